@@ -1,0 +1,47 @@
+"""Score word-gap prediction exactly as GEval does, fast, and learn why.
+
+    from geval_py import evaluate
+    print(evaluate("my-challenge", "dev-0").score)
+"""
+
+from geval_py.challenge import Challenge
+from geval_py.errors import (
+    AmbiguousFileError,
+    ConfigError,
+    CorruptFileError,
+    DataError,
+    EmptyFileError,
+    GevalError,
+    LineCountError,
+    MalformedLineError,
+    MissingFileError,
+    SchemeError,
+    UnreadableFileError,
+    UsageError,
+)
+from geval_py.evaluate import Evaluation, Score, evaluate
+from geval_py.metrics.hashed import hashed_log_losses
+from geval_py.version import __version__
+from geval_py.wordprobs import format_line
+
+__all__ = [
+    "AmbiguousFileError",
+    "Challenge",
+    "ConfigError",
+    "CorruptFileError",
+    "DataError",
+    "EmptyFileError",
+    "Evaluation",
+    "GevalError",
+    "LineCountError",
+    "MalformedLineError",
+    "MissingFileError",
+    "SchemeError",
+    "Score",
+    "UnreadableFileError",
+    "UsageError",
+    "__version__",
+    "evaluate",
+    "format_line",
+    "hashed_log_losses",
+]

@@ -1,0 +1,273 @@
+"""A challenge's directory: where its answers, inputs and outputs are.
+
+    my-challenge/
+      README.md      first heading = title, first paragraph = short description
+      config.txt     options, as on the command line
+      train/  dev-0/  test-A/ …
+        in.tsv       one item a line, columns split by TAB
+        expected.tsv the missing word, a line an item
+        out.tsv      an answer; or several: out-epochs=10,lr=0.01.tsv
+
+Any data file may be stored compressed: ``in.tsv`` is asked for, ``in.tsv.xz`` is found. Paths are strings, since
+they are shown as they were given.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field, replace
+
+from geval_py.errors import AmbiguousFileError, EmptyFileError, MissingFileError, UsageError
+from geval_py.options import Options, config_options
+from geval_py.schemes import EvaluationScheme
+from geval_py.sources import COMPRESSED_ENDINGS, STANDARD_INPUT, is_address, read_lines
+
+OUTPUT_FILE, EXPECTED_FILE, INPUT_FILE = "out.tsv", "expected.tsv", "in.tsv"
+TRAINING_SET = "train"
+README_FILE = "README.md"
+
+_VARIANT = re.compile(r"(out(?:-.*)?\.tsv)(?:\.(?:xz|gz|bz2|zst))?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """One output to score: where it is, and the parameters in its name (``out-epochs=10,lr=0.01.tsv``)."""
+
+    path: str
+    name: str
+    parameters: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """One test set of a challenge, resolved to files.
+
+    ``outputs`` is in natural order of names; ``input`` is None where there is none. The headers are the names of
+    the columns, empty where the challenge gives none.
+    """
+
+    name: str
+    expected: str
+    outputs: tuple[Output, ...]
+    input: str | None
+    in_header: tuple[str, ...]
+    out_header: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Challenge:
+    """A challenge: its directory and the options in its config.txt."""
+
+    path: str
+    options: Options
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> Challenge:
+        """Open a challenge's directory; raises MissingFileError, ConfigError."""
+        directory = os.fspath(path)
+        _check_directory(directory, "the expected results")
+        return cls(directory, config_options(directory))
+
+    @property
+    def title(self) -> str:
+        """The first heading of README.md; the directory's name if there is none."""
+        return self._readme()[0] or os.path.basename(os.path.abspath(self.path))
+
+    @property
+    def description(self) -> str:
+        """The first paragraph below the title in README.md; may be empty."""
+        return self._readme()[1]
+
+    @property
+    def split_names(self) -> tuple[str, ...]:
+        """The names of the sub-directories with data: train, dev-0, test-A …, in natural order."""
+        entries = [entry.name for entry in os.scandir(self.path) if entry.is_dir()]
+        return tuple(sorted((n for n in entries if re.match(r"train|dev|test", n)), key=natural_order))
+
+    def schemes(self) -> list[EvaluationScheme]:
+        """Give the challenge's metrics, the main one first."""
+        return self.options.schemes()
+
+    def split(self, test_name: str, out: str | None = None) -> Split:
+        """Resolve one test set's files; ``out`` names the output, by default out.tsv and all out-*.tsv.
+
+        Raises MissingFileError, AmbiguousFileError.
+        """
+        return locate(replace(self.options, test_name=test_name, out_file=out))
+
+    def _readme(self) -> tuple[str, str]:
+        path = os.path.join(self.path, README_FILE)
+        return _title_and_paragraph(list(read_lines(path))) if os.path.isfile(path) else ("", "")
+
+
+def locate(options: Options) -> Split:
+    """Find the files that options name; raises MissingFileError, AmbiguousFileError, UsageError."""
+    expected = _find(
+        options.challenge_directory,
+        options.test_name,
+        options.expected_file,
+        EXPECTED_FILE,
+        "the expected results",
+    )
+    outputs = _outputs(options)
+    wanted_input = options.input_file
+    if wanted_input is not None or options.line_by_line:
+        input_path: str | None = _find(
+            options.challenge_directory, options.test_name, wanted_input, INPUT_FILE, "the input"
+        )
+    else:
+        input_path = find_file(os.path.join(options.challenge_directory, options.test_name, INPUT_FILE))
+    if [expected, input_path, *(o.path for o in outputs)].count(STANDARD_INPUT) > 1:
+        raise UsageError(message="standard input (-) can be read only once: give one file as -")
+    return Split(
+        name=options.test_name,
+        expected=expected,
+        outputs=outputs,
+        input=input_path,
+        in_header=read_header(options.challenge_directory, options.in_header),
+        out_header=read_header(options.challenge_directory, options.out_header),
+    )
+
+
+def find_file(path: str) -> str | None:
+    """Complete a path: itself if it exists, else the one compressed file of that name; None if there is none.
+
+    Raises AmbiguousFileError if there are several.
+    """
+    if os.path.exists(path):
+        return path
+    candidates = tuple(path + ending for ending in COMPRESSED_ENDINGS if os.path.exists(path + ending))
+    if len(candidates) > 1:
+        raise AmbiguousFileError(path=path, candidates=candidates)
+    return candidates[0] if candidates else None
+
+
+def _find(directory: str, test_name: str, given: str | None, default: str, what: str) -> str:
+    """Find a file in DIRECTORY/TEST, then, if it was named, as a path."""
+    if given is not None and (given == STANDARD_INPUT or is_address(given)):
+        return given
+    place = os.path.join(directory, test_name, given or default)
+    found = find_file(place)
+    if found is None and given is not None:
+        found = find_file(given)
+    if found is not None:
+        return found
+    _check_directory(directory, what)
+    _check_directory(os.path.dirname(os.path.join(directory, test_name, "")), what, "test subdirectory")
+    raise MissingFileError(what=f"No file with {what}", path=place, hint=_what_is_there(place))
+
+
+def _check_directory(path: str, what: str, kind: str = "directory") -> None:
+    if not os.path.isdir(path):
+        parent = os.path.dirname(os.path.abspath(path))
+        hint = _sets_in(parent) if kind != "directory" else ""
+        raise MissingFileError(what=f"No {kind} with {what}", path=path, hint=hint)
+
+
+def _sets_in(directory: str) -> str:
+    names = sorted((e.name for e in os.scandir(directory) if e.is_dir()), key=natural_order)
+    sets = [name for name in names if name.startswith(("dev", "test", TRAINING_SET))]
+    return f"there are {', '.join(sets)}; choose one with -t" if sets else ""
+
+
+def _what_is_there(place: str) -> str:
+    directory = os.path.dirname(place)
+    if not os.path.isdir(directory):
+        return ""
+    names = sorted((e.name for e in os.scandir(directory) if e.is_file()), key=natural_order)
+    shown = ", ".join(names[:8]) + (" …" if len(names) > 8 else "")
+    return f"`{directory}` holds {shown or 'no file'}"
+
+
+def _outputs(options: Options) -> tuple[Output, ...]:
+    directory = os.path.join(options.out_directory, options.test_name)
+    if options.out_file is None and os.path.isdir(directory):
+        variants = find_outputs(directory)
+        if variants:
+            return variants
+    path = _find(
+        options.out_directory, options.test_name, options.out_file, OUTPUT_FILE, "the test results"
+    )
+    name = os.path.basename(path)
+    return (Output(path=path, name=name, parameters=parse_parameters(name)),)
+
+
+def find_outputs(directory: str) -> tuple[Output, ...]:
+    """Give the outputs in a test set's directory: out.tsv and out-*.tsv, compressed or not, in natural order."""
+    matches = (_VARIANT.fullmatch(entry.name) for entry in os.scandir(directory))
+    names = sorted({match[1] for match in matches if match}, key=natural_order)
+    paths = ((name, find_file(os.path.join(directory, name))) for name in names)
+    return tuple(Output(path=path, name=n, parameters=parse_parameters(n)) for n, path in paths if path)
+
+
+def parse_parameters(name: str) -> dict[str, str]:
+    """Read the parameters in an output's name; empty unless the whole name has the form.
+
+    >>> parse_parameters("out-epochs=10,lr=0.01.tsv.xz")
+    {'epochs': '10', 'lr': '0.01'}
+    """
+    match = re.fullmatch(r"[^-]+-(.*?)(?:\.tsv)?(?:\.(?:xz|gz|bz2|zst))?", name, re.DOTALL)
+    pairs = [pair.partition("=") for pair in match[1].split(",")] if match else []
+    if not all(key and equals for key, equals, _ in pairs):
+        return {}
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def natural_order(name: str) -> list[tuple[bool, int, str]]:
+    """Give a sort key by which out-2 comes before out-10."""
+    parts = re.findall(r"([0-9]+)|([^0-9]+)", name)
+    return [(not digits, int(digits[:4000] or 0), digits or text) for digits, text in parts]
+
+
+def read_header(directory: str, name: str | None) -> tuple[str, ...]:
+    """Read the column names of a header file, relative to the challenge's directory; () for no file."""
+    if name is None:
+        return ()
+    path = os.path.join(directory, name)
+    if not os.path.exists(path):
+        raise MissingFileError(what="No file with the header", path=path)
+    first = next(read_lines(path), None)
+    if first is None:
+        raise EmptyFileError(what="header", path=path)
+    return tuple(first.split("\t"))
+
+
+def read_vocabulary(options: Options) -> frozenset[str]:
+    """Read the words that metrics on exact words know: ``--vocabulary``, else those of train/expected.tsv.
+
+    Empty if there is neither.
+    """
+    if options.vocabulary is not None:
+        path = find_file(options.vocabulary)
+        if path is None and not is_address(options.vocabulary):
+            raise MissingFileError(what="No file with the vocabulary", path=options.vocabulary)
+        words = frozenset(read_lines(path or options.vocabulary))
+        if not words:
+            raise EmptyFileError(what="vocabulary", path=options.vocabulary)
+        return words
+    path = find_file(os.path.join(options.challenge_directory, TRAINING_SET, EXPECTED_FILE))
+    if path is None:
+        return frozenset()
+    header = read_header(options.challenge_directory, options.out_header)
+    return frozenset(read_lines(path, header=header[0] if header else None))
+
+
+def _title_and_paragraph(lines: list[str]) -> tuple[str, str]:
+    """Read the first heading (# or underlined) and the first paragraph after it."""
+    title, body = "", lines
+    for number, line in enumerate(lines):
+        below = lines[number + 1] if number + 1 < len(lines) else ""
+        if line.startswith("#"):
+            title, body = line.strip("# "), lines[number + 1 :]
+            break
+        if line.strip() and re.fullmatch(r"(=+|-+)\s*", below):
+            title, body = line.strip(), lines[number + 2 :]
+            break
+    paragraph: list[str] = []
+    for line in body:
+        if line.strip() and not line.startswith("#"):
+            paragraph.append(line.strip())
+        elif paragraph:
+            break
+    return title, " ".join(paragraph)

@@ -1,0 +1,42 @@
+"""The ``geval`` command: the only place that prints or exits.
+
+Without a command's name it is GEval's plain command line (:mod:`geval_py.cli.score`).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from geval_py.errors import GevalError
+
+CLOSED_PIPE_STATUS = 128 + 13  # what a shell reports for a program ended by SIGPIPE
+INTERRUPTED_STATUS = 128 + 2  # and by SIGINT
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and give its exit status: 0 fine, 1 the data is at fault, 2 the command line is."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace", newline="\n")
+    try:
+        status = _run(words)
+        sys.stdout.flush()
+    except GevalError as error:
+        print(f"geval: {error}", file=sys.stderr)
+        return error.exit_status
+    except BrokenPipeError:
+        # What is still buffered has nowhere to go: keep the interpreter from trying again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return CLOSED_PIPE_STATUS
+    except KeyboardInterrupt:
+        return INTERRUPTED_STATUS
+    return status
+
+
+def _run(words: list[str]) -> int:
+    from geval_py.cli import score
+
+    return score.run(words)

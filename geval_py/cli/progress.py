@@ -1,0 +1,47 @@
+"""A progress bar for work that takes longer than a second, on a terminal's standard error only."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from geval_py.errors import visible
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+PATIENCE_SECONDS = 1.0
+
+
+class ProgressBar:
+    """Call it with what is done and what there is to do, in bytes; it shows itself when that takes long."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._start = time.monotonic()
+        self._bar: Progress | None = None
+
+    def __enter__(self) -> ProgressBar:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def __call__(self, done: int, size: int) -> None:
+        if self._bar is None:
+            if not sys.stderr.isatty() or time.monotonic() - self._start < PATIENCE_SECONDS:
+                return
+            self._bar = _new_bar()
+            self._bar.add_task(visible(self._what), total=size)
+            self._bar.start()
+        self._bar.update(self._bar.task_ids[0], completed=done)
+
+
+def _new_bar() -> Progress:
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    return Progress(*columns, console=Console(stderr=True), transient=True)

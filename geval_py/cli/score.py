@@ -1,0 +1,101 @@
+"""GEval's plain command line: score outputs, or show them line by line."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from operator import itemgetter
+
+from geval_py.challenge import locate
+from geval_py.cli.progress import ProgressBar
+from geval_py.errors import UsageError
+from geval_py.evaluate import Evaluation, evaluate_output, select_schemes, vocabulary_for
+from geval_py.kernel import BACKEND
+from geval_py.metrics import METRICS
+from geval_py.options import Options, make_parser, parse_options
+from geval_py.render import json_text, line_rows, scores_text
+from geval_py.version import __version__
+
+
+def run(words: Sequence[str]) -> int:
+    """Run the plain command line; gives the exit status, raises GevalError."""
+    options = parse_options(words)
+    if options.help:
+        sys.stdout.write(make_parser().format_help())
+    elif options.version:
+        print(f"geval-py {__version__} ({BACKEND} backend)")
+    elif options.list_metrics:
+        _list_metrics()
+    elif options.line_by_line:
+        _show_lines(options)
+    else:
+        _show_scores(options)
+    return 0
+
+
+def _list_metrics() -> None:
+    for metric in METRICS.values():
+        direction = f"{metric.measure.direction} is better"
+        print(f"{metric.name:20} {metric.measure.unit:12} {direction:17} {metric.summary}")
+    print("A name in …Hashed may end in a number of bits, 1 to 24 (10 where none is given): LogLossHashed8.")
+
+
+def _evaluate(options: Options, *, keep_texts: bool = False) -> list[Evaluation]:
+    split = locate(options)
+    schemes = select_schemes(options)
+    if options.line_by_line:
+        schemes = schemes[:1]
+        if len(split.outputs) > 1:
+            names = ", ".join(output.name for output in split.outputs)
+            raise UsageError(
+                message="Multiple outputs are not possible in this mode, use -o option to select an output file"
+                f"\n  there are {names}"
+            )
+    vocabulary = vocabulary_for(schemes, options)
+    sign = options.format == "json"
+    evaluations = []
+    for output in split.outputs:
+        with ProgressBar(output.name) as progress:
+            evaluations.append(
+                evaluate_output(
+                    split, output, schemes, vocabulary, keep_texts=keep_texts, sign=sign, progress=progress
+                )
+            )
+    return evaluations
+
+
+def _show_scores(options: Options) -> None:
+    evaluations = _evaluate(options)
+    if options.format == "json":
+        sys.stdout.write(json_text(_document(options, evaluations)))
+        return
+    sys.stdout.write(scores_text(evaluations, options.precision, percentage=options.percentage))
+    for evaluation in evaluations:
+        unknown = evaluation.losses.out_of_vocabulary
+        if unknown:
+            print(
+                f"geval: note: {unknown} of {evaluation.lines} expected words are not in the vocabulary; "
+                "where the output does not list them, their loss is infinite",
+                file=sys.stderr,
+            )
+
+
+def _document(options: Options, evaluations: Sequence[Evaluation]) -> dict[str, object]:
+    return {
+        "version": __version__,
+        "challenge": os.path.basename(os.path.abspath(options.challenge_directory)),
+        "test": options.test_name,
+        "outputs": [evaluation.to_dict() for evaluation in evaluations],
+    }
+
+
+def _show_lines(options: Options) -> None:
+    (evaluation,) = _evaluate(options, keep_texts=True)
+    rows = list(zip(evaluation.line_scores(), evaluation.read_items(), strict=True))
+    if options.sort or options.reverse_sort:
+        greatest_first = (evaluation.scores[0].direction == "lower") == options.sort
+        rows.sort(key=itemgetter(0), reverse=greatest_first)
+    scores, items = zip(*rows, strict=True)
+    for row in line_rows(scores, items, for_terminal=sys.stdout.isatty()):
+        sys.stdout.write(row + "\n")

@@ -1,0 +1,213 @@
+"""Everything that can be wrong with what a user gave us.
+
+    GevalError
+    ├── UsageError              the command line is at fault (exit status 2)
+    │   └── SchemeError         a metric, or its flags, cannot be read or is not known
+    └── DataError               the data is at fault (exit status 1)
+        ├── MissingFileError    a file or a folder is not there
+        ├── UnreadableFileError a file is there but cannot be read: a folder, no permission, no answer
+        ├── CorruptFileError    a compressed file is truncated or damaged
+        ├── AmbiguousFileError  two compressed files where one was expected
+        ├── ConfigError         config.txt cannot be understood
+        ├── EmptyFileError      a file without a line
+        ├── LineCountError      files that should have the same number of lines do not
+        └── MalformedLineError  a line that is not in the format, at its line and column
+
+Errors hold data; ``str(error)`` makes the sentence. Sentences begin with GEval's own words, so that whoever
+searches for them finds the old answers too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+EXCERPT_WIDTH = 76  # columns of a line that are shown around the caret
+
+
+def visible(text: str) -> str:
+    r"""Write every character that a terminal would act on, or not show, as an escape.
+
+    Text from strangers is shown in error messages: no byte of it may move the cursor, change a colour or
+    reverse the line.
+
+    >>> visible("a\x1b[31mb")
+    'a\\x1b[31mb'
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def display_width(text: str) -> int:
+    """Count the terminal columns that a text takes: two for wide characters, none for combining ones.
+
+    >>> display_width("水e\N{COMBINING ACUTE ACCENT}")
+    3
+    """
+    import unicodedata
+
+    return sum(
+        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text
+    )
+
+
+def shorten(text: str, limit: int = 40) -> str:
+    """Cut a long token in the middle, for a message."""
+    return text if len(text) <= limit else f"{text[: limit // 2]}…{text[-(limit // 2 - 1) :]}"
+
+
+def excerpt(text: str, column: int, width: int = EXCERPT_WIDTH) -> str:
+    """Show the part of a line around a column (from 1), with a caret below it, on two lines."""
+    start = max(0, column - 1 - width // 2)
+    end = start + width
+    head, tail = ("…" if start else ""), ("…" if end < len(text) else "")
+    before = head + visible(text[start : column - 1])
+    return f"{before}{visible(text[column - 1 : end])}{tail}\n{' ' * display_width(before)}^"
+
+
+@dataclass(kw_only=True, eq=False)
+class GevalError(Exception):
+    """The root of all errors that geval-py raises on purpose."""
+
+    exit_status = 1
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), {f.name: getattr(self, f.name) for f in fields(self)})
+
+
+def _rebuild(kind: type[GevalError], values: dict[str, Any]) -> GevalError:
+    return kind(**values)
+
+
+@dataclass(kw_only=True, eq=False)
+class UsageError(GevalError):
+    """The command line, or a call's arguments, cannot be understood."""
+
+    message: str
+
+    exit_status = 2
+
+    def __str__(self) -> str:
+        return self.message
+
+
+@dataclass(kw_only=True, eq=False)
+class SchemeError(UsageError):
+    """A metric's name or flags cannot be read; ``scheme`` is what was given."""
+
+    scheme: str
+
+
+@dataclass(kw_only=True, eq=False)
+class DataError(GevalError):
+    """A file or a folder is at fault; ``path`` says which."""
+
+    path: str = ""
+
+
+@dataclass(kw_only=True, eq=False)
+class MissingFileError(DataError):
+    """A file or folder is not there; ``what`` is GEval's sentence for it, ``hint`` what helps."""
+
+    what: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.what}: `{visible(self.path)}`" + (f"\n  {self.hint}" if self.hint else "")
+
+
+@dataclass(kw_only=True, eq=False)
+class UnreadableFileError(DataError):
+    """A file cannot be read; ``reason`` says why."""
+
+    reason: str
+
+    def __str__(self) -> str:
+        return f"Cannot read `{visible(self.path)}`: {visible(self.reason)}"
+
+
+@dataclass(kw_only=True, eq=False)
+class CorruptFileError(DataError):
+    """A compressed file ends too early or is damaged."""
+
+    compression: str
+    reason: str
+
+    def __str__(self) -> str:
+        return (
+            f"Corrupt {self.compression} file `{visible(self.path)}`: {visible(self.reason)}"
+            "\n  write it again, or upload it again: a part of it may be missing"
+        )
+
+
+@dataclass(kw_only=True, eq=False)
+class AmbiguousFileError(DataError):
+    """Several compressed files stand where one was asked for."""
+
+    candidates: tuple[str, ...]
+
+    def __str__(self) -> str:
+        names = " and ".join(f"`{visible(c)}`" for c in self.candidates)
+        return f"More than one file could be `{visible(self.path)}`: {names}\n  remove all but one"
+
+
+@dataclass(kw_only=True, eq=False)
+class ConfigError(DataError):
+    """The options in a challenge's config.txt cannot be understood."""
+
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.message}\n  in `{visible(self.path)}`"
+
+
+@dataclass(kw_only=True, eq=False)
+class EmptyFileError(DataError):
+    """A file that should have lines has none; ``what`` says which: output, expected, input, vocabulary."""
+
+    what: str
+
+    def __str__(self) -> str:
+        return f"The {self.what} file is empty: `{visible(self.path)}`"
+
+
+@dataclass(kw_only=True, eq=False)
+class LineCountError(DataError):
+    """``what`` (the output or the input) has another number of lines than the expected file."""
+
+    what: str
+    lines: int
+    expected_path: str
+    expected_lines: int
+
+    def __str__(self) -> str:
+        few = "few" if self.lines < self.expected_lines else "many"
+        return (
+            f"Too {few} lines in the {self.what} file: `{visible(self.path)}` has {self.lines}, "
+            f"`{visible(self.expected_path)}` has {self.expected_lines}"
+        )
+
+
+@dataclass(kw_only=True, eq=False)
+class MalformedLineError(DataError):
+    """A line that is not in the format.
+
+    ``line`` and ``column`` count from 1, the column in characters; ``reason`` is GEval's bracketed message;
+    ``token`` is what stands there; ``hint`` says what was expected; ``text`` is the line; ``role`` tells which
+    of the files that were read together it is.
+    """
+
+    line: int
+    column: int
+    reason: str
+    token: str
+    hint: str
+    text: str
+    role: Literal["output", "expected"] = "output"
+
+    def __str__(self) -> str:
+        where = f"`{visible(self.path)}`, line" if self.path else "line"
+        picture = excerpt(self.text, self.column).replace("\n", "\n    ")
+        return (
+            f"Line {self.line}: Unexpected data [{self.reason}]\n"
+            f"  {where} {self.line}, column {self.column}: {self.hint}\n    {picture}"
+        )

@@ -1,0 +1,334 @@
+"""Read an output and its expected file once, and score it with every metric.
+
+    lines ──> columns of line losses ──> scores
+
+Metrics that need the same column of losses share it.
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from geval_py.challenge import Challenge, Output, Split, locate, read_vocabulary
+from geval_py.errors import (
+    EmptyFileError,
+    LineCountError,
+    MalformedLineError,
+    SchemeError,
+    UsageError,
+)
+from geval_py.metrics import Column, LineLosses, Metric, column_of, find_metric
+from geval_py.options import Options
+from geval_py.schemes import EvaluationScheme
+from geval_py.sources import LineReader, decode_lines, read_lines
+from geval_py.version import __version__
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Progress = Callable[[int, int], None]  # bytes of the output file read so far, and its size
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """One metric's value on one output. ``name`` is the name shown, from the scheme."""
+
+    name: str
+    value: float
+    metric: Metric
+    scheme: EvaluationScheme
+
+    @property
+    def unit(self) -> str:
+        """What the value counts: nats, bits, words, probability or share."""
+        return self.metric.measure.unit
+
+    @property
+    def direction(self) -> str:
+        """Which values are better: "higher" or "lower"."""
+        return self.metric.measure.direction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Texts:
+    """The texts that were scored, as they were read, in blocks of whole lines."""
+
+    outputs: list[bytes] = field(default_factory=list)
+    expected: list[bytes] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """One output, scored.
+
+    ``scores`` are in the order of the metrics. ``line_losses`` is the column that the first metric is made from:
+    nats (for Accuracy 0 and 1), a value a line, possibly inf. Two equal ``signature`` mean the same scores; it is
+    None where it was not asked for, since it costs time.
+    """
+
+    split: Split
+    output: Output
+    scores: tuple[Score, ...]
+    losses: LineLosses
+    signature: str | None
+    texts: Texts | None
+
+    @property
+    def line_losses(self) -> array[float]:
+        return self.losses.values
+
+    @property
+    def lines(self) -> int:
+        """The number of lines scored."""
+        return len(self.losses.values)
+
+    @property
+    def score(self) -> float:
+        """The value of the first metric."""
+        return self.scores[0].value
+
+    def line_scores(self) -> list[float]:
+        """Give the first metric's value of each line alone."""
+        of_line = self.scores[0].metric.of_line
+        return [of_line(loss) for loss in self.line_losses]
+
+    def read_items(self) -> Iterator[tuple[str, str, str]]:
+        """Give each line's input, expected word and output; the input is "" if there is no input file.
+
+        Raises UsageError if the texts were not kept, and LineCountError if the input has another number of lines.
+        """
+        if self.texts is None:
+            raise UsageError(message="the texts were not kept: evaluate(…, keep_texts=True)")
+        outputs = (line for block in self.texts.outputs for line in decode_lines(block))
+        expected = (line for block in self.texts.expected for line in decode_lines(block))
+        return zip(self._read_inputs(), expected, outputs, strict=True)
+
+    def _read_inputs(self) -> list[str]:
+        if self.split.input is None:
+            return [""] * self.lines
+        header = self.split.in_header[0] if self.split.in_header else None
+        inputs = list(read_lines(self.split.input, header=header))
+        if len(inputs) != self.lines:
+            raise LineCountError(
+                what="input",
+                path=self.split.input,
+                lines=len(inputs),
+                expected_path=self.split.expected,
+                expected_lines=self.lines,
+            )
+        return inputs
+
+    def to_frame(self) -> pd.DataFrame:
+        """Make a table with a row a line.
+
+        Columns: ``line`` (from 1), those of the input by their header names (or numbers, from 1), ``expected``,
+        ``output``, ``loss`` and ``score`` (of the first metric). A column of the input that has one of these names
+        is called ``in<name>``. Raises as :meth:`read_items`.
+        """
+        import pandas as pd
+
+        inputs, expected, outputs = zip(*self.read_items(), strict=True)
+        columns: dict[str, Any] = {"line": range(1, self.lines + 1)}
+        own = {"expected": expected, "output": outputs, "loss": self.line_losses, "score": self.line_scores()}
+        if self.split.input is not None:
+            rows = [text.split("\t") for text in inputs]
+            for index in range(max(map(len, rows))):
+                named = index < len(self.split.in_header)
+                name = self.split.in_header[index] if named else str(index + 1)
+                unique = f"in<{name}>" if name in columns or name in own else name
+                columns[unique] = [row[index] if index < len(row) else None for row in rows]
+        return pd.DataFrame(columns | own)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give what ``--format json`` shows of one output; values may be inf."""
+        return {
+            "file": self.output.name,
+            "parameters": self.output.parameters,
+            "lines": self.lines,
+            "signature": self.signature,
+            "metrics": [
+                {"name": s.name, "value": s.value, "unit": s.unit, "direction": s.direction} for s in self.scores
+            ],
+        }
+
+
+def evaluate(
+    challenge: Challenge | str | os.PathLike[str],
+    test: str = "test-A",
+    *,
+    out: str | os.PathLike[str] | None = None,
+    metrics: str | Sequence[str] = (),
+    keep_texts: bool = True,
+) -> Evaluation:
+    """Score one output of a challenge.
+
+    ``challenge`` is a Challenge or its directory; ``test`` the name of the test set; ``out`` the output, looked
+    for in the test set's directory and then as a path (by default the only one there is); ``metrics`` replace
+    those of the challenge. ``keep_texts`` keeps the texts in memory, for :meth:`Evaluation.to_frame`.
+
+    Raises GevalError: UsageError where a call is at fault, DataError where the data is.
+    """
+    challenge = challenge if isinstance(challenge, Challenge) else Challenge.open(challenge)
+    texts = (metrics,) if isinstance(metrics, str) else tuple(metrics)
+    out_file = None if out is None else os.fspath(out)
+    options = replace(challenge.options, test_name=test, out_file=out_file, alt_metrics=texts)
+    split = locate(options)
+    schemes = select_schemes(options)
+    if len(split.outputs) > 1:
+        names = ", ".join(output.name for output in split.outputs)
+        raise UsageError(message=f"there are several outputs ({names}): choose one with out=…")
+    vocabulary = vocabulary_for(schemes, options)
+    return evaluate_output(split, split.outputs[0], schemes, vocabulary, keep_texts=keep_texts, sign=True)
+
+
+Named = tuple[EvaluationScheme, Metric]
+
+
+def select_schemes(options: Options) -> list[Named]:
+    """Give the schemes to score with and their metrics; raises SchemeError, UsageError."""
+    schemes = [(scheme, find_metric(scheme.metric)) for scheme in options.schemes()]
+    if not schemes:
+        raise UsageError(message="no metric given, use --metric option\n  for example -m PerplexityHashed")
+    for scheme, _ in schemes:
+        if scheme.text_flags or scheme.filters:
+            raise SchemeError(
+                scheme=scheme.text,
+                message=f"the flags of {scheme.text} that change or select lines are not available yet",
+            )
+    if options.select_metric is None:
+        return schemes
+    selected = [named for named in schemes if shown_name(*named) == options.select_metric]
+    if not selected:
+        names = ", ".join(shown_name(*named) for named in schemes)
+        raise UsageError(message=f"Cannot find metric named '{options.select_metric}'\n  there are {names}")
+    return selected
+
+
+def shown_name(scheme: EvaluationScheme, metric: Metric) -> str:
+    """Give the name under which a scheme's score is shown."""
+    return metric.name if scheme.name == scheme.metric else scheme.name
+
+
+def vocabulary_for(schemes: Sequence[Named], options: Options) -> frozenset[str]:
+    """Read the vocabulary if a metric needs it."""
+    return read_vocabulary(options) if any(m.kind == "exact" for _, m in schemes) else frozenset()
+
+
+def evaluate_output(
+    split: Split,
+    output: Output,
+    schemes: Sequence[Named],
+    vocabulary: frozenset[str],
+    *,
+    keep_texts: bool = False,
+    sign: bool = False,
+    progress: Progress | None = None,
+) -> Evaluation:
+    """Score one output with all metrics, reading it once.
+
+    ``sign`` computes the signature; ``progress`` is called after each block. Raises DataError.
+    """
+    columns = [column_of(metric, vocabulary) for _, metric in schemes]
+    losses = {column: LineLosses() for column in columns}
+    texts = Texts() if keep_texts else None
+    header = split.out_header[0] if split.out_header else None
+    with (
+        LineReader(output.path, header=header, digest=sign) as outputs,
+        LineReader(split.expected, header=header, digest=sign) as expected,
+    ):
+        for first_line, block, words in paired_blocks(outputs, expected, columns):
+            for column, done in losses.items():
+                done.extend(_score(column, block, words, first_line, outputs.path, expected.path))
+            if texts is not None:
+                texts.outputs.append(block)
+                texts.expected.append(words)
+            if progress is not None and outputs.source.size is not None:
+                progress(outputs.source.position or 0, outputs.source.size)
+    scores = tuple(
+        Score(name=shown_name(scheme, metric), value=metric.value(losses[column]), metric=metric, scheme=scheme)
+        for (scheme, metric), column in zip(schemes, columns, strict=True)
+    )
+    first = losses[columns[0]]
+    signature = _signature(scores, len(first.values), outputs, expected, vocabulary) if sign else None
+    return Evaluation(
+        split=split, output=output, scores=scores, losses=first, signature=signature, texts=texts
+    )
+
+
+def paired_blocks(
+    outputs: LineReader, expected: LineReader, columns: Sequence[Column]
+) -> Iterator[tuple[int, bytes, bytes]]:
+    """Give the first line number, the output lines and as many expected lines, block by block.
+
+    Raises EmptyFileError and, after the blocks that the two files have in common, LineCountError; an output line
+    beyond the last expected one is looked at first, since a malformed one (a blank line at the end) says more.
+    """
+    first_line = 1
+    while block := outputs.block():
+        lines = block.count(b"\n")
+        words = expected.take(lines)
+        matched = words.count(b"\n")
+        if matched < lines:
+            common, extra, _ = _cut(block, matched)
+            if common:
+                yield first_line, common, words
+            for column in columns:
+                _score(column, extra, b"0\n", first_line + matched, outputs.path, expected.path)
+            raise _line_count(outputs, expected, first_line - 1 + lines, first_line - 1 + matched)
+        yield first_line, block, words
+        first_line += lines
+    if first_line == 1:
+        raise EmptyFileError(what="output", path=outputs.path)
+    if rest := expected.count_rest():
+        raise _line_count(outputs, expected, first_line - 1, first_line - 1 + rest)
+
+
+def _cut(block: bytes, lines: int) -> tuple[bytes, bytes, bytes]:
+    """Cut a block into its first ``lines`` lines, the line after them, and what follows."""
+    parts = block.split(b"\n", lines + 1)
+    start = sum(len(part) + 1 for part in parts[:lines])
+    end = start + len(parts[lines]) + 1
+    return block[:start], block[start:end], block[end:]
+
+
+def _line_count(outputs: LineReader, expected: LineReader, lines: int, expected_lines: int) -> LineCountError:
+    return LineCountError(
+        what="output",
+        path=outputs.path,
+        lines=lines + outputs.count_rest(),
+        expected_path=expected.path,
+        expected_lines=expected_lines,
+    )
+
+
+def _score(
+    column: Column, block: bytes, words: bytes, first_line: int, output_path: str, expected_path: str
+) -> LineLosses:
+    """Score a block; name the file in an error."""
+    try:
+        return column.losses(block, words, first_line)
+    except MalformedLineError as error:
+        error.path = output_path if error.role == "output" else expected_path
+        raise
+
+
+def _signature(
+    scores: Sequence[Score], lines: int, outputs: LineReader, expected: LineReader, vocabulary: frozenset[str]
+) -> str:
+    parts = {
+        "metric": ",".join(score.scheme.text for score in scores),
+        "bits": ",".join(str(score.metric.bits or "-") for score in scores),
+        "lines": str(lines),
+        "expected": expected.sha256,
+        "output": outputs.sha256,
+        "version": __version__,
+    }
+    if vocabulary:
+        from hashlib import sha256
+
+        parts["vocabulary"] = sha256("\n".join(sorted(vocabulary)).encode()).hexdigest()
+    return "|".join(f"{key}:{value}" for key, value in parts.items())

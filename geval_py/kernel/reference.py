@@ -1,0 +1,124 @@
+r"""The readable truth: from an output line and an expected word to a loss.
+
+With the values v of a line (Specification, "From a line to a distribution"):
+
+1.  If every v has 0 <= v <= 1 and at least one is > 0, they are probabilities; otherwise natural logarithms.
+2.  Their total (of exp v, for logarithms) is *off* when it is > 1 or < 1 - 1e-8.
+3.  Probabilities, off: if the total is > 1 or there is a rest entry, divide all by the total; else the rest is
+    1 - total. Logarithms, off: if the total is < 1 and there is no rest entry, the rest is 1 - total; else divide
+    (softmax).
+4.  A word's mass goes to its bucket, MurmurHash3_x86_32(word, seed = line number) mod 2^bits; the rest is
+    spread evenly over all buckets. A vector is the buckets, as logarithms.
+
+The loss is -ln of the mass in the expected word's bucket, in nats. Only that bucket, the total and the rest
+matter, so no vector of buckets is made. Totals are summed from left to right, as GEval does, since a sum decides
+what happens next; logarithms are combined by log-sum-exp, which is right where exp overflows or underflows.
+
+Every function here has a native twin of the same name, arguments and errors in :mod:`geval_py.kernel`.
+"""
+
+from __future__ import annotations
+
+from array import array
+from math import exp, expm1, inf, log, log1p
+
+from mmh3 import hash as murmur3
+
+from geval_py.sources import decode_lines
+from geval_py.wordprobs import parse_entries, parse_vector, wrong_vector_length
+
+TOLERANCE = 1e-8  # how far below 1 a total may be and still count as 1 (GEval's epsilon)
+LEAST_TOTAL = 1.0 - TOLERANCE
+LEAST_LOG_TOTAL = log1p(-TOLERANCE)
+
+
+def hashed_losses(outputs: bytes, expected: bytes, bits: int, first_line: int) -> array[float]:
+    """Score a block of output lines against as many expected words.
+
+    ``outputs`` and ``expected`` are UTF-8 lines, each ended by LF (the last one may lack it); ``bits`` is the
+    binary logarithm of the number of buckets, 1 to 24; ``first_line`` is the number, from 1, of the first line in
+    its file: it seeds the hash. Gives the losses in nats, in [0, inf].
+
+    Raises MalformedLineError, with the line's number in the file, at the first line that is not in the format,
+    and ValueError if the two blocks differ in their number of lines.
+    """
+    pairs = zip(decode_lines(outputs), decode_lines(expected), strict=True)
+    return array(
+        "d", (line_loss(text, word, bits, line) for line, (text, word) in enumerate(pairs, first_line))
+    )
+
+
+def line_loss(text: str, expected: str, bits: int, line: int) -> float:
+    """Give the loss of one output line, in nats; see :func:`hashed_losses`."""
+    mask = (1 << bits) - 1
+    bucket = murmur3(expected, line) & mask
+    if ":" not in text:
+        values = parse_vector(text, line)
+        if len(values) != 1 << bits:
+            raise wrong_vector_length(text, line, len(values), bits)
+        return _vector_loss(values, bucket)
+    words, values = parse_entries(text, line)
+    hits: list[float] = []
+    rests: list[float] = []
+    for word, value in zip(words, values, strict=True):
+        if not word:
+            rests.append(value)
+        elif murmur3(word, line) & mask == bucket:
+            hits.append(value)
+    return mixture_loss(values, hits, rests, 1 / (mask + 1))
+
+
+def mixture_loss(values: list[float], hits: list[float], rests: list[float], share: float) -> float:
+    """Give the loss of what has the values ``hits`` and a share of the rest, on a line of ``values``.
+
+    ``rests`` are the values of the rest entries (they add up); ``share`` in [0, 1] is the part of the rest's mass
+    that goes to what is scored. Every number is one as written: this is where it becomes a mass.
+    """
+    if 0.0 < max(values) <= 1.0 and min(values) >= 0.0:
+        return _probability_loss(values, hits, rests, share)
+    return _logarithm_loss(values, hits, rests, share)
+
+
+def _probability_loss(values: list[float], hits: list[float], rests: list[float], share: float) -> float:
+    total, hit, rest = sum_in_order(values), sum(hits), sum(rests)
+    if total > 1.0 or (total < LEAST_TOTAL and rests):
+        mass = hit / total + rest / total * share
+    elif total < LEAST_TOTAL:
+        mass = hit + (1.0 - total) * share
+    else:
+        mass = hit + rest * share
+    return max(0.0, -log(mass)) if mass > 0.0 else inf
+
+
+def _logarithm_loss(values: list[float], hits: list[float], rests: list[float], share: float) -> float:
+    log_total = log_sum_exp(values)
+    log_rest = log_sum_exp(rests)
+    off_below = log_total < LEAST_LOG_TOTAL
+    if off_below and not rests:
+        log_rest = log(-expm1(log_total))  # ln(1 - total)
+    log_share = log(share) if share > 0.0 else -inf
+    log_mass = log_sum_exp([log_sum_exp(hits), log_rest + log_share])
+    normaliser = log_total if log_total > 0.0 or (off_below and rests) else 0.0
+    return max(0.0, normaliser - log_mass)
+
+
+def _vector_loss(values: list[float], bucket: int) -> float:
+    log_total = log_sum_exp(values)
+    off = log_total > 0.0 or log_total < LEAST_LOG_TOTAL
+    return max(0.0, (log_total if off else 0.0) - values[bucket])
+
+
+def log_sum_exp(values: list[float]) -> float:
+    """Give ln of the sum of exp of the values, -inf for none, without overflow or underflow."""
+    greatest = max(values, default=-inf)
+    if greatest == -inf:
+        return -inf
+    return greatest + log(sum_in_order([exp(value - greatest) for value in values]))
+
+
+def sum_in_order(values: list[float]) -> float:
+    """Sum from left to right, as GEval does; sum() compensates from Python 3.12 on."""
+    total = 0.0
+    for value in values:
+        total += value
+    return total

@@ -1,0 +1,80 @@
+"""The metrics, in one table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from geval_py.errors import SchemeError, visible
+from geval_py.metrics.base import (
+    ACCURACY,
+    CROSS_ENTROPY,
+    LIKELIHOOD,
+    LOG_LOSS,
+    PERPLEXITY,
+    Column,
+    LineLosses,
+    Metric,
+)
+from geval_py.metrics.binary import BinaryColumn
+from geval_py.metrics.exact import MissColumn, WordColumn
+from geval_py.metrics.hashed import DEFAULT_BITS, LEAST_BITS, MOST_BITS, HashedColumn, split_bits
+
+__all__ = ["METRICS", "Column", "LineLosses", "Metric", "column_of", "find_metric"]
+
+_METRICS = (
+    Metric("LikelihoodHashed", "hashed", LIKELIHOOD, "geometric mean of the probabilities", DEFAULT_BITS),
+    Metric("LogLossHashed", "hashed", LOG_LOSS, "mean loss of a word", DEFAULT_BITS),
+    Metric("PerplexityHashed", "hashed", PERPLEXITY, "inverse of the likelihood", DEFAULT_BITS),
+    Metric("CrossEntropyHashed", "hashed", CROSS_ENTROPY, "mean loss of a word", DEFAULT_BITS),
+    Metric("Likelihood", "exact", LIKELIHOOD, "the same, on exact words and a vocabulary; or of a class"),
+    Metric("LogLoss", "exact", LOG_LOSS, "the same, on exact words and a vocabulary; or of a class"),
+    Metric("Perplexity", "exact", PERPLEXITY, "the same, on exact words and a vocabulary"),
+    Metric("CrossEntropy", "exact", CROSS_ENTROPY, "the same, on exact words and a vocabulary"),
+    Metric("MacroAvg/Likelihood", "binary", LIKELIHOOD, "mean of the likelihoods of classes 0 and 1"),
+    Metric("Accuracy", "misses", ACCURACY, "share of lines whose best guess is right"),
+)
+METRICS = {metric.name: metric for metric in _METRICS}
+
+
+def find_metric(name: str) -> Metric:
+    """Find a metric by its name, with its number of bits if it is a hashed one.
+
+    Raises SchemeError.
+
+    >>> find_metric("LogLossHashed8").bits
+    8
+    """
+    base, bits = split_bits(name)
+    metric = METRICS.get(base)
+    if metric is None:
+        raise SchemeError(scheme=name, message=_unknown(name))
+    if metric.kind != "hashed":
+        return metric
+    if not LEAST_BITS <= bits <= MOST_BITS:
+        raise SchemeError(
+            scheme=name,
+            message=f"Unknown or broken metric definition: {visible(name)}\n"
+            f"  the number of bits is from {LEAST_BITS} to {MOST_BITS}",
+        )
+    return replace(metric, name=base if bits == DEFAULT_BITS else f"{base}{bits}", bits=bits)
+
+
+def _unknown(name: str) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(split_bits(name)[0], METRICS, n=1)
+    advice = f"did you mean {close[0]}?" if close else "geval --list-metrics shows those that are known"
+    return f"Unknown or broken metric definition: {visible(name)}\n  {advice}"
+
+
+def column_of(metric: Metric, vocabulary: frozenset[str]) -> Column:
+    """Give the column of losses that a metric is made from; ``vocabulary`` is for exact words only."""
+    match metric.kind:
+        case "hashed":
+            return HashedColumn(metric.bits or DEFAULT_BITS)
+        case "exact":
+            return WordColumn(vocabulary)
+        case "binary":
+            return BinaryColumn()
+        case "misses":
+            return MissColumn()

@@ -1,0 +1,268 @@
+r"""GEval's options, from the command line and from a challenge's config.txt, as one frozen value.
+
+config.txt is read first: its words, split at white space (a backslash before white space keeps it; there are no
+quotes and no comments), come in front of the command line's words. Metrics of both add up; another option that
+is given twice takes the later value, so the command line wins.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, NoReturn
+
+from geval_py.errors import ConfigError, UnreadableFileError, UsageError, visible
+from geval_py.schemes import EvaluationScheme, parse_schemes
+
+CONFIG_FILE = "config.txt"
+FORMATS = ("text", "json")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What to score and how to show it. Names are those of the command line; None means its default."""
+
+    test_name: str = "test-A"
+    out_directory: str = "."
+    expected_directory: str | None = None
+    out_file: str | None = None
+    expected_file: str | None = None
+    input_file: str | None = None
+    metrics: tuple[str, ...] = ()
+    alt_metrics: tuple[str, ...] = ()
+    select_metric: str | None = None
+    vocabulary: str | None = None
+    in_header: str | None = None
+    out_header: str | None = None
+    precision: int | None = None
+    percentage: bool = False
+    format: str = "text"
+    line_by_line: bool = False
+    sort: bool = False
+    reverse_sort: bool = False
+    help: bool = False
+    version: bool = False
+    list_metrics: bool = False
+
+    def __post_init__(self) -> None:
+        if (self.sort or self.reverse_sort) and not self.line_by_line:
+            raise UsageError(message="--sort and --reverse-sort go with --line-by-line")
+        if self.sort and self.reverse_sort:
+            raise UsageError(message="--sort shows the worst lines first, --reverse-sort the best: take one")
+        if self.line_by_line and self.format != "text":
+            raise UsageError(message=f"--line-by-line has no {self.format} format; leave --format out")
+
+    @property
+    def challenge_directory(self) -> str:
+        """The directory with the expected results, the headers and config.txt."""
+        return self.out_directory if self.expected_directory is None else self.expected_directory
+
+    def schemes(self) -> list[EvaluationScheme]:
+        """Give the metrics to score with, products multiplied out; raises SchemeError or UsageError."""
+        texts = self.alt_metrics or self.metrics
+        return [scheme for text in texts for scheme in parse_schemes(text)]
+
+
+_NOT_YET = (  # GEval's options that geval-py knows of but does not have yet, and their number of arguments
+    (("-w", "--worst-features"), 0),
+    (("-d", "--diff"), 1),
+    (("--most-worsening-features",), 1),
+    (("--oracle-item-based",), 0),
+    (("--alt-out-file",), 1),
+    (("--mark-worst-features",), 0),
+    (("--filter",), 1),
+    (("--min-frequency",), 1),
+    (("--word-shapes",), 0),
+    (("--bigrams",), 0),
+    (("--numerical-features",), 0),
+    (("--cartesian",), 0),
+    (("--min-cartesian-frequency",), 1),
+    (("-B", "--bootstrap"), 1),
+    (("-T", "--tokenizer"), 1),
+    (("-j", "--just-tokenize"), 0),
+    (("--init",), 0),
+    (("--validate",), 0),
+    (("--submit",), 0),
+)
+
+
+class _NotYet(argparse.Action):
+    def __call__(self, *arguments: Any, **keywords: Any) -> NoReturn:
+        raise UsageError(message=f"{self.option_strings[-1]} is not available yet in geval-py")
+
+
+class _Parser(argparse.ArgumentParser):
+    """An ArgumentParser that raises UsageError instead of printing and exiting."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message=f"{visible(message)}\n  geval --help shows the options")
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Make the parser of GEval's plain command line."""
+    parser = _Parser(
+        prog="geval",
+        usage="geval [options]\n       geval COMMAND …",
+        description="Score word-gap prediction exactly as GEval does, and learn why.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+        add_help=False,
+        argument_default=argparse.SUPPRESS,
+    )
+    _add_files(parser.add_argument_group("what is scored"))
+    _add_metrics(parser.add_argument_group("metrics"))
+    _add_modes(parser.add_argument_group("what is shown"))
+    for names, arguments in _NOT_YET:
+        parser.add_argument(*names, action=_NotYet, nargs=arguments, help=argparse.SUPPRESS)
+    return parser
+
+
+def _add_files(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add("-t", "--test-name", metavar="NAME", help="the test set's sub-directory (default: test-A)")
+    add("--out-directory", metavar="DIR", help="where the outputs are (default: .)")
+    add("--expected-directory", metavar="DIR", help="where the answers are (default: the out-directory)")
+    add(
+        "-o",
+        "--out-file",
+        metavar="FILE",
+        help="the output to score, looked for in DIR/NAME, then as a path; - for standard input, or an "
+        "http(s) address (default: out.tsv and all out-*.tsv)",
+    )
+    add("-e", "--expected-file", metavar="FILE", help="the answers (default: expected.tsv)")
+    add("-i", "--input-file", metavar="FILE", help="the input (default: in.tsv)")
+    add("--in-header", metavar="FILE", help="a line with the names of the input's columns")
+    add("--out-header", metavar="FILE", help="a line with the names of the answers' columns")
+
+
+def _add_metrics(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add(
+        "-m",
+        "--metric",
+        dest="metrics",
+        action="append",
+        metavar="METRIC",
+        help="a metric, as LikelihoodHashed, LogLossHashed8 or {LogLoss,Perplexity}Hashed; repeatable",
+    )
+    add(
+        "-a",
+        "--alt-metric",
+        dest="alt_metrics",
+        action="append",
+        metavar="METRIC",
+        help="a metric that replaces those of config.txt; repeatable",
+    )
+    add("--select-metric", metavar="NAME", help="show only the metric with this name")
+    add(
+        "--vocabulary",
+        metavar="FILE",
+        help="words, one a line, for metrics on exact words (default: the words of train/expected.tsv)",
+    )
+    add("--list-metrics", action="store_true", help="list the metrics and exit")
+
+
+def _add_modes(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add("-l", "--line-by-line", action="store_true", help="score, input, answer and output of every line")
+    add("-s", "--sort", action="store_true", help="with -l: the worst lines first")
+    add("-r", "--reverse-sort", action="store_true", help="with -l: the best lines first")
+    add("-p", "--precision", type=_whole_number, metavar="N", help="digits after the point")
+    add(
+        "-%",
+        "--show-as-percentage",
+        dest="percentage",
+        action="store_true",
+        help="times 100, with two digits fewer",
+    )
+    add("--format", choices=FORMATS, help="text (the default), or one JSON document")
+    add("-v", "--version", action="store_true", help="show the version and the kernel's backend")
+    add("-h", "--help", action="store_true", help="show this and exit")
+
+
+_EPILOG = """\
+examples:
+  geval -t dev-0                       score dev-0/out.tsv with the challenge's metrics
+  geval -t dev-0 -l -s | head -3       the three worst lines
+  geval -t dev-0 -a LogLossHashed -p 4 another metric, four digits
+  geval -o out.tsv -e expected.tsv -m PerplexityHashed
+                                       two files, without a challenge
+
+An output line is `word1:prob1 word2:prob2 … :prob0`, where :prob0 is for all other words.
+Exit status: 0 fine, 1 the data is at fault, 2 the command line is at fault."""
+
+
+def _whole_number(text: str) -> int:
+    if not re.fullmatch("[0-9]{1,6}", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
+    return int(text)
+
+
+def parse_options(words: Sequence[str]) -> Options:
+    """Parse the command line's words, with those of the challenge's config.txt in front.
+
+    Raises UsageError, ConfigError and UnreadableFileError.
+    """
+    alone = _parse(words)
+    if alone.help or alone.version or alone.list_metrics:
+        return alone
+    config_words = _checked_config(alone.challenge_directory)
+    return _parse([*config_words, *words]) if config_words else alone
+
+
+def config_options(directory: str) -> Options:
+    """Give the options of a challenge's config.txt alone; raises ConfigError and UnreadableFileError."""
+    return _parse([*_checked_config(directory), "--out-directory", directory])
+
+
+def _checked_config(directory: str) -> list[str]:
+    """Read the words of config.txt; raise ConfigError if they cannot be understood on their own."""
+    path = os.path.join(directory, CONFIG_FILE)
+    words = read_config(path)
+    try:
+        options = _parse(words)
+        options.schemes()
+        if options.help or options.version or options.list_metrics:
+            raise UsageError(message="an option that shows something and exits has no place in config.txt")
+    except UsageError as error:
+        raise ConfigError(path=path, message=error.message) from error
+    return words
+
+
+def read_config(path: str) -> list[str]:
+    """Read the words of a config.txt; none if there is no such file."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            text = file.read()
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError) as error:
+        raise UnreadableFileError(path=path, reason=getattr(error, "strerror", None) or str(error)) from error
+    return [re.sub(r"\\(\s)", r"\1", word) for word in re.findall(r"(?:\\\s|\S)+", text)]
+
+
+def _parse(words: Sequence[str]) -> Options:
+    given, unknown = make_parser().parse_known_args(words)
+    if unknown:
+        raise UsageError(message=_invalid(unknown[0]))
+    known = {field.name for field in fields(Options)}
+    values = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in vars(given).items()
+        if name in known
+    }
+    return Options(**values)
+
+
+def _invalid(word: str) -> str:
+    """Say that a word is no option, and which one is near."""
+    from difflib import get_close_matches
+
+    options = [name for action in make_parser()._actions for name in action.option_strings]
+    close = get_close_matches(word.partition("=")[0], options, n=1) if word.startswith("-") else []
+    advice = f"did you mean {close[0]}?" if close else "geval --help shows the options"
+    return f"Invalid option `{visible(word)}'\n  {advice}"

@@ -1,0 +1,233 @@
+"""Turn values into text: the only place that does.
+
+Numbers are written as GEval writes them. Text from strangers is given as it is to files and pipes, and with its
+control characters escaped to terminals.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from geval_py.errors import visible
+
+if TYPE_CHECKING:
+    from geval_py.evaluate import Evaluation
+
+MOST_NAMES_IN_CROSS_TABLES = 200
+
+
+def shortest(value: float) -> str:
+    """Write a number with the shortest digits that read back the same, as GEval does.
+
+    Plain for 0.1 <= \\|x\\| < 10^7, else with an exponent.
+
+    >>> shortest(0.001818390380192753), shortest(549.9369172278606), shortest(1e7)
+    ('1.818390380192753e-3', '549.9369172278606', '1.0e7')
+    """
+    if not math.isfinite(value):
+        return _special(value)
+    if value == 0:
+        return "0.0"
+    if 0.1 <= abs(value) < 1e7:
+        return repr(value)
+    sign, digits, exponent = _decimal_digits(value)
+    return f"{sign}{digits[0]}.{digits[1:] or '0'}e{exponent}"
+
+
+def plain(value: float) -> str:
+    """Write a number with the shortest digits that read back the same, never with an exponent.
+
+    >>> plain(3.904297851074462e-4), plain(1e22)
+    ('0.0003904297851074462', '10000000000000000000000.0')
+    """
+    if not math.isfinite(value):
+        return _special(value)
+    text = repr(value + 0.0)
+    if "e" in text:
+        from decimal import Decimal
+
+        text = format(Decimal(text), "f")
+    return text if "." in text else text + ".0"
+
+
+def fixed(value: float, precision: int) -> str:
+    """Write a number with ``precision`` digits after the point, rounded half-even on its shortest digits.
+
+    >>> fixed(0.005, 2), fixed(0.025, 2), fixed(0.035, 2)
+    ('0.00', '0.02', '0.04')
+    """
+    if not math.isfinite(value):
+        return _special(value)
+    from decimal import ROUND_HALF_EVEN, Context, Decimal
+
+    step = Decimal(1).scaleb(-precision)
+    context = Context(prec=400 + precision, rounding=ROUND_HALF_EVEN)
+    text = format(Decimal(repr(value)).quantize(step, context=context), "f")
+    return text.removeprefix("-") if not text.strip("-0.") else text
+
+
+def number(value: float, precision: int | None = None, *, percentage: bool = False) -> str:
+    """Write a score: with ``precision`` digits or the shortest, as it is or times 100 with two digits fewer."""
+    if percentage and math.isfinite(value):
+        from decimal import Decimal
+
+        value = float(Decimal(repr(value)).scaleb(2))
+        precision = None if precision is None else max(0, precision - 2)
+    return shortest(value) if precision is None else fixed(value, precision)
+
+
+def _special(value: float) -> str:
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _decimal_digits(value: float) -> tuple[str, str, int]:
+    """Split a number into sign, shortest digits and the exponent of the first digit."""
+    from decimal import Decimal
+
+    decimal = Decimal(repr(value)).normalize()
+    sign, digits, _ = decimal.as_tuple()
+    return "-" if sign else "", "".join(map(str, digits)), decimal.adjusted()
+
+
+def scores_text(
+    evaluations: Sequence[Evaluation], precision: int | None = None, *, percentage: bool = False
+) -> str:
+    """Write the scores of one output (a number, or rows and cross tables), or of several (a table)."""
+
+    def cells(evaluation: Evaluation) -> list[str]:
+        return [number(score.value, precision, percentage=percentage) for score in evaluation.scores]
+
+    names = [visible(score.name) for score in evaluations[0].scores]
+    if len(evaluations) > 1:
+        return _rows(_variant_rows(evaluations, names, [cells(e) for e in evaluations]))
+    if len(names) == 1:
+        return cells(evaluations[0])[0] + "\n"
+    return _metric_blocks(names, cells(evaluations[0]))
+
+
+def _rows(rows: Iterable[Sequence[str]]) -> str:
+    return "".join("\t".join(row) + "\n" for row in rows)
+
+
+def _variant_rows(
+    evaluations: Sequence[Evaluation], names: list[str], values: list[list[str]]
+) -> Iterator[list[str]]:
+    """Give a row an output, with the parameters in its name, or the name where those do not tell it apart."""
+    outputs = [evaluation.output for evaluation in evaluations]
+    keys = sorted({key for output in outputs for key in output.parameters})
+    labels = [[visible(output.parameters.get(key, "")) for key in keys] for output in outputs]
+    if len({tuple(label) for label in labels}) < len(labels):
+        labels = [
+            [visible(output.name), *label] for output, label in zip(outputs, labels, strict=True)
+        ]
+        keys = ["File name", *keys]
+    if keys != ["File name"] or len(names) > 1:
+        yield [*map(visible, keys), *names]
+    for label, cells in zip(labels, values, strict=True):
+        yield label + cells
+
+
+def _metric_blocks(names: list[str], values: list[str]) -> str:
+    """Write NAME<TAB>VALUE rows, and cross tables for names that form a grid."""
+    by_name = dict(zip(names, values, strict=True))
+    blocks: list[list[list[str]]] = []
+    open_block: list[list[str]] | None = None
+    grids = find_grids(names)
+    for name, value in zip(names, values, strict=True):
+        grid = next((g for g in grids if name in g.cells()), None)
+        if grid is None:
+            if open_block is None:
+                open_block = []
+                blocks.append(open_block)
+            open_block.append([name, value])
+        elif name == grid.first:
+            blocks.append(list(grid.table(by_name)))
+            open_block = None
+    return "\n".join(_rows(block) for block in blocks)
+
+
+class Grid:
+    """Names that are all the products of some prefixes and some suffixes."""
+
+    def __init__(self, prefixes: Sequence[str], suffixes: Sequence[str], names: Sequence[str]) -> None:
+        self.prefixes, self.suffixes = prefixes, suffixes
+        self.first = next(name for name in names if name in self.cells())
+
+    def cells(self) -> frozenset[str]:
+        return frozenset(prefix + suffix for prefix in self.prefixes for suffix in self.suffixes)
+
+    def table(self, values: Mapping[str, str]) -> Iterator[list[str]]:
+        """Give the rows of the cross table: at least as many rows as columns, an empty corner."""
+        upright = len(self.prefixes) >= len(self.suffixes)
+        rows, columns = (self.prefixes, self.suffixes) if upright else (self.suffixes, self.prefixes)
+        yield ["", *(column.strip() for column in columns)]
+        for row in rows:
+            names = (row + column if upright else column + row for column in columns)
+            yield [row.strip(), *(values[name] for name in names)]
+
+
+def find_grids(names: Sequence[str]) -> list[Grid]:
+    """Find the greatest grids, at least 2 x 2, that names form; each name is in one at most.
+
+    Names are split only between their parts. Equal names are in none.
+    """
+    free = [name for name in names if names.count(name) == 1] if len(names) <= MOST_NAMES_IN_CROSS_TABLES else []
+    grids = []
+    while grid := _greatest_grid(free):
+        grids.append(grid)
+        free = [name for name in free if name not in grid.cells()]
+    return grids
+
+
+def _greatest_grid(names: Sequence[str]) -> Grid | None:
+    suffixes: dict[str, list[str]] = {}  # of each prefix, in order
+    for name in names:
+        for cut in _part_boundaries(name):
+            suffixes.setdefault(name[:cut], []).append(name[cut:])
+    wide = {prefix: ends for prefix, ends in suffixes.items() if len(ends) >= 2}
+    best: tuple[int, int, list[str], list[str]] | None = None
+    for one in wide.values():
+        for other in wide.values():
+            common = [end for end in one if end in other]
+            rows = [prefix for prefix, ends in wide.items() if set(common) <= set(ends)]
+            if len(common) >= 2 and len(rows) >= 2:
+                rank = (len(common) * len(rows), max(map(len, rows)))  # equal sizes: the longest prefixes
+                if best is None or rank > best[:2]:
+                    best = (*rank, rows, common)
+    return None if best is None else Grid(best[2], best[3], names)
+
+
+def _part_boundaries(name: str) -> list[int]:
+    """Give the places where a name may be split: before a digit run or a capital, after other characters."""
+    found = re.finditer(r"(?<=[^0-9])(?=[0-9])|(?=[A-Z])|(?<=[\W_])", name)
+    return sorted({match.start() for match in found} - {0, len(name)})
+
+
+def line_rows(
+    scores: Iterable[float], items: Iterable[tuple[str, str, str]], *, for_terminal: bool = False
+) -> Iterator[str]:
+    """Write a row a line: score, input, expected, output; a TAB inside a field as ``<tab>``."""
+    for score, item in zip(scores, items, strict=True):
+        fields = (text.replace("\t", "<tab>") for text in item)
+        shown = map(visible, fields) if for_terminal else fields
+        yield "\t".join((plain(score), *shown))
+
+
+def json_text(document: Mapping[str, Any]) -> str:
+    """Write a JSON document that strict parsers read: Infinity and NaN become strings."""
+    import json
+
+    return json.dumps(_strict(document), ensure_ascii=True, indent=2, allow_nan=False) + "\n"
+
+
+def _strict(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else _special(value)
+    if isinstance(value, Mapping):
+        return {key: _strict(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_strict(item) for item in value]
+    return value

@@ -1,0 +1,105 @@
+"""Evaluation schemes: a metric with flags, such as ``PerplexityHashed:N<ppl>P<2>``.
+
+    schemes  = text with products "{a,b}", never inside "<...>"
+    scheme   = metric [ ":" *flag ]
+    flag     = letter | letter "<" argument ">" | "s<" regexp "><" replacement ">"
+
+This module knows the grammar; which metrics there are is said in :mod:`geval_py.metrics`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from geval_py.errors import SchemeError
+
+_FLAG = re.compile(r"[lucS]|[NPmtf]<([^>]*)>|s<([^>]*)><([^>]*)>")
+_TEXT_FLAGS = frozenset("lucSmts")
+_PRODUCT = re.compile(r"<[^>]*>|\{([^{}<>]*)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """One flag: its letter and its arguments (none, one, or a regexp and its replacement)."""
+
+    letter: str
+    arguments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationScheme:
+    """A metric's name with what shall be done before and around it.
+
+    ``text`` is the scheme as written; ``metric`` the name without flags (with its bits, if given).
+    """
+
+    text: str
+    metric: str
+    flags: tuple[Flag, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The name shown: from the ``N`` flags, else the metric and its other flags as written."""
+        names = [flag.arguments[0] for flag in self.flags if flag.letter == "N"]
+        return " ".join(names) if names else self.text.removesuffix(":")
+
+    @property
+    def priority(self) -> int:
+        """The display priority, from the last ``P`` flag; 1 is shown first."""
+        return next((int(flag.arguments[0]) for flag in reversed(self.flags) if flag.letter == "P"), 1)
+
+    @property
+    def text_flags(self) -> tuple[Flag, ...]:
+        """The flags that change the lines before scoring, in order."""
+        return tuple(flag for flag in self.flags if flag.letter in _TEXT_FLAGS)
+
+    @property
+    def filters(self) -> tuple[str, ...]:
+        """The features that a line must have to be scored."""
+        return tuple(flag.arguments[0] for flag in self.flags if flag.letter == "f")
+
+
+def parse_schemes(text: str) -> list[EvaluationScheme]:
+    """Parse a metric argument, in which ``{a,b}`` multiplies out.
+
+    Raises SchemeError.
+
+    >>> [scheme.metric for scheme in parse_schemes("{Likelihood,LogLoss}Hashed{8,12}")]
+    ['LikelihoodHashed8', 'LikelihoodHashed12', 'LogLossHashed8', 'LogLossHashed12']
+    """
+    return [parse_scheme(product) for product in multiply_out(text)]
+
+
+def multiply_out(text: str) -> list[str]:
+    """Replace each ``{a,b}`` outside of ``<...>`` by its alternatives, the last one changing fastest."""
+    products = [""]
+    position = 0
+    for match in _PRODUCT.finditer(text):
+        alternatives = [match.group()] if match.group(1) is None else match.group(1).split(",")
+        between = text[position : match.start()]
+        products = [done + between + new for done in products for new in alternatives]
+        position = match.end()
+        if len(products) > 10_000:
+            raise SchemeError(scheme=text, message=f"More than 10000 metrics in one definition: {text}")
+    return [done + text[position:] for done in products]
+
+
+def parse_scheme(text: str) -> EvaluationScheme:
+    """Parse one scheme; raises SchemeError."""
+    metric, _, flag_text = text.partition(":")
+    flags: list[Flag] = []
+    position = 0
+    while position < len(flag_text):
+        match = _FLAG.match(flag_text, position)
+        rest = flag_text[position:]
+        if match is None:
+            raise SchemeError(scheme=text, message=f"Unknown or broken metric flags: {rest}")
+        arguments = tuple(group for group in match.groups() if group is not None)
+        if rest[0] == "P" and not re.fullmatch("[0-9]{1,9}", arguments[0]):
+            raise SchemeError(
+                scheme=text, message=f"Unknown or broken metric flags: {rest}\n  P<n> takes a whole number"
+            )
+        flags.append(Flag(rest[0], arguments))
+        position = match.end()
+    return EvaluationScheme(text=text, metric=metric, flags=tuple(flags))
