@@ -27,7 +27,7 @@ OUTPUT_FILE, EXPECTED_FILE, INPUT_FILE = "out.tsv", "expected.tsv", "in.tsv"
 TRAINING_SET = "train"
 README_FILE = "README.md"
 
-_VARIANT = re.compile(r"(out(?:-.*)?\.tsv)(?:\.(?:xz|gz|bz2|zst))?")
+_VARIANT = r"(out(?:-.*)?\.tsv)(?:\.(?:xz|gz|bz2|zst))?"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,7 +195,7 @@ def _outputs(options: Options) -> tuple[Output, ...]:
 
 def find_outputs(directory: str) -> tuple[Output, ...]:
     """Give the outputs in a test set's directory: out.tsv and out-*.tsv, compressed or not, in natural order."""
-    matches = (_VARIANT.fullmatch(entry.name) for entry in os.scandir(directory))
+    matches = (re.fullmatch(_VARIANT, entry.name) for entry in os.scandir(directory))
     names = sorted({match[1] for match in matches if match}, key=natural_order)
     paths = ((name, find_file(os.path.join(directory, name))) for name in names)
     return tuple(Output(path=path, name=n, parameters=parse_parameters(n)) for n, path in paths if path)

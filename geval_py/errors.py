@@ -64,7 +64,7 @@ def excerpt(text: str, column: int, width: int = EXCERPT_WIDTH) -> str:
     return f"{before}{visible(text[column - 1 : end])}{tail}\n{' ' * display_width(before)}^"
 
 
-@dataclass(kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False, repr=False)
 class GevalError(Exception):
     """The root of all errors that geval-py raises on purpose."""
 
@@ -78,7 +78,7 @@ def _rebuild(kind: type[GevalError], values: dict[str, Any]) -> GevalError:
     return kind(**values)
 
 
-@dataclass(kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False, repr=False)
 class UsageError(GevalError):
     """The command line, or a call's arguments, cannot be understood."""
 
@@ -90,21 +90,21 @@ class UsageError(GevalError):
         return self.message
 
 
-@dataclass(kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False, repr=False)
 class SchemeError(UsageError):
     """A metric's name or flags cannot be read; ``scheme`` is what was given."""
 
     scheme: str
 
 
-@dataclass(kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False, repr=False)
 class DataError(GevalError):
     """A file or a folder is at fault; ``path`` says which."""
 
     path: str = ""
 
 
-@dataclass(kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False, repr=False)
 class MissingFileError(DataError):
     """A file or folder is not there; ``what`` is GEval's sentence for it, ``hint`` what helps."""
 
@@ -115,7 +115,7 @@ class MissingFileError(DataError):
         return f"{self.what}: `{visible(self.path)}`" + (f"\n  {self.hint}" if self.hint else "")
 
 
-@dataclass(kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False, repr=False)
 class UnreadableFileError(DataError):
     """A file cannot be read; ``reason`` says why."""
 
@@ -125,7 +125,7 @@ class UnreadableFileError(DataError):
         return f"Cannot read `{visible(self.path)}`: {visible(self.reason)}"
 
 
-@dataclass(kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False, repr=False)
 class CorruptFileError(DataError):
     """A compressed file ends too early or is damaged."""
 
@@ -139,7 +139,7 @@ class CorruptFileError(DataError):
         )
 
 
-@dataclass(kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False, repr=False)
 class AmbiguousFileError(DataError):
     """Several compressed files stand where one was asked for."""
 
@@ -150,7 +150,7 @@ class AmbiguousFileError(DataError):
         return f"More than one file could be `{visible(self.path)}`: {names}\n  remove all but one"
 
 
-@dataclass(kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False, repr=False)
 class ConfigError(DataError):
     """The options in a challenge's config.txt cannot be understood."""
 
@@ -160,7 +160,7 @@ class ConfigError(DataError):
         return f"{self.message}\n  in `{visible(self.path)}`"
 
 
-@dataclass(kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False, repr=False)
 class EmptyFileError(DataError):
     """A file that should have lines has none; ``what`` says which: output, expected, input, vocabulary."""
 
@@ -170,7 +170,7 @@ class EmptyFileError(DataError):
         return f"The {self.what} file is empty: `{visible(self.path)}`"
 
 
-@dataclass(kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False, repr=False)
 class LineCountError(DataError):
     """``what`` (the output or the input) has another number of lines than the expected file."""
 
@@ -187,7 +187,7 @@ class LineCountError(DataError):
         )
 
 
-@dataclass(kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False, repr=False)
 class MalformedLineError(DataError):
     """A line that is not in the format.
 

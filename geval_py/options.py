@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import cache
 from typing import Any, NoReturn
 
 from geval_py.errors import ConfigError, UnreadableFileError, UsageError, visible
@@ -101,6 +102,7 @@ class _Parser(argparse.ArgumentParser):
         raise UsageError(message=f"{visible(message)}\n  geval --help shows the options")
 
 
+@cache
 def make_parser() -> argparse.ArgumentParser:
     """Make the parser of GEval's plain command line."""
     parser = _Parser(

@@ -168,13 +168,12 @@ NUMBER_MISTAKES = (
     ("several signs", r"[+-]{2,}.*", "write one sign at most"),
     ("digits of another script", r"(?=.*[^\x00-\x7f])[+-]?[\d.]+([eE].*)?", "write the digits 0 to 9"),
 )
-_MISTAKES = tuple((kind, re.compile(p, re.IGNORECASE), advice) for kind, p, advice in NUMBER_MISTAKES)
 
 
 def number_mistake(number: str) -> tuple[str, str]:
     """Tell what kind of thing stands where a number should, and what to write instead."""
-    for kind, pattern, advice in _MISTAKES:
-        if pattern.fullmatch(number):
+    for kind, pattern, advice in NUMBER_MISTAKES:
+        if re.fullmatch(pattern, number, re.IGNORECASE):
             return kind, advice
     return "text", "digits were expected, such as 0.25, -1.5 or 2.5e-3"
 

@@ -1,0 +1,32 @@
+"""The plain command line starts fast: it imports nothing heavy."""
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = ("numpy", "pandas", "rich", "yaml", "importlib.metadata", "urllib.request", "scipy", "email", "unicodedata")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["--help"], ["--version"], ["-o", "out.tsv", "-e", "expected.tsv", "-m", "PerplexityHashed", "-p", "2"]],
+    ids=["help", "version", "scoring"],
+)
+def test_imports_nothing_heavy(words, tmp_path):
+    (tmp_path / "out.tsv").write_text("a:0.5 :0.5\n")
+    (tmp_path / "expected.tsv").write_text("a\n")
+    code = (
+        "import sys; from geval_py.cli import main; status = main(sys.argv[1:]); "
+        f"print([m for m in {HEAVY!r} if m in sys.modules], file=sys.stderr); sys.exit(status)"
+    )
+    run = subprocess.run(
+        [sys.executable, "-I", "-c", code, *words], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert run.stderr == "[]\n"
+
+
+def test_the_installed_package_is_tested():
+    import geval_py
+
+    assert "site-packages" in geval_py.__file__
