@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-HEAVY = ("numpy", "pandas", "rich", "yaml", "importlib.metadata", "urllib.request", "scipy", "email", "unicodedata")
+HEAVY = ("numpy", "pandas", "rich", "yaml", "importlib.metadata", "urllib.request", "scipy", "email")
 
 
 @pytest.mark.parametrize(

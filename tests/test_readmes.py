@@ -28,7 +28,7 @@ def examples():
                     yield pytest.param(folder, command, printed, id=name)
 
 
-@pytest.mark.parametrize(("folder", "command", "printed"), examples())
+@pytest.mark.parametrize(("folder", "command", "printed"), list(examples()))
 def test_command_prints_what_the_readme_says(folder, command, printed):
     path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
     run = subprocess.run(

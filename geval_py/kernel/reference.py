@@ -7,7 +7,7 @@ With the values v of a line (Specification, "From a line to a distribution"):
 3.  Probabilities, off: if the total is > 1 or there is a rest entry, divide all by the total; else the rest is
     1 - total. Logarithms, off: if the total is < 1 and there is no rest entry, the rest is 1 - total; else divide
     (softmax).
-4.  A word's mass goes to its bucket, MurmurHash3_x86_32(word, seed = line number) mod 2^bits; the rest is
+4.  A word's mass goes to its bucket, MurmurHash3_x86_32(word, seed = line number mod 2^32) mod 2^bits; the rest is
     spread evenly over all buckets. A vector is the buckets, as logarithms.
 
 The loss is -ln of the mass in the expected word's bucket, in nats. Only that bucket, the total and the rest
@@ -51,7 +51,8 @@ def hashed_losses(outputs: bytes, expected: bytes, bits: int, first_line: int) -
 def line_loss(text: str, expected: str, bits: int, line: int) -> float:
     """Give the loss of one output line, in nats; see :func:`hashed_losses`."""
     mask = (1 << bits) - 1
-    bucket = murmur3(expected, line) & mask
+    seed = line & 0xFFFFFFFF
+    bucket = murmur3(expected, seed) & mask
     if ":" not in text:
         values = parse_vector(text, line)
         if len(values) != 1 << bits:
@@ -63,7 +64,7 @@ def line_loss(text: str, expected: str, bits: int, line: int) -> float:
     for word, value in zip(words, values, strict=True):
         if not word:
             rests.append(value)
-        elif murmur3(word, line) & mask == bucket:
+        elif murmur3(word, seed) & mask == bucket:
             hits.append(value)
     return mixture_loss(values, hits, rests, 1 / (mask + 1))
 
@@ -92,20 +93,23 @@ def _probability_loss(values: list[float], hits: list[float], rests: list[float]
 
 def _logarithm_loss(values: list[float], hits: list[float], rests: list[float], share: float) -> float:
     log_total = log_sum_exp(values)
-    log_rest = log_sum_exp(rests)
-    off_below = log_total < LEAST_LOG_TOTAL
-    if off_below and not rests:
-        log_rest = log(-expm1(log_total))  # ln(1 - total)
     log_share = log(share) if share > 0.0 else -inf
-    log_mass = log_sum_exp([log_sum_exp(hits), log_rest + log_share])
-    normaliser = log_total if log_total > 0.0 or (off_below and rests) else 0.0
-    return max(0.0, normaliser - log_mass)
+    off_below = log_total < LEAST_LOG_TOTAL
+    if log_total > 0.0 or (off_below and rests):
+        # Divided by the total. Relative to the greatest value, which cancels out, nothing is lost to rounding.
+        greatest = max(values)
+        values, hits, rests = ([v - greatest for v in part] for part in (values, hits, rests))
+        return max(0.0, log_sum_exp(values) - log_sum_exp([*hits, log_sum_exp(rests) + log_share]))
+    log_rest = log(-expm1(log_total)) if off_below else log_sum_exp(rests)  # ln(1 - total)
+    return max(0.0, -log_sum_exp([*hits, log_rest + log_share]))
 
 
 def _vector_loss(values: list[float], bucket: int) -> float:
     log_total = log_sum_exp(values)
-    off = log_total > 0.0 or log_total < LEAST_LOG_TOTAL
-    return max(0.0, (log_total if off else 0.0) - values[bucket])
+    if log_total > 0.0 or log_total < LEAST_LOG_TOTAL:
+        greatest = max(values)
+        return max(0.0, log_sum_exp([v - greatest for v in values]) - (values[bucket] - greatest))
+    return max(0.0, -values[bucket])
 
 
 def log_sum_exp(values: list[float]) -> float:

@@ -1,0 +1,295 @@
+"""The ``geval`` command from the outside: what it prints where, and its exit status."""
+
+import gzip
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from geval_py.cli import main
+from geval_py.version import __version__
+
+DATA = Path(__file__).parent / "data"
+BAD = json.loads((DATA / "bad-lines.json").read_text())
+STRICTER = {"truncated gzip", "ka:1e400 :0.1"}  # where we refuse what GEval scores
+RAW = {"invalid utf-8", "nul byte", "utf-16", "truncated gzip", "gzip named tsv"}
+
+
+@pytest.fixture
+def challenge(tmp_path, monkeypatch):
+    (tmp_path / "config.txt").write_text("--metric PerplexityHashed --precision 2\n")
+    (tmp_path / "dev-0").mkdir()
+    (tmp_path / "dev-0/in.tsv").write_text("x\ty\none\ntwo\n")
+    (tmp_path / "dev-0/expected.tsv").write_text("a\nb\nc\n")
+    (tmp_path / "dev-0/out.tsv").write_text("a:0.5 :0.5\nb:1\n:1\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def geval(capsys):
+    """Run the command; gives status, standard output and standard error."""
+
+    def run(*words):
+        status = main(list(words))
+        captured = capsys.readouterr()
+        return status, captured.out, captured.err
+
+    return run
+
+
+@pytest.mark.parametrize("row", BAD, ids=lambda row: repr(row["name"]))
+def test_malformed_outputs(row, tmp_path, monkeypatch, geval):
+    """GEval 1.42.2, --metric LogLossHashed: the same scores; the same first words of its errors."""
+    monkeypatch.chdir(tmp_path)
+    encoding = "latin-1" if row["name"] in RAW else "utf-8"
+    Path("out.tsv").write_bytes(row["out"].encode(encoding))
+    Path("expected.tsv").write_bytes(row["expected"].encode())
+    status, out, err = geval("--metric", "LogLossHashed", "-o", "out.tsv", "-e", "expected.tsv")
+    if row["name"] in STRICTER or row["status"]:
+        assert (status, out) == (1, "")
+        assert err.startswith(row["stderr"].rstrip("\n"))
+    else:
+        assert (status, err) == (0, "")
+        assert float(out) == pytest.approx(float(row["stdout"]), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("words", "printed"),
+    [
+        (["-t", "dev-0"], "12.70\n"),
+        (["-t", "dev-0", "-p", "0"], "13\n"),
+        (["-t", "dev-0", "-a", "LikelihoodHashed", "-%"], "8\n"),
+        (
+            ["-t", "dev-0", "-a", "{LogLoss,Perplexity}Hashed"],
+            "LogLossHashed\t2.54\nPerplexityHashed\t12.70\n",
+        ),
+        (
+            ["-t", "dev-0", "-a", "{LogLoss,Perplexity}Hashed{2,4}"],
+            "\t2\t4\nLogLossHashed\t0.62\t1.13\nPerplexityHashed\t1.86\t3.10\n",
+        ),
+        (["-t", "dev-0", "-m", "LogLossHashed:N<loss>", "--select-metric", "loss"], "2.54\n"),
+        (["-t", "dev-0", "-m", "LogLossHashed10", "--select-metric", "LogLossHashed"], "2.54\n"),
+    ],
+    ids=" ".join,
+)
+def test_scores(words, printed, challenge, geval):
+    assert geval(*words) == (0, printed, "")
+
+
+def test_several_outputs(challenge, geval):
+    for name in ("out-epochs=10.tsv", "out-epochs=2.tsv"):
+        (challenge / "dev-0" / name).write_text(":1\n:1\n:1\n")
+    assert geval("-t", "dev-0")[1] == "epochs\tPerplexityHashed\n2\t1024.00\n10\t1024.00\n\t12.70\n"
+    (challenge / "dev-0/out-x.tsv").write_text(":1\n:1\n:1\n")
+    assert geval("-t", "dev-0")[1].splitlines()[0] == "File name\tepochs\tPerplexityHashed"
+
+
+def test_json(challenge, geval):
+    (challenge / "dev-0/out.tsv").write_text("a:0.5 :0.5\nx:1\n:1\n")
+    status, out, err = geval("-t", "dev-0", "--format", "json", "-m", "LikelihoodHashed8")
+    document = json.loads(out, parse_constant=lambda name: pytest.fail(name))
+    assert (status, err) == (0, "")
+    assert {k: v for k, v in document.items() if k != "outputs"} == {
+        "version": __version__,
+        "challenge": challenge.name,
+        "test": "dev-0",
+    }
+    (output,) = document["outputs"]
+    assert output["file"] == "out.tsv"
+    assert output["lines"] == 3
+    assert output["signature"].startswith("metric:PerplexityHashed,LikelihoodHashed8|bits:10,8|lines:3|")
+    assert output["metrics"] == [
+        {"name": "PerplexityHashed", "value": "Infinity", "unit": "words", "direction": "lower"},
+        {"name": "LikelihoodHashed8", "value": 0.0, "unit": "probability", "direction": "higher"},
+    ]
+
+
+LINES = [
+    "1.9980487804878049\tx<tab>y\ta\ta:0.5 :0.5\n",
+    "1.0\tone\tb\tb:1\n",
+    "1024.0000000000007\ttwo\tc\t:1\n",
+]
+
+
+@pytest.mark.parametrize(
+    ("flags", "order"),
+    [([], [0, 1, 2]), (["-s"], [2, 0, 1]), (["-r"], [1, 0, 2]), (["-sa", "LikelihoodHashed"], [2, 0, 1])],
+    ids=str,
+)
+def test_line_by_line(flags, order, challenge, geval):
+    status, out, err = geval("-t", "dev-0", "-l", *flags)
+    rows = [line.split("\t") for line in out.splitlines()]
+    assert (status, err) == (0, "")
+    assert [row[1:] for row in rows] == [LINES[n].rstrip("\n").split("\t")[1:] for n in order]
+    if "-sa" not in flags:
+        assert [float(row[0]) for row in rows] == pytest.approx(
+            [float(LINES[n].split("\t")[0]) for n in order]
+        )
+
+
+def test_line_by_line_takes_one_output(challenge, geval):
+    (challenge / "dev-0/out-x.tsv").write_text(":1\n:1\n:1\n")
+    assert geval("-t", "dev-0", "-l") == (
+        2,
+        "",
+        "geval: Multiple outputs are not possible in this mode, use -o option to select an output file\n"
+        "  there are out-x.tsv, out.tsv\n",
+    )
+
+
+def test_standard_input_is_read_once_for_all_metrics(challenge, geval, monkeypatch):
+    stdin = io.TextIOWrapper(io.BytesIO((challenge / "dev-0/out.tsv").read_bytes()))
+    monkeypatch.setattr(sys, "stdin", stdin)
+    words = ["-t", "dev-0", "-o", "-", "-m", "LogLossHashed"]
+    assert geval(*words) == (0, "PerplexityHashed\t12.70\nLogLossHashed\t2.54\n", "")
+
+
+def test_standard_input_twice(challenge, geval):
+    assert geval("-t", "dev-0", "-o", "-", "-e", "-") == (
+        2,
+        "",
+        "geval: standard input (-) can be read only once: give one file as -\n",
+    )
+
+
+ERRORS = [
+    (["-t", "dev-9"], 1, "No test subdirectory with the expected results: `./dev-9`\n  there are dev-0; choose one with -t"),
+    (["-t", "dev-0", "-o", "no.tsv"], 1, "No file with the test results: `./dev-0/no.tsv`\n  `./dev-0` holds expected.tsv, in.tsv, out.tsv"),
+    (["--expected-directory", "no"], 1, "No directory with the expected results: `no`"),
+    (["-t", "dev-0", "-m", "Perplexityy"], 2, "Unknown or broken metric definition: Perplexityy\n  did you mean Perplexity?"),
+    (["-t", "dev-0", "-m", "LogLossHashed25"], 2, "Unknown or broken metric definition: LogLossHashed25\n  the number of bits is from 1 to 24"),
+    (["-t", "dev-0", "-m", "LogLossHashed:z"], 2, "Unknown or broken metric flags: z"),
+    (["-t", "dev-0", "--metrics", "x"], 2, "Invalid option `--metrics'\n  did you mean --metric?"),
+    (["-t", "dev-0", "--select-metric", "x"], 2, "Cannot find metric named 'x'\n  there are PerplexityHashed"),
+    (["-t", "dev-0", "-o", "."], 1, "Cannot read `./dev-0/.`: it is a folder, not a file"),
+    (["-t", "dev-0", "-s"], 2, "--sort and --reverse-sort go with --line-by-line"),
+    (["-t", "dev-0", "-l", "--format", "json"], 2, "--line-by-line has no json format; leave --format out"),
+    (["-t", "dev-0", "-p", "two"], 2, "argument -p/--precision: 'two' is not a whole number\n  geval --help shows the options"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "message"), ERRORS, ids=lambda v: " ".join(v) if isinstance(v, list) else ""
+)
+def test_errors(words, status, message, challenge, geval):
+    assert geval(*words) == (status, "", f"geval: {message}\n")
+
+
+def test_no_metric(challenge, geval):
+    (challenge / "config.txt").unlink()
+    assert geval("-t", "dev-0") == (
+        2,
+        "",
+        "geval: no metric given, use --metric option\n  for example -m PerplexityHashed\n",
+    )
+
+
+def test_line_counts(challenge, geval):
+    (challenge / "dev-0/out.tsv").write_text(":1\n" * 5)
+    message = (
+        "geval: Too many lines in the output file: `./dev-0/out.tsv` has 5, `./dev-0/expected.tsv` has 3\n"
+    )
+    assert geval("-t", "dev-0") == (1, "", message)
+    (challenge / "dev-0/out.tsv").write_text(":1\n")
+    message = (
+        "geval: Too few lines in the output file: `./dev-0/out.tsv` has 1, `./dev-0/expected.tsv` has 3\n"
+    )
+    assert geval("-t", "dev-0") == (1, "", message)
+
+
+def test_a_malformed_line(challenge, geval):
+    (challenge / "dev-0/out.tsv").write_text(":1\nthe:0.5 of:0,25 :0.25\n:1\n")
+    assert geval("-t", "dev-0") == (
+        1,
+        "",
+        "geval: Line 2: Unexpected data [number text found after a number]\n"
+        "  `./dev-0/out.tsv`, line 2, column 12: `0,25` is not a number; write a decimal point, not a comma\n"
+        "    the:0.5 of:0,25 :0.25\n"
+        "               ^\n",
+    )
+
+
+def test_the_terminal_is_safe(challenge, geval):
+    (challenge / "dev-0/out.tsv").write_text(":1\n\x1b[31mka:0.5\u202e x\n:1\n")
+    _, _, err = geval("-t", "dev-0")
+    assert "\x1b" not in err
+    assert "\u202e" not in err
+    assert r"\x1b[31mka:0.5\u202e x" in err
+
+
+def test_words_outside_the_vocabulary_are_noted(challenge, geval):
+    (challenge / "train").mkdir()
+    (challenge / "train/expected.tsv").write_text("a\n")
+    assert geval("-t", "dev-0", "-a", "Perplexity") == (
+        0,
+        "Infinity\n",
+        "geval: note: 2 of 3 expected words are not in the vocabulary; where the output does not list them, "
+        "their loss is infinite\n",
+    )
+
+
+def test_help_version_and_list(challenge, geval):
+    status, out, _ = geval("--help")
+    assert status == 0
+    assert out.startswith("usage: geval [options]\n")
+    assert "geval -t dev-0 -l -s | head -3" in out
+    assert geval("--version")[1].startswith(f"geval-py {__version__} (")
+    assert "PerplexityHashed     words        lower is better   inverse" in geval("--list-metrics")[1]
+
+
+def command(*words):
+    return [sys.executable, "-c", "import sys; from geval_py.cli import main; sys.exit(main())", *words]
+
+
+def test_a_closed_pipe_ends_quietly(challenge):
+    (challenge / "dev-0/out.tsv").write_text(":1\n" * 30000)
+    for name in ("expected.tsv", "in.tsv"):
+        (challenge / "dev-0" / name).write_text("x\n" * 30000)
+    words = command("-t", "dev-0", "-l")
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout.readline().startswith(b"1024.")
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 141
+
+
+def test_an_interrupt_ends_quietly(challenge):
+    words = command("-t", "dev-0", "-o", "-")
+    with subprocess.Popen(
+        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        process.stdin.write(b":1\n")
+        process.stdin.flush()
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.read() == b""
+        assert process.stderr.read() == b""
+        assert process.wait() == 130
+
+
+def test_a_compressed_output_without_a_line(challenge, geval):
+    (challenge / "dev-0/out.tsv").unlink()
+    (challenge / "dev-0/out.tsv.gz").write_bytes(gzip.compress(b""))
+    assert geval("-t", "dev-0") == (1, "", "geval: The output file is empty: `./dev-0/out.tsv.gz`\n")
+
+
+@pytest.mark.parametrize("kind", ["terminal", "pipe"])
+def test_progress_is_shown_on_a_terminal_only(kind, monkeypatch):
+    from geval_py.cli import progress
+
+    monkeypatch.setattr(progress, "PATIENCE_SECONDS", -1)
+    shown = io.StringIO()
+    shown.isatty = lambda: kind == "terminal"
+    monkeypatch.setattr(sys, "stderr", shown)
+    with progress.ProgressBar("out\x1b.tsv") as bar:
+        bar(1, 100)
+        bar(50, 100)
+    assert ("out" in shown.getvalue()) == (kind == "terminal")
+    assert os.linesep.join(shown.getvalue().split("out\x1b")) == shown.getvalue()
