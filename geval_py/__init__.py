@@ -1,7 +1,7 @@
 """Score word-gap prediction exactly as GEval does, fast, and learn why.
 
-    from geval_py import evaluate
-    print(evaluate("my-challenge", "dev-0").score)
+from geval_py import evaluate
+print(evaluate("my-challenge", "dev-0").score)
 """
 
 from geval_py.challenge import Challenge

@@ -186,9 +186,7 @@ def _outputs(options: Options) -> tuple[Output, ...]:
         variants = find_outputs(directory)
         if variants:
             return variants
-    path = _find(
-        options.out_directory, options.test_name, options.out_file, OUTPUT_FILE, "the test results"
-    )
+    path = _find(options.out_directory, options.test_name, options.out_file, OUTPUT_FILE, "the test results")
     name = os.path.basename(path)
     return (Output(path=path, name=name, parameters=parse_parameters(name)),)
 

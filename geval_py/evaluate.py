@@ -254,9 +254,7 @@ def evaluate_output(
     )
     first = losses[columns[0]]
     signature = _signature(scores, len(first.values), outputs, expected, vocabulary) if sign else None
-    return Evaluation(
-        split=split, output=output, scores=scores, losses=first, signature=signature, texts=texts
-    )
+    return Evaluation(split=split, output=output, scores=scores, losses=first, signature=signature, texts=texts)
 
 
 def paired_blocks(

@@ -91,7 +91,7 @@ _NOT_YET = (  # GEval's options that geval-py knows of but does not have yet, an
 
 
 class _NotYet(argparse.Action):
-    def __call__(self, *arguments: Any, **keywords: Any) -> NoReturn:
+    def __call__(self, *_: Any, **__: Any) -> NoReturn:
         raise UsageError(message=f"{self.option_strings[-1]} is not available yet in geval-py")
 
 
@@ -252,7 +252,7 @@ def _parse(words: Sequence[str]) -> Options:
     if unknown:
         raise UsageError(message=_invalid(unknown[0]))
     known = {field.name for field in fields(Options)}
-    values = {
+    values: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in vars(given).items()
         if name in known

@@ -22,7 +22,7 @@ MOST_NAMES_IN_CROSS_TABLES = 200
 def shortest(value: float) -> str:
     """Write a number with the shortest digits that read back the same, as GEval does.
 
-    Plain for 0.1 <= \\|x\\| < 10^7, else with an exponent.
+    Plain for sizes from 0.1 to below 10^7, else with an exponent.
 
     >>> shortest(0.001818390380192753), shortest(549.9369172278606), shortest(1e7)
     ('1.818390380192753e-3', '549.9369172278606', '1.0e7')
@@ -120,9 +120,7 @@ def _variant_rows(
     keys = sorted({key for output in outputs for key in output.parameters})
     labels = [[visible(output.parameters.get(key, "")) for key in keys] for output in outputs]
     if len({tuple(label) for label in labels}) < len(labels):
-        labels = [
-            [visible(output.name), *label] for output, label in zip(outputs, labels, strict=True)
-        ]
+        labels = [[visible(output.name), *label] for output, label in zip(outputs, labels, strict=True)]
         keys = ["File name", *keys]
     if keys != ["File name"] or len(names) > 1:
         yield [*map(visible, keys), *names]

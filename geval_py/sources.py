@@ -17,7 +17,7 @@ import stat
 import sys
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Any, BinaryIO, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from geval_py.errors import CorruptFileError, UnreadableFileError
 
@@ -34,10 +34,12 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 class Decompressor(Protocol):
     """What Python's incremental decompressors have in common."""
 
-    eof: bool
-    unused_data: bytes
-    needs_input: bool
-
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    @property
+    def needs_input(self) -> bool: ...
     def decompress(self, data: bytes, max_length: int = -1) -> bytes:
         """Decompress some bytes of one member."""
 
@@ -123,10 +125,16 @@ def compression_of(head: bytes) -> Compression | None:
     return next((c for c in COMPRESSIONS if head.startswith(c.magic)), None)
 
 
+class Readable(Protocol):
+    """A stream of bytes."""
+
+    def read(self, size: int = -1, /) -> bytes | None: ...
+
+
 class _Chained(io.RawIOBase):
     """A stream whose first bytes were read already, to look at them."""
 
-    def __init__(self, head: bytes, rest: BinaryIO) -> None:
+    def __init__(self, head: bytes, rest: Readable) -> None:
         self._head, self._rest = head, rest
 
     def readable(self) -> bool:
@@ -137,7 +145,7 @@ class _Chained(io.RawIOBase):
             n = min(len(buffer), len(self._head))
             buffer[:n], self._head = self._head[:n], self._head[n:]
             return n
-        data = self._rest.read(len(buffer))
+        data = self._rest.read(len(buffer)) or b""
         buffer[: len(data)] = data
         return len(data)
 
@@ -145,7 +153,7 @@ class _Chained(io.RawIOBase):
 class _Decompressed(io.RawIOBase):
     """The bytes of all members of a compressed stream; raises CorruptFileError where it is damaged."""
 
-    def __init__(self, compressed: BinaryIO, compression: Compression, path: str) -> None:
+    def __init__(self, compressed: Readable, compression: Compression, path: str) -> None:
         self._compressed, self._compression, self._path = compressed, compression, path
         self._member, self._error = compression.decompressor()
         self._pending = b""
@@ -157,7 +165,7 @@ class _Decompressed(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         while not self._ended:
             if not self._pending and self._member.needs_input:
-                self._pending = self._compressed.read(COMPRESSED_CHUNK)
+                self._pending = self._compressed.read(COMPRESSED_CHUNK) or b""
                 if not self._pending:
                     raise self._corrupt("it ends before its end mark")
             data = self._decompress(len(buffer))
@@ -178,7 +186,7 @@ class _Decompressed(io.RawIOBase):
     def _start_next_member(self, following: bytes) -> None:
         """After one member: padding is skipped, another member begins, anything else is damage."""
         while not (following := following.lstrip(self._compression.padding)):
-            following = self._compressed.read(COMPRESSED_CHUNK)
+            following = self._compressed.read(COMPRESSED_CHUNK) or b""
             if not following:
                 self._ended = True
                 return
@@ -200,7 +208,7 @@ class _HttpBody(io.RawIOBase):
         from urllib.request import urlopen
 
         self._url, self._received = url, 0
-        self._answer = urlopen(url, timeout=HTTP_TIMEOUT_SECONDS)  # noqa: S310  open_source passes only http(s)
+        self._answer = urlopen(url, timeout=HTTP_TIMEOUT_SECONDS)
         length = self._answer.headers.get("Content-Length", "")
         self._length = int(length) if length.isdecimal() else None
 
@@ -267,7 +275,7 @@ def _open_raw(path: str) -> tuple[Any, bool]:
             return sys.stdin.buffer, False
         if is_address(path):
             return _HttpBody(path), False
-        file = open(path, "rb", buffering=0)  # noqa: SIM115, PTH123  the Source closes it; pathlib costs 8 ms
+        file = open(path, "rb", buffering=0)
         return file, stat.S_ISREG(os.fstat(file.fileno()).st_mode)
     except IsADirectoryError as error:
         raise UnreadableFileError(path=path, reason="it is a folder, not a file") from error

@@ -133,9 +133,7 @@ def _first_malformed_entry(text: str, line: int) -> MalformedLineError:
         place = "leading" if index == 0 else "trailing" if column > len(text) else "double"
         hint = f"a {place} space; entries are separated by exactly one space"
         column = max(1, column - (index > 0))
-    return MalformedLineError(
-        line=line, column=column, reason=COLON_EXPECTED, token=token, hint=hint, text=text
-    )
+    return MalformedLineError(line=line, column=column, reason=COLON_EXPECTED, token=token, hint=hint, text=text)
 
 
 def _malformed_number(

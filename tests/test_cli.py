@@ -72,7 +72,7 @@ def test_malformed_outputs(row, tmp_path, monkeypatch, geval):
         ),
         (
             ["-t", "dev-0", "-a", "{LogLoss,Perplexity}Hashed{2,4}"],
-            "\t2\t4\nLogLossHashed\t0.62\t1.13\nPerplexityHashed\t1.86\t3.10\n",
+            "\t2\t4\nLogLossHashed\t0.62\t1.14\nPerplexityHashed\t1.86\t3.11\n",
         ),
         (["-t", "dev-0", "-m", "LogLossHashed:N<loss>", "--select-metric", "loss"], "2.54\n"),
         (["-t", "dev-0", "-m", "LogLossHashed10", "--select-metric", "LogLossHashed"], "2.54\n"),
@@ -129,9 +129,7 @@ def test_line_by_line(flags, order, challenge, geval):
     assert (status, err) == (0, "")
     assert [row[1:] for row in rows] == [LINES[n].rstrip("\n").split("\t")[1:] for n in order]
     if "-sa" not in flags:
-        assert [float(row[0]) for row in rows] == pytest.approx(
-            [float(LINES[n].split("\t")[0]) for n in order]
-        )
+        assert [float(row[0]) for row in rows] == pytest.approx([float(LINES[n].split("\t")[0]) for n in order])
 
 
 def test_line_by_line_takes_one_output(challenge, geval):
@@ -193,14 +191,10 @@ def test_no_metric(challenge, geval):
 
 def test_line_counts(challenge, geval):
     (challenge / "dev-0/out.tsv").write_text(":1\n" * 5)
-    message = (
-        "geval: Too many lines in the output file: `./dev-0/out.tsv` has 5, `./dev-0/expected.tsv` has 3\n"
-    )
+    message = "geval: Too many lines in the output file: `./dev-0/out.tsv` has 5, `./dev-0/expected.tsv` has 3\n"
     assert geval("-t", "dev-0") == (1, "", message)
     (challenge / "dev-0/out.tsv").write_text(":1\n")
-    message = (
-        "geval: Too few lines in the output file: `./dev-0/out.tsv` has 1, `./dev-0/expected.tsv` has 3\n"
-    )
+    message = "geval: Too few lines in the output file: `./dev-0/out.tsv` has 1, `./dev-0/expected.tsv` has 3\n"
     assert geval("-t", "dev-0") == (1, "", message)
 
 
@@ -262,9 +256,7 @@ def test_a_closed_pipe_ends_quietly(challenge):
 
 def test_an_interrupt_ends_quietly(challenge):
     words = command("-t", "dev-0", "-o", "-")
-    with subprocess.Popen(
-        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         process.stdin.write(b":1\n")
         process.stdin.flush()
         time.sleep(1)

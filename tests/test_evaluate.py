@@ -39,7 +39,7 @@ def test_the_table_of_lines(challenge):
     assert list(frame.columns) == ["line", "Left", "in<output>", "3", "expected", "output", "loss", "score"]
     assert list(frame["line"]) == [1, 2, 3]
     assert list(frame["Left"]) == ["x", "x2", "x3"]
-    assert list(frame["in<output>"]) .fillna("none")) == ["y", "none", "y3"]
+    assert list(frame["in<output>"].fillna("none")) == ["y", "none", "y3"]
     assert list(frame["expected"]) == ["a", "b", "c"]
     assert frame["output"][1] == "a:0.25 :0.75"
     assert list(frame["score"]) == pytest.approx([2, 4, 2])
@@ -52,9 +52,7 @@ def test_the_table_without_an_input(challenge):
 
 def test_the_table_when_texts_were_not_kept(challenge):
     result = evaluate(challenge, "dev-0", keep_texts=False)
-    with pytest.raises(
-        geval_py.UsageError, match=r"^the texts were not kept: evaluate\(…, keep_texts=True\)$"
-    ):
+    with pytest.raises(geval_py.UsageError, match=r"^the texts were not kept: evaluate\(…, keep_texts=True\)$"):
         result.to_frame()
 
 

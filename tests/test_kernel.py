@@ -124,9 +124,7 @@ def test_lines_are_seeded_by_their_number(kernel):
     ids=["inside", "in a number", "no final line end", "in both"],
 )
 def test_carriage_returns_and_the_last_line_end_do_not_matter(outputs, expected, kernel):
-    assert kernel.hashed_losses(outputs, expected, 10, 1) == kernel.hashed_losses(
-        b"a:0.5 :0.5\n", b"a\n", 10, 1
-    )
+    assert kernel.hashed_losses(outputs, expected, 10, 1) == kernel.hashed_losses(b"a:0.5 :0.5\n", b"a\n", 10, 1)
 
 
 @pytest.mark.parametrize(

@@ -43,9 +43,7 @@ def hashed_losses(outputs: bytes, expected: bytes, bits: int, first_line: int) -
     and ValueError if the two blocks differ in their number of lines.
     """
     pairs = zip(decode_lines(outputs), decode_lines(expected), strict=True)
-    return array(
-        "d", (line_loss(text, word, bits, line) for line, (text, word) in enumerate(pairs, first_line))
-    )
+    return array("d", (line_loss(text, word, bits, line) for line, (text, word) in enumerate(pairs, first_line)))
 
 
 def line_loss(text: str, expected: str, bits: int, line: int) -> float:
