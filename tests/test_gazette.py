@@ -1,0 +1,135 @@
+"""The sample challenge is what scripts/make_gazette makes of its text, and keeps what its README says."""
+
+import lzma
+import re
+import subprocess
+import sys
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from geval_py.wordprobs import REST, parse_line
+
+ROOT = Path(__file__).parent.parent
+CHALLENGE = ROOT / "challenges" / "gazette"
+SOURCES = {"README.md", "gazette.txt"}
+MINIMUM_GAPS = {"train": 600, "dev-0": 200, "test-A": 100}
+MODELS = ("unigram", "bigram")
+
+
+def content(path):
+    """A file's bytes, decompressed."""
+    data = path.read_bytes()
+    return lzma.decompress(data) if path.suffix == ".xz" else data
+
+
+def files(directory):
+    """The contents of all files below a directory, by relative path."""
+    paths = (path for path in directory.rglob("*") if path.is_file())
+    return {path.relative_to(directory).as_posix(): content(path) for path in paths}
+
+
+def lines(name):
+    """The lines of one file of the challenge, without their ends."""
+    return content(CHALLENGE / name).decode().removesuffix("\n").split("\n")
+
+
+def gaps(name):
+    """The fields of each line of a set's input, and the expected word behind them."""
+    inputs = [line.split("\t") for line in lines(f"{name}/in.tsv.xz")]
+    return [(*fields, word) for fields, word in zip(inputs, lines(f"{name}/expected.tsv"), strict=True)]
+
+
+def items():
+    """The text of each item of gazette.txt, by its id and year."""
+    blocks = (CHALLENGE / "gazette.txt").read_text(encoding="utf-8").removesuffix("\n").split("\n\n")
+    parts = [block.partition("\n") for block in blocks]
+    return {tuple(heading.removeprefix("# ").split(" ")): text for heading, _, text in parts}
+
+
+def put_back(left, word, right):
+    r"""The text around a gap, with a space on each side of the word where there is no ``\n``."""
+    before = "" if left.endswith(r"\n") else " "
+    after = "" if right.startswith(r"\n") else " "
+    return f"{left}{before}{word}{after}{right}".replace(r"\n", "\n")
+
+
+def test_the_committed_files_are_those_that_the_script_makes(tmp_path):
+    subprocess.run([sys.executable, ROOT / "scripts" / "make_gazette", "--out", tmp_path], check=True)
+    committed = files(CHALLENGE)
+    assert files(tmp_path) == {name: committed[name] for name in committed.keys() - SOURCES}
+
+
+def test_every_file_has_line_feed_ends_and_a_final_one():
+    wrong = [name for name, data in files(CHALLENGE).items() if b"\r" in data or not data.endswith(b"\n")]
+    assert wrong == []
+
+
+def test_the_text_has_enough_words():
+    assert sum(len(text.split()) for text in items().values()) >= 4200
+
+
+def test_every_item_has_an_id_of_its_own():
+    headings = re.findall(r"^#.*", "\n".join(lines("gazette.txt")), re.MULTILINE)
+    assert len({heading.split(" ")[1] for heading in headings}) == len(headings) == len(items())
+
+
+def test_no_item_is_in_two_sets():
+    ids = [{file_id for file_id, *_ in gaps(name)} for name in MINIMUM_GAPS]
+    assert sum(map(len, ids)) == len(set.union(*ids)) == len(items())
+
+
+def test_the_readme_gives_the_number_of_gaps():
+    train, dev, test = (len(gaps(name)) for name in MINIMUM_GAPS)
+    assert f"{train}, {dev} and {test} gaps" in "\n".join(lines("README.md"))
+
+
+@pytest.mark.parametrize("name", MINIMUM_GAPS)
+def test_a_set_has_enough_gaps(name):
+    assert len(gaps(name)) >= MINIMUM_GAPS[name]
+
+
+@pytest.mark.parametrize("name", MINIMUM_GAPS)
+def test_an_input_line_has_the_columns_of_the_header(name):
+    columns = lines("in-header.tsv")[0].split("\t")
+    assert columns == ["FileId", "Year", "LeftContext", "RightContext"]
+    assert {len(fields) - 1 for fields in gaps(name)} == {len(columns)}
+
+
+@pytest.mark.parametrize("name", MINIMUM_GAPS)
+def test_an_expected_word_is_one_word(name):
+    assert [word for *_, word in gaps(name) if word.split() != [word]] == []
+
+
+@pytest.mark.parametrize("name", MINIMUM_GAPS)
+def test_the_word_put_back_gives_the_text(name):
+    texts = items()
+    for file_id, year, left, right, word in gaps(name):
+        assert put_back(left, word, right) in texts[file_id, year]
+
+
+@pytest.mark.parametrize("name", MINIMUM_GAPS)
+def test_no_gap_is_half_of_a_hyphenated_word(name):
+    halves = [fields for fields in gaps(name) if fields[2].endswith(r"-\n") or fields[4].endswith("-")]
+    assert halves == []
+
+
+@pytest.mark.parametrize("name", MINIMUM_GAPS)
+def test_a_context_has_one_to_twenty_five_words(name):
+    contexts = (context for _, _, left, right, _ in gaps(name) for context in (left, right))
+    lengths = {len(context.replace(r"\n", " ").split()) for context in contexts}
+    assert min(lengths) >= 1
+    assert max(lengths) == 25
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_an_output_line_is_a_distribution_with_a_rest(model):
+    output = lines(f"dev-0/out-model={model}.tsv")
+    assert len(output) == len(gaps("dev-0"))
+    for n, line in enumerate(output, start=1):
+        parsed = parse_line(line, n)
+        assert parsed.words[-1] == REST
+        assert parsed.values[-1] > 0
+        assert len(set(parsed.words)) == len(parsed.words)
+        assert sum(Decimal(entry.rpartition(":")[2]) for entry in line.split(" ")) == 1
