@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 from geval_py.challenge import Challenge, Output, Split, locate, read_vocabulary
 from geval_py.errors import (
-    EmptyFileError,
     LineCountError,
-    MalformedLineError,
     SchemeError,
     UsageError,
 )
-from geval_py.metrics import Column, LineLosses, Metric, column_of, find_metric
+from geval_py.metrics import LineLosses, Metric, column_of, find_metric
 from geval_py.options import Options
+from geval_py.parallel import map_in_order
 from geval_py.schemes import EvaluationScheme
+from geval_py.scoring import BlockScorer
 from geval_py.sources import LineReader, decode_lines, read_lines
 from geval_py.version import __version__
 
@@ -67,13 +67,15 @@ class Evaluation:
 
     ``scores`` are in the order of the metrics. ``line_losses`` is the column that the first metric is made from:
     nats (for Accuracy 0 and 1), a value a line, possibly inf. Two equal ``signature`` mean the same scores; it is
-    None where it was not asked for, since it costs time.
+    None where it was not asked for, since it costs time. ``out_of_vocabulary`` counts the expected words that the
+    vocabulary of a metric on exact words does not have.
     """
 
     split: Split
     output: Output
     scores: tuple[Score, ...]
     losses: LineLosses
+    out_of_vocabulary: int
     signature: str | None
     texts: Texts | None
 
@@ -226,11 +228,14 @@ def evaluate_output(
     *,
     keep_texts: bool = False,
     sign: bool = False,
+    threads: int | None = None,
     progress: Progress | None = None,
 ) -> Evaluation:
     """Score one output with all metrics, reading it once.
 
-    ``sign`` computes the signature; ``progress`` is called after each block. Raises DataError.
+    ``sign`` computes the signature; ``threads`` is the number of threads that score (by default, as many as there
+    are cores) beside the one that reads; ``progress`` is called after each block. The scores are the same for any
+    number of threads. Raises DataError.
     """
     columns = [column_of(metric, vocabulary) for _, metric in schemes]
     losses = {column: LineLosses() for column in columns}
@@ -240,12 +245,14 @@ def evaluate_output(
         LineReader(output.path, header=header, digest=sign) as outputs,
         LineReader(split.expected, header=header, digest=sign) as expected,
     ):
-        for first_line, block, words in paired_blocks(outputs, expected, columns):
-            for column, done in losses.items():
-                done.extend(_score(column, block, words, first_line, outputs.path, expected.path))
+        scoring = BlockScorer(outputs, expected, tuple(losses))
+        for block, scored in map_in_order(scoring.score, scoring.blocks(), scoring.threads(threads)):
+            for column, block_losses in zip(losses.values(), scored, strict=True):
+                column.extend(block_losses)
             if texts is not None:
-                texts.outputs.append(block)
-                texts.expected.append(words)
+                texts.outputs.append(bytes(block.outputs))
+                texts.expected.append(block.expected)
+            scoring.release(block)
             if progress is not None and outputs.source.size is not None:
                 progress(outputs.source.position or 0, outputs.source.size)
     scores = tuple(
@@ -253,65 +260,15 @@ def evaluate_output(
         for (scheme, metric), column in zip(schemes, columns, strict=True)
     )
     first = losses[columns[0]]
-    signature = _signature(scores, len(first.values), outputs, expected, vocabulary) if sign else None
-    return Evaluation(split=split, output=output, scores=scores, losses=first, signature=signature, texts=texts)
-
-
-def paired_blocks(
-    outputs: LineReader, expected: LineReader, columns: Sequence[Column]
-) -> Iterator[tuple[int, bytes, bytes]]:
-    """Give the first line number, the output lines and as many expected lines, block by block.
-
-    Raises EmptyFileError and, after the blocks that the two files have in common, LineCountError; an output line
-    beyond the last expected one is looked at first, since a malformed one (a blank line at the end) says more.
-    """
-    first_line = 1
-    while block := outputs.block():
-        lines = block.count(b"\n")
-        words = expected.take(lines)
-        matched = words.count(b"\n")
-        if matched < lines:
-            common, extra, _ = _cut(block, matched)
-            if common:
-                yield first_line, common, words
-            for column in columns:
-                _score(column, extra, b"0\n", first_line + matched, outputs.path, expected.path)
-            raise _line_count(outputs, expected, first_line - 1 + lines, first_line - 1 + matched)
-        yield first_line, block, words
-        first_line += lines
-    if first_line == 1:
-        raise EmptyFileError(what="output", path=outputs.path)
-    if rest := expected.count_rest():
-        raise _line_count(outputs, expected, first_line - 1, first_line - 1 + rest)
-
-
-def _cut(block: bytes, lines: int) -> tuple[bytes, bytes, bytes]:
-    """Cut a block into its first ``lines`` lines, the line after them, and what follows."""
-    parts = block.split(b"\n", lines + 1)
-    start = sum(len(part) + 1 for part in parts[:lines])
-    end = start + len(parts[lines]) + 1
-    return block[:start], block[start:end], block[end:]
-
-
-def _line_count(outputs: LineReader, expected: LineReader, lines: int, expected_lines: int) -> LineCountError:
-    return LineCountError(
-        what="output",
-        path=outputs.path,
-        lines=lines + outputs.count_rest(),
-        expected_path=expected.path,
-        expected_lines=expected_lines,
+    return Evaluation(
+        split=split,
+        output=output,
+        scores=scores,
+        losses=first,
+        out_of_vocabulary=max(column.out_of_vocabulary for column in losses.values()),
+        signature=_signature(scores, len(first.values), outputs, expected, vocabulary) if sign else None,
+        texts=texts,
     )
-
-
-def _score(
-    column: Column, block: bytes, words: bytes, first_line: int, output_path: str, expected_path: str
-) -> LineLosses:
-    """Score a block; name the file in an error."""
-    try:
-        return column.losses(block, words, first_line)
-    except MalformedLineError as error:
-        error.path = output_path if error.role == "output" else expected_path
-        raise
 
 
 def _signature(

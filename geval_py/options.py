@@ -41,6 +41,7 @@ class Options:
     precision: int | None = None
     percentage: bool = False
     format: str = "text"
+    threads: int | None = None
     line_by_line: bool = False
     sort: bool = False
     reverse_sort: bool = False
@@ -182,8 +183,15 @@ def _add_modes(group: argparse._ArgumentGroup) -> None:
         help="times 100, with two digits fewer",
     )
     add("--format", choices=FORMATS, help="text (the default), or one JSON document")
+    add("--threads", type=_positive, metavar="N", help="threads that score (default: one a core)")
     add("-v", "--version", action="store_true", help="show the version and the kernel's backend")
     add("-h", "--help", action="store_true", help="show this and exit")
+
+
+def _positive(text: str) -> int:
+    if not re.fullmatch("0*[1-9][0-9]{0,3}", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to 9999")
+    return int(text)
 
 
 _EPILOG = """\

@@ -16,10 +16,12 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterator
-from itertools import islice
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from geval_py.errors import CorruptFileError, UnreadableFileError
+
+T = TypeVar("T")
+Bytes: TypeAlias = bytes | memoryview
 
 STANDARD_INPUT = "-"
 BLOCK_BYTES = 1 << 21
@@ -27,7 +29,9 @@ HTTP_TIMEOUT_SECONDS = 30
 HTTP_MAX_BYTES = 4 << 30
 XZ_MEMORY_LIMIT = 1 << 30  # bytes: a stranger's .xz may ask for 4 GiB of dictionary
 COMPRESSED_ENDINGS = (".xz", ".gz", ".bz2", ".zst")
+READ_AHEAD_BYTES = 1 << 16
 COMPRESSED_CHUNK = 1 << 18
+LF = 0x0A
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -286,17 +290,18 @@ def _open_raw(path: str) -> tuple[Any, bool]:
 class LineReader:
     """The lines of one source, in blocks of whole lines, each line ended by LF.
 
-    ``header`` is the first name of the header line to skip, if the file begins with it. ``lines`` counts what
-    was given so far. With ``digest``, ``sha256`` is the digest of the decompressed bytes once all are read.
+    ``header`` is the first name of the header line to skip, if the file begins with it. With ``digest``, ``sha256``
+    is the digest of the decompressed bytes once all are read.
     """
 
     def __init__(self, path: str, *, header: str | None = None, digest: bool = False) -> None:
         self.source = Source(path)
         self.path = path
         self.has_byte_order_mark = False
-        self._stream = io.BufferedReader(self.source.stream, BLOCK_BYTES)
+        self._stream = io.BufferedReader(self.source.stream, READ_AHEAD_BYTES)
         self._digest = _new_sha256() if digest else None
         self._first = self._skip_header(header)
+        self._taking, self._taken = b"", 0
 
     def __enter__(self) -> LineReader:
         return self
@@ -305,48 +310,94 @@ class LineReader:
         self.source.close()
 
     def _skip_header(self, header: str | None) -> bytes:
-        line = self._guarded(self._stream.readline)
+        line = self._read_line()
         if line.startswith(BYTE_ORDER_MARK):
             self.has_byte_order_mark = True
             line = line[len(BYTE_ORDER_MARK) :]
         if header is not None and decode_lines(line.split(b"\t")[0]) == [header]:
-            return self._guarded(self._stream.readline)
+            return self._read_line()
         return line
 
     def block(self, size: int = BLOCK_BYTES) -> bytes:
         """Give the next whole lines, of about ``size`` bytes (more if a line is longer); b"" at the end."""
-        first, self._first = self._first, b""
-        return self._whole(first + self._guarded(lambda: self._stream.read(size) + self._stream.readline()))
+        buffer = bytearray()
+        return bytes(buffer[: self.read_block(buffer, size)])
+
+    def read_block(self, buffer: bytearray, size: int = BLOCK_BYTES) -> int:
+        """Read the next block into a buffer, which grows if need be; gives the number of bytes, 0 at the end."""
+        if len(buffer) < size:
+            buffer.extend(bytes(size - len(buffer)))
+        filled = len(self._first)
+        if filled:
+            buffer[:filled], self._first = self._first, b""
+        with memoryview(buffer) as view:
+            read = self._guarded(lambda: self._stream.readinto(view[filled:]))
+            self._hash(view[filled : filled + read])
+        filled += read
+        if filled and buffer[filled - 1] != LF:
+            rest = self._read_line()
+            rest = rest if rest.endswith(b"\n") else rest + b"\n"
+            buffer[filled : filled + len(rest)] = rest
+            filled += len(rest)
+        return filled
 
     def take(self, lines: int) -> bytes:
         """Give the next ``lines`` lines, fewer at the end."""
-        first, self._first = self._first, b""
-        following = islice(self._stream, lines - 1 if first else lines)
-        return self._whole(first + self._guarded(lambda: b"".join(following)))
+        parts = []
+        while lines:
+            if self._taken == len(self._taking):
+                self._taking, self._taken = self.block(READ_AHEAD_BYTES), 0
+                if not self._taking:
+                    break
+            end, found = _end_of_lines(self._taking, self._taken, lines)
+            parts.append(self._taking[self._taken : end])
+            self._taken = end
+            lines -= found
+        return b"".join(parts)
 
     def count_rest(self) -> int:
         """Read what is left and count its lines."""
-        lines = 0
-        while block := self.block():
-            lines += block.count(b"\n")
+        lines = self._taking.count(b"\n", self._taken)
+        buffer = bytearray()
+        while filled := self.read_block(buffer):
+            lines += buffer.count(b"\n", 0, filled)
         return lines
 
     @property
     def sha256(self) -> str | None:
         return self._digest.hexdigest() if self._digest else None
 
-    def _whole(self, data: bytes) -> bytes:
-        return data if not data or data.endswith(b"\n") else data + b"\n"
+    def _read_line(self) -> bytes:
+        line = self._guarded(self._stream.readline)
+        self._hash(line)
+        return line
 
-    def _guarded(self, read: Callable[[], bytes]) -> bytes:
-        """Read; name the file in whatever goes wrong, and keep the digest."""
-        try:
-            data = read()
-        except OSError as error:
-            raise UnreadableFileError(path=self.path, reason=error.strerror or str(error)) from error
+    def _hash(self, data: Bytes) -> None:
         if self._digest:
             self._digest.update(data)
-        return data
+
+    def _guarded(self, read: Callable[[], T]) -> T:
+        """Read; name the file in whatever goes wrong."""
+        try:
+            return read()
+        except OSError as error:
+            raise UnreadableFileError(path=self.path, reason=error.strerror or str(error)) from error
+
+
+def _end_of_lines(data: bytes, start: int, lines: int) -> tuple[int, int]:
+    """Find where the next ``lines`` lines end, or the data; gives the place, and how many lines there are."""
+    found = data.count(b"\n", start)
+    if found <= lines:
+        return len(data), found
+    low, high, left = start, len(data), lines
+    while high - low > 1:  # the last of the lines ends after low, and not after high
+        middle = (low + high) // 2
+        before = data.count(b"\n", low, middle)
+        if before >= left:
+            high = middle
+        else:
+            low, left = middle, left - before
+    return high, lines
 
 
 def _new_sha256() -> Any:
@@ -355,9 +406,9 @@ def _new_sha256() -> Any:
     return sha256()
 
 
-def decode_lines(block: bytes) -> list[str]:
+def decode_lines(block: Bytes) -> list[str]:
     """Decode a block: carriage returns dropped, undecodable bytes as U+FFFD, a string a line."""
-    lines = block.decode("utf-8", "replace").replace("\r", "").split("\n")
+    lines = str(block, "utf-8", "replace").replace("\r", "").split("\n")
     if not lines[-1]:
         lines.pop()
     return lines

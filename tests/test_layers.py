@@ -15,6 +15,8 @@ ORDER = (
     "wordprobs",
     "kernel",
     "metrics",
+    "parallel",
+    "scoring",
     "evaluate",
     "render",
     "cli",

@@ -11,7 +11,7 @@ from geval_py.challenge import locate
 from geval_py.cli.progress import ProgressBar
 from geval_py.errors import UsageError
 from geval_py.evaluate import Evaluation, evaluate_output, select_schemes, vocabulary_for
-from geval_py.kernel import BACKEND
+from geval_py.kernel import choose_backend
 from geval_py.metrics import METRICS
 from geval_py.options import Options, make_parser, parse_options
 from geval_py.render import json_text, line_rows, scores_text
@@ -24,7 +24,7 @@ def run(words: Sequence[str]) -> int:
     if options.help:
         sys.stdout.write(make_parser().format_help())
     elif options.version:
-        print(f"geval-py {__version__} ({BACKEND} backend)")
+        print(f"geval-py {__version__} ({choose_backend().name} backend)")
     elif options.list_metrics:
         _list_metrics()
     elif options.line_by_line:
@@ -59,7 +59,14 @@ def _evaluate(options: Options, *, keep_texts: bool = False) -> list[Evaluation]
         with ProgressBar(output.name) as progress:
             evaluations.append(
                 evaluate_output(
-                    split, output, schemes, vocabulary, keep_texts=keep_texts, sign=sign, progress=progress
+                    split,
+                    output,
+                    schemes,
+                    vocabulary,
+                    keep_texts=keep_texts,
+                    sign=sign,
+                    threads=options.threads,
+                    progress=progress,
                 )
             )
     return evaluations
@@ -72,7 +79,7 @@ def _show_scores(options: Options) -> None:
         return
     sys.stdout.write(scores_text(evaluations, options.precision, percentage=options.percentage))
     for evaluation in evaluations:
-        unknown = evaluation.losses.out_of_vocabulary
+        unknown = evaluation.out_of_vocabulary
         if unknown:
             print(
                 f"geval: note: {unknown} of {evaluation.lines} expected words are not in the vocabulary; "

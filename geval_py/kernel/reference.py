@@ -19,20 +19,43 @@ Every function here has a native twin of the same name, arguments and errors in 
 
 from __future__ import annotations
 
+import re
 from array import array
-from math import exp, expm1, inf, log, log1p
+from math import exp, expm1, inf, log, log1p, nan
 
 from mmh3 import hash as murmur3
 
-from geval_py.sources import decode_lines
+from geval_py.errors import MalformedLineError
+from geval_py.kernel.flags import (
+    ABOVE_ONE,
+    BELOW_ONE,
+    CAPITAL,
+    CARRIAGE_RETURN,
+    CONTROL,
+    HAS_REST,
+    LOGARITHMS,
+    MALFORMED,
+    NOT_ASCII,
+    REST_ALONE,
+    SEPARATOR,
+    VECTOR,
+    ZERO_ENTRY,
+    ZERO_REST,
+)
+from geval_py.sources import Bytes, decode_lines
 from geval_py.wordprobs import parse_entries, parse_vector, wrong_vector_length
 
 TOLERANCE = 1e-8  # how far below 1 a total may be and still count as 1 (GEval's epsilon)
 LEAST_TOTAL = 1.0 - TOLERANCE
 LEAST_LOG_TOTAL = log1p(-TOLERANCE)
+MOST_LOG_TOTAL = log1p(TOLERANCE)
+
+_CONTROL = re.compile(rb"[\x00-\x09\x0b\x0c\x0e-\x1f\x7f]")
+_CAPITAL = re.compile(rb"[A-Z]")
+_SEPARATOR = re.compile(r"[0-9][,;\t]")
 
 
-def hashed_losses(outputs: bytes, expected: bytes, bits: int, first_line: int) -> array[float]:
+def hashed_losses(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> array[float]:
     """Score a block of output lines against as many expected words.
 
     ``outputs`` and ``expected`` are UTF-8 lines, each ended by LF (the last one may lack it); ``bits`` is the
@@ -44,6 +67,74 @@ def hashed_losses(outputs: bytes, expected: bytes, bits: int, first_line: int) -
     """
     pairs = zip(decode_lines(outputs), decode_lines(expected), strict=True)
     return array("d", (line_loss(text, word, bits, line) for line, (text, word) in enumerate(pairs, first_line)))
+
+
+def score_lines(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> tuple[array[float], array[int]]:
+    """Score a block as :func:`hashed_losses`, and tell of each line what deserves a second look.
+
+    Gives the losses, NaN on malformed lines, and the lines' flags (:mod:`geval_py.kernel.flags`). Raises
+    ValueError if the two blocks differ in their number of lines.
+    """
+    losses, flags = array("d"), array("H")
+    raw_lines = bytes(outputs).split(b"\n")
+    words = decode_lines(expected)
+    if not raw_lines[-1]:
+        raw_lines.pop()
+    for line, (raw, word) in enumerate(zip(raw_lines, words, strict=True), first_line):
+        (text,) = decode_lines(raw + b"\n")
+        of_bytes = byte_flags(raw)
+        try:
+            losses.append(line_loss(text, word, bits, line))
+            flags.append(of_bytes | distribution_flags(text, line))
+        except MalformedLineError:
+            losses.append(nan)
+            flags.append(of_bytes | MALFORMED)
+    return losses, flags
+
+
+def byte_flags(raw: bytes) -> int:
+    """Give the flags that follow from a line's bytes alone."""
+    return (
+        CARRIAGE_RETURN * (b"\r" in raw)
+        | NOT_ASCII * (not raw.isascii())
+        | CONTROL * bool(_CONTROL.search(raw))
+        | CAPITAL * bool(_CAPITAL.search(raw))
+    )
+
+
+def distribution_flags(text: str, line: int) -> int:
+    """Give the flags that follow from what a well-formed line says."""
+    if ":" not in text:
+        values = parse_vector(text, line)
+        return VECTOR | LOGARITHMS | _logarithm_flags(values)
+    words, values = parse_entries(text, line)
+    rests = [value for word, value in zip(words, values, strict=True) if not word]
+    flags = (
+        HAS_REST * bool(rests)
+        | REST_ALONE * (len(rests) == len(values))
+        | ZERO_ENTRY * (0.0 in values)
+        | SEPARATOR * any(":" in word and _SEPARATOR.search(word) is not None for word in words)
+    )
+    if not are_probabilities(values):
+        return flags | LOGARITHMS | _logarithm_flags(values)
+    total = sum_in_order(values)
+    return (
+        flags
+        | ABOVE_ONE * (total > 1.0 + TOLERANCE)
+        | BELOW_ONE * (total < LEAST_TOTAL)
+        | ZERO_REST * (bool(rests) and sum(rests) == 0.0)
+    )
+
+
+def _logarithm_flags(values: list[float]) -> int:
+    log_total = log_sum_exp(values)
+    return ABOVE_ONE * (log_total > MOST_LOG_TOTAL) | BELOW_ONE * (log_total < LEAST_LOG_TOTAL)
+
+
+def count_lines(text: Bytes) -> int:
+    """Count the lines of a text; the last one may lack its LF."""
+    data = bytes(text)
+    return data.count(b"\n") + (data != b"" and not data.endswith(b"\n"))
 
 
 def line_loss(text: str, expected: str, bits: int, line: int) -> float:
@@ -73,9 +164,14 @@ def mixture_loss(values: list[float], hits: list[float], rests: list[float], sha
     ``rests`` are the values of the rest entries (they add up); ``share`` in [0, 1] is the part of the rest's mass
     that goes to what is scored. Every number is one as written: this is where it becomes a mass.
     """
-    if 0.0 < max(values) <= 1.0 and min(values) >= 0.0:
+    if are_probabilities(values):
         return _probability_loss(values, hits, rests, share)
     return _logarithm_loss(values, hits, rests, share)
+
+
+def are_probabilities(values: list[float]) -> bool:
+    """Tell whether a line's values are probabilities; otherwise they are natural logarithms."""
+    return 0.0 < max(values) <= 1.0 and min(values) >= 0.0
 
 
 def _probability_loss(values: list[float], hits: list[float], rests: list[float], share: float) -> float:
@@ -97,9 +193,9 @@ def _logarithm_loss(values: list[float], hits: list[float], rests: list[float], 
         # Divided by the total. Relative to the greatest value, which cancels out, nothing is lost to rounding.
         greatest = max(values)
         values, hits, rests = ([v - greatest for v in part] for part in (values, hits, rests))
-        return max(0.0, log_sum_exp(values) - log_sum_exp([*hits, log_sum_exp(rests) + log_share]))
+        return max(0.0, log_sum_exp(values) - log_sum_exp([log_sum_exp(hits), log_sum_exp(rests) + log_share]))
     log_rest = log(-expm1(log_total)) if off_below else log_sum_exp(rests)  # ln(1 - total)
-    return max(0.0, -log_sum_exp([*hits, log_rest + log_share]))
+    return max(0.0, -log_sum_exp([log_sum_exp(hits), log_rest + log_share]))
 
 
 def _vector_loss(values: list[float], bucket: int) -> float:

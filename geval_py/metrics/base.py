@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from geval_py.sources import Bytes
+
 Direction = Literal["higher", "lower"]
 Kind = Literal["hashed", "exact", "binary", "misses"]
 
@@ -39,7 +41,7 @@ class LineLosses:
 class Column(Protocol):
     """A way to turn lines into losses. Columns are hashable; equal ones give equal losses."""
 
-    def losses(self, outputs: bytes, expected: bytes, first_line: int) -> LineLosses:
+    def losses(self, outputs: Bytes, expected: bytes, first_line: int) -> LineLosses:
         """Score blocks of as many output as expected lines; raises MalformedLineError without a path."""
 
 

@@ -7,7 +7,7 @@ from math import inf, log, log1p
 
 from geval_py.errors import MalformedLineError
 from geval_py.metrics.base import LineLosses
-from geval_py.sources import decode_lines
+from geval_py.sources import Bytes, decode_lines
 from geval_py.wordprobs import parse_number
 
 
@@ -15,7 +15,7 @@ from geval_py.wordprobs import parse_number
 class BinaryColumn:
     """The loss of the expected class, in nats, and the classes."""
 
-    def losses(self, outputs: bytes, expected: bytes, first_line: int) -> LineLosses:
+    def losses(self, outputs: Bytes, expected: bytes, first_line: int) -> LineLosses:
         column = LineLosses()
         pairs = zip(decode_lines(outputs), decode_lines(expected), strict=True)
         for line, (text, word) in enumerate(pairs, first_line):

@@ -9,7 +9,7 @@ from geval_py.errors import MalformedLineError
 from geval_py.kernel.reference import mixture_loss
 from geval_py.metrics.base import LineLosses
 from geval_py.metrics.binary import binary_loss
-from geval_py.sources import decode_lines
+from geval_py.sources import Bytes, decode_lines
 from geval_py.wordprobs import COLON_EXPECTED, NUMBER, REST, parse_entries, parse_number
 
 
@@ -24,7 +24,7 @@ class WordColumn:
 
     vocabulary: frozenset[str]
 
-    def losses(self, outputs: bytes, expected: bytes, first_line: int) -> LineLosses:
+    def losses(self, outputs: Bytes, expected: bytes, first_line: int) -> LineLosses:
         column = LineLosses()
         pairs = zip(decode_lines(outputs), decode_lines(expected), strict=True)
         for line, (text, word) in enumerate(pairs, first_line):
@@ -63,7 +63,7 @@ def _colon_expected(text: str, line: int) -> MalformedLineError:
 class MissColumn:
     """0 where the best guess is the expected line, 1 where it is not."""
 
-    def losses(self, outputs: bytes, expected: bytes, first_line: int) -> LineLosses:
+    def losses(self, outputs: Bytes, expected: bytes, first_line: int) -> LineLosses:
         del first_line  # no line is malformed for Accuracy
         pairs = zip(decode_lines(outputs), decode_lines(expected), strict=True)
         column = LineLosses()

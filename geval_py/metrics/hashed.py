@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from geval_py import kernel
 from geval_py.errors import UsageError
 from geval_py.metrics.base import LineLosses
+from geval_py.sources import Bytes
 
 DEFAULT_BITS = 10
 LEAST_BITS, MOST_BITS = 1, 24
@@ -23,7 +24,7 @@ class HashedColumn:
 
     bits: int
 
-    def losses(self, outputs: bytes, expected: bytes, first_line: int) -> LineLosses:
+    def losses(self, outputs: Bytes, expected: bytes, first_line: int) -> LineLosses:
         return LineLosses(values=kernel.hashed_losses(outputs, expected, self.bits, first_line))
 
 

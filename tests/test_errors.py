@@ -1,0 +1,280 @@
+"""Errors: their sentences to the letter, their tree, and text that is safe to show."""
+
+import copy
+import inspect
+import pickle
+import re
+from dataclasses import fields
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import geval_py
+from geval_py import errors
+from geval_py.errors import (
+    AmbiguousFileError,
+    ConfigError,
+    CorruptFileError,
+    DataError,
+    EmptyFileError,
+    GevalError,
+    LineCountError,
+    MalformedLineError,
+    MissingFileError,
+    SchemeError,
+    UnreadableFileError,
+    UsageError,
+    display_width,
+    excerpt,
+    shorten,
+    visible,
+)
+
+PROPERTY = settings(deadline=None, derandomize=True)
+
+VISIBLE = {
+    "plain": ("New York", "New York"),
+    "other scripts": ("żółw 水", "żółw 水"),
+    "combining": ("e\u0301", "e\u0301"),
+    "colour": ("a\x1b[31mb", r"a\x1b[31mb"),
+    "tab": ("a\tb", r"a\tb"),
+    "line end": ("a\nb", r"a\nb"),
+    "carriage return": ("a\rb", r"a\rb"),
+    "nul": ("a\0b", r"a\x00b"),
+    "delete": ("a\x7fb", r"a\x7fb"),
+    "C1 control": ("a\x9bb", r"a\x9bb"),
+    "right-to-left override": ("a\u202eb", r"a\u202eb"),
+    "first strong isolate": ("a\u2068b\u2069", r"a\u2068b\u2069"),
+    "zero-width space": ("a\u200bb", r"a\u200bb"),
+    "byte order mark": ("\ufeffa", r"\ufeffa"),
+    "no-break space": ("a\u00a0b", r"a\xa0b"),
+    "line separator": ("a\u2028b", r"a\u2028b"),
+    "tag": ("a\U000e0041b", r"a\U000e0041b"),
+    "lone surrogate": ("a\udcffb", r"a\udcffb"),
+}
+
+
+@pytest.mark.parametrize(("text", "shown"), VISIBLE.values(), ids=VISIBLE)
+def test_visible(text, shown):
+    assert visible(text) == shown
+
+
+@PROPERTY
+@given(st.text(st.characters()))
+def test_no_byte_of_a_message_may_move_the_cursor_change_a_colour_or_reverse_the_line(text):
+    """Text from strangers is escaped wherever it is shown."""
+    assert visible(text).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("text", "width"),
+    [
+        ("", 0),
+        ("the", 3),
+        ("żółw", 4),
+        ("e\N{COMBINING ACUTE ACCENT}", 1),
+        ("水", 2),
+        ("Ａ", 2),
+        ("ｱ", 1),
+        ("🙂", 2),
+        ("水e\N{COMBINING ACUTE ACCENT}x", 4),
+    ],
+)
+def test_display_width(text, width):
+    assert display_width(text) == width
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("", ""),
+        ("the", "the"),
+        ("x" * 40, "x" * 40),
+        ("a" * 20 + "b" * 21, "a" * 20 + "…" + "b" * 19),
+        ("0123456789" * 10, "01234567890123456789…1234567890123456789"),
+    ],
+    ids=["empty", "short", "as long as the limit", "one too long", "long"],
+)
+def test_shorten(text, shown):
+    assert shorten(text) == shown
+
+
+@PROPERTY
+@given(st.text(), st.integers(4, 50))
+def test_a_shortened_token_is_never_longer_than_the_limit(text, limit):
+    """A long token is cut in the middle, for a message."""
+    shown = shorten(text, limit)
+    assert len(shown) <= limit
+    assert shown == text or (shown[0], shown[-1]) == (text[0], text[-1])
+
+
+EXCERPTS = {
+    "first column": (("the:x", 1), "the:x\n^"),
+    "inside": (("the:x", 5), "the:x\n    ^"),
+    "after the end": (("the:", 5), "the:\n    ^"),
+    "empty line": (("", 1), "\n^"),
+    "wide before": (("水水:x", 4), "水水:x\n     ^"),
+    "wide there": (("ab水水", 3), "ab水水\n  ^"),
+    "combining before": (("e\u0301e\u0301:x", 6), "e\u0301e\u0301:x\n   ^"),
+    "escape before": (("\x1b[1m:x", 6), "\\x1b[1m:x\n        ^"),
+    "escape there": (("a:\x1b", 3), "a:\\x1b\n  ^"),
+    "bidi before": (("\u202eab:x", 5), "\\u202eab:x\n         ^"),
+    "long, near the start": (("x" * 80, 39), "x" * 76 + "…\n" + " " * 38 + "^"),
+    "long, cut in front": (("x" * 80, 40), "…" + "x" * 76 + "…\n" + " " * 39 + "^"),
+    "long, in the middle": (
+        ("a" * 100 + "!" + "b" * 100, 101),
+        "…" + "a" * 38 + "!" + "b" * 37 + "…\n" + " " * 39 + "^",
+    ),
+    "long, at the end": (("a" * 100 + "!", 101), "…" + "a" * 38 + "!\n" + " " * 39 + "^"),
+    "long and wide": (
+        ("水" * 100 + "!", 101),
+        "…" + "水" * 38 + "!\n" + " " * 77 + "^",
+    ),
+    "exactly the width": (("x" * 76, 1), "x" * 76 + "\n^"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "picture"), EXCERPTS.values(), ids=EXCERPTS)
+def test_excerpt(arguments, picture):
+    assert excerpt(*arguments) == picture
+
+
+def test_excerpt_of_another_width():
+    assert excerpt("abcdefghij", 6, width=4) == "…defg…\n   ^"
+
+
+@PROPERTY
+@given(st.text(st.characters(max_codepoint=0x17F), min_size=1), st.data())
+@example("\x1b" * 200, None)
+def test_the_caret_is_under_the_column(text, data):
+    """Errors show the part of a line around a column, with a caret below it."""
+    column = data.draw(st.integers(1, len(text))) if data else len(text)
+    line, below = excerpt(text, column).split("\n")
+    assert set(below[:-1]) <= {" "}
+    assert below[-1] == "^"
+    assert line[len(below) - 1 :].startswith(visible(text[column - 1]))
+
+
+BAD_NAME = "a\x1b[2J/\u202eout.tsv"
+SAFE_NAME = r"a\x1b[2J/\u202eout.tsv"
+MALFORMED = {
+    "line": 7,
+    "column": 12,
+    "reason": "number text found after a number",
+    "token": "0,25",
+    "hint": "`0,25` is not a number; write a decimal point, not a comma",
+    "text": "the:0.5 of:0,25 :0.25",
+}
+
+ERRORS = {  # one or more of each class, with its sentence
+    "the root": (GevalError(), ""),
+    "usage": (UsageError(message="take one"), "take one"),
+    "scheme": (
+        SchemeError(message="Unknown or broken metric flags: z", scheme="LogLossHashed:z"),
+        "Unknown or broken metric flags: z",
+    ),
+    "data": (DataError(path="dev-0"), ""),
+    "missing": (
+        MissingFileError(what="No file with the test results", path=BAD_NAME),
+        f"No file with the test results: `{SAFE_NAME}`",
+    ),
+    "missing, with a hint": (
+        MissingFileError(what="No file with the input", path="dev-0/in.tsv", hint="`dev-0` holds no file"),
+        "No file with the input: `dev-0/in.tsv`\n  `dev-0` holds no file",
+    ),
+    "unreadable": (
+        UnreadableFileError(path=BAD_NAME, reason="Permission\x1b denied"),
+        f"Cannot read `{SAFE_NAME}`: Permission\\x1b denied",
+    ),
+    "corrupt": (
+        CorruptFileError(path=BAD_NAME, compression="gzip", reason="it ends before its end mark"),
+        f"Corrupt gzip file `{SAFE_NAME}`: it ends before its end mark\n"
+        "  write it again, or upload it again: a part of it may be missing",
+    ),
+    "ambiguous": (
+        AmbiguousFileError(path=BAD_NAME, candidates=(BAD_NAME + ".xz", BAD_NAME + ".gz")),
+        f"More than one file could be `{SAFE_NAME}`: `{SAFE_NAME}.xz` and `{SAFE_NAME}.gz`\n  remove all but one",
+    ),
+    "config": (
+        ConfigError(path=BAD_NAME, message="Invalid option `--metrics'\n  did you mean --metric?"),
+        f"Invalid option `--metrics'\n  did you mean --metric?\n  in `{SAFE_NAME}`",
+    ),
+    "empty": (EmptyFileError(what="output", path=BAD_NAME), f"The output file is empty: `{SAFE_NAME}`"),
+    "too few lines": (
+        LineCountError(what="output", path=BAD_NAME, lines=2, expected_path="e\n", expected_lines=3),
+        f"Too few lines in the output file: `{SAFE_NAME}` has 2, `e\\n` has 3",
+    ),
+    "too many lines": (
+        LineCountError(what="input", path="in.tsv", lines=4, expected_path="expected.tsv", expected_lines=3),
+        "Too many lines in the input file: `in.tsv` has 4, `expected.tsv` has 3",
+    ),
+    "malformed line": (
+        MalformedLineError(path=BAD_NAME, **MALFORMED),
+        "Line 7: Unexpected data [number text found after a number]\n"
+        f"  `{SAFE_NAME}`, line 7, column 12: `0,25` is not a number; write a decimal point, not a comma\n"
+        "    the:0.5 of:0,25 :0.25\n"
+        "               ^",
+    ),
+    "malformed line without a path": (
+        MalformedLineError(role="expected", **MALFORMED),
+        "Line 7: Unexpected data [number text found after a number]\n"
+        "  line 7, column 12: `0,25` is not a number; write a decimal point, not a comma\n"
+        "    the:0.5 of:0,25 :0.25\n"
+        "               ^",
+    ),
+}
+each_error = pytest.mark.parametrize(("error", "sentence"), ERRORS.values(), ids=ERRORS)
+
+
+@each_error
+def test_sentence(error, sentence):
+    assert str(error) == sentence
+
+
+@each_error
+def test_exit_status(error, sentence):
+    """Exit status: 1 the data is at fault, 2 the command line is at fault."""
+    assert error.exit_status == (2 if isinstance(error, UsageError) else 1)
+
+
+@each_error
+@pytest.mark.parametrize("again", [lambda e: pickle.loads(pickle.dumps(e)), copy.copy, copy.deepcopy])
+def test_errors_survive_the_way_to_another_process(error, sentence, again):
+    copied = again(error)
+    assert type(copied) is type(error)
+    assert str(copied) == sentence
+    for field in fields(error):
+        assert getattr(copied, field.name) == getattr(error, field.name)
+
+
+def subclasses(cls):
+    return {cls}.union(*map(subclasses, cls.__subclasses__()))
+
+
+def test_every_class_has_its_sentence_here():
+    assert {type(error) for error, _ in ERRORS.values()} == subclasses(GevalError)
+
+
+def test_every_error_is_public():
+    assert {cls.__name__ for cls in subclasses(GevalError)} <= set(geval_py.__all__)
+
+
+def test_the_drawn_tree_is_the_tree():
+    """One tree of exceptions, drawn in the module's docstring."""
+    branch = ["Exception"]
+    drawn = set()
+    for art, name in re.findall(r"^ {4}([│├└─ ]*)(\w+Error)\b", inspect.getdoc(errors), re.MULTILINE):
+        branch[len(art) // 4 + 1 :] = [name]
+        drawn.add((name, branch[-2]))
+    assert drawn == {(cls.__name__, cls.__base__.__name__) for cls in subclasses(GevalError)}
+
+
+def test_errors_are_told_apart_by_what_they_are_and_not_by_what_they_say():
+    assert UsageError(message="x") != UsageError(message="x")
+    assert len({UsageError(message="x"), UsageError(message="x")}) == 2
+
+
+def test_errors_take_their_data_by_name():
+    with pytest.raises(TypeError, match="positional"):
+        UsageError("take one")
