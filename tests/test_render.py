@@ -292,7 +292,7 @@ def test_a_grid_shows_each_of_its_names_once(names):
 
 
 @PROPERTY
-@given(st.lists(PARTS, min_size=2, max_size=12))
+@given(st.lists(PARTS, min_size=2, max_size=8))
 def test_every_score_is_shown(names):
     """Several metrics: each is in the text, whether in a row or in a cross table."""
     assume(len(set(names)) == len(names))

@@ -27,7 +27,7 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
-PROPERTY = settings(deadline=None, derandomize=True, max_examples=150)
+PROPERTY = settings(deadline=None, derandomize=True)
 
 BOM = "\ufeff".encode()
 DIGITS = random.Random(1611)

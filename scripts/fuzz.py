@@ -1,0 +1,145 @@
+"""Compare a sanitized build of the native kernel with the reference: called by scripts/fuzz.
+
+An input is a byte for the number of bits, two for the first line's number, then output lines; what follows the last
+byte 1 is the expected word of all of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import lzma
+import math
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import atheris
+
+from geval_py.kernel import reference
+from geval_py.kernel.flags import MALFORMED
+
+ROOT = Path(__file__).parent.parent
+WORK = ROOT / "build" / "fuzz"
+DATA = ROOT / "tests" / "data"
+DICTIONARY = (
+    ":", " ", ":1", ":0", ":0.5", ":-1", "e-", "E+", "0.", "1e309", "1e-400", "-800", "800", "4.9e-324", "0.3333333333333333",
+    "12345678901234567890", "\\x0d", "\\x0a", "\\x01", "\\xe2\\x82", "\\xed\\xa0\\x80", "\\xf0\\x9f\\x92\\x96", "\\xff", ",", ";",
+)  # fmt: skip
+
+
+def load(path: Path) -> ModuleType:
+    """Load a build of the native kernel from a file."""
+    spec = importlib.util.spec_from_file_location("_native", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def compare(native: ModuleType, outputs: bytes, expected: bytes, bits: int, first_line: int) -> None:
+    """Raise if the two kernels differ: in a loss by more than 1e-12, in a flag, in what is malformed."""
+    losses, flags, malformed = native.score_lines(outputs, expected, bits, first_line)
+    true_losses, true_flags = reference.score_lines(outputs, expected, bits, first_line)
+    got = list(memoryview(losses).cast("d"))
+    assert list(memoryview(flags).cast("H")) == list(true_flags), (list(memoryview(flags).cast("H")), true_flags)
+    bad = [index for index, flag in enumerate(true_flags) if flag & MALFORMED]
+    assert malformed == (bad[0] if bad else -1)
+    for one, true in zip(got, true_losses, strict=True):
+        assert one == true or (math.isnan(one) and math.isnan(true)) or math.isclose(
+            one, true, rel_tol=1e-12, abs_tol=1e-12
+        ), (one, true)
+
+
+def run_input(native: ModuleType, data: bytes) -> None:
+    """Score one fuzzer input with both kernels."""
+    if len(data) < 3:
+        return
+    outputs, _, word = data[3:].rpartition(b"\1")
+    lines = reference.count_lines(outputs)
+    expected = (word.replace(b"\n", b"") + b"\n") * lines
+    compare(native, outputs, expected, 1 + data[0] % 24, int.from_bytes(data[1:3], "little"))
+
+
+def seeds() -> list[bytes]:
+    """The golden lines and the malformed lines, as fuzzer inputs."""
+    with lzma.open(DATA / "golden-lines.jsonl.xz", "rt", encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file]
+    inputs = [
+        bytes([row["bits"] - 1]) + row["line"].to_bytes(2, "little") + f"{row['out']}\n\1{row['expected']}".encode()
+        for row in rows
+    ]
+    bad = json.loads((DATA / "bad-lines.json").read_text())
+    inputs += [b"\x09\0\0" + row["out"].encode() + b"\1ka" for row in bad]
+    findings = sorted((DATA / "fuzz-findings").glob("*"))
+    return inputs + [path.read_bytes() for path in findings]
+
+
+def pathological() -> list[tuple[bytes, bytes, int]]:
+    """Lines that would hurt a careless parser: outputs, expected words, bits."""
+    mega = 1 << 20
+    lines = [
+        b"\0" * mega,
+        b"a" * mega,
+        b"a" * mega + b":1",
+        b":" * mega,
+        b":" * mega + b"1",
+        b" " * mega,
+        b"a:0." + b"3" * 100_000,
+        b"a:" + b"9" * 100_000,
+        b"a:0." + b"0" * 100_000 + b"1 :0.5",
+        b"a:1e" + b"9" * 100_000,
+        b"a:1e-" + b"9" * 100_000,
+        b" ".join([b"w:0.000001"] * 200_000),
+        b" ".join([b"w:-20.5"] * 200_000),
+        b"a:1:" * 200_000 + b"1",
+        b"\r" * mega,
+        b"\xff" * mega,
+        b"\xf0\x9f\x92" * 100_000 + b":1",
+        b" ".join([b"-1.5"] * (1 << 16)),
+        b"a:0.1,b:" * 100_000 + b"1",
+    ]
+    return [(line + b"\n", b"a\n", 16) for line in lines] + [(b"\n" * 100_000, b"\n" * 100_000, 10)]
+
+
+def main() -> None:
+    """Run the known cases, or the fuzzer."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("library", type=Path)
+    parser.add_argument("--cases", action="store_true", help="only the known cases")
+    parser.add_argument("--minutes", type=float, default=1)
+    parser.add_argument("--file", type=Path, help="only this input")
+    arguments = parser.parse_args()
+    native = load(arguments.library)
+    if arguments.file:
+        run_input(native, arguments.file.read_bytes())
+        return
+    if arguments.cases:
+        inputs = seeds()
+        for data in inputs:
+            run_input(native, data)
+        for outputs, expected, bits in pathological():
+            compare(native, outputs, expected, bits, 1)
+        print(f"fuzz: {arguments.library.name}: {len(inputs)} known lines and the pathological ones agree")
+        return
+    for index, data in enumerate(seeds()):
+        (WORK / "corpus" / f"seed-{index}").write_bytes(data)
+    words = WORK / "dictionary"
+    words.write_text("".join(f'"{word}"\n' for word in DICTIONARY))
+    options = [
+        f"-max_total_time={round(arguments.minutes * 60)}",
+        f"-artifact_prefix={WORK / 'findings'}/",
+        f"-dict={words}",
+        "-max_len=2048",
+        "-timeout=20",
+        "-print_final_stats=1",
+        "-verbosity=0",
+    ]
+    atheris.Setup([sys.argv[0], *options, str(WORK / "corpus")], lambda data: run_input(native, data))
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,26 @@
+"""What goes around the code: workflows that parse, a kernel whose flags agree, a wheel without sources of the kernel."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from geval_py.kernel import flags
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob(".github/workflows/*.yml")), ids=lambda p: p.name)
+def test_workflows_parse(path):
+    workflow = yaml.safe_load(path.read_text())
+    assert {"name", "jobs"} <= workflow.keys()
+    for job in workflow["jobs"].values():
+        assert "runs-on" in job
+        assert all("uses" in step or "run" in step for step in job["steps"])
+
+
+def test_the_flags_are_those_of_the_native_kernel():
+    text = (ROOT / "geval_py/kernel/native.cpp").read_text()
+    native = {name: 1 << int(bit) for name, bit in re.findall(r"^    ([A-Z_]+) = 1 << (\d+),$", text, re.MULTILINE)}
+    assert native == {name: value for name, value in vars(flags).items() if name.isupper()}
