@@ -18,7 +18,7 @@ import os
 import re
 from dataclasses import dataclass, field, replace
 
-from geval_py.errors import AmbiguousFileError, EmptyFileError, MissingFileError, UsageError
+from geval_py.errors import AmbiguousFileError, EmptyFileError, MissingFileError, UsageError, visible
 from geval_py.options import Options, config_options
 from geval_py.schemes import EvaluationScheme
 from geval_py.sources import COMPRESSED_ENDINGS, STANDARD_INPUT, is_address, read_lines
@@ -166,9 +166,11 @@ def _check_directory(path: str, what: str, kind: str = "directory") -> None:
 
 
 def _sets_in(directory: str) -> str:
+    if not os.path.isdir(directory):
+        return ""
     names = sorted((e.name for e in os.scandir(directory) if e.is_dir()), key=natural_order)
     sets = [name for name in names if name.startswith(("dev", "test", TRAINING_SET))]
-    return f"there are {', '.join(sets)}; choose one with -t" if sets else ""
+    return f"there are {visible(', '.join(sets))}; choose one with -t" if sets else ""
 
 
 def _what_is_there(place: str) -> str:
@@ -176,8 +178,8 @@ def _what_is_there(place: str) -> str:
     if not os.path.isdir(directory):
         return ""
     names = sorted((e.name for e in os.scandir(directory) if e.is_file()), key=natural_order)
-    shown = ", ".join(names[:8]) + (" …" if len(names) > 8 else "")
-    return f"`{directory}` holds {shown or 'no file'}"
+    shown = visible(", ".join(names[:8])) + (" …" if len(names) > 8 else "")
+    return f"`{visible(directory)}` holds {shown or 'no file'}"
 
 
 def _outputs(options: Options) -> tuple[Output, ...]:
@@ -188,6 +190,7 @@ def _outputs(options: Options) -> tuple[Output, ...]:
             return variants
     path = _find(options.out_directory, options.test_name, options.out_file, OUTPUT_FILE, "the test results")
     name = os.path.basename(path)
+    name = next((name.removesuffix(end) for end in COMPRESSED_ENDINGS if name.endswith(end)), name)
     return (Output(path=path, name=name, parameters=parse_parameters(name)),)
 
 
@@ -207,7 +210,7 @@ def parse_parameters(name: str) -> dict[str, str]:
     """
     match = re.fullmatch(r"[^-]+-(.*?)(?:\.tsv)?(?:\.(?:xz|gz|bz2|zst))?", name, re.DOTALL)
     pairs = [pair.partition("=") for pair in match[1].split(",")] if match else []
-    if not all(key and equals for key, equals, _ in pairs):
+    if not all(key.strip() and equals for key, equals, _ in pairs):
         return {}
     return {key.strip(): value.strip() for key, _, value in pairs}
 
@@ -257,7 +260,7 @@ def _title_and_paragraph(lines: list[str]) -> tuple[str, str]:
     for number, line in enumerate(lines):
         below = lines[number + 1] if number + 1 < len(lines) else ""
         if line.startswith("#"):
-            title, body = line.strip("# "), lines[number + 1 :]
+            title, body = re.sub(r"^#+\s*|\s+#*\s*$", "", line), lines[number + 1 :]
             break
         if line.strip() and re.fullmatch(r"(=+|-+)\s*", below):
             title, body = line.strip(), lines[number + 2 :]

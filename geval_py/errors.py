@@ -45,9 +45,7 @@ def display_width(text: str) -> int:
     """
     import unicodedata
 
-    return sum(
-        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text
-    )
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
 def shorten(text: str, limit: int = 40) -> str:
@@ -62,6 +60,15 @@ def excerpt(text: str, column: int, width: int = EXCERPT_WIDTH) -> str:
     head, tail = ("…" if start else ""), ("…" if end < len(text) else "")
     before = head + visible(text[start : column - 1])
     return f"{before}{visible(text[column - 1 : end])}{tail}\n{' ' * display_width(before)}^"
+
+
+def named(path: str) -> str:
+    """Name a file in a sentence.
+
+    >>> named("out.tsv"), named("-")
+    ('`out.tsv`', 'standard input')
+    """
+    return "standard input" if path == "-" else f"`{visible(path)}`"
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -112,7 +119,7 @@ class MissingFileError(DataError):
     hint: str = ""
 
     def __str__(self) -> str:
-        return f"{self.what}: `{visible(self.path)}`" + (f"\n  {self.hint}" if self.hint else "")
+        return f"{self.what}: {named(self.path)}" + (f"\n  {self.hint}" if self.hint else "")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -122,7 +129,7 @@ class UnreadableFileError(DataError):
     reason: str
 
     def __str__(self) -> str:
-        return f"Cannot read `{visible(self.path)}`: {visible(self.reason)}"
+        return f"Cannot read {named(self.path)}: {visible(self.reason)}"
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -134,7 +141,7 @@ class CorruptFileError(DataError):
 
     def __str__(self) -> str:
         return (
-            f"Corrupt {self.compression} file `{visible(self.path)}`: {visible(self.reason)}"
+            f"Corrupt {self.compression} file {named(self.path)}: {visible(self.reason)}"
             "\n  write it again, or upload it again: a part of it may be missing"
         )
 
@@ -147,7 +154,7 @@ class AmbiguousFileError(DataError):
 
     def __str__(self) -> str:
         names = " and ".join(f"`{visible(c)}`" for c in self.candidates)
-        return f"More than one file could be `{visible(self.path)}`: {names}\n  remove all but one"
+        return f"More than one file could be {named(self.path)}: {names}\n  remove all but one"
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -157,7 +164,7 @@ class ConfigError(DataError):
     message: str
 
     def __str__(self) -> str:
-        return f"{self.message}\n  in `{visible(self.path)}`"
+        return f"{self.message}\n  in {named(self.path)}"
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -167,7 +174,7 @@ class EmptyFileError(DataError):
     what: str
 
     def __str__(self) -> str:
-        return f"The {self.what} file is empty: `{visible(self.path)}`"
+        return f"The {self.what} file is empty: {named(self.path)}"
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -182,8 +189,8 @@ class LineCountError(DataError):
     def __str__(self) -> str:
         few = "few" if self.lines < self.expected_lines else "many"
         return (
-            f"Too {few} lines in the {self.what} file: `{visible(self.path)}` has {self.lines}, "
-            f"`{visible(self.expected_path)}` has {self.expected_lines}"
+            f"Too {few} lines in the {self.what} file: {named(self.path)} has {self.lines}, "
+            f"{named(self.expected_path)} has {self.expected_lines}"
         )
 
 
@@ -205,7 +212,7 @@ class MalformedLineError(DataError):
     role: Literal["output", "expected"] = "output"
 
     def __str__(self) -> str:
-        where = f"`{visible(self.path)}`, line" if self.path else "line"
+        where = f"{named(self.path)}, line" if self.path else "line"
         picture = excerpt(self.text, self.column).replace("\n", "\n    ")
         return (
             f"Line {self.line}: Unexpected data [{self.reason}]\n"

@@ -18,6 +18,7 @@ from geval_py.errors import (
     LineCountError,
     SchemeError,
     UsageError,
+    visible,
 )
 from geval_py.metrics import LineLosses, Metric, column_of, find_metric
 from geval_py.options import Options
@@ -199,14 +200,14 @@ def select_schemes(options: Options) -> list[Named]:
         if scheme.text_flags or scheme.filters:
             raise SchemeError(
                 scheme=scheme.text,
-                message=f"the flags of {scheme.text} that change or select lines are not available yet",
+                message=f"the flags of {visible(scheme.text)} that change or select lines are not available yet",
             )
     if options.select_metric is None:
         return schemes
     selected = [named for named in schemes if shown_name(*named) == options.select_metric]
     if not selected:
-        names = ", ".join(shown_name(*named) for named in schemes)
-        raise UsageError(message=f"Cannot find metric named '{options.select_metric}'\n  there are {names}")
+        names = visible(", ".join(shown_name(*named) for named in schemes))
+        raise UsageError(message=f"Cannot find metric named '{visible(options.select_metric)}'\n  there are {names}")
     return selected
 
 

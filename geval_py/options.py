@@ -19,6 +19,7 @@ from geval_py.errors import ConfigError, UnreadableFileError, UsageError, visibl
 from geval_py.schemes import EvaluationScheme, parse_schemes
 
 CONFIG_FILE = "config.txt"
+_SHOW_AND_EXIT = frozenset({"help", "version", "list_metrics"})
 FORMATS = ("text", "json")
 
 
@@ -217,16 +218,16 @@ def parse_options(words: Sequence[str]) -> Options:
 
     Raises UsageError, ConfigError and UnreadableFileError.
     """
-    alone = _parse(words)
-    if alone.help or alone.version or alone.list_metrics:
-        return alone
-    config_words = _checked_config(alone.challenge_directory)
-    return _parse([*config_words, *words]) if config_words else alone
+    alone = _read_words(words)
+    if alone.keys() & _SHOW_AND_EXIT:
+        return Options(help="help" in alone, version="version" in alone, list_metrics="list_metrics" in alone)
+    directory = alone.get("expected_directory", alone.get("out_directory", "."))
+    return Options(**_read_words([*_checked_config(directory), *words]))
 
 
 def config_options(directory: str) -> Options:
     """Give the options of a challenge's config.txt alone; raises ConfigError and UnreadableFileError."""
-    return _parse([*_checked_config(directory), "--out-directory", directory])
+    return Options(**_read_words([*_checked_config(directory), "--out-directory", directory]))
 
 
 def _checked_config(directory: str) -> list[str]:
@@ -234,9 +235,10 @@ def _checked_config(directory: str) -> list[str]:
     path = os.path.join(directory, CONFIG_FILE)
     words = read_config(path)
     try:
-        options = _parse(words)
-        options.schemes()
-        if options.help or options.version or options.list_metrics:
+        values = _read_words(words)
+        for text in (*values.get("metrics", ()), *values.get("alt_metrics", ())):
+            parse_schemes(text)
+        if values.keys() & _SHOW_AND_EXIT:
             raise UsageError(message="an option that shows something and exits has no place in config.txt")
     except UsageError as error:
         raise ConfigError(path=path, message=error.message) from error
@@ -246,7 +248,7 @@ def _checked_config(directory: str) -> list[str]:
 def read_config(path: str) -> list[str]:
     """Read the words of a config.txt; none if there is no such file."""
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
+        with open(path, encoding="utf-8-sig", errors="replace") as file:
             text = file.read()
     except FileNotFoundError:
         return []
@@ -255,17 +257,17 @@ def read_config(path: str) -> list[str]:
     return [re.sub(r"\\(\s)", r"\1", word) for word in re.findall(r"(?:\\\s|\S)+", text)]
 
 
-def _parse(words: Sequence[str]) -> Options:
+def _read_words(words: Sequence[str]) -> dict[str, Any]:
+    """Parse words into the values of those options that they name."""
     given, unknown = make_parser().parse_known_args(words)
     if unknown:
         raise UsageError(message=_invalid(unknown[0]))
     known = {field.name for field in fields(Options)}
-    values: dict[str, Any] = {
+    return {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in vars(given).items()
         if name in known
     }
-    return Options(**values)
 
 
 def _invalid(word: str) -> str:

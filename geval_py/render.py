@@ -16,7 +16,7 @@ from geval_py.errors import visible
 if TYPE_CHECKING:
     from geval_py.evaluate import Evaluation
 
-MOST_NAMES_IN_CROSS_TABLES = 200
+MOST_NAMES_IN_CROSS_TABLES = 100
 
 
 def shortest(value: float) -> str:
@@ -92,9 +92,7 @@ def _decimal_digits(value: float) -> tuple[str, str, int]:
     return "-" if sign else "", "".join(map(str, digits)), decimal.adjusted()
 
 
-def scores_text(
-    evaluations: Sequence[Evaluation], precision: int | None = None, *, percentage: bool = False
-) -> str:
+def scores_text(evaluations: Sequence[Evaluation], precision: int | None = None, *, percentage: bool = False) -> str:
     """Write the scores of one output (a number, or rows and cross tables), or of several (a table)."""
 
     def cells(evaluation: Evaluation) -> list[str]:
@@ -186,12 +184,19 @@ def _greatest_grid(names: Sequence[str]) -> Grid | None:
         for cut in _part_boundaries(name):
             suffixes.setdefault(name[:cut], []).append(name[cut:])
     wide = {prefix: ends for prefix, ends in suffixes.items() if len(ends) >= 2}
+    sets = {prefix: frozenset(ends) for prefix, ends in wide.items()}
     best: tuple[int, int, list[str], list[str]] | None = None
-    for one in wide.values():
-        for other in wide.values():
-            common = [end for end in one if end in other]
-            rows = [prefix for prefix, ends in wide.items() if set(common) <= set(ends)]
-            if len(common) >= 2 and len(rows) >= 2:
+    seen = set()
+    for one, ends in wide.items():
+        for other in sets.values():
+            shared = sets[one] & other
+            if len(shared) < 2 or shared in seen:
+                continue
+            seen.add(shared)
+            common = [end for end in ends if end in shared]
+            rows = [prefix for prefix, of in sets.items() if shared <= of]
+            cells = {row + end for row in rows for end in common}
+            if len(rows) >= 2 and len(cells) == len(rows) * len(common):
                 rank = (len(common) * len(rows), max(map(len, rows)))  # equal sizes: the longest prefixes
                 if best is None or rank > best[:2]:
                     best = (*rank, rows, common)

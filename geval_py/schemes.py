@@ -12,7 +12,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from geval_py.errors import SchemeError
+from geval_py.errors import SchemeError, shorten, visible
+
+MOST_PRODUCTS = 10_000
 
 _FLAG = re.compile(r"[lucS]|[NPmtf]<([^>]*)>|s<([^>]*)><([^>]*)>")
 _TEXT_FLAGS = frozenset("lucSmts")
@@ -78,10 +80,11 @@ def multiply_out(text: str) -> list[str]:
     for match in _PRODUCT.finditer(text):
         alternatives = [match.group()] if match.group(1) is None else match.group(1).split(",")
         between = text[position : match.start()]
+        if len(products) * len(alternatives) > MOST_PRODUCTS:
+            message = f"More than {MOST_PRODUCTS} metrics in one definition: {visible(shorten(text))}"
+            raise SchemeError(scheme=text, message=message)
         products = [done + between + new for done in products for new in alternatives]
         position = match.end()
-        if len(products) > 10_000:
-            raise SchemeError(scheme=text, message=f"More than 10000 metrics in one definition: {text}")
     return [done + text[position:] for done in products]
 
 
@@ -94,11 +97,12 @@ def parse_scheme(text: str) -> EvaluationScheme:
         match = _FLAG.match(flag_text, position)
         rest = flag_text[position:]
         if match is None:
-            raise SchemeError(scheme=text, message=f"Unknown or broken metric flags: {rest}")
+            raise SchemeError(scheme=text, message=f"Unknown or broken metric flags: {visible(rest)}")
         arguments = tuple(group for group in match.groups() if group is not None)
         if rest[0] == "P" and not re.fullmatch("[0-9]{1,9}", arguments[0]):
             raise SchemeError(
-                scheme=text, message=f"Unknown or broken metric flags: {rest}\n  P<n> takes a whole number"
+                scheme=text,
+                message=f"Unknown or broken metric flags: {visible(rest)}\n  P<n> takes a whole number",
             )
         flags.append(Flag(rest[0], arguments))
         position = match.end()

@@ -16,6 +16,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from geval_py.errors import CorruptFileError, UnreadableFileError
@@ -209,10 +210,8 @@ class _HttpBody(io.RawIOBase):
     """The body of an HTTP answer, checked for its length and limited in size."""
 
     def __init__(self, url: str) -> None:
-        from urllib.request import urlopen
-
         self._url, self._received = url, 0
-        self._answer = urlopen(url, timeout=HTTP_TIMEOUT_SECONDS)
+        self._answer = self._guarded(lambda: _http_opener().open(url, timeout=HTTP_TIMEOUT_SECONDS))
         length = self._answer.headers.get("Content-Length", "")
         self._length = int(length) if length.isdecimal() else None
 
@@ -220,7 +219,7 @@ class _HttpBody(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        data = self._answer.read(len(buffer))
+        data: bytes = self._guarded(lambda: self._answer.read(len(buffer)))
         self._received += len(data)
         if self._received > HTTP_MAX_BYTES:
             raise self._failed(f"the answer is larger than {HTTP_MAX_BYTES >> 30} GiB")
@@ -233,8 +232,40 @@ class _HttpBody(io.RawIOBase):
         self._answer.close()
         super().close()
 
+    def _guarded(self, ask: Callable[[], T]) -> T:
+        """Ask the server; make one kind of error of all that can go wrong."""
+        from http.client import HTTPException
+        from urllib.error import HTTPError
+
+        try:
+            return ask()
+        except HTTPError as error:
+            error.close()
+            raise self._failed(f"the server answered {error.code} {error.reason}") from error
+        except (OSError, ValueError, HTTPException) as error:
+            reason = getattr(error, "reason", None) or error
+            raise self._failed(str(reason) or type(error).__name__) from error
+
     def _failed(self, reason: str) -> UnreadableFileError:
         return UnreadableFileError(path=self._url, reason=reason)
+
+
+def _http_opener() -> Any:
+    """Make an opener of http and https only, also after a redirection."""
+    from urllib import request
+
+    opener = request.OpenerDirector()
+    for handler in (
+        request.ProxyHandler,
+        request.HTTPHandler,
+        request.HTTPSHandler,
+        request.HTTPRedirectHandler,
+        request.HTTPDefaultErrorHandler,
+        request.HTTPErrorProcessor,
+        request.UnknownHandler,
+    ):
+        opener.add_handler(handler())
+    return opener
 
 
 class Source:
@@ -248,15 +279,24 @@ class Source:
         self.path = path
         self._file, regular = _open_raw(path)
         self.size = os.fstat(self._file.fileno()).st_size if regular else None
-        head = b""
-        while len(head) < MAGIC_BYTES and (more := self._file.read(MAGIC_BYTES - len(head))):
-            head += more
+        try:
+            head = self._read_head()
+        except BaseException:
+            self.close()
+            raise
         if regular:
             self._file.seek(0)
         raw = self._file if regular else _Chained(head, self._file)
         compression = compression_of(head)
         self.compression = compression.name if compression else None
         self.stream = _Decompressed(raw, compression, path) if compression else raw
+
+    def _read_head(self) -> bytes:
+        head = b""
+        with naming(self.path):
+            while len(head) < MAGIC_BYTES and (more := self._file.read(MAGIC_BYTES - len(head))):
+                head += more
+        return head
 
     @property
     def position(self) -> int | None:
@@ -267,6 +307,17 @@ class Source:
             self._file.close()
 
 
+@contextmanager
+def naming(path: str) -> Iterator[None]:
+    """Name the file in what goes wrong when it is opened or read."""
+    try:
+        yield
+    except IsADirectoryError as error:
+        raise UnreadableFileError(path=path, reason="it is a folder, not a file") from error
+    except (OSError, ValueError) as error:
+        raise UnreadableFileError(path=path, reason=getattr(error, "strerror", None) or str(error)) from error
+
+
 def is_address(path: str) -> bool:
     """Tell whether a name is a web address rather than a path."""
     return path.startswith(("http://", "https://"))
@@ -274,17 +325,13 @@ def is_address(path: str) -> bool:
 
 def _open_raw(path: str) -> tuple[Any, bool]:
     """Open the stored bytes; the second value tells whether it is a regular file, which can be sought."""
-    try:
-        if path == STANDARD_INPUT:
-            return sys.stdin.buffer, False
-        if is_address(path):
-            return _HttpBody(path), False
+    if path == STANDARD_INPUT:
+        return sys.stdin.buffer, False
+    if is_address(path):
+        return _HttpBody(path), False
+    with naming(path):
         file = open(path, "rb", buffering=0)
-        return file, stat.S_ISREG(os.fstat(file.fileno()).st_mode)
-    except IsADirectoryError as error:
-        raise UnreadableFileError(path=path, reason="it is a folder, not a file") from error
-    except (OSError, ValueError) as error:
-        raise UnreadableFileError(path=path, reason=getattr(error, "strerror", None) or str(error)) from error
+    return file, stat.S_ISREG(os.fstat(file.fileno()).st_mode)
 
 
 class LineReader:
@@ -300,8 +347,12 @@ class LineReader:
         self.has_byte_order_mark = False
         self._stream = io.BufferedReader(self.source.stream, READ_AHEAD_BYTES)
         self._digest = _new_sha256() if digest else None
-        self._first = self._skip_header(header)
         self._taking, self._taken = b"", 0
+        try:
+            self._first = self._skip_header(header)
+        except BaseException:
+            self.source.close()
+            raise
 
     def __enter__(self) -> LineReader:
         return self
@@ -314,7 +365,8 @@ class LineReader:
         if line.startswith(BYTE_ORDER_MARK):
             self.has_byte_order_mark = True
             line = line[len(BYTE_ORDER_MARK) :]
-        if header is not None and decode_lines(line.split(b"\t")[0]) == [header]:
+        first_field = str(line.rstrip(b"\n").split(b"\t")[0], "utf-8", "replace").replace("\r", "")
+        if line and first_field == header:
             return self._read_line()
         return line
 
@@ -331,18 +383,28 @@ class LineReader:
         if filled:
             buffer[:filled], self._first = self._first, b""
         with memoryview(buffer) as view:
-            read = self._guarded(lambda: self._stream.readinto(view[filled:]))
+            with naming(self.path):
+                read = self._stream.readinto(view[filled:])
             self._hash(view[filled : filled + read])
         filled += read
         if filled and buffer[filled - 1] != LF:
             rest = self._read_line()
-            rest = rest if rest.endswith(b"\n") else rest + b"\n"
             buffer[filled : filled + len(rest)] = rest
             filled += len(rest)
+            if not rest.endswith(b"\n"):
+                filled = self._end_last_line(buffer, filled)
         return filled
 
+    def _end_last_line(self, buffer: bytearray, filled: int) -> int:
+        """Give the file's last line the line end that it lacks; carriage returns alone are no line."""
+        start = buffer.rfind(b"\n", 0, filled) + 1
+        if not buffer[start:filled].strip(b"\r"):
+            return start
+        buffer[filled : filled + 1] = b"\n"
+        return filled + 1
+
     def take(self, lines: int) -> bytes:
-        """Give the next ``lines`` lines, fewer at the end."""
+        """Give the next ``lines`` lines, fewer at the end. It reads ahead: do not call block() after it."""
         parts = []
         while lines:
             if self._taken == len(self._taking):
@@ -358,6 +420,7 @@ class LineReader:
     def count_rest(self) -> int:
         """Read what is left and count its lines."""
         lines = self._taking.count(b"\n", self._taken)
+        self._taking, self._taken = b"", 0
         buffer = bytearray()
         while filled := self.read_block(buffer):
             lines += buffer.count(b"\n", 0, filled)
@@ -368,20 +431,14 @@ class LineReader:
         return self._digest.hexdigest() if self._digest else None
 
     def _read_line(self) -> bytes:
-        line = self._guarded(self._stream.readline)
+        with naming(self.path):
+            line = self._stream.readline()
         self._hash(line)
         return line
 
     def _hash(self, data: Bytes) -> None:
         if self._digest:
             self._digest.update(data)
-
-    def _guarded(self, read: Callable[[], T]) -> T:
-        """Read; name the file in whatever goes wrong."""
-        try:
-            return read()
-        except OSError as error:
-            raise UnreadableFileError(path=self.path, reason=error.strerror or str(error)) from error
 
 
 def _end_of_lines(data: bytes, start: int, lines: int) -> tuple[int, int]:

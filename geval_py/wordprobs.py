@@ -143,6 +143,8 @@ def _malformed_number(
     shown = visible(shorten(number))
     if not text:
         hint = "the line is empty; write `:1` where there is no guess"
+    elif no_colon and not number:
+        hint = "a stray space, and no colon; an entry is `word:probability`, one space between entries"
     elif no_colon and reason == NO_DIGIT:
         hint = f"`{shown}` is not an entry; an entry is `word:probability`, with a colon"
     elif not number:
@@ -198,9 +200,7 @@ def _refuse_infinity(text: str, line: int, values: list[float]) -> None:
     )
 
 
-def format_line(
-    probabilities: Mapping[str, float] | Iterable[tuple[str, float]], rest: float | None = None
-) -> str:
+def format_line(probabilities: Mapping[str, float] | Iterable[tuple[str, float]], rest: float | None = None) -> str:
     """Write one well-formed output line from words and their probabilities.
 
     ``probabilities`` are in [0, 1], ``rest`` is the mass for all other words: by default what is missing to 1,

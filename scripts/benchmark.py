@@ -172,9 +172,7 @@ class Table:
         self._loop: dict[tuple[int, int], float] = {}
         print(f"{'lines':18} {'what':36} {'MB/s':>8} {'ns/token':>9} {'x loop':>7} {'peak MB':>8}")
 
-    def row(
-        self, kind: tuple[int, int], what: str, data: Data, seconds: float, memory: float | None = None
-    ) -> float:
+    def row(self, kind: tuple[int, int], what: str, data: Data, seconds: float, memory: float | None = None) -> float:
         speed = data.size / 1e6 / seconds
         if what == PLAIN_LOOP:
             self._loop[kind] = speed

@@ -24,9 +24,10 @@ ROOT = Path(__file__).parent.parent
 WORK = ROOT / "build" / "fuzz"
 DATA = ROOT / "tests" / "data"
 DICTIONARY = (
-    ":", " ", ":1", ":0", ":0.5", ":-1", "e-", "E+", "0.", "1e309", "1e-400", "-800", "800", "4.9e-324", "0.3333333333333333",
-    "12345678901234567890", "\\x0d", "\\x0a", "\\x01", "\\xe2\\x82", "\\xed\\xa0\\x80", "\\xf0\\x9f\\x92\\x96", "\\xff", ",", ";",
-)  # fmt: skip
+    *(":", " ", ":1", ":0", ":0.5", ":-1", "e-", "E+", "0.", "1e309", "1e-400", "-800", "800", "4.9e-324"),
+    *("0.3333333333333333", "12345678901234567890", ",", ";"),
+    *(r"\x0d", r"\x0a", r"\x01", r"\xe2\x82", r"\xed\xa0\x80", r"\xf0\x9f\x92\x96", r"\xff"),
+)
 
 
 def load(path: Path) -> ModuleType:
@@ -48,8 +49,10 @@ def compare(native: ModuleType, outputs: bytes, expected: bytes, bits: int, firs
     bad = [index for index, flag in enumerate(true_flags) if flag & MALFORMED]
     assert malformed == (bad[0] if bad else -1)
     for one, true in zip(got, true_losses, strict=True):
-        assert one == true or (math.isnan(one) and math.isnan(true)) or math.isclose(
-            one, true, rel_tol=1e-12, abs_tol=1e-12
+        assert (
+            one == true
+            or (math.isnan(one) and math.isnan(true))
+            or math.isclose(one, true, rel_tol=1e-12, abs_tol=1e-12)
         ), (one, true)
 
 
@@ -64,7 +67,7 @@ def run_input(native: ModuleType, data: bytes) -> None:
 
 
 def seeds() -> list[bytes]:
-    """The golden lines and the malformed lines, as fuzzer inputs."""
+    """Give the golden lines and the malformed lines, as fuzzer inputs."""
     with lzma.open(DATA / "golden-lines.jsonl.xz", "rt", encoding="utf-8") as file:
         rows = [json.loads(line) for line in file]
     inputs = [

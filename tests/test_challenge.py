@@ -293,8 +293,7 @@ MISSING = {
     # the other combinations
     "no expected file": (
         {"test_name": "dev-0", "expected_file": "nowhere.tsv"},
-        "No file with the expected results: `./dev-0/nowhere.tsv`\n"
-        "  `./dev-0` holds expected.tsv, in.tsv, out.tsv",
+        "No file with the expected results: `./dev-0/nowhere.tsv`\n  `./dev-0` holds expected.tsv, in.tsv, out.tsv",
     ),
     "no default expected file": (
         {"test_name": "empty"},

@@ -151,8 +151,7 @@ ENDS = {
 @pytest.mark.parametrize(("losses", "log_loss", "likelihood", "perplexity"), ENDS.values(), ids=ENDS)
 def test_the_ends_of_the_range(losses, log_loss, likelihood, perplexity):
     scores = [
-        find_metric(name).value(column(*losses))
-        for name in ("LogLossHashed", "LikelihoodHashed", "PerplexityHashed")
+        find_metric(name).value(column(*losses)) for name in ("LogLossHashed", "LikelihoodHashed", "PerplexityHashed")
     ]
     assert scores == [log_loss, pytest.approx(likelihood, abs=1e-300), perplexity]
 

@@ -358,7 +358,7 @@ def test_a_pipe_that_gives_one_byte_at_a_time(kind, tmp_path):
 )
 def test_a_read_that_fails_names_the_source(data, error, reason, standard_input):
     standard_input(Trickle(data, error))
-    assert str(refused("-")) == f"Cannot read `-`: {reason}"
+    assert str(refused("-")) == f"Cannot read standard input: {reason}"
 
 
 # Paths that cannot be read
@@ -522,15 +522,15 @@ def test_an_empty_answer(web):
 
 
 REFUSED = {
-    "/missing": "HTTP Error 404: Not Found",
-    "/broken": "HTTP Error 500: Internal Server Error",
+    "/missing": "the server answered 404 Not Found",
+    "/broken": "the server answered 500 Internal Server Error",
     "/short": f"the answer ended after {len(OTHER_TEXT)} of {len(OTHER_TEXT) + 1} bytes",
     "/short-and-long": f"the answer ended after {len(TEXT)} of {len(TEXT) + 1} bytes",
     "/nothing": "Remote end closed connection without response",
     "/late": "timed out",
     "/late-body": "timed out",
     "/late-end": "timed out",
-    "/to-a-file": "HTTP Error 302: Found - Redirection to url 'file:///etc/passwd' is not allowed",
+    "/to-a-file": "the server answered 302 Found - Redirection to url 'file:///etc/passwd' is not allowed",
 }
 
 
@@ -562,7 +562,7 @@ def test_a_compressed_answer_that_is_cut(web):
 def test_nobody_listens(web):
     with socketserver.TCPServer(("127.0.0.1", 0), None) as unused:
         address = f"http://127.0.0.1:{unused.server_address[1]}/out.tsv"
-    refusal = f"<urlopen error [Errno {errno.ECONNREFUSED}] {os.strerror(errno.ECONNREFUSED)}>"
+    refusal = f"[Errno {errno.ECONNREFUSED}] {os.strerror(errno.ECONNREFUSED)}"
     assert str(refused(address)) == f"Cannot read `{address}`: {refusal}"
 
 

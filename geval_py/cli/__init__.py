@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from geval_py.errors import GevalError
+from geval_py.errors import GevalError, visible
 
 CLOSED_PIPE_STATUS = 128 + 13  # what a shell reports for a program ended by SIGPIPE
 INTERRUPTED_STATUS = 128 + 2  # and by SIGINT
@@ -25,7 +25,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         status = _run(words)
         sys.stdout.flush()
     except GevalError as error:
-        print(f"geval: {error}", file=sys.stderr)
+        # The errors escape what they show; this is a second wall, against what one of them may have missed.
+        print("geval:", "\n".join(map(visible, str(error).split("\n"))), file=sys.stderr)
         return error.exit_status
     except BrokenPipeError:
         # What is still buffered has nowhere to go: keep the interpreter from trying again at exit.

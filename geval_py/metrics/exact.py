@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
+from math import isfinite
 
 from geval_py.errors import MalformedLineError
 from geval_py.kernel.reference import mixture_loss
 from geval_py.metrics.base import LineLosses
 from geval_py.metrics.binary import binary_loss
 from geval_py.sources import Bytes, decode_lines
-from geval_py.wordprobs import COLON_EXPECTED, NUMBER, REST, parse_entries, parse_number
+from geval_py.wordprobs import COLON_EXPECTED, NUMBER, REST, parse_entries
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,8 @@ class WordColumn:
         rests = [value for word, value in pairs if word == REST]
         share = 0.0
         if not hits and expected in self.vocabulary:
-            share = 1 / len(self.vocabulary.difference(words))
+            listed = {word for word in words if word != REST and word in self.vocabulary}
+            share = 1 / (len(self.vocabulary) - len(listed))
         return mixture_loss(values, hits, rests, share)
 
 
@@ -80,10 +81,10 @@ def is_hit(text: str, expected: str) -> bool:
     """
     guess = best_guess(text)
     if guess is not None:
-        return guess == expected.strip()
+        return guess != REST and guess == expected.strip()
     text, expected = text.strip(), expected.strip()
-    if expected in {"0", "1"} and re.fullmatch(NUMBER, text):
-        return (parse_number(text, 1) >= 0.5) == (expected == "1")
+    if expected in {"0", "1"} and NUMBER.fullmatch(text) and isfinite(float(text)):
+        return (float(text) >= 0.5) == (expected == "1")
     return text == expected
 
 

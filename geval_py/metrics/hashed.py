@@ -71,4 +71,6 @@ def split_bits(name: str) -> tuple[str, int]:
     ('LikelihoodHashed', 8)
     """
     match = _NAME.fullmatch(name)
-    return (match[1], int(match[2])) if match else (name, DEFAULT_BITS)
+    if match is None:
+        return name, DEFAULT_BITS
+    return match[1], int(match[2].lstrip("0")[:9] or "0")  # nine digits are far too many bits already
