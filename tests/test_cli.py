@@ -239,7 +239,7 @@ def test_help_version_and_list(challenge, geval):
 
 
 def command(*words):
-    return [sys.executable, "-c", "import sys; from geval_py.cli import main; sys.exit(main())", *words]
+    return [sys.executable, "-I", "-c", "import sys; from geval_py.cli import main; sys.exit(main())", *words]
 
 
 def test_a_closed_pipe_ends_quietly(challenge):
