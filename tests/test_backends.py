@@ -4,13 +4,14 @@ import math
 import os
 import subprocess
 import sys
+from fractions import Fraction
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from geval_py import errors, evaluate, kernel, parallel
-from geval_py.kernel import flags, native, reference
+from geval_py.kernel import _native, flags, native, reference
 
 NUMBER = st.one_of(
     st.floats(0, 1).map(repr),
@@ -58,18 +59,39 @@ def test_both_backends_agree(lines, bits, first_line, ended):
         )
 
 
-@settings(deadline=None, max_examples=300)
-@given(
-    st.one_of(st.floats(0, 1), st.floats(0, 1e-30), st.floats(allow_nan=False, allow_infinity=False, min_value=0)),
-    st.integers(1, 25),
-)
+POSITIVE = st.floats(0, allow_nan=False, allow_infinity=False)
+
+
+@settings(deadline=None, max_examples=2000)
+@given(st.one_of(st.floats(0, 1), st.floats(0, 1e-30), POSITIVE), st.integers(1, 25))
+@example(5e-324, 20)
+@example(2.2250738585072011e-308, 25)
+@example(0.5000000000000001, 17)
 def test_numbers_are_read_to_the_last_bit(value, places):
-    """A line of one entry, as a logarithm below 1: its loss shows the number as it was read."""
-    for text in (repr(value), f"{value:.{places}e}", f"{value:.{places}f}"):
-        read = float(text)
-        (loss,), _ = native.score_lines(f"a:-{text} :-{text}\n".encode(), b"b\n", 1, 1)
-        (true,), _ = reference.score_lines(f"a:-{text} :-{text}\n".encode(), b"b\n", 1, 1)
-        assert loss == true, read
+    """As float() reads them."""
+    for text in (repr(value), f"{value:.{places}e}", f"{value:.{places}f}", f"-{value:.{places}f}", f"+{value!r}"):
+        read = _native.read_number(text.encode())
+        assert (read, math.copysign(1, read)) == (float(text), math.copysign(1, float(text))), text
+
+
+@settings(deadline=None, max_examples=1000)
+@given(st.integers(0, 10**19), st.integers(0, 64), st.integers(-2, 2))
+def test_numbers_half_way_between_two_doubles_are_rounded_to_even(digits, places, nudge):
+    """The decimal digits of a midpoint, and of its neighbours in the last place."""
+    fraction = Fraction(digits, 10**places)
+    low = float(fraction)
+    middle = (Fraction(low) + Fraction(math.nextafter(low, math.inf))) / 2
+    scaled = middle.numerator * 10**60 // middle.denominator + nudge
+    whole, rest = divmod(scaled, 10**60)
+    for text in (f"{whole}.{rest:060}", f"{whole}.{rest:060}".rstrip("0") + "0", f"{digits}e-{places}"):
+        assert _native.read_number(text.encode()) == float(text), text
+
+
+@pytest.mark.parametrize(
+    "text", ["", ".", "5.", ".5", "1e", "1e+", "+", "-", "x", "1x", " 1", "1 ", "--1", "0x1", "1_0", "inf"]
+)
+def test_what_is_no_number(text):
+    assert _native.read_number(text.encode()) is None
 
 
 FLAGGED = [
