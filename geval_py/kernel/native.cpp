@@ -174,16 +174,26 @@ inline const char* read_digits(const char* p, std::uint64_t& value) {
             value = value * 100000000 + eight_digits(x);
             p += 8;
         } else {
-            if (n) value = value * POWERS_OF_TEN[n] + eight_digits(x << (64 - 8 * n));
+            if (n == 1)
+                value = value * 10 + (x & 0x0f);
+            else if (n)
+                value = value * POWERS_OF_TEN[n] + eight_digits(x << (64 - 8 * n));
             return p + n;
         }
     }
 }
 
+constexpr double EXACT_POWERS_OF_TEN[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                                          1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+
 // digits * 10^exponent for LEAST_EXPONENT <= exponent <= 0, correctly rounded: D. Lemire, "Number parsing at a
 // gigabyte per second", Software: Practice and Experience 51 (2021), section 5. In this range 128 bits of the power
 // are always enough (N. Mushtak and D. Lemire, "Fast number parsing without fallback", 2023).
 inline double scale(std::uint64_t digits, int exponent) {
+    // Two numbers that doubles hold exactly, and one rounding (W. D. Clinger, "How to read floating point numbers
+    // accurately", 1990): small probabilities, and all with few digits.
+    if (digits < (std::uint64_t{1} << 53) && exponent >= -22)
+        return static_cast<double>(static_cast<std::int64_t>(digits)) / EXACT_POWERS_OF_TEN[-exponent];
     int shift = leading_zeros(digits);
     const Wide& power = POWERS_OF_FIVE[-exponent];
     Wide product = multiply(digits << shift, power.high);
@@ -238,18 +248,20 @@ const char* read_exponent(const char* p, std::int64_t& exponent) {
     return p;
 }
 
-// Without leading zeros, how many digits a number has.
-std::ptrdiff_t significant_digits(const char* begin, const char* end) {
-    std::ptrdiff_t count = 0;
-    for (const char* p = begin; p != end && (*p == '.' || is_digit(*p)); ++p) count += *p != '.' && (count || *p != '0');
+// How many of so many digits, with or without a point between them, are left when leading zeros are dropped.
+inline std::ptrdiff_t significant_digits(const char* p, std::ptrdiff_t count) {
+    for (; *p == '0' || *p == '.'; ++p) count -= *p == '0';
     return count;
 }
 
 // Reads a number of the grammar in a padded text; gives the first byte behind it, or nullptr if there is none. What is
 // too large for a double is infinite.
 inline const char* read_number(const char* p, double& value) {
-    const bool negative = *p == '-';
-    if (*p == '-' || *p == '+') ++p;
+    bool negative = false;
+    if (!is_digit(*p)) {
+        negative = *p == '-';
+        if (*p == '-' || *p == '+') ++p;
+    }
     const char* begin = p;
     std::uint64_t digits = 0;
     if (p[1] == '.' && is_digit(*p)) {  // as probabilities are written
@@ -264,19 +276,19 @@ inline const char* read_number(const char* p, double& value) {
         const char* fraction = ++p;
         p = read_digits(p, digits);
         if (p == fraction) return nullptr;
-        count += p - fraction;
         exponent = fraction - p;
+        count += p - fraction;
     }
     if ((*p | 0x20) == 'e') {
         p = read_exponent(p + 1, exponent);
         if (!p) return nullptr;
     }
-    if (count > 19) count = significant_digits(begin, p);  // more may have overflowed
-    if (count <= 19 && digits == 0)
-        value = 0;
-    else if (count <= 19 && exponent <= 0 && exponent >= LEAST_EXPONENT)
+    if (count > 19) count = significant_digits(begin, count);  // more may have overflowed
+    if (count <= 19 && exponent <= 0 && exponent >= LEAST_EXPONENT && digits)
         value = scale(digits, static_cast<int>(exponent));
-    else if (!read_any(begin, p, exponent + count > 0, value))
+    else if (count <= 19 && !digits)
+        value = 0;
+    else if (!read_any(begin, p, exponent + significant_digits(begin, count) > 0, value))
         value = INFINITE;
     if (negative) value = -value;
     return p;
@@ -572,9 +584,20 @@ inline Text take_line(Text& text) {
     return line;
 }
 
+// Counts in bytes, which vector instructions hold sixteen of and more, before they overflow.
 std::size_t count_lines(Text text) {
-    const auto lines = static_cast<std::size_t>(std::count(text.begin, text.end, '\n'));
-    return lines + (text.begin != text.end && text.end[-1] != '\n');
+    std::size_t lines = text.begin != text.end && text.end[-1] != '\n';
+    while (text.begin != text.end) {
+        constexpr std::ptrdiff_t LANES = 32;
+        unsigned char found[LANES] = {};
+        const char* stop = text.begin + std::min<std::ptrdiff_t>(255 * LANES, text.end - text.begin) / LANES * LANES;
+        for (; text.begin != stop; text.begin += LANES)
+            for (int lane = 0; lane < LANES; ++lane) found[lane] += text.begin[lane] == '\n';
+        for (unsigned char count : found) lines += count;
+        if (text.end - text.begin < LANES)
+            for (; text.begin != text.end; ++text.begin) lines += *text.begin == '\n';
+    }
+    return lines;
 }
 
 constexpr std::ptrdiff_t NONE = -1, UNEQUAL = -2;
