@@ -221,26 +221,23 @@ def measure_geval(table: Table, binary: str, megabytes: int) -> None:
     table.row((1000, 17), "GEval", data, best(lambda: run_command(words, data.folder), 1), memory)
 
 
-def measure_growth(sizes: list[int], times: int) -> None:
+def measure_growth(table: Table, sizes: list[int], times: int) -> None:
     """Show how the time of the whole command grows with the size, start-up aside."""
     empty = make_data(20, 6, 0)
     (empty.folder / "one.tsv").write_text(":1\n")
     (empty.folder / "expected.tsv").write_text("a\n")
     start_words = [str(GEVAL), "-o", "one.tsv", "-e", "expected.tsv", "-m", "LogLossHashed"]
     start = best(lambda: run_command(start_words, empty.folder), 3 * times)
-    print(f"\nstart-up (one line): {start * 1e3:.0f} ms")
+    print(f"start-up (one line): {start * 1e3:.0f} ms")
     first: float | None = None
     for megabytes in sizes:
         data = make_data(1000, 17, megabytes)
         memory = peak_memory(command(data), data.folder)
         seconds = best(lambda d=data: run_command(command(d), d.folder), times if megabytes > 100 else 4 * times)
-        first = first or (seconds - start) / data.size
-        growth = (seconds - start) / data.size / first * megabytes / sizes[0]
-        print(
-            f"{data.size / 1e6:6.0f} MB: {seconds:.3f} s, peak {memory:.0f} MB, "
-            f"{growth:.1f} x the time of {sizes[0]} MB, start-up aside",
-            flush=True,
-        )
+        first = first or seconds - start
+        growth = f"{(seconds - start) / first:.1f} x the first's time, start-up aside"
+        table.row((1000, 17), f"geval, {data.size / 1e6:.0f} MB, {seconds:.3f} s", data, seconds, memory)
+        print(f"{'':18} ({growth})", flush=True)
 
 
 def main() -> None:
@@ -257,7 +254,7 @@ def main() -> None:
     measure_compressed(table, megabytes, times)
     if binary := os.environ.get("GEVAL_BINARY"):
         measure_geval(table, binary, 48)
-    measure_growth([10, 100] if quick else [10, 100, 1000], times)
+    measure_growth(table, [10, 100] if quick else [10, 100, 1000], times)
 
 
 if __name__ == "__main__":
