@@ -277,6 +277,7 @@ def test_progress_is_shown_on_a_terminal_only(kind, monkeypatch):
     from geval_py.cli import progress
 
     monkeypatch.setattr(progress, "PATIENCE_SECONDS", -1)
+    monkeypatch.setenv("TERM", "xterm")
     shown = io.StringIO()
     shown.isatty = lambda: kind == "terminal"
     monkeypatch.setattr(sys, "stderr", shown)
