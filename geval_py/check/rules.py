@@ -1,0 +1,234 @@
+"""The rules: one table that says all there is about each, and what a finding is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Severity = Literal["error", "warning"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Something that can be wrong.
+
+    ``summary`` says what in one line, ``why`` what GEval makes of it, ``mend`` what to do about it. ``fixable``: ``geval
+    check --fix`` mends it without guessing. ``needs_answers``: it can be found only where the answers are there.
+    """
+
+    code: str
+    name: str
+    summary: str
+    why: str
+    mend: str
+    fixable: bool = False
+    needs_answers: bool = False
+
+    @property
+    def severity(self) -> Severity:
+        """Errors keep a submission from being scored; warnings do not."""
+        return "error" if self.code.startswith("E") else "warning"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a problem is: line and column from 1 (the column in characters), what stands there, what is wrong.
+
+    ``line`` 0 is the file as a whole. ``text`` is the line, for a picture; it may be "".
+    """
+
+    line: int
+    column: int
+    token: str
+    message: str
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """What a rule found in a file: on how many lines, which share of them that is, and the first places."""
+
+    rule: Rule
+    path: str
+    count: int
+    share: float
+    summary: str
+    places: tuple[Place, ...]
+
+
+RULES = (
+    Rule(
+        "E101", "missing-output", "there is no output, or it cannot be read",
+        "GEval says `No file with the test results` and stops.",
+        "Put the output in the test set's folder, as out.tsv or out-NAME.tsv, compressed or not.",
+    ),
+    Rule(
+        "E102", "empty-output", "the output has no line",
+        "GEval says `The output file is empty` and stops; in a compressed file it scores NaN.",
+        "Run the model again; write one line for each line of in.tsv.",
+    ),
+    Rule(
+        "E103", "too-few-lines", "the output has fewer lines than there are items",
+        "GEval says `Too few lines in the output file` and stops.",
+        "Write one line for each line of in.tsv, `:1` where there is no guess; read in.tsv without quoting (QUOTE_NONE).",
+    ),
+    Rule(
+        "E104", "too-many-lines", "the output has more lines than there are items",
+        "GEval says `Too many lines in the output file` and stops.",
+        "Write one line for each line of in.tsv, no header and no blank line at the end.",
+    ),
+    Rule(
+        "E105", "corrupt-compression", "the compressed file is truncated, damaged or too large unpacked",
+        "GEval scores a truncated .gz in silence, as far as it goes.",
+        "Compress it again, or upload it again.",
+    ),
+    Rule(
+        "E106", "not-text", "the file is not UTF-8 text: no line of it can be read",
+        "GEval says `Unexpected data` at line 1.",
+        "Save it as UTF-8 text; in Python, open(path, \"w\", encoding=\"utf-8\", newline=\"\\n\").",
+    ),
+    Rule(
+        "E111", "empty-line", "a line is empty",
+        "GEval says `Unexpected data [input does not start with a digit]` and stops.",
+        "Write `:1` where there is no guess; write no blank line at the end.",
+    ),
+    Rule(
+        "E112", "stray-space", "a space too many: at the beginning, at the end, or two in a row",
+        "GEval says `Unexpected data [colon expected]` and stops.",
+        "Write exactly one space between entries, and none at the ends.",
+        fixable=True,
+    ),
+    Rule(
+        "E113", "no-colon", "an entry, or a whole line, without a colon",
+        "GEval takes a line without a colon for a vector of log probabilities, and stops at an entry without one.",
+        "Write `word:probability`; a word cannot have a space.",
+    ),
+    Rule(
+        "E114", "not-a-number", "what follows the last colon is not a number",
+        "GEval says `Unexpected data` and stops.",
+        "Write digits with a decimal point: 0.25, -1.5 or 2.5e-3.",
+    ),
+    Rule(
+        "E115", "wrong-vector-length", "a line without a colon has not one number a bucket",
+        "GEval says `Unexpected data [unexpected number of log probs]` and stops.",
+        "Write `word:probability` entries, or as many log probabilities as there are buckets (1024).",
+    ),
+    Rule(
+        "E116", "number-too-large", "a number is too large for a double",
+        "GEval takes it for infinity, and the score becomes Infinity or NaN.",
+        "Look for an overflow in the model's code.",
+    ),
+    Rule(
+        "W201", "read-as-logs", "a value outside [0,1] makes GEval read the whole line as logarithms",
+        "Every number of the line is then the logarithm of a probability: 0.5 counts as e^0.5, and all are rescaled.",
+        "Clip probabilities to [0,1]; a tiny overshoot is mended by --fix.",
+        fixable=True,
+    ),
+    Rule(
+        "W202", "sum-above-one", "the probabilities sum to more than one, by more than 1e-8",
+        "GEval divides the line by its sum, in silence.",
+        "Divide by the sum before writing.",
+        fixable=True,
+    ),
+    Rule(
+        "W203", "sum-below-one", "the probabilities sum to less than one, though there is a rest entry",
+        "GEval divides the line by its sum, in silence: the missing mass goes to all entries in proportion.",
+        "Give the missing mass to the rest entry, if that is what is meant.",
+        fixable=True,
+    ),
+    Rule(
+        "W204", "no-rest-mass", "no mass is left for other words",
+        "A miss has probability 0: the loss of the line, and with it the perplexity of the file, is infinite.",
+        "End the line with a small rest, as `:0.01`; --fix --rest-mass 0.01 does it.",
+        fixable=True,
+    ),
+    Rule(
+        "W205", "zero-read-as-certainty", "all values of the line are 0, which GEval reads as logarithms",
+        "The logarithm 0 is the probability 1: `:0` means that any word is as likely, `word:0` that word for certain.",
+        "Write `:1` for no guess.",
+    ),
+    Rule(
+        "W206", "repeated-word", "a word stands on the line more than once",
+        "GEval adds its entries up.",
+        "Write each word once, with its whole probability.",
+        fixable=True,
+    ),
+    Rule(
+        "W207", "zero-entry", "an entry has the probability 0",
+        "It changes nothing: a word that is not listed has a share of the rest, and so has this one.",
+        "Leave it out.",
+        fixable=True,
+    ),
+    Rule(
+        "W208", "odd-character", "a no-break space, a control character or a byte order mark inside a word",
+        "It is a part of the word, which is then another word.",
+        "Clean the words before writing them.",
+    ),
+    Rule(
+        "W209", "wrong-separator", "two entries look split by a comma, a semicolon or a TAB",
+        "Only a space separates entries: GEval takes both for one entry with a long word.",
+        "Separate entries by one space.",
+    ),
+    Rule(
+        "W210", "carriage-return", "lines have carriage returns",
+        "GEval drops them, wherever they are.",
+        "Write line ends as LF: newline=\"\\n\" in Python's open.",
+        fixable=True,
+    ),
+    Rule(
+        "W211", "byte-order-mark", "the file begins with a byte order mark",
+        "GEval takes it for a part of the first word, which then never matches; geval-py drops it.",
+        "Write UTF-8 without a byte order mark: encoding=\"utf-8\", not \"utf-8-sig\".",
+        fixable=True,
+    ),
+    Rule(
+        "W212", "not-utf-8", "bytes that are not UTF-8",
+        "They are replaced by U+FFFD, and the word is then another word.",
+        "Write the file as UTF-8.",
+    ),
+    Rule(
+        "W213", "mixed-scales", "some lines hold probabilities, others logarithms",
+        "GEval decides line by line, so that a logarithm of a probability is never compared with a probability; "
+        "but it is seldom meant.",
+        "Write probabilities on all lines, or logarithms on all.",
+    ),
+    Rule(
+        "W214", "no-guess", "lines that are the rest alone",
+        "Every word is as likely there: the loss is ln 1024 on each such line.",
+        "Give at least the most frequent words with their frequencies.",
+    ),
+    Rule(
+        "W215", "header-as-data", "the first line is the header's name",
+        "Unless the challenge names an out-header, GEval takes it for the first item, and all lines are one too late.",
+        "Leave the header out.",
+    ),
+    Rule(
+        "W301", "impossible-word", "the expected word has no mass: the loss is infinite",
+        "The mean loss, and so the perplexity, of the whole file is infinite.",
+        "End every line with a rest, as `:0.01`.",
+        needs_answers=True,
+    ),
+    Rule(
+        "W302", "case-mismatch", "expected words have capitals, the output never has any",
+        "Words are compared as they are: a word in lower case misses its capitalised form.",
+        "Do not lower-case the training text, or give both forms.",
+        needs_answers=True,
+    ),
+)  # fmt: skip
+
+RULES_BY_CODE = {rule.code: rule for rule in RULES}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What checking some files gave. ``problems`` are in order of files, then of the rules' table."""
+
+    version: str
+    files: tuple[str, ...]
+    problems: tuple[Problem, ...]
+    strict: bool = False
+
+    @property
+    def status(self) -> int:
+        """The exit status: 1 if there is an error or, when strict, a warning; else 0."""
+        return int(any(self.strict or problem.rule.severity == "error" for problem in self.problems))
