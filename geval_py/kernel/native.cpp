@@ -19,6 +19,7 @@
 #include <cstring>
 #include <limits>
 #include <new>
+#include <random>
 #include <string>
 #include <vector>
 #if !defined(__cpp_lib_to_chars) || defined(GEVAL_WITHOUT_FROM_CHARS)
@@ -49,6 +50,8 @@ enum Flag : std::uint16_t {
     SEPARATOR = 1 << 11,
     CAPITAL = 1 << 12,
     VECTOR = 1 << 13,
+    REPEATED = 1 << 14,
+    ALL_ZERO = 1 << 15,
 };
 
 constexpr double INFINITE = std::numeric_limits<double>::infinity();
@@ -417,6 +420,65 @@ class Numbers {
     std::size_t size_ = 0;
 };
 
+// The words of a line, to see whether one comes twice. Words are told apart by their hash, length and first eight bytes.
+class WordSet {
+  public:
+    void clear() {
+        size_ = 0;
+        if (++line_ == 0) {  // the numbers of lines have run out: forget all of them
+            std::fill(slots_.begin(), slots_.end(), Slot{});
+            line_ = 1;
+        }
+    }
+
+    // Whether the word is new.
+    bool add(Text word, std::uint32_t hash) {
+        if (2 * ++size_ > slots_.size()) grow();
+        const std::size_t length = word.size();
+        const std::uint64_t first = length >= 8 ? load8(word.begin)
+                                                : load8(word.begin) & ((std::uint64_t{1} << 8 * length) - 1);
+        return insert({first ^ (static_cast<std::uint64_t>(length) << 56), hash, line_});
+    }
+
+  private:
+    struct Slot {
+        std::uint64_t first = 0;
+        std::uint32_t hash = 0, line = 0;
+    };
+
+    bool insert(Slot word) {
+        const std::size_t mask = slots_.size() - 1;
+        const std::uint64_t key = word.first ^ static_cast<std::uint64_t>(word.hash) << 24;
+        for (std::size_t i = (key * secret() >> 32) & mask;; i = (i + 1) & mask) {
+            if (slots_[i].line != line_) {
+                slots_[i] = word;
+                return true;
+            }
+            if (slots_[i].hash == word.hash && slots_[i].first == word.first) return false;
+        }
+    }
+
+    // An odd number that nobody can foretell, so that nobody can choose words which all want the same slot.
+    static std::uint64_t secret() {
+        static const std::uint64_t number = [] {
+            std::random_device random;
+            return (static_cast<std::uint64_t>(random()) << 32 | random()) | 1;
+        }();
+        return number;
+    }
+
+    void grow() {
+        std::vector<Slot> old(std::max<std::size_t>(64, 2 * slots_.size()));
+        old.swap(slots_);
+        for (const Slot& slot : old)
+            if (slot.line == line_) insert(slot);
+    }
+
+    std::vector<Slot> slots_;
+    std::size_t size_ = 0;
+    std::uint32_t line_ = 0;
+};
+
 double log_add_exp(double a, double b) {
     const double most = std::max(a, b);
     if (most == -INFINITE) return most;
@@ -427,7 +489,8 @@ inline double loss_of_log(double log_mass) { return std::max(0.0, -log_mass); }
 
 class Line {
   public:
-    explicit Line(int bits) : mask_((std::uint32_t{1} << bits) - 1), share_(1.0 / (mask_ + 1.0)) {}
+    // thorough: look for repeated words too.
+    Line(int bits, bool thorough) : thorough_(thorough), mask_((std::uint32_t{1} << bits) - 1), share_(1.0 / (mask_ + 1.0)) {}
 
     // Reads and scores a line; the flags say whether the loss means anything. The texts that line and expected are parts
     // of go on to the limits.
@@ -465,6 +528,7 @@ class Line {
         const std::uint32_t mask = mask_;
         double least = INFINITE, most = -INFINITE, total = 0;
         bool zero = false;
+        if (thorough_) words_.clear();
         const char* p = line.begin;
         for (;;) {
             Text word{p, find_word_end(p, line.end)};
@@ -478,17 +542,21 @@ class Line {
             values_.add(value);
             least = std::min(least, value), most = std::max(most, value);
             total += value;
-            zero |= value == 0;
-            if (word.begin == word.end)
+            if (word.begin == word.end) {
                 rests_.add(value);
-            else if ((murmur3(word, seed) & mask) == bucket)
-                hits_.add(value);
+            } else {
+                zero |= value == 0;
+                const std::uint32_t hash = murmur3(word, seed);
+                if ((hash & mask) == bucket) hits_.add(value);
+                if (thorough_ && !words_.add(word, hash)) flags |= REPEATED;
+            }
             if (p == line.end) break;
             ++p;
         }
         total_ = total;
         probabilities_ = least >= 0 && most > 0 && most <= 1;
         if (zero) flags |= ZERO_ENTRY;
+        if (least == 0 && most == 0) flags |= ALL_ZERO;
         return true;
     }
 
@@ -566,8 +634,10 @@ class Line {
         return (log_total > most ? ABOVE_ONE : 0) | (log_total < LEAST_LOG_TOTAL ? BELOW_ONE : 0);
     }
 
+    bool thorough_;
     std::uint32_t mask_;
     double share_;
+    WordSet words_;
     Numbers values_, hits_, rests_;
     double total_ = 0;
     bool probabilities_ = false;
@@ -605,9 +675,9 @@ constexpr std::ptrdiff_t NONE = -1, UNEQUAL = -2;
 // Scores the lines, of which there must be as many as expected ones; gives the index of the first malformed one,
 // NONE or UNEQUAL.
 std::ptrdiff_t score_block(Text outputs, Text expected, std::size_t lines, int bits, std::uint64_t first_line,
-                           double* losses, std::uint16_t* flags) {
+                           bool thorough, double* losses, std::uint16_t* flags) {
     std::ptrdiff_t first_malformed = NONE;
-    Line line(bits);
+    Line line(bits, thorough);
     for (std::size_t i = 0; i < lines; ++i) {
         if (outputs.begin == outputs.end) return UNEQUAL;
         unsigned found;
@@ -640,7 +710,9 @@ PyObject* score_lines(PyObject*, PyObject* arguments) {
     Buffer outputs, expected;
     int bits;
     unsigned long long first_line;
-    if (!PyArg_ParseTuple(arguments, "y*y*iK", &outputs.view, &expected.view, &bits, &first_line)) return nullptr;
+    int thorough;
+    if (!PyArg_ParseTuple(arguments, "y*y*iKp", &outputs.view, &expected.view, &bits, &first_line, &thorough))
+        return nullptr;
     if (bits < 1 || bits > 24) {
         PyErr_SetString(PyExc_ValueError, "bits is from 1 to 24");
         return nullptr;
@@ -659,7 +731,8 @@ PyObject* score_lines(PyObject*, PyObject* arguments) {
     auto* flag_values = reinterpret_cast<std::uint16_t*>(PyBytes_AsString(flags));
     Py_BEGIN_ALLOW_THREADS;
     try {
-        malformed = score_block(outputs.text(), expected.text(), lines, bits, first_line, loss_values, flag_values);
+        malformed = score_block(outputs.text(), expected.text(), lines, bits, first_line, thorough != 0,
+                                loss_values, flag_values);
     } catch (const std::bad_alloc&) {
         enough_memory = false;
     }
@@ -699,7 +772,7 @@ PyMethodDef METHODS[] = {
     {"read_number", read_number, METH_VARARGS, "read_number(text) -> the number, inf if too large; None if it is none"},
     {"count_lines", count_lines, METH_VARARGS, "count_lines(text) -> number of lines; the last may lack its LF"},
     {"score_lines", score_lines, METH_VARARGS,
-     "score_lines(outputs, expected, bits, first_line) -> (losses, flags, first malformed index or -1)"},
+     "score_lines(outputs, expected, bits, first_line, thorough) -> (losses, flags, first malformed index or -1)"},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -13,7 +13,7 @@ __all__ = ["count_lines", "hashed_losses", "score_lines"]
 
 def hashed_losses(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> array[float]:
     """Score a block of output lines; see :func:`geval_py.kernel.reference.hashed_losses`."""
-    losses, _, malformed = _native.score_lines(outputs, expected, bits, first_line)
+    losses, _, malformed = _native.score_lines(outputs, expected, bits, first_line, False)
     if malformed >= 0:
         _raise_malformed(outputs, bits, first_line, malformed)
     return array("d", losses)
@@ -21,7 +21,7 @@ def hashed_losses(outputs: Bytes, expected: bytes, bits: int, first_line: int) -
 
 def score_lines(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> tuple[array[float], array[int]]:
     """Score a block and flag its lines; see :func:`geval_py.kernel.reference.score_lines`."""
-    losses, flags, _ = _native.score_lines(outputs, expected, bits, first_line)
+    losses, flags, _ = _native.score_lines(outputs, expected, bits, first_line, True)
     return array("d", losses), array("H", flags)
 
 

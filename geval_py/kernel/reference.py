@@ -28,6 +28,7 @@ from mmh3 import hash as murmur3
 from geval_py.errors import MalformedLineError
 from geval_py.kernel.flags import (
     ABOVE_ONE,
+    ALL_ZERO,
     BELOW_ONE,
     CAPITAL,
     CARRIAGE_RETURN,
@@ -36,6 +37,7 @@ from geval_py.kernel.flags import (
     LOGARITHMS,
     MALFORMED,
     NOT_ASCII,
+    REPEATED,
     REST_ALONE,
     SEPARATOR,
     VECTOR,
@@ -112,7 +114,9 @@ def distribution_flags(text: str, line: int) -> int:
     flags = (
         HAS_REST * bool(rests)
         | REST_ALONE * (len(rests) == len(values))
-        | ZERO_ENTRY * (0.0 in values)
+        | ZERO_ENTRY * any(value == 0.0 and word for word, value in zip(words, values, strict=True))
+        | REPEATED * (len({*words, ""}) <= len(words) - len(rests))
+        | ALL_ZERO * (not any(values))
         | SEPARATOR * any(":" in word and _SEPARATOR.search(word) is not None for word in words)
     )
     if not are_probabilities(values):
