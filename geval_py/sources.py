@@ -33,6 +33,7 @@ COMPRESSED_ENDINGS = (".xz", ".gz", ".bz2", ".zst")
 READ_AHEAD_BYTES = 1 << 16
 COMPRESSED_CHUNK = 1 << 18
 LF = 0x0A
+MOST_LINE_BYTES = 2 << 30  # a decompression bomb of one line would fill the memory before any other limit
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -158,8 +159,9 @@ class _Chained(io.RawIOBase):
 class _Decompressed(io.RawIOBase):
     """The bytes of all members of a compressed stream; raises CorruptFileError where it is damaged."""
 
-    def __init__(self, compressed: Readable, compression: Compression, path: str) -> None:
+    def __init__(self, compressed: Readable, compression: Compression, path: str, max_bytes: int | None) -> None:
         self._compressed, self._compression, self._path = compressed, compression, path
+        self._max_bytes, self._given = max_bytes, 0
         self._member, self._error = compression.decompressor()
         self._pending = b""
         self._ended = False
@@ -177,6 +179,9 @@ class _Decompressed(io.RawIOBase):
             if self._member.eof:
                 self._start_next_member(self._member.unused_data)
             if data:
+                self._given += len(data)
+                if self._max_bytes is not None and self._given > self._max_bytes:
+                    raise self._corrupt(f"it unpacks to more than {self._max_bytes} bytes")
                 buffer[: len(data)] = data
                 return len(data)
         return 0
@@ -275,7 +280,7 @@ class Source:
     that cannot be known (a pipe, an address).
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, max_bytes: int | None = None) -> None:
         self.path = path
         self._file, regular = _open_raw(path)
         self.size = os.fstat(self._file.fileno()).st_size if regular else None
@@ -289,7 +294,7 @@ class Source:
         raw = self._file if regular else _Chained(head, self._file)
         compression = compression_of(head)
         self.compression = compression.name if compression else None
-        self.stream = _Decompressed(raw, compression, path) if compression else raw
+        self.stream = _Decompressed(raw, compression, path, max_bytes) if compression else raw
 
     def _read_head(self) -> bytes:
         head = b""
@@ -338,11 +343,14 @@ class LineReader:
     """The lines of one source, in blocks of whole lines, each line ended by LF.
 
     ``header`` is the first name of the header line to skip, if the file begins with it. With ``digest``, ``sha256``
-    is the digest of the decompressed bytes once all are read.
+    is the digest of the decompressed bytes once all are read. A compressed file that unpacks to more than
+    ``max_bytes`` is an error, and so is a line longer than MOST_LINE_BYTES.
     """
 
-    def __init__(self, path: str, *, header: str | None = None, digest: bool = False) -> None:
-        self.source = Source(path)
+    def __init__(
+        self, path: str, *, header: str | None = None, digest: bool = False, max_bytes: int | None = None
+    ) -> None:
+        self.source = Source(path, max_bytes)
         self.path = path
         self.has_byte_order_mark = False
         self._stream = io.BufferedReader(self.source.stream, READ_AHEAD_BYTES)
@@ -432,7 +440,9 @@ class LineReader:
 
     def _read_line(self) -> bytes:
         with naming(self.path):
-            line = self._stream.readline()
+            line = self._stream.readline(MOST_LINE_BYTES)
+        if len(line) == MOST_LINE_BYTES:
+            raise UnreadableFileError(path=self.path, reason=f"a line is longer than {MOST_LINE_BYTES >> 30} GiB")
         self._hash(line)
         return line
 

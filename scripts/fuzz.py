@@ -45,7 +45,7 @@ def compare(native: ModuleType, outputs: bytes, expected: bytes, bits: int, firs
     losses, flags, malformed = native.score_lines(outputs, expected, bits, first_line, True)
     true_losses, true_flags = reference.score_lines(outputs, expected, bits, first_line)
     got = list(memoryview(losses).cast("d"))
-    assert list(memoryview(flags).cast("H")) == list(true_flags), (list(memoryview(flags).cast("H")), true_flags)
+    assert list(memoryview(flags).cast("I")) == list(true_flags), (list(memoryview(flags).cast("I")), true_flags)
     bad = [index for index, flag in enumerate(true_flags) if flag & MALFORMED]
     assert malformed == (bad[0] if bad else -1)
     for one, true in zip(got, true_losses, strict=True):

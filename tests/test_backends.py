@@ -110,6 +110,7 @@ FLAGGED = [
     ("a:0.9 b:0.10000002", flags.ABOVE_ONE),
     ("a:0.5", flags.BELOW_ONE),
     ("a:-1e-9 b:0.5", flags.LOGARITHMS | flags.ABOVE_ONE),
+    ("a:-1e-9 b:0.5 :0.5", flags.HAS_REST | flags.LOGARITHMS | flags.ABOVE_ONE | flags.LOOKS_LIKE_PROBABILITIES),
     ("a:-3", flags.LOGARITHMS | flags.BELOW_ONE),
     ("-1 -1", flags.VECTOR | flags.LOGARITHMS | flags.BELOW_ONE),
     ("A:1", flags.CAPITAL),

@@ -12,8 +12,8 @@ Severity = Literal["error", "warning"]
 class Rule:
     """Something that can be wrong.
 
-    ``summary`` says what in one line, ``why`` what GEval makes of it, ``mend`` what to do about it. ``fixable``: ``geval
-    check --fix`` mends it without guessing. ``needs_answers``: it can be found only where the answers are there.
+    ``summary`` says what in one line, ``why`` what GEval makes of it, ``mend`` what to do about it. ``fixable``:
+    ``geval check --fix`` mends it without guessing. ``needs_answers``: it can be found only where there are answers.
     """
 
     code: str
@@ -70,7 +70,7 @@ RULES = (
     Rule(
         "E103", "too-few-lines", "the output has fewer lines than there are items",
         "GEval says `Too few lines in the output file` and stops.",
-        "Write one line for each line of in.tsv, `:1` where there is no guess; read in.tsv without quoting (QUOTE_NONE).",
+        "Write one line for each line of in.tsv, `:1` where there is no guess; read in.tsv with QUOTE_NONE.",
     ),
     Rule(
         "E104", "too-many-lines", "the output has more lines than there are items",
@@ -144,7 +144,7 @@ RULES = (
     ),
     Rule(
         "W205", "zero-read-as-certainty", "all values of the line are 0, which GEval reads as logarithms",
-        "The logarithm 0 is the probability 1: `:0` means that any word is as likely, `word:0` that word for certain.",
+        "The logarithm 0 is the probability 1: `:0` means any word alike, `word:0` that word for certain.",
         "Write `:1` for no guess.",
     ),
     Rule(
@@ -199,7 +199,7 @@ RULES = (
     ),
     Rule(
         "W215", "header-as-data", "the first line is the header's name",
-        "Unless the challenge names an out-header, GEval takes it for the first item, and all lines are one too late.",
+        "Unless the challenge names an out-header, GEval takes it for the first item: all lines are one too late.",
         "Leave the header out.",
     ),
     Rule(

@@ -20,3 +20,4 @@ CAPITAL = 1 << 12  # an ASCII capital letter
 VECTOR = 1 << 13  # a line without a colon
 REPEATED = 1 << 14  # a word stands on the line twice
 ALL_ZERO = 1 << 15  # every value is 0
+LOOKS_LIKE_PROBABILITIES = 1 << 16  # read as logarithms, but most values are in [0, 1], and one is above 0

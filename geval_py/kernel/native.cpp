@@ -35,7 +35,7 @@
 namespace {
 
 // Flags of a line; the names and values stand in flags.py too.
-enum Flag : std::uint16_t {
+enum Flag : std::uint32_t {
     MALFORMED = 1 << 0,
     LOGARITHMS = 1 << 1,
     ABOVE_ONE = 1 << 2,
@@ -52,6 +52,7 @@ enum Flag : std::uint16_t {
     VECTOR = 1 << 13,
     REPEATED = 1 << 14,
     ALL_ZERO = 1 << 15,
+    LOOKS_LIKE_PROBABILITIES = 1 << 16,
 };
 
 constexpr double INFINITE = std::numeric_limits<double>::infinity();
@@ -609,7 +610,7 @@ class Line {
         const double log_share = std::log(share_);
         const double log_total = values_.log_sum_exp(0);
         const bool below = log_total < LEAST_LOG_TOTAL;
-        flags |= LOGARITHMS | logarithm_flags(log_total);
+        flags |= LOGARITHMS | logarithm_flags(log_total) | looks_like_probabilities();
         if (log_total > 0 || (below && !rests_.empty())) {
             const double greatest = values_.greatest();
             const double log_mass = log_add_exp(hits_.log_sum_exp(greatest), rests_.log_sum_exp(greatest) + log_share);
@@ -627,6 +628,16 @@ class Line {
             return std::max(0.0, values_.log_sum_exp(greatest) - (values_[bucket] - greatest));
         }
         return loss_of_log(values_[bucket]);
+    }
+
+    unsigned looks_like_probabilities() const {
+        std::size_t inside = 0, positive = 0;
+        for (std::size_t i = 0; i < values_.size(); ++i) {
+            const bool is_inside = values_[i] >= 0 && values_[i] <= 1;
+            inside += is_inside;
+            positive += is_inside && values_[i] > 0;
+        }
+        return positive && 2 * inside > values_.size() ? LOOKS_LIKE_PROBABILITIES : 0;
     }
 
     static unsigned logarithm_flags(double log_total) {
@@ -675,7 +686,7 @@ constexpr std::ptrdiff_t NONE = -1, UNEQUAL = -2;
 // Scores the lines, of which there must be as many as expected ones; gives the index of the first malformed one,
 // NONE or UNEQUAL.
 std::ptrdiff_t score_block(Text outputs, Text expected, std::size_t lines, int bits, std::uint64_t first_line,
-                           bool thorough, double* losses, std::uint16_t* flags) {
+                           bool thorough, double* losses, std::uint32_t* flags) {
     std::ptrdiff_t first_malformed = NONE;
     Line line(bits, thorough);
     for (std::size_t i = 0; i < lines; ++i) {
@@ -683,7 +694,7 @@ std::ptrdiff_t score_block(Text outputs, Text expected, std::size_t lines, int b
         unsigned found;
         const Text text = take_line(outputs), word = take_line(expected);
         losses[i] = line.score(text, outputs.end, word, expected.end, static_cast<std::uint32_t>(first_line + i), found);
-        flags[i] = static_cast<std::uint16_t>(found);
+        flags[i] = static_cast<std::uint32_t>(found);
         if (first_malformed == NONE && (found & MALFORMED)) first_malformed = static_cast<std::ptrdiff_t>(i);
     }
     return outputs.begin == outputs.end ? first_malformed : UNEQUAL;
@@ -719,7 +730,7 @@ PyObject* score_lines(PyObject*, PyObject* arguments) {
     }
     const std::size_t lines = count_lines(expected.text());
     PyObject* losses = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(lines * sizeof(double)));
-    PyObject* flags = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(lines * sizeof(std::uint16_t)));
+    PyObject* flags = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(lines * sizeof(std::uint32_t)));
     if (!losses || !flags) {
         Py_XDECREF(losses);
         Py_XDECREF(flags);
@@ -728,7 +739,7 @@ PyObject* score_lines(PyObject*, PyObject* arguments) {
     std::ptrdiff_t malformed = NONE;
     bool enough_memory = true;
     auto* loss_values = reinterpret_cast<double*>(PyBytes_AsString(losses));
-    auto* flag_values = reinterpret_cast<std::uint16_t*>(PyBytes_AsString(flags));
+    auto* flag_values = reinterpret_cast<std::uint32_t*>(PyBytes_AsString(flags));
     Py_BEGIN_ALLOW_THREADS;
     try {
         malformed = score_block(outputs.text(), expected.text(), lines, bits, first_line, thorough != 0,

@@ -22,7 +22,7 @@ def hashed_losses(outputs: Bytes, expected: bytes, bits: int, first_line: int) -
 def score_lines(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> tuple[array[float], array[int]]:
     """Score a block and flag its lines; see :func:`geval_py.kernel.reference.score_lines`."""
     losses, flags, _ = _native.score_lines(outputs, expected, bits, first_line, True)
-    return array("d", losses), array("H", flags)
+    return array("d", losses), array("I", flags)
 
 
 def _raise_malformed(outputs: Bytes, bits: int, first_line: int, index: int) -> None:

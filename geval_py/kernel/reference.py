@@ -35,6 +35,7 @@ from geval_py.kernel.flags import (
     CONTROL,
     HAS_REST,
     LOGARITHMS,
+    LOOKS_LIKE_PROBABILITIES,
     MALFORMED,
     NOT_ASCII,
     REPEATED,
@@ -77,7 +78,7 @@ def score_lines(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> 
     Gives the losses, NaN on malformed lines, and the lines' flags (:mod:`geval_py.kernel.flags`). Raises
     ValueError if the two blocks differ in their number of lines.
     """
-    losses, flags = array("d"), array("H")
+    losses, flags = array("d"), array("I")
     raw_lines = bytes(outputs).split(b"\n")
     words = decode_lines(expected)
     if not raw_lines[-1]:
@@ -120,7 +121,9 @@ def distribution_flags(text: str, line: int) -> int:
         | SEPARATOR * any(":" in word and _SEPARATOR.search(word) is not None for word in words)
     )
     if not are_probabilities(values):
-        return flags | LOGARITHMS | _logarithm_flags(values)
+        inside = [value for value in values if 0.0 <= value <= 1.0]
+        looks = LOOKS_LIKE_PROBABILITIES * (any(inside) and 2 * len(inside) > len(values))
+        return flags | looks | LOGARITHMS | _logarithm_flags(values)
     total = sum_in_order(values)
     return (
         flags
