@@ -19,6 +19,7 @@ from geval_py.errors import ConfigError, UnreadableFileError, UsageError, visibl
 from geval_py.schemes import EvaluationScheme, parse_schemes
 
 CONFIG_FILE = "config.txt"
+MOST_DIGITS = 1100  # after the point: the smallest double has 1074
 _SHOW_AND_EXIT = frozenset({"help", "version", "list_metrics"})
 FORMATS = ("text", "json")
 
@@ -97,7 +98,7 @@ class _NotYet(argparse.Action):
         raise UsageError(message=f"{self.option_strings[-1]} is not available yet in geval-py")
 
 
-class _Parser(argparse.ArgumentParser):
+class QuietParser(argparse.ArgumentParser):
     """An ArgumentParser that raises UsageError instead of printing and exiting."""
 
     def error(self, message: str) -> NoReturn:
@@ -107,7 +108,7 @@ class _Parser(argparse.ArgumentParser):
 @cache
 def make_parser() -> argparse.ArgumentParser:
     """Make the parser of GEval's plain command line."""
-    parser = _Parser(
+    parser = QuietParser(
         prog="geval",
         usage="geval [options]\n       geval COMMAND …",
         description="Score word-gap prediction exactly as GEval does, and learn why.",
@@ -175,7 +176,7 @@ def _add_modes(group: argparse._ArgumentGroup) -> None:
     add("-l", "--line-by-line", action="store_true", help="score, input, answer and output of every line")
     add("-s", "--sort", action="store_true", help="with -l: the worst lines first")
     add("-r", "--reverse-sort", action="store_true", help="with -l: the best lines first")
-    add("-p", "--precision", type=_whole_number, metavar="N", help="digits after the point")
+    add("-p", "--precision", type=_digits_after_point, metavar="N", help="digits after the point")
     add(
         "-%",
         "--show-as-percentage",
@@ -187,6 +188,13 @@ def _add_modes(group: argparse._ArgumentGroup) -> None:
     add("--threads", type=_positive, metavar="N", help="threads that score (default: one a core)")
     add("-v", "--version", action="store_true", help="show the version and the kernel's backend")
     add("-h", "--help", action="store_true", help="show this and exit")
+
+
+def _digits_after_point(text: str) -> int:
+    digits = natural_number(text)
+    if digits > MOST_DIGITS:
+        raise argparse.ArgumentTypeError(f"{digits} digits are too many; a double has less than {MOST_DIGITS}")
+    return digits
 
 
 def _positive(text: str) -> int:
@@ -207,8 +215,9 @@ An output line is `word1:prob1 word2:prob2 … :prob0`, where :prob0 is for all 
 Exit status: 0 fine, 1 the data is at fault, 2 the command line is at fault."""
 
 
-def _whole_number(text: str) -> int:
-    if not re.fullmatch("[0-9]{1,6}", text):
+def natural_number(text: str) -> int:
+    """Parse a whole number of up to 15 digits, for argparse."""
+    if not re.fullmatch("[0-9]{1,15}", text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
     return int(text)
 

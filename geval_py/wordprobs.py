@@ -34,6 +34,7 @@ REST = ""  # the word of the rest entry
 NO_DIGIT = "input does not start with a digit"
 TEXT_AFTER_NUMBER = "number text found after a number"
 COLON_EXPECTED = "colon expected"
+TOO_LARGE = "number too large"
 WRONG_VECTOR_LENGTH = "unexpected number of log probs"
 
 
@@ -193,7 +194,7 @@ def _refuse_infinity(text: str, line: int, values: list[float]) -> None:
     raise MalformedLineError(
         line=line,
         column=_column(text, index) + len(token) - len(number),
-        reason="number too large",
+        reason=TOO_LARGE,
         token=number,
         hint=f"`{visible(shorten(number))}` is too large for a double (the largest is about 1.8e308)",
         text=text,

@@ -18,6 +18,7 @@ ORDER = (
     "parallel",
     "scoring",
     "evaluate",
+    "check",
     "render",
     "cli",
 )

@@ -209,7 +209,7 @@ RULES = (
         needs_answers=True,
     ),
     Rule(
-        "W302", "case-mismatch", "expected words have capitals, the output never has any",
+        "W302", "case-mismatch", "expected words have capitals, the output never has any, or lists them otherwise",
         "Words are compared as they are: a word in lower case misses its capitalised form.",
         "Do not lower-case the training text, or give both forms.",
         needs_answers=True,

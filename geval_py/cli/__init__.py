@@ -38,6 +38,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(words: list[str]) -> int:
+    if words[:1] == ["check"]:
+        from geval_py.cli import check
+
+        return check.run(words[1:])
     from geval_py.cli import score
 
     return score.run(words)

@@ -1,0 +1,172 @@
+"""``geval check``: every problem of a submission, at its line and column, before anyone scores it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Sequence
+
+from geval_py.check.checker import DEFAULT_MAX_BYTES, DEFAULT_MAX_PLACES, Target, check_output
+from geval_py.check.formats import FORMATS, render
+from geval_py.check.rules import RULES, Problem, Report, Rule
+from geval_py.check.targets import find_targets
+from geval_py.cli.progress import ProgressBar
+from geval_py.errors import UsageError, visible
+from geval_py.options import QuietParser, natural_number
+from geval_py.version import __version__
+
+_EPILOG = """\
+examples:
+  geval check                          the submission in the current folder
+  geval check -t dev-0                 only its dev-0
+  geval check out.tsv --challenge DIR  one output, for a challenge that is elsewhere
+  geval check --fix --rest-mass 0.01   mend what can be mended without guessing
+  geval check --explain W204           what a rule means, and what to do
+
+Exit status: 0 no error (with --strict: no warning either), 1 problems, 2 the command line is at fault."""
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Make the parser of ``geval check``."""
+    parser = QuietParser(
+        prog="geval check",
+        description="Find every problem of a submission, at its line and column, without the hidden answers.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+        add_help=False,
+    )
+    add = parser.add_argument
+    add("paths", nargs="*", metavar="PATH", help="an output, or a submission's folder (default: .)")
+    add("--challenge", metavar="DIR", help="the challenge's folder, with answers, inputs and headers")
+    add("-t", "--test-name", dest="tests", action="append", default=[], metavar="TEST", help="only this test set")
+    add("--format", choices=FORMATS, default="text", help="text (the default), or for programs")
+    add("--strict", action="store_true", help="warnings too make the exit status 1")
+    add("--select", metavar="RULE,…", help="only these rules, by code or name")
+    add("--ignore", metavar="RULE,…", help="not these rules")
+    add(
+        "--max-problems",
+        type=natural_number,
+        default=DEFAULT_MAX_PLACES,
+        metavar="N",
+        help=f"places shown of each rule (default: {DEFAULT_MAX_PLACES}; 0: all)",
+    )
+    add(
+        "--max-bytes",
+        type=natural_number,
+        default=DEFAULT_MAX_BYTES,
+        metavar="N",
+        help="what a compressed output may unpack to (default: 20 GB)",
+    )
+    add("--fix", action="store_true", help="mend what can be mended without guessing; keeps OUTPUT.orig")
+    add("--diff", action="store_true", help="show what --fix would change, and write nothing")
+    add("--rest-mass", type=_mass, metavar="EPS", help="with --fix: the rest to add where none is left")
+    add("--no-backup", action="store_true", help="with --fix: keep no OUTPUT.orig")
+    add("--rules", action="store_true", help="list the rules and exit")
+    add("--explain", metavar="RULE", help="explain a rule and exit")
+    add("-h", "--help", action="store_true", help="show this and exit")
+    return parser
+
+
+def _mass(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number between 0 and 1")
+    return value
+
+
+def run(words: Sequence[str]) -> int:
+    """Run the command; gives the exit status, raises GevalError."""
+    given = make_parser().parse_args(words)
+    if given.help:
+        sys.stdout.write(make_parser().format_help())
+    elif given.rules:
+        for rule in RULES:
+            print(f"{rule.code} {rule.name:23} {'fixable ' if rule.fixable else '        '} {rule.summary}")
+    elif given.explain is not None:
+        sys.stdout.write(explain(find_rule(given.explain)))
+    elif given.fix or given.diff:
+        return _fix(given)
+    else:
+        return _report(given)
+    return 0
+
+
+def find_rule(name: str) -> Rule:
+    """Find a rule by its code or name; raises UsageError."""
+    for rule in RULES:
+        if name.strip().casefold() in {rule.code.casefold(), rule.name}:
+            return rule
+    raise UsageError(message=f"there is no rule `{visible(name)}`\n  geval check --rules lists them")
+
+
+def explain(rule: Rule) -> str:
+    """Say all that the table says of a rule."""
+    lines = [f"{rule.code} {rule.name} ({rule.severity})", f"  {rule.summary}", "", rule.why, rule.mend]
+    if rule.fixable:
+        lines.append("geval check --fix mends it, where that needs no guessing.")
+    if rule.needs_answers:
+        lines.append("It is found only where the expected words are there.")
+    return "\n".join(lines) + "\n"
+
+
+def _selected(select: str | None, ignore: str | None) -> frozenset[str]:
+    codes = {rule.code for rule in RULES} if select is None else {find_rule(n).code for n in select.split(",")}
+    return frozenset(codes - {find_rule(name).code for name in (ignore.split(",") if ignore else ())})
+
+
+def _targets(given: argparse.Namespace) -> list[Target | Problem]:
+    return list(find_targets(given.paths or ["."], given.challenge, given.tests))
+
+
+def _report(given: argparse.Namespace) -> int:
+    report = _check(given, _targets(given))
+    colour = given.format == "text" and sys.stdout.isatty()
+    sys.stdout.write(render(report, given.format, colour=colour))
+    return report.status
+
+
+def _check(given: argparse.Namespace, targets: Iterable[Target | Problem]) -> Report:
+    rules = _selected(given.select, given.ignore)
+    files: list[str] = []
+    problems: list[Problem] = []
+    for target in targets:
+        if isinstance(target, Problem):
+            files.append(target.path)
+            problems += [target] if target.rule.code in rules else []
+            continue
+        files.append(target.output)
+        with ProgressBar(target.output) as progress:
+            problems += check_output(
+                target, rules, max_places=given.max_problems, max_bytes=given.max_bytes, progress=progress
+            )
+    return Report(version=__version__, files=tuple(files), problems=tuple(problems), strict=given.strict)
+
+
+def _fix(given: argparse.Namespace) -> int:
+    from geval_py.check.fixes import fix_file
+
+    targets = _targets(given)
+    for target in targets:
+        if isinstance(target, Target):
+            fixed = fix_file(
+                target.output,
+                rest_mass=given.rest_mass,
+                backup=not given.no_backup,
+                write=not given.diff,
+            )
+            if given.diff:
+                for line, before, after in fixed.diff:
+                    print(f"{visible(fixed.path)}:{line}\n- {visible(before)}\n+ {visible(after)}")
+            _say_what_changed(fixed.path, fixed.changes, fixed.backup_path, would=given.diff)
+    return 0 if given.diff else _report(given)
+
+
+def _say_what_changed(path: str, changes: dict[str, int], backup: str | None, *, would: bool) -> None:
+    shown = ", ".join(f"{code} on {lines} lines" for code, lines in sorted(changes.items()))
+    verb = "would mend" if would else "mended"
+    kept = f"; the original is `{visible(backup)}`" if backup else ""
+    print(f"geval: `{visible(path)}`: {f'{verb} {shown}' if shown else 'nothing to mend'}{kept}", file=sys.stderr)
