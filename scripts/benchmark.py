@@ -51,15 +51,24 @@ class Data(NamedTuple):
         return self.folder / "expected.tsv"
 
 
+def make_lexicon(chance: random.Random) -> list[str]:
+    """Make 60,000 different words of two to eleven letters."""
+    lexicon: dict[str, None] = {}
+    while len(lexicon) < 60_000:
+        lexicon["".join(chance.choices("etaoinshrdlucmfwyp", k=chance.randint(2, 11)))] = None
+    return list(lexicon)
+
+
 def make_unit(words: int, digits: int) -> tuple[bytes, bytes, int]:
     """Make about 8 MB of different lines: outputs, expected words, number of lines."""
     chance = random.Random(f"{SEED} {words} {digits}")
-    lexicon = ["".join(chance.choices("etaoinshrdlucmfwyp", k=chance.randint(2, 11))) for _ in range(50_000)]
+    lexicon = make_lexicon(chance)
     lines, expected, size = [], [], 0
     while size < UNIT_BYTES:
         weights = [chance.random() ** 3 for _ in range(words)]
         total = sum(weights) * 1.1
-        entries = [f"{chance.choice(lexicon)}:{w / total:.{digits}f}" for w in weights]
+        listed = chance.sample(lexicon, words)
+        entries = [f"{word}:{w / total:.{digits}f}" for word, w in zip(listed, weights, strict=True)]
         lines.append(f"{' '.join(entries)} :{1 - 1 / 1.1:.{digits}f}\n")
         expected.append(chance.choice(lexicon) + "\n")
         size += len(lines[-1])
@@ -68,7 +77,7 @@ def make_unit(words: int, digits: int) -> tuple[bytes, bytes, int]:
 
 def make_data(words: int, digits: int, megabytes: int, ending: str = "") -> Data:
     """Make data of a size, or find it in the cache."""
-    folder = CACHE / f"{words}-words-{digits}-digits-{megabytes}-MB"
+    folder = CACHE / f"{words}-different-words-{digits}-digits-{megabytes}-MB"
     plain = folder / "out.tsv"
     unit, expected, lines = make_unit(words, digits)
     repeats = max(1, round(megabytes * 1e6 / len(unit)))
@@ -213,6 +222,26 @@ def measure_compressed(table: Table, megabytes: int, times: int) -> None:
         table.row((1000, 17), f"geval (all cores), {ending}", data, seconds, memory)
 
 
+def measure_check(megabytes: int, times: int) -> None:
+    """Compare checking with scoring: a clean output, and one in which every line is bad."""
+    data = make_data(1000, 17, megabytes)
+    check = [str(GEVAL), "check", data.output.name, "--challenge", ".."]
+    scoring = best(lambda: run_command(command(data), data.folder), times)
+    checking = best(lambda: run_command(check, data.folder), times)
+    size = f"{data.size / 1e6:.0f} MB"
+    print(f"geval check, clean, {size}: {checking:.2f} s, {checking / scoring:.2f} x the time of scoring it")
+    for words in (20, 1000):
+        data = make_data(words, 17, megabytes)
+        bad = data.folder / "bad.tsv"
+        if not bad.exists():
+            bad.write_bytes(data.output.read_bytes().replace(b" ", b" oops ", 1).replace(b"\n", b",5\n"))
+        words_of_command = [str(GEVAL), "check", bad.name, "--challenge", ".."]
+        start = time.perf_counter()
+        subprocess.run(words_of_command, cwd=data.folder, stdout=subprocess.DEVNULL, check=False)
+        seconds = time.perf_counter() - start
+        print(f"geval check, every line of {words} words bad, {size}: {seconds:.1f} s", flush=True)
+
+
 def measure_geval(table: Table, binary: str, megabytes: int) -> None:
     """Measure GEval itself, once."""
     data = make_data(1000, 17, megabytes)
@@ -252,6 +281,7 @@ def main() -> None:
         for digits in (6, 17):
             measure_kind(table, words, digits, megabytes, times)
     measure_compressed(table, megabytes, times)
+    measure_check(48 if quick else 250, times)
     if binary := os.environ.get("GEVAL_BINARY"):
         measure_geval(table, binary, 48)
     measure_growth(table, [10, 100] if quick else [10, 100, 1000], times)

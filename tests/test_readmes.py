@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from geval_py.check.rules import RULES
+
 ROOT = Path(__file__).parent.parent
 READMES = [ROOT / "README.md", *sorted((ROOT / "challenges").glob("*/README.md"))]
 BIN = Path(sys.executable).parent
@@ -50,3 +52,10 @@ def test_python_examples_in_the_readme(monkeypatch):
     test = doctest.DocTestParser().get_doctest(session, {}, "README.md", "README.md", 0)
     assert test.examples
     assert doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(test).failed == 0
+
+
+def test_the_table_of_rules_is_that_of_the_code():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    table = text.split("<!-- rules -->")[1].split("<!-- end of rules -->")[0]
+    rows = [[cell.strip() for cell in row.strip("|").split("|")] for row in table.strip().splitlines()[2:]]
+    assert rows == [[r.code, r.name, "fixable" if r.fixable else "", r.summary] for r in RULES]

@@ -52,7 +52,7 @@ from geval_py.kernel.flags import (
 from geval_py.kernel.reference import line_loss
 from geval_py.metrics.hashed import DEFAULT_BITS
 from geval_py.parallel import available_cores, map_in_order
-from geval_py.sources import LineReader, decode_lines
+from geval_py.sources import Bytes, LineReader, decode_lines
 
 Progress = Callable[[int, int], None]
 
@@ -108,12 +108,16 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """Some lines of the output, with as many expected words; words beyond ``known`` are stand-ins."""
+    """Some lines of the output, with as many expected words; words beyond ``known`` are stand-ins.
+
+    ``outputs`` is a part of ``buffer``, which is used again.
+    """
 
     first_line: int
-    outputs: bytes
+    outputs: memoryview
     words: bytes
     known: int
+    buffer: bytearray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,6 +175,7 @@ class _Checker:
         self._output_has_capitals = False
         self._expected_capitals = 0
         self._capital_places: list[Callable[[], Place]] = []
+        self._free: list[bytearray] = []
         self._first_texts: list[str] = []
         self._first_words: list[str] = []
 
@@ -201,13 +206,17 @@ class _Checker:
 
     def _blocks(self, outputs: LineReader, answers: LineReader | None) -> Iterator[Block]:
         first_line, self._answers_taken = 1, 0
-        while block := outputs.block():
+        buffer = bytearray()
+        while size := outputs.read_block(buffer):
+            block = memoryview(buffer)[:size]
             lines = count_lines(block)
             words = answers.take(lines) if answers else b""
             known = words.count(b"\n")
             self._answers_taken += known
-            yield Block(first_line=first_line, outputs=block, words=words + b"\n" * (lines - known), known=known)
+            words += b"\n" * (lines - known)
+            yield Block(first_line=first_line, outputs=block, words=words, known=known, buffer=buffer)
             first_line += lines
+            buffer = self._free.pop() if self._free else bytearray()
 
     # ---- a block
 
@@ -228,10 +237,12 @@ class _Checker:
             self._compare_with_answers(seen, combinations, lines)
         if progress is not None and outputs.source.size is not None:
             progress(outputs.source.position or 0, outputs.source.size)
+        block.outputs.release()
+        self._free.append(block.buffer)
 
     def _look_at_beginning(self, seen: Seen) -> None:
         block = seen.block
-        is_binary = b"\0" in block.outputs or not _is_utf8(block.outputs)
+        is_binary = b"\0" in bytes(block.outputs) or not _is_utf8(block.outputs)
         if is_binary and all(flags & MALFORMED for flags in seen.flags):
             raise _NotTextError
         lines = _Lines(block)
@@ -393,7 +404,7 @@ class _Lines:
 
     def raw(self, index: int) -> bytes:
         if self._raw is None:
-            self._raw = self._block.outputs.split(b"\n")
+            self._raw = bytes(self._block.outputs).split(b"\n")
         return self._raw[index]
 
     def text(self, index: int) -> str:
@@ -414,7 +425,7 @@ def _error_of(text: str, line: int) -> MalformedLineError:
     raise AssertionError(f"line {line} is malformed only to the native kernel")
 
 
-def _is_utf8(data: bytes) -> bool:
+def _is_utf8(data: Bytes) -> bool:
     try:
         str(data, "utf-8")
     except UnicodeDecodeError:

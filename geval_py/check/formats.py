@@ -136,6 +136,13 @@ def _position(path: str, place: Place) -> str:
     return f"{visible(path)}:{place.line}:{max(1, place.column)}" if place.line else visible(path)
 
 
+def _from_root(path: str) -> str:
+    """Write a path as platforms name a repository's files: with slashes, and no `./` before it."""
+    import os
+
+    return path.replace(os.sep, "/").removeprefix("./")
+
+
 def _inert(document: str, spellings: tuple[str, str]) -> str:
     """Keep GitHub's runner, which reads all that a job prints, from seeing a command in a submission's words.
 
@@ -219,7 +226,7 @@ def _problem_document(problem: Problem) -> dict[str, Any]:
 
 def _workflow_command(problem: Problem) -> str:
     rule, place = problem.rule, _places(problem)[0]
-    properties = {"file": visible(problem.path)}
+    properties = {"file": visible(_from_root(problem.path))}
     if place.line:
         properties |= {"line": str(place.line), "col": str(max(1, place.column))}
     properties["title"] = f"{rule.code} {rule.name}"
@@ -282,11 +289,10 @@ def _uri(path: str) -> str:
     import os
     from urllib.parse import quote
 
-    slashed = path.replace(os.sep, "/").removeprefix("./")
     try:
-        quoted = quote(slashed, errors="surrogateescape")
+        quoted = quote(_from_root(path), errors="surrogateescape")
     except UnicodeEncodeError:
-        quoted = quote(slashed, errors="surrogatepass")
+        quoted = quote(_from_root(path), errors="surrogatepass")
     return f"file:///{quoted.lstrip('/')}" if os.path.isabs(path) else quoted
 
 

@@ -50,7 +50,7 @@ def _file_targets(path: str, challenge: str | None, tests: Sequence[str]) -> Ite
     try:
         found = find_file(path)
     except AmbiguousFileError as error:
-        yield _missing(path, str(error))
+        yield _missing(path, "; ".join(map(str.strip, str(error).splitlines())))
         return
     if found is None:
         yield _missing(path, "there is no such file")
@@ -79,7 +79,7 @@ def _folder_targets(folder: str, challenge: str, submission: str) -> Iterator[Ta
     try:
         outputs = find_outputs(folder) if os.path.isdir(folder) else ()
     except AmbiguousFileError as error:
-        yield _missing(error.path, str(error))
+        yield _missing(error.path, "; ".join(map(str.strip, str(error).splitlines())))
         return
     if not outputs:
         yield _missing(os.path.join(folder, OUTPUT_FILE), "there is no output for this test set")

@@ -15,6 +15,8 @@ from geval_py.errors import UsageError, visible
 from geval_py.options import QuietParser, natural_number
 from geval_py.version import __version__
 
+TEXT_MAX_PLACES = 3  # for people, who see the line too
+
 _EPILOG = """\
 examples:
   geval check                          the submission in the current folder
@@ -47,9 +49,8 @@ def make_parser() -> argparse.ArgumentParser:
     add(
         "--max-problems",
         type=natural_number,
-        default=DEFAULT_MAX_PLACES,
         metavar="N",
-        help=f"places shown of each rule (default: {DEFAULT_MAX_PLACES}; 0: all)",
+        help=f"places shown of each rule (default: {DEFAULT_MAX_PLACES}, in text {TEXT_MAX_PLACES}; 0: all)",
     )
     add(
         "--max-bytes",
@@ -131,6 +132,9 @@ def _report(given: argparse.Namespace) -> int:
 
 def _check(given: argparse.Namespace, targets: Iterable[Target | Problem]) -> Report:
     rules = _selected(given.select, given.ignore)
+    max_places = given.max_problems
+    if max_places is None:
+        max_places = TEXT_MAX_PLACES if given.format == "text" else DEFAULT_MAX_PLACES
     files: list[str] = []
     problems: list[Problem] = []
     for target in targets:
@@ -141,7 +145,7 @@ def _check(given: argparse.Namespace, targets: Iterable[Target | Problem]) -> Re
         files.append(target.output)
         with ProgressBar(target.output) as progress:
             problems += check_output(
-                target, rules, max_places=given.max_problems, max_bytes=given.max_bytes, progress=progress
+                target, rules, max_places=max_places, max_bytes=given.max_bytes, progress=progress
             )
     return Report(version=__version__, files=tuple(files), problems=tuple(problems), strict=given.strict)
 
