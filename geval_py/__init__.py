@@ -16,6 +16,7 @@ from geval_py.errors import (
     MalformedLineError,
     MissingFileError,
     SchemeError,
+    TooLargeError,
     UnreadableFileError,
     UsageError,
 )
@@ -38,6 +39,7 @@ __all__ = [
     "MissingFileError",
     "SchemeError",
     "Score",
+    "TooLargeError",
     "UnreadableFileError",
     "UsageError",
     "__version__",

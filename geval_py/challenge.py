@@ -16,12 +16,13 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from geval_py.errors import AmbiguousFileError, EmptyFileError, MissingFileError, UsageError, visible
 from geval_py.options import Options, config_options
 from geval_py.schemes import EvaluationScheme
-from geval_py.sources import COMPRESSED_ENDINGS, STANDARD_INPUT, is_address, read_lines
+from geval_py.sources import COMPRESSED_ENDINGS, STANDARD_INPUT, is_address, naming, read_lines
 
 OUTPUT_FILE, EXPECTED_FILE, INPUT_FILE = "out.tsv", "expected.tsv", "in.tsv"
 TRAINING_SET = "train"
@@ -82,7 +83,7 @@ class Challenge:
     @property
     def split_names(self) -> tuple[str, ...]:
         """The names of the sub-directories with data: train, dev-0, test-A …, in natural order."""
-        entries = [entry.name for entry in os.scandir(self.path) if entry.is_dir()]
+        entries = _names_in(self.path, os.DirEntry.is_dir)
         return tuple(sorted((n for n in entries if re.match(r"train|dev|test", n)), key=natural_order))
 
     def schemes(self) -> list[EvaluationScheme]:
@@ -117,7 +118,8 @@ def locate(options: Options) -> Split:
             options.challenge_directory, options.test_name, wanted_input, INPUT_FILE, "the input"
         )
     else:
-        input_path = find_file(os.path.join(options.challenge_directory, options.test_name, INPUT_FILE))
+        input_path = _default_input(options)
+    _check_read_once(expected, outputs)
     if [expected, input_path, *(o.path for o in outputs)].count(STANDARD_INPUT) > 1:
         raise UsageError(message="standard input (-) can be read only once: give one file as -")
     return Split(
@@ -128,6 +130,24 @@ def locate(options: Options) -> Split:
         in_header=read_header(options.challenge_directory, options.in_header),
         out_header=read_header(options.challenge_directory, options.out_header),
     )
+
+
+def _default_input(options: Options) -> str | None:
+    """Find the input where it is not needed: none that can be told is no fault."""
+    try:
+        return find_file(os.path.join(options.challenge_directory, options.test_name, INPUT_FILE))
+    except AmbiguousFileError:
+        return None
+
+
+def _check_read_once(expected: str, outputs: tuple[Output, ...]) -> None:
+    """Refuse answers that can be read only once (a pipe) where several outputs are scored with them."""
+    if len(outputs) > 1 and (
+        expected == STANDARD_INPUT or (os.path.exists(expected) and not os.path.isfile(expected))
+    ):
+        raise UsageError(
+            message="the answers can be read only once, and there are several outputs: choose one with -o"
+        )
 
 
 def find_file(path: str) -> str | None:
@@ -165,10 +185,19 @@ def _check_directory(path: str, what: str, kind: str = "directory") -> None:
         raise MissingFileError(what=f"No {kind} with {what}", path=path, hint=hint)
 
 
+def _names_in(directory: str, wanted: Callable[[os.DirEntry[str]], bool]) -> list[str]:
+    """Give the names in a directory; none if it cannot be listed."""
+    try:
+        with os.scandir(directory) as entries:
+            return [entry.name for entry in entries if wanted(entry)]
+    except OSError:
+        return []
+
+
 def _sets_in(directory: str) -> str:
     if not os.path.isdir(directory):
         return ""
-    names = sorted((e.name for e in os.scandir(directory) if e.is_dir()), key=natural_order)
+    names = sorted(_names_in(directory, os.DirEntry.is_dir), key=natural_order)
     sets = [name for name in names if name.startswith(("dev", "test", TRAINING_SET))]
     return f"there are {visible(', '.join(sets))}; choose one with -t" if sets else ""
 
@@ -177,7 +206,7 @@ def _what_is_there(place: str) -> str:
     directory = os.path.dirname(place)
     if not os.path.isdir(directory):
         return ""
-    names = sorted((e.name for e in os.scandir(directory) if e.is_file()), key=natural_order)
+    names = sorted(_names_in(directory, os.DirEntry.is_file), key=natural_order)
     shown = visible(", ".join(names[:8])) + (" …" if len(names) > 8 else "")
     return f"`{visible(directory)}` holds {shown or 'no file'}"
 
@@ -196,7 +225,9 @@ def _outputs(options: Options) -> tuple[Output, ...]:
 
 def find_outputs(directory: str) -> tuple[Output, ...]:
     """Give the outputs in a test set's directory: out.tsv and out-*.tsv, compressed or not, in natural order."""
-    matches = (re.fullmatch(_VARIANT, entry.name) for entry in os.scandir(directory))
+    with naming(directory):
+        entries = os.listdir(directory)
+    matches = (re.fullmatch(_VARIANT, name) for name in entries)
     names = sorted({match[1] for match in matches if match}, key=natural_order)
     paths = ((name, find_file(os.path.join(directory, name))) for name in names)
     return tuple(Output(path=path, name=n, parameters=parse_parameters(n)) for n, path in paths if path)

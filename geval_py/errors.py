@@ -7,6 +7,7 @@
         ├── MissingFileError    a file or a folder is not there
         ├── UnreadableFileError a file is there but cannot be read: a folder, no permission, no answer
         ├── CorruptFileError    a compressed file is truncated or damaged
+        ├── TooLargeError       a compressed file unpacks to more than is allowed
         ├── AmbiguousFileError  two compressed files where one was expected
         ├── ConfigError         config.txt cannot be understood
         ├── EmptyFileError      a file without a line
@@ -144,6 +145,16 @@ class CorruptFileError(DataError):
             f"Corrupt {self.compression} file {named(self.path)}: {visible(self.reason)}"
             "\n  write it again, or upload it again: a part of it may be missing"
         )
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class TooLargeError(DataError):
+    """A compressed file unpacks to more than ``max_bytes``."""
+
+    max_bytes: int
+
+    def __str__(self) -> str:
+        return f"Too large: {named(self.path)} unpacks to more than {self.max_bytes} bytes"
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

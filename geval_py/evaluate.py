@@ -129,8 +129,8 @@ class Evaluation:
         """Make a table with a row a line.
 
         Columns: ``line`` (from 1), those of the input by their header names (or numbers, from 1), ``expected``,
-        ``output``, ``loss`` and ``score`` (of the first metric). A column of the input that has one of these names
-        is called ``in<name>``. Raises as :meth:`read_items`.
+        ``output``, ``loss`` and ``score`` (of the first metric). A column of the input whose name is taken
+        is called ``in<name>``, or by its number. Raises as :meth:`read_items`.
         """
         import pandas as pd
 
@@ -142,7 +142,8 @@ class Evaluation:
             for index in range(max(map(len, rows))):
                 named = index < len(self.split.in_header)
                 name = self.split.in_header[index] if named else str(index + 1)
-                unique = f"in<{name}>" if name in columns or name in own else name
+                choices = (name, f"in<{name}>", f"in<{index + 1}>")
+                unique = next(choice for choice in choices if choice not in columns and choice not in own)
                 columns[unique] = [row[index] if index < len(row) else None for row in rows]
         return pd.DataFrame(columns | own)
 
@@ -152,6 +153,7 @@ class Evaluation:
             "file": self.output.name,
             "parameters": self.output.parameters,
             "lines": self.lines,
+            "out_of_vocabulary": self.out_of_vocabulary,
             "signature": self.signature,
             "metrics": [
                 {"name": s.name, "value": s.value, "unit": s.unit, "direction": s.direction} for s in self.scores
@@ -178,7 +180,12 @@ def evaluate(
     challenge = challenge if isinstance(challenge, Challenge) else Challenge.open(challenge)
     texts = (metrics,) if isinstance(metrics, str) else tuple(metrics)
     out_file = None if out is None else os.fspath(out)
-    options = replace(challenge.options, test_name=test, out_file=out_file, alt_metrics=texts)
+    options = replace(
+        challenge.options,
+        test_name=test,
+        out_file=out_file or challenge.options.out_file,
+        alt_metrics=texts or challenge.options.alt_metrics,
+    )
     split = locate(options)
     schemes = select_schemes(options)
     if len(split.outputs) > 1:
@@ -213,7 +220,9 @@ def select_schemes(options: Options) -> list[Named]:
 
 def shown_name(scheme: EvaluationScheme, metric: Metric) -> str:
     """Give the name under which a scheme's score is shown."""
-    return metric.name if scheme.name == scheme.metric else scheme.name
+    if any(flag.letter == "N" for flag in scheme.flags):
+        return scheme.name
+    return f"{metric.name}:{scheme.flag_text}" if scheme.flags else metric.name
 
 
 def vocabulary_for(schemes: Sequence[Named], options: Options) -> frozenset[str]:

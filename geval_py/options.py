@@ -52,8 +52,6 @@ class Options:
     list_metrics: bool = False
 
     def __post_init__(self) -> None:
-        if (self.sort or self.reverse_sort) and not self.line_by_line:
-            raise UsageError(message="--sort and --reverse-sort go with --line-by-line")
         if self.sort and self.reverse_sort:
             raise UsageError(message="--sort shows the worst lines first, --reverse-sort the best: take one")
         if self.line_by_line and self.format != "text":
@@ -90,6 +88,13 @@ _NOT_YET = (  # GEval's options that geval-py knows of but does not have yet, an
     (("--init",), 0),
     (("--validate",), 0),
     (("--submit",), 0),
+    (("-S", "--show-preprocessed"), 0),
+    (("--selector",), 1),
+    (("--references",), 1),
+    (("--plot-graph",), 1),
+    (("--gonito-host",), 1),
+    (("--gonito-git-annex-remote",), 1),
+    (("--token",), 1),
 )
 
 
@@ -245,6 +250,7 @@ def _checked_config(directory: str) -> list[str]:
     words = read_config(path)
     try:
         values = _read_words(words)
+        Options(**values)
         for text in (*values.get("metrics", ()), *values.get("alt_metrics", ())):
             parse_schemes(text)
         if values.keys() & _SHOW_AND_EXIT:

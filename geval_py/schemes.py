@@ -47,6 +47,11 @@ class EvaluationScheme:
         return " ".join(names) if names else self.text.removesuffix(":")
 
     @property
+    def flag_text(self) -> str:
+        """The flags as written."""
+        return self.text.partition(":")[2]
+
+    @property
     def priority(self) -> int:
         """The display priority, from the last ``P`` flag; 1 is shown first."""
         return next((int(flag.arguments[0]) for flag in reversed(self.flags) if flag.letter == "P"), 1)

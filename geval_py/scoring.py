@@ -72,11 +72,17 @@ class BlockScorer:
 
     def score(self, block: Block) -> tuple[Block, list[LineLosses]]:
         """Score a block for each column; raises MalformedLineError."""
-        try:
-            return block, [c.losses(block.outputs, block.expected, block.first_line) for c in self._columns]
-        except MalformedLineError as error:
-            error.path = (self._outputs if error.role == "output" else self._expected).path
-            raise
+        scored: list[LineLosses] = []
+        errors: list[MalformedLineError] = []
+        for column in self._columns:
+            try:
+                scored.append(column.losses(block.outputs, block.expected, block.first_line))
+            except MalformedLineError as error:
+                error.path = (self._outputs if error.role == "output" else self._expected).path
+                errors.append(error)
+        if errors:
+            raise min(errors, key=lambda error: error.line)
+        return block, scored
 
     def release(self, block: Block) -> None:
         """Let a block's buffer be used again."""

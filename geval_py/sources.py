@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from geval_py.errors import CorruptFileError, UnreadableFileError
+from geval_py.errors import CorruptFileError, TooLargeError, UnreadableFileError
 
 T = TypeVar("T")
 Bytes: TypeAlias = bytes | memoryview
@@ -181,7 +181,7 @@ class _Decompressed(io.RawIOBase):
             if data:
                 self._given += len(data)
                 if self._max_bytes is not None and self._given > self._max_bytes:
-                    raise self._corrupt(f"it unpacks to more than {self._max_bytes} bytes")
+                    raise TooLargeError(path=self._path, max_bytes=self._max_bytes)
                 buffer[: len(data)] = data
                 return len(data)
         return 0
@@ -218,7 +218,7 @@ class _HttpBody(io.RawIOBase):
         self._url, self._received = url, 0
         self._answer = self._guarded(lambda: _http_opener().open(url, timeout=HTTP_TIMEOUT_SECONDS))
         length = self._answer.headers.get("Content-Length", "")
-        self._length = int(length) if length.isdecimal() else None
+        self._length = int(length) if length.isdecimal() and len(length) < 19 else None
 
     def readable(self) -> bool:
         return True
@@ -331,6 +331,8 @@ def is_address(path: str) -> bool:
 def _open_raw(path: str) -> tuple[Any, bool]:
     """Open the stored bytes; the second value tells whether it is a regular file, which can be sought."""
     if path == STANDARD_INPUT:
+        if sys.stdin is None:
+            raise UnreadableFileError(path=path, reason="it is closed")
         return sys.stdin.buffer, False
     if is_address(path):
         return _HttpBody(path), False

@@ -206,7 +206,8 @@ def format_line(probabilities: Mapping[str, float] | Iterable[tuple[str, float]]
 
     ``probabilities`` are in [0, 1], ``rest`` is the mass for all other words: by default what is missing to 1,
     left out when nothing is. What sums to more than 1 is scaled down. Numbers have the shortest digits that
-    read back the same, so the line means what was given. Line ends are not added.
+    read back the same. Line ends are not added. Where ``rest`` is given and all sums to less than 1, the reader
+    divides by the sum: leave ``rest`` out to give it what is missing.
 
     Raises UsageError on NaN, on a number outside [0, 1], on a word that is empty or has a space or a line end,
     and when nothing has any mass.

@@ -87,6 +87,11 @@ def test_numbers_half_way_between_two_doubles_are_rounded_to_even(digits, places
         assert _native.read_number(text.encode()) == float(text), text
 
 
+@pytest.mark.parametrize("text", ["0" * 400 + "1e309", "0." + "0" * 400 + "1e800", "-0." + "0" * 30 + "1e400"])
+def test_leading_zeros_do_not_hide_a_number_that_is_too_large(text):
+    assert math.isinf(_native.read_number(text.encode()))
+
+
 @pytest.mark.parametrize(
     "text", ["", ".", "5.", ".5", "1e", "1e+", "+", "-", "x", "1x", " 1", "1 ", "--1", "0x1", "1_0", "inf"]
 )

@@ -199,7 +199,7 @@ def test_only_the_rules_asked_for(check):
 
 def test_a_decompression_bomb(check):
     problem = check(gzip.compress(GOOD * 1000), max_bytes=5000)["E105"]
-    assert problem.summary == "corrupt gzip file: it unpacks to more than 5000 bytes"
+    assert problem.summary == "it unpacks to more than 5000 bytes"
 
 
 def test_a_bomb_of_one_line(check, monkeypatch):

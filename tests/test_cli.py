@@ -167,7 +167,7 @@ ERRORS = [
     (["-t", "dev-0", "--metrics", "x"], 2, "Invalid option `--metrics'\n  did you mean --metric?"),
     (["-t", "dev-0", "--select-metric", "x"], 2, "Cannot find metric named 'x'\n  there are PerplexityHashed"),
     (["-t", "dev-0", "-o", "."], 1, "Cannot read `./dev-0/.`: it is a folder, not a file"),
-    (["-t", "dev-0", "-s"], 2, "--sort and --reverse-sort go with --line-by-line"),
+    (["-t", "dev-0", "-l", "-s", "-r"], 2, "--sort shows the worst lines first, --reverse-sort the best: take one"),
     (["-t", "dev-0", "-l", "--format", "json"], 2, "--line-by-line has no json format; leave --format out"),
     (["-t", "dev-0", "-p", "two"], 2, "argument -p/--precision: 'two' is not a whole number\n  geval --help shows the options"),
 ]  # fmt: skip
@@ -286,3 +286,70 @@ def test_progress_is_shown_on_a_terminal_only(kind, monkeypatch):
         bar(50, 100)
     assert ("out" in shown.getvalue()) == (kind == "terminal")
     assert os.linesep.join(shown.getvalue().split("out\x1b")) == shown.getvalue()
+
+
+def test_a_full_disk(challenge):
+    with open("/dev/full", "w") as full:
+        run = subprocess.run(command("-t", "dev-0"), stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (run.returncode, run.stderr) == (1, "geval: cannot write the output: No space left on device\n")
+
+
+def test_closed_standard_streams(challenge):
+    code = "import sys; sys.stdout = sys.stdin = None; from geval_py.cli import main; sys.exit(main())"
+    words = [sys.executable, "-I", "-c", code, "-t", "dev-0"]
+    assert subprocess.run(words, check=False).returncode == 0
+    run = subprocess.run([*words, "-o", "-"], stderr=subprocess.PIPE, text=True, check=False)
+    assert (run.returncode, run.stderr) == (1, "geval: Cannot read standard input: it is closed\n")
+
+
+def test_too_little_memory(challenge, geval, monkeypatch):
+    from geval_py.cli import score
+
+    def fail(words):
+        raise MemoryError
+
+    monkeypatch.setattr(score, "run", fail)
+    assert geval() == (1, "", "geval: not enough memory for what there is to read\n")
+
+
+def test_a_metric_of_config_txt_that_is_not_known(challenge, geval):
+    (challenge / "config.txt").write_text("--metric Foo")
+    assert geval("-t", "dev-0") == (
+        1,
+        "",
+        "geval: Unknown or broken metric definition: Foo\n  geval --list-metrics shows those that are known\n"
+        "  in `./config.txt`\n",
+    )
+
+
+def test_answers_that_can_be_read_only_once(challenge, geval):
+    (challenge / "dev-0/out-x.tsv").write_text(":1\n:1\n:1\n")
+    os.mkfifo(challenge / "answers")
+    for answers in ("-", "answers"):
+        assert geval("-t", "dev-0", "-e", answers) == (
+            2,
+            "",
+            "geval: the answers can be read only once, and there are several outputs: choose one with -o\n",
+        )
+
+
+@pytest.mark.parametrize(
+    "metrics", [["LogLossHashed", "MacroAvg/Likelihood"], ["MacroAvg/Likelihood", "LogLossHashed"]]
+)
+def test_the_first_malformed_line_of_all_metrics_is_reported(metrics, challenge, geval):
+    (challenge / "dev-0/out.tsv").write_text("a:1\n1\n1\n")
+    (challenge / "dev-0/expected.tsv").write_text("1\n1\n1\n")
+    _, _, err = geval("-t", "dev-0", *(word for metric in metrics for word in ("-a", metric)))
+    assert err.startswith("geval: Line 1: ")
+
+
+@pytest.mark.parametrize(
+    ("metric", "name"),
+    [
+        ("LogLossHashed10:P<2>", "LogLossHashed:P<2>"),
+        ("LogLossHashed10:N<LogLossHashed10>", "LogLossHashed10"),
+        ("LogLossHashed10", "LogLossHashed"),
+    ],
+)
+def test_names_of_metrics(metric, name, challenge, geval):
+    assert geval("-t", "dev-0", "-m", metric)[1].splitlines()[1].split("\t")[0] == name

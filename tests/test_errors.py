@@ -23,6 +23,7 @@ from geval_py.errors import (
     MalformedLineError,
     MissingFileError,
     SchemeError,
+    TooLargeError,
     UnreadableFileError,
     UsageError,
     display_width,
@@ -191,6 +192,10 @@ ERRORS = {  # one or more of each class, with its sentence
         CorruptFileError(path=BAD_NAME, compression="gzip", reason="it ends before its end mark"),
         f"Corrupt gzip file `{SAFE_NAME}`: it ends before its end mark\n"
         "  write it again, or upload it again: a part of it may be missing",
+    ),
+    "too large": (
+        TooLargeError(path=BAD_NAME, max_bytes=5),
+        f"Too large: `{SAFE_NAME}` unpacks to more than 5 bytes",
     ),
     "ambiguous": (
         AmbiguousFileError(path=BAD_NAME, candidates=(BAD_NAME + ".xz", BAD_NAME + ".gz")),

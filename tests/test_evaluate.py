@@ -95,6 +95,7 @@ def test_to_dict(challenge):
         "file": "out.tsv",
         "parameters": {},
         "lines": 3,
+        "out_of_vocabulary": 0,
         "signature": result.signature,
         "metrics": [
             {"name": "LikelihoodHashed8", "value": result.score, "unit": "probability", "direction": "higher"}
@@ -174,7 +175,7 @@ def test_the_api_is_frozen():
     assert set(geval_py.__all__) == {
         "AmbiguousFileError", "Challenge", "ConfigError", "CorruptFileError", "DataError", "EmptyFileError",
         "Evaluation", "GevalError", "LineCountError", "MalformedLineError", "MissingFileError", "SchemeError",
-        "Score", "UnreadableFileError", "UsageError", "__version__", "evaluate", "format_line",
+        "Score", "TooLargeError", "UnreadableFileError", "UsageError", "__version__", "evaluate", "format_line",
         "hashed_log_losses",
     }  # fmt: skip
     signatures = {

@@ -28,7 +28,7 @@ from geval_py.check.places import (
     lists_word,
 )
 from geval_py.check.rules import Place, Problem
-from geval_py.errors import CorruptFileError, MalformedLineError, UnreadableFileError, visible
+from geval_py.errors import CorruptFileError, MalformedLineError, TooLargeError, UnreadableFileError, visible
 from geval_py.kernel import choose_backend, count_lines, score_lines
 from geval_py.kernel.flags import (
     ABOVE_ONE,
@@ -153,6 +153,11 @@ def check_output(
             raise
         findings.forget()
         findings.add_file("E105", f"corrupt {error.compression} file: {visible(error.reason)}")
+    except TooLargeError as error:
+        if error.path != target.output:
+            raise
+        findings.forget()
+        findings.add_file("E105", f"it unpacks to more than {error.max_bytes} bytes")
     except UnreadableFileError as error:
         if error.path != target.output:
             raise

@@ -18,6 +18,8 @@ INTERRUPTED_STATUS = 128 + 2  # and by SIGINT
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and give its exit status: 0 fine, 1 the data is at fault, 2 the command line is."""
     words = list(sys.argv[1:] if argv is None else argv)
+    if sys.stdout is None:  # closed by the caller
+        sys.stdout = open(os.devnull, "w")
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace", newline="\n")
@@ -29,12 +31,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("geval:", "\n".join(map(visible, str(error).split("\n"))), file=sys.stderr)
         return error.exit_status
     except BrokenPipeError:
-        # What is still buffered has nowhere to go: keep the interpreter from trying again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _forget_output()
         return CLOSED_PIPE_STATUS
+    except OSError as error:
+        _forget_output()
+        print(f"geval: cannot write the output: {error.strerror or error}", file=sys.stderr)
+        return 1
+    except MemoryError:
+        print("geval: not enough memory for what there is to read", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         return INTERRUPTED_STATUS
     return status
+
+
+def _forget_output() -> None:
+    """Drop what is still buffered, which has nowhere to go: or the interpreter tries again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(words: list[str]) -> int:

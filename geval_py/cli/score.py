@@ -9,11 +9,11 @@ from operator import itemgetter
 
 from geval_py.challenge import locate
 from geval_py.cli.progress import ProgressBar
-from geval_py.errors import UsageError
+from geval_py.errors import ConfigError, SchemeError, UsageError
 from geval_py.evaluate import Evaluation, evaluate_output, select_schemes, vocabulary_for
 from geval_py.kernel import choose_backend
 from geval_py.metrics import METRICS
-from geval_py.options import Options, make_parser, parse_options
+from geval_py.options import CONFIG_FILE, Options, make_parser, parse_options
 from geval_py.render import json_text, line_rows, scores_text
 from geval_py.version import __version__
 
@@ -21,6 +21,17 @@ from geval_py.version import __version__
 def run(words: Sequence[str]) -> int:
     """Run the plain command line; gives the exit status, raises GevalError."""
     options = parse_options(words)
+    try:
+        _show(options)
+    except SchemeError as error:
+        if any(error.scheme in word for word in words):
+            raise
+        path = os.path.join(options.challenge_directory, CONFIG_FILE)
+        raise ConfigError(path=path, message=error.message) from error
+    return 0
+
+
+def _show(options: Options) -> None:
     if options.help:
         sys.stdout.write(make_parser().format_help())
     elif options.version:
@@ -31,7 +42,6 @@ def run(words: Sequence[str]) -> int:
         _show_lines(options)
     else:
         _show_scores(options)
-    return 0
 
 
 def _list_metrics() -> None:
@@ -74,10 +84,14 @@ def _evaluate(options: Options, *, keep_texts: bool = False) -> list[Evaluation]
 
 def _show_scores(options: Options) -> None:
     evaluations = _evaluate(options)
+    _note_unknown_words(evaluations)
     if options.format == "json":
         sys.stdout.write(json_text(_document(options, evaluations)))
         return
     sys.stdout.write(scores_text(evaluations, options.precision, percentage=options.percentage))
+
+
+def _note_unknown_words(evaluations: Sequence[Evaluation]) -> None:
     for evaluation in evaluations:
         unknown = evaluation.out_of_vocabulary
         if unknown:
@@ -99,6 +113,7 @@ def _document(options: Options, evaluations: Sequence[Evaluation]) -> dict[str, 
 
 def _show_lines(options: Options) -> None:
     (evaluation,) = _evaluate(options, keep_texts=True)
+    _note_unknown_words([evaluation])
     rows = list(zip(evaluation.line_scores(), evaluation.read_items(), strict=True))
     if options.sort or options.reverse_sort:
         greatest_first = (evaluation.scores[0].direction == "lower") == options.sort

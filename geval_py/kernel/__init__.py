@@ -45,7 +45,7 @@ def choose_backend() -> Backend:
 def _native_backend() -> Backend | None:
     try:
         from geval_py.kernel import native
-    except ImportError:
+    except ModuleNotFoundError:  # not built; one that is there and cannot be loaded is an error
         return None
     return Backend("native", native.hashed_losses, native.score_lines, native.count_lines, parallel=True)
 

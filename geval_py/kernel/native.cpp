@@ -13,10 +13,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <limits>
 #include <new>
 #include <random>
@@ -287,10 +289,11 @@ inline const char* read_number(const char* p, double& value) {
         p = read_exponent(p + 1, exponent);
         if (!p) return nullptr;
     }
-    if (count > 19) count = significant_digits(begin, count);  // more may have overflowed
-    if (count <= 19 && exponent <= 0 && exponent >= LEAST_EXPONENT && digits)
+    const std::ptrdiff_t significant = count > 19 ? significant_digits(begin, count) : count;
+    const bool exact = significant <= 19;  // more digits may have overflowed
+    if (exact && exponent <= 0 && exponent >= LEAST_EXPONENT && digits)
         value = scale(digits, static_cast<int>(exponent));
-    else if (count <= 19 && !digits)
+    else if (exact && !digits)
         value = 0;
     else if (!read_any(begin, p, exponent + significant_digits(begin, count) > 0, value))
         value = INFINITE;
@@ -421,7 +424,27 @@ class Numbers {
     std::size_t size_ = 0;
 };
 
-// The words of a line, to see whether one comes twice. Words are told apart by their hash, length and first eight bytes.
+// Two odd numbers, different in each process.
+struct Secrets {
+    std::uint64_t first, hash;
+};
+
+Secrets make_secrets() {
+    std::uint64_t seed = static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+    try {
+        std::random_device random;
+        seed ^= static_cast<std::uint64_t>(random()) << 32 | random();
+    } catch (const std::exception&) {
+        // No source of random numbers: the time has to do.
+    }
+    std::mt19937_64 generator(seed);
+    return {generator() | 1, generator() | 1};
+}
+
+const Secrets SECRETS = make_secrets();
+
+// The words of a line, to see whether one comes twice. Words are told apart by their hash and their first eight bytes;
+// some that are made to agree in both are taken for the same.
 class WordSet {
   public:
     void clear() {
@@ -438,7 +461,7 @@ class WordSet {
         const std::size_t length = word.size();
         const std::uint64_t first = length >= 8 ? load8(word.begin)
                                                 : load8(word.begin) & ((std::uint64_t{1} << 8 * length) - 1);
-        return insert({first ^ (static_cast<std::uint64_t>(length) << 56), hash, line_});
+        return insert({first, hash, line_});
     }
 
   private:
@@ -449,23 +472,16 @@ class WordSet {
 
     bool insert(Slot word) {
         const std::size_t mask = slots_.size() - 1;
-        const std::uint64_t key = word.first ^ static_cast<std::uint64_t>(word.hash) << 24;
-        for (std::size_t i = (key * secret() >> 32) & mask;; i = (i + 1) & mask) {
+        // The top bits depend on all bits of both, and on numbers that nobody can foretell: nobody can choose words
+        // which all want the same slot.
+        const std::uint64_t mixed = word.first * SECRETS.first + word.hash * SECRETS.hash;
+        for (std::size_t i = mixed >> leading_zeros(mask);; i = (i + 1) & mask) {
             if (slots_[i].line != line_) {
                 slots_[i] = word;
                 return true;
             }
             if (slots_[i].hash == word.hash && slots_[i].first == word.first) return false;
         }
-    }
-
-    // An odd number that nobody can foretell, so that nobody can choose words which all want the same slot.
-    static std::uint64_t secret() {
-        static const std::uint64_t number = [] {
-            std::random_device random;
-            return (static_cast<std::uint64_t>(random()) << 32 | random()) | 1;
-        }();
-        return number;
     }
 
     void grow() {

@@ -60,8 +60,16 @@ def _join(lines: Iterable[str], what: str) -> bytes:
     for index, line in enumerate(lines):
         if "\n" in line:
             raise UsageError(message=f"{what}[{index}] contains a line end; give one line an item")
-        parts.append(line.encode("utf-8", "replace") + b"\n")
+        parts.append(_encode(line) + b"\n")
     return b"".join(parts)
+
+
+def _encode(line: str) -> bytes:
+    """Encode as the bytes that a lone surrogate stands for: they are replaced when they are read, as in a file."""
+    try:
+        return line.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return line.encode("utf-8", "surrogatepass")
 
 
 def split_bits(name: str) -> tuple[str, int]:
