@@ -200,10 +200,10 @@ def measure_kind(table: Table, words: int, digits: int, megabytes: int, times: i
     kind = (words, digits)
     small = make_data(words, digits, 16)
     large = make_data(words, digits, megabytes)
-    table.row(kind, PLAIN_LOOP, small, best(lambda: plain_loop(small.output, small.expected), max(2, times // 2)))
+    table.row(kind, PLAIN_LOOP, small, best(lambda: plain_loop(small.output, small.expected), max(2, times // 3)))
     unit, expected, lines = make_unit(words, digits)
     block = Data(small.folder, small.output, len(unit), (words + 1) * lines)
-    seconds = best(lambda: reference.hashed_losses(unit, expected, 10, 1), max(2, times // 2))
+    seconds = best(lambda: reference.hashed_losses(unit, expected, 10, 1), max(2, times // 3))
     table.row(kind, "reference kernel alone", block, seconds)
     seconds = best(lambda: native.hashed_losses(unit, expected, 10, 1), 4 * times)
     table.row(kind, "native kernel alone, one core", block, seconds)
@@ -256,13 +256,13 @@ def measure_growth(table: Table, sizes: list[int], times: int) -> None:
     (empty.folder / "one.tsv").write_text(":1\n")
     (empty.folder / "expected.tsv").write_text("a\n")
     start_words = [str(GEVAL), "-o", "one.tsv", "-e", "expected.tsv", "-m", "LogLossHashed"]
-    start = best(lambda: run_command(start_words, empty.folder), 3 * times)
+    start = best(lambda: run_command(start_words, empty.folder), 6 * times)
     print(f"start-up (one line): {start * 1e3:.0f} ms")
     first: float | None = None
     for megabytes in sizes:
         data = make_data(1000, 17, megabytes)
         memory = peak_memory(command(data), data.folder)
-        seconds = best(lambda d=data: run_command(command(d), d.folder), times if megabytes > 100 else 4 * times)
+        seconds = best(lambda d=data: run_command(command(d), d.folder), times if megabytes > 100 else 5 * times)
         first = first or seconds - start
         growth = f"{(seconds - start) / first:.1f} x the first's time, start-up aside"
         table.row((1000, 17), f"geval, {data.size / 1e6:.0f} MB, {seconds:.3f} s", data, seconds, memory)
@@ -274,7 +274,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="smaller data and fewer runs")
     quick = parser.parse_args().quick
-    megabytes, times = (48, 3) if quick else (400, 5)
+    megabytes, times = (48, 3) if quick else (400, 9)
     print(f"{date.today()}, {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}\n")
     table = Table()
     for words in (20, 1000, 50_000):
