@@ -19,10 +19,11 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from geval_py.compression import COMPRESSED_ENDINGS
 from geval_py.errors import AmbiguousFileError, EmptyFileError, MissingFileError, UsageError, visible
 from geval_py.options import Options, config_options
 from geval_py.schemes import EvaluationScheme
-from geval_py.sources import COMPRESSED_ENDINGS, STANDARD_INPUT, is_address, naming, read_lines
+from geval_py.sources import STANDARD_INPUT, is_address, naming, read_lines
 
 OUTPUT_FILE, EXPECTED_FILE, INPUT_FILE = "out.tsv", "expected.tsv", "in.tsv"
 TRAINING_SET = "train"

@@ -19,8 +19,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from geval_py import sources
+from geval_py.compression import compression_of
 from geval_py.errors import CorruptFileError, UnreadableFileError
-from geval_py.sources import LineReader, Source, compression_of, decode_lines, is_address, read_lines
+from geval_py.sources import LineReader, Source, decode_lines, is_address, read_lines
 
 if sys.version_info >= (3, 14):
     from compression import zstd
