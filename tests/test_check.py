@@ -411,3 +411,13 @@ def test_every_rule_has_a_test():
 
 def test_flag_rules_are_rules():
     assert {rule.code for rule in checker.FLAG_RULES} <= set(ALL)
+
+
+def test_a_line_too_long_to_be_taken_apart(check, monkeypatch):
+    monkeypatch.setattr("geval_py.check.places.LONGEST_LINE", 10)
+    assert first(check(b"a:0.5 a:0.5 :0.5\n")["W206"]) == (
+        1,
+        1,
+        "",
+        "a word stands on the line more than once (the line has 16 characters, too many to say where)",
+    )

@@ -18,7 +18,6 @@ from typing import NamedTuple
 from geval_py.check.findings import Findings
 from geval_py.check.places import (
     ODD_CHARACTER,
-    PLACERS,
     case_mismatch,
     error_code,
     error_place,
@@ -26,6 +25,7 @@ from geval_py.check.places import (
     impossible_word,
     lists_in_other_case_only,
     lists_word,
+    place_of,
 )
 from geval_py.check.rules import Place, Problem
 from geval_py.errors import CorruptFileError, MalformedLineError, TooLargeError, UnreadableFileError, visible
@@ -282,7 +282,7 @@ class _Checker:
                 self._show(rule.code, lines, index)
 
     def _show(self, code: str, lines: _Lines, index: int) -> None:
-        self._findings.show(code, lambda: PLACERS[code](lines.text(index), lines.number(index)))
+        self._findings.show(code, lambda: place_of(code, lines.text(index), lines.number(index)))
 
     def _sort_out_errors(self, seen: Seen, lines: _Lines) -> None:
         for index, flags in enumerate(seen.flags):

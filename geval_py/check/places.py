@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from geval_py.check.rules import Place
+from geval_py.check.rules import RULES_BY_CODE, Place
 from geval_py.errors import MalformedLineError, shorten, visible
 from geval_py.kernel.reference import sum_in_order
 from geval_py.wordprobs import (
@@ -20,6 +20,8 @@ from geval_py.wordprobs import (
     number_mistake,
     parse_entries,
 )
+
+LONGEST_LINE = 10_000_000  # characters that are parsed in Python for a place; a gigabyte would take minutes
 
 ODD_CHARACTER = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\xa0\u2007\u200b-\u200f\u2028-\u202f\u2066-\u2069\ufeff\t]"
@@ -203,9 +205,18 @@ def lists_in_other_case_only(text: str, expected: str) -> bool:
     return expected not in words and any(word.casefold() == folded for word in words)
 
 
+def place_of(code: str, text: str, line: int) -> Place:
+    """Say where on a line a rule's problem is; on a line too long to be taken apart, only that it is there."""
+    if len(text) > LONGEST_LINE:
+        message = f"{RULES_BY_CODE[code].summary} (the line has {len(text)} characters, too many to say where)"
+        return Place(line=line, column=1, token="", message=message)
+    return PLACERS[code](text, line)
+
+
 def has_capital_word(text: str) -> bool:
     """Tell whether a word on the line has a capital letter (an exponent's E is none)."""
-    return any(c.isupper() for token in text.split(" ") for c in token.rpartition(":")[0])
+    words = (match.group().rpartition(":")[0] for match in re.finditer("[^ ]+", text))
+    return any(word != word.lower() for word in words)
 
 
 def lists_word(text: str, word: str) -> bool:
