@@ -314,7 +314,7 @@ def test_unreadable_outputs(submission, capsys):
     (submission / "dev-0/out.tsv").mkdir()
     status, out, _ = run(capsys, "-t", "dev-0")
     assert status == 1
-    assert "the output cannot be read: it is a folder, not a file" in out
+    assert "it is not a file" in out
 
 
 def test_a_hidden_test_set_is_counted_by_its_input(submission, capsys):
@@ -421,3 +421,115 @@ def test_a_line_too_long_to_be_taken_apart(check, monkeypatch):
         "",
         "a word stands on the line more than once (the line has 16 characters, too many to say where)",
     )
+
+
+@pytest.mark.parametrize(
+    ("output", "column"),
+    [(b"3,a:b:0.5 :0.5\n", 2), (b"x:0.1 3,a:0.1 a:0.5,b:0.2 :0.1\n", 20), (b"3,4:5,6:0.5 :0.5\n", 6)],
+)
+def test_the_separator_is_the_one_behind_a_number(output, column, check):
+    assert first(check(output)["W209"])[1] == column
+
+
+@pytest.mark.parametrize("character", "\t\xa0\x01\x85\u2007\u200b\u202e\u2066\u2069\ufeff")
+def test_every_odd_character_is_found_alone(character, check):
+    assert check(f"a{character}b:0.5 :0.5\n".encode())["W208"].count == 1
+
+
+def test_a_second_odd_character_behind_a_separator(check):
+    problems = check("the:0.5\tof:0.2 a\xa0b:0.3 :0.2\n".encode())
+    assert first(problems["W208"])[2] == "\xa0"
+
+
+def test_a_repeated_rest(check):
+    place = first(check(b"a:0.5 :0.25 :0.25\n")["W206"])
+    assert place == (1, 13, ":0.25", "the rest stands at column 7 already; its entries add up")
+
+
+def test_vectors_have_no_case(check):
+    assert "W302" not in check(b" ".join([b"-7"] * 1024) + b"\n", b"The\n")
+
+
+def test_a_bad_number_in_a_vector(check):
+    place = first(check(b" ".join([b"-7"] * 1023) + b" nan\n")["E114"])
+    assert place[:3] == (1, 1023 * 3 + 1, "nan")
+
+
+def test_latin_1_is_text(check):
+    problems = check(b"caf\xe9:0,5 :0.5\n")
+    assert first(problems["E114"])[:3] == (1, 6, "0,5")
+
+
+def test_a_quotation_mark_is_a_word(check):
+    assert check(b'":0.1 the:0.4 :0.5\n', b"a\nb\n")["E103"].summary == "the output has 1 lines, there are 2 items"
+
+
+def test_causes_are_found_without_their_rules(check):
+    summary = check(b":1\n\n", b"a\n", rules=["E104"])["E104"].summary
+    assert summary == "the output has 2 lines, there are 1 items; there are empty lines"
+
+
+def test_overshoots_are_read_as_logs(check):
+    assert "W201" in check(b"the:1.0000001\n")
+    assert "W201" not in check(b"a:1e-7 b:-1e-7\n")
+
+
+def test_many_empty_lines_are_counted(check):
+    problem = check(b":1\n" + b"\n" * 100_000 + b"\r\n", max_places=2)["E111"]
+    assert (problem.count, len(problem.places)) == (100_001, 2)
+
+
+def test_a_damaged_test_set_is_left_out(submission, capsys):
+    (submission / "dev-0/out.tsv").write_bytes(b"a:0,5\n:1\n")
+    (submission / "dev-0/expected.tsv").unlink()
+    (submission / "dev-0/expected.tsv.gz").write_bytes(gzip.compress(b"the\nof\n")[:-3])
+    (submission / "dev-0/in.tsv").unlink()
+    (submission / "dev-0/in.tsv.gz").write_bytes(gzip.compress(b"x\ny\n")[:-3])
+    status, out, err = run(capsys, "--format", "json")
+    assert status == 1
+    assert [p["rule"] for p in json.loads(out)["problems"]] == ["E114", "W214"]
+    assert err.count("geval: note: checked without a file of the test set: Corrupt gzip file") == 2
+
+
+def test_entries_of_a_folder_that_are_no_files(submission, capsys):
+    (submission / "dev-2").symlink_to("dev-2")
+    (submission / "test-A/out.tsv").unlink()
+    os.mkfifo(submission / "test-A/out.tsv")
+    (submission / "dev-0/in.tsv").unlink()
+    os.mkfifo(submission / "dev-0/in.tsv")
+    (problem,) = [t for t in find_targets(["."]) if isinstance(t, Problem)]
+    assert (problem.path, problem.summary) == ("./test-A/out.tsv", "it is not a file")
+    assert run(capsys, "-")[0] == 2
+
+
+def test_fix_leaves_what_cannot_be_read(submission, capsys):
+    picture = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\n"
+    (submission / "dev-0/out.tsv").write_bytes(picture)
+    (submission / "dev-0/out-z.tsv.gz").write_bytes(gzip.compress(GOOD)[:-3])
+    (submission / "dev-0/out-y.tsv").symlink_to("../test-A/out.tsv")
+    (submission / "test-A/out.tsv").write_bytes(b"a:0.5 b:0 :0.5\n:1\n")
+    _, out, err = run(capsys, "--fix", "--format", "json")
+    assert (submission / "dev-0/out.tsv").read_bytes() == picture
+    assert (submission / "test-A/out.tsv").read_bytes() == b"a:0.5 :0.5\n:1\n"
+    assert {p["rule"] for p in json.loads(out)["problems"]} >= {"E105", "E106"}
+    assert "symbolic link" in err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["--fix", "--select", "W202"], ["--diff", "--ignore", "W202"], ["--rest-mass", "0.1"], ["--no-backup"]],
+    ids=" ".join,
+)
+def test_options_that_do_not_go_together(words, submission, capsys):
+    assert run(capsys, *words)[0] == 2
+
+
+def test_a_selection_does_not_hide_that_a_file_was_not_read(submission, capsys):
+    (submission / "dev-0/out.tsv").unlink()
+    assert run(capsys, "--select", "W202")[0] == 1
+
+
+def test_the_diff_is_cut_and_inert(submission, capsys):
+    (submission / "dev-0/out.tsv").write_bytes(b"##[error]x:0.5 y:0 :0.5\n" * 2)
+    _, out, _ = run(capsys, "--diff", "-t", "dev-0", "--max-problems", "1")
+    assert out == "./dev-0/out.tsv:1\n- ##\\[error]x:0.5 y:0 :0.5\n+ ##\\[error]x:0.5 :0.5\n…\n"

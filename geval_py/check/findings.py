@@ -30,8 +30,8 @@ class Findings:
         return max(0, self._max_places - known) if self._max_places else 1 << 62
 
     def count(self, code: str, lines: int) -> None:
-        """Count lines of a rule."""
-        if lines and self.asks_for(code):
+        """Count lines of a rule, asked for or not: one may be the cause of another."""
+        if lines:
             self._counts[code] = self._counts.get(code, 0) + lines
 
     def show(self, code: str, place: Callable[[], Place]) -> None:
@@ -80,5 +80,5 @@ class Findings:
                 places=tuple(self._places.get(rule.code, ())),
             )
             for rule in RULES
-            if rule.code in self._counts
+            if rule.code in self._counts and self.asks_for(rule.code)
         ]

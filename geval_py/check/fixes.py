@@ -20,11 +20,10 @@ from io import BufferedIOBase
 from typing import IO
 
 from geval_py.errors import MalformedLineError, UsageError, named, visible
-from geval_py.kernel.reference import LEAST_TOTAL, TOLERANCE, are_probabilities, sum_in_order
+from geval_py.kernel.reference import LEAST_TOTAL, OVERSHOOT, TOLERANCE, are_probabilities, sum_in_order
 from geval_py.sources import BYTE_ORDER_MARK, STANDARD_INPUT, LineReader, is_address, naming
 from geval_py.wordprobs import REST, parse_line
 
-OVERSHOOT = 1e-6  # how far outside [0,1] a value may be and still be a probability that was rounded badly
 DIFF_LINES = 1000
 BACKUP_ENDING = ".orig"
 _UNCHANGED: frozenset[str] = frozenset()
@@ -100,7 +99,9 @@ def _mend_entries(
 def _clip(values: Sequence[float]) -> tuple[list[float], frozenset[str]]:
     """Clip to [0, 1] what overshoots it by rounding (W201)."""
     low, high = min(values), max(values)
-    if (low < 0.0 or high > 1.0) and high > 0.0 and low >= -OVERSHOOT and high <= 1.0 + OVERSHOOT:
+    inside = sum(0.0 <= value <= 1.0 for value in values)
+    looks_like_probabilities = high >= 0.5 or (high > 0.0 and 2 * inside > len(values))
+    if (low < 0.0 or high > 1.0) and looks_like_probabilities and low >= -OVERSHOOT and high <= 1.0 + OVERSHOOT:
         return [min(max(value, 0.0), 1.0) for value in values], frozenset({"W201"})
     return list(values), _UNCHANGED
 

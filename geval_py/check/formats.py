@@ -40,7 +40,7 @@ def text(report: Report, *, colour: bool = False) -> str:
         lines.append(visible(path))
         for problem in problems:
             lines += [*_problem_lines(problem, colour=colour), ""]
-    return _inert("".join(f"{line}\n" for line in [*lines, _conclusion(report)]), ("\\::", "##\\["))
+    return inert("".join(f"{line}\n" for line in [*lines, _conclusion(report)]))
 
 
 def json_text(report: Report) -> str:
@@ -83,7 +83,7 @@ def junit(report: Report) -> str:
     _add_counts(root)
     indent(root)
     document = tostring(root, encoding="us-ascii", xml_declaration=True).decode("ascii")
-    return _inert(document, ("&#58;:", "##&#91;")) + "\n"
+    return inert(document, ("&#58;:", "##&#91;")) + "\n"
 
 
 FORMATS: dict[str, Callable[[Report], str]] = {
@@ -143,7 +143,10 @@ def _from_root(path: str) -> str:
     return path.replace(os.sep, "/").removeprefix("./")
 
 
-def _inert(document: str, spellings: tuple[str, str]) -> str:
+PLAIN_SPELLINGS = ("\\::", "##\\[")
+
+
+def inert(document: str, spellings: tuple[str, str] = PLAIN_SPELLINGS) -> str:
     """Keep GitHub's runner, which reads all that a job prints, from seeing a command in a submission's words.
 
     It takes `::name::` at the beginning of a line, spaces aside, and `##[name]` anywhere; ``spellings`` are what to

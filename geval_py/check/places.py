@@ -26,6 +26,7 @@ LONGEST_LINE = 10_000_000  # characters that are parsed in Python for a place; a
 ODD_CHARACTER = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\xa0\u2007\u200b-\u200f\u2028-\u202f\u2066-\u2069\ufeff\t]"
 )
+_ODD_BUT_TAB = re.compile(ODD_CHARACTER.pattern.replace("\t", ""))
 NAMES = {
     "\t": "TAB",
     "\xa0": "no-break space",
@@ -45,9 +46,15 @@ def error_code(error: MalformedLineError) -> str:
         return "E115"
     if not error.token and (error.reason == COLON_EXPECTED or ":" not in error.text):
         return "E112"
-    if error.reason == COLON_EXPECTED or ":" not in error.text:
+    if error.reason == COLON_EXPECTED or (":" not in error.text and not _is_bad_number_in_vector(error)):
         return "E113"
     return "E114"
+
+
+def _is_bad_number_in_vector(error: MalformedLineError) -> bool:
+    """Tell whether a line without a colon was meant as numbers, one of which is none."""
+    first, several, _ = error.text.partition(" ")
+    return bool(several) and NUMBER.fullmatch(first) is not None and number_mistake(error.token)[0] != "text"
 
 
 def error_place(error: MalformedLineError) -> Place:
@@ -115,8 +122,9 @@ def repeated_word(text: str, line: int) -> Place:
     """Point at the second time."""
     seen: dict[str, int] = {}
     for column, token, word, _ in _entries(text):
-        if word != REST and word in seen:
-            message = f"`{visible(shorten(word))}` stands at column {seen[word]} already; its entries add up"
+        if word in seen:
+            name = "the rest" if word == REST else f"`{visible(shorten(word))}`"
+            message = f"{name} stands at column {seen[word]} already; its entries add up"
             return _place(text, line, column, token, message)
         seen[word] = column
     return _place(text, line, 1, "", "a word stands on the line more than once")
@@ -128,9 +136,15 @@ def zero_entry(text: str, line: int) -> Place:
     return _place(text, line, column, token, f"`{visible(shorten(word))}` has probability 0; leave it out")
 
 
+def odd_character_in(text: str) -> re.Match[str] | None:
+    """Find the first odd character; a TAB only if it does not look like a separator of entries."""
+    looks_split = any(":" in token and re.search("[0-9]\t", token) for token in text.split(" "))
+    return (_ODD_BUT_TAB if looks_split else ODD_CHARACTER).search(text)
+
+
 def odd_character(text: str, line: int) -> Place:
     """Point at the first one."""
-    match = ODD_CHARACTER.search(text)
+    match = odd_character_in(text)
     if match is None:
         return _place(text, line, 1, "", "an odd character")
     character = match.group()
@@ -141,10 +155,15 @@ def odd_character(text: str, line: int) -> Place:
 
 def wrong_separator(text: str, line: int) -> Place:
     """Point at what looks like a separator."""
-    match = next(m for m in re.finditer(r"(?<=[0-9])[,;\t](?=[^ ]*:)", text) if ":" in text[: m.start()])
-    name = NAMES.get(match.group(), f"`{match.group()}`")
-    message = f"two entries look split by {name}; only a space separates entries"
-    return _place(text, line, match.start() + 1, match.group(), message)
+    for column, _, word, _ in _entries(text):
+        places = [match.end() for match in re.finditer(r"[0-9][,;\t]", word)] if ":" in word else []
+        if places:
+            place = next((place for place in places if ":" in word[:place]), places[0])
+            separator = word[place - 1]
+            name = NAMES.get(separator, f"`{separator}`")
+            message = f"two entries look split by {name}; only a space separates entries"
+            return _place(text, line, column + place - 1, separator, message)
+    return _place(text, line, 1, "", "two entries look split by something else than a space")
 
 
 def carriage_return(text: str, line: int) -> Place:

@@ -17,8 +17,9 @@ from geval_py.challenge import (
 )
 from geval_py.check.checker import Target
 from geval_py.check.rules import RULES_BY_CODE, Place, Problem
-from geval_py.errors import AmbiguousFileError, DataError
+from geval_py.errors import AmbiguousFileError, DataError, UsageError
 from geval_py.options import config_options
+from geval_py.sources import STANDARD_INPUT
 
 OUT_HEADER_FILE = "out-header.tsv"
 
@@ -47,10 +48,12 @@ def _missing(path: str, message: str) -> Problem:
 
 
 def _file_targets(path: str, challenge: str | None, tests: Sequence[str]) -> Iterator[Target | Problem]:
+    if path == STANDARD_INPUT:
+        raise UsageError(message="give the output as a file: standard input has no test set")
     try:
         found = find_file(path)
-    except AmbiguousFileError as error:
-        yield _missing(path, "; ".join(map(str.strip, str(error).splitlines())))
+    except DataError as error:
+        yield _missing(path, _one_line(error))
         return
     if found is None:
         yield _missing(path, "there is no such file")
@@ -71,21 +74,26 @@ def _submission_targets(path: str, challenge: str, tests: Sequence[str]) -> Iter
 def _test_sets(folder: str) -> list[str]:
     if not os.path.isdir(folder):
         return []
-    with os.scandir(folder) as entries:
-        return [e.name for e in entries if e.is_dir() and e.name.startswith(("dev-", "test-"))]
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return []
+    return [n for n in names if n.startswith(("dev-", "test-")) and os.path.isdir(os.path.join(folder, n))]
 
 
 def _folder_targets(folder: str, challenge: str, submission: str) -> Iterator[Target | Problem]:
     try:
         outputs = find_outputs(folder) if os.path.isdir(folder) else ()
-    except AmbiguousFileError as error:
-        yield _missing(error.path, "; ".join(map(str.strip, str(error).splitlines())))
+    except DataError as error:
+        yield _missing(error.path, _one_line(error))
         return
     if not outputs:
         yield _missing(os.path.join(folder, OUTPUT_FILE), "there is no output for this test set")
     for output in outputs:
         if _leads_outside(output.path, submission):
             yield _missing(output.path, "a link that leads outside of the submission; it is not followed")
+        elif not os.path.isfile(output.path):
+            yield _missing(output.path, "it is not a file")
         else:
             test = os.path.basename(os.path.abspath(folder))
             yield _with_test_set(Target(output=output.path), challenge, test)
@@ -95,7 +103,7 @@ def _holds_outputs(folder: str) -> bool:
     """Tell whether a folder itself holds outputs, be they ambiguous."""
     try:
         return bool(find_outputs(folder))
-    except AmbiguousFileError:
+    except DataError:
         return True
 
 
@@ -110,12 +118,27 @@ def _with_test_set(target: Target, challenge: str, test: str) -> Target:
     out_header, in_header, skipped = _headers(challenge)
     return replace(
         target,
-        expected=find_file(os.path.join(folder, EXPECTED_FILE)),
-        input=find_file(os.path.join(folder, INPUT_FILE)),
+        expected=_find_regular(os.path.join(folder, EXPECTED_FILE)),
+        input=_find_regular(os.path.join(folder, INPUT_FILE)),
         header=out_header,
         in_header=in_header,
         header_is_skipped=skipped,
     )
+
+
+def _find_regular(path: str) -> str | None:
+    """Find one of the test set's files; none if it is no regular file, which might never end, or cannot be told."""
+    if path == STANDARD_INPUT:
+        raise UsageError(message="give the output as a file: standard input has no test set")
+    try:
+        found = find_file(path)
+    except AmbiguousFileError:
+        return None
+    return found if found is not None and os.path.isfile(found) else None
+
+
+def _one_line(error: DataError) -> str:
+    return "; ".join(map(str.strip, str(error).splitlines()))
 
 
 def _headers(challenge: str) -> tuple[str | None, str | None, bool]:

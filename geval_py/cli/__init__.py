@@ -35,7 +35,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return CLOSED_PIPE_STATUS
     except OSError as error:
         _forget_output()
-        print(f"geval: cannot write the output: {error.strerror or error}", file=sys.stderr)
+        what = f"cannot use `{visible(str(error.filename))}`" if error.filename else "cannot write the output"
+        print(f"geval: {what}: {error.strerror or error}", file=sys.stderr)
         return 1
     except MemoryError:
         print("geval: not enough memory for what there is to read", file=sys.stderr)

@@ -6,12 +6,20 @@ import argparse
 import sys
 from collections.abc import Iterable, Sequence
 
-from geval_py.check.checker import DEFAULT_MAX_BYTES, DEFAULT_MAX_PLACES, Target, check_output
-from geval_py.check.formats import FORMATS, render
+from geval_py.check.checker import (
+    DEFAULT_MAX_BYTES,
+    DEFAULT_MAX_PLACES,
+    Progress,
+    Target,
+    check_output,
+    without,
+)
+from geval_py.check.fixes import DIFF_LINES, fix_file
+from geval_py.check.formats import FORMATS, inert, render
 from geval_py.check.rules import RULES, Problem, Report, Rule
 from geval_py.check.targets import find_targets
 from geval_py.cli.progress import ProgressBar
-from geval_py.errors import UsageError, visible
+from geval_py.errors import DataError, GevalError, UsageError, visible
 from geval_py.options import QuietParser, natural_number
 from geval_py.version import __version__
 
@@ -90,7 +98,11 @@ def run(words: Sequence[str]) -> int:
     elif given.explain is not None:
         sys.stdout.write(explain(find_rule(given.explain)))
     elif given.fix or given.diff:
+        if given.select is not None or given.ignore is not None:
+            raise UsageError(message="--fix and --diff mend what they can: they take no --select and no --ignore")
         return _fix(given)
+    elif given.rest_mass is not None or given.no_backup:
+        raise UsageError(message="--rest-mass and --no-backup go with --fix or --diff")
     else:
         return _report(given)
     return 0
@@ -116,6 +128,7 @@ def explain(rule: Rule) -> str:
 
 def _selected(select: str | None, ignore: str | None) -> frozenset[str]:
     codes = {rule.code for rule in RULES} if select is None else {find_rule(n).code for n in select.split(",")}
+    codes |= {"E101", "E105", "E106"}  # or a file that was not read at all would pass
     return frozenset(codes - {find_rule(name).code for name in (ignore.split(",") if ignore else ())})
 
 
@@ -144,29 +157,53 @@ def _check(given: argparse.Namespace, targets: Iterable[Target | Problem]) -> Re
             continue
         files.append(target.output)
         with ProgressBar(target.output) as progress:
-            problems += check_output(
-                target, rules, max_places=max_places, max_bytes=given.max_bytes, progress=progress
-            )
+            problems += _check_one(target, rules, max_places, given.max_bytes, progress)
     return Report(version=__version__, files=tuple(files), problems=tuple(problems), strict=given.strict)
 
 
-def _fix(given: argparse.Namespace) -> int:
-    from geval_py.check.fixes import fix_file
+def _check_one(
+    target: Target, rules: frozenset[str], max_places: int, max_bytes: int, progress: Progress
+) -> list[Problem]:
+    """Check one output; what cannot be read of its test set is said, and left out."""
+    try:
+        return check_output(target, rules, max_places=max_places, max_bytes=max_bytes, progress=progress)
+    except DataError as error:
+        print(f"geval: note: checked without a file of the test set: {error}", file=sys.stderr)
+        return _check_one(without(target, error.path), rules, max_places, max_bytes, progress)
 
-    targets = _targets(given)
-    for target in targets:
-        if isinstance(target, Target):
+
+def _fix(given: argparse.Namespace) -> int:
+    for target in _targets(given):
+        if not isinstance(target, Target) or not _can_be_read(target, given.max_bytes):
+            continue
+        try:
             fixed = fix_file(
                 target.output,
                 rest_mass=given.rest_mass,
                 backup=not given.no_backup,
                 write=not given.diff,
             )
-            if given.diff:
-                for line, before, after in fixed.diff:
-                    print(f"{visible(fixed.path)}:{line}\n- {visible(before)}\n+ {visible(after)}")
-            _say_what_changed(fixed.path, fixed.changes, fixed.backup_path, would=given.diff)
+        except GevalError as error:
+            print(f"geval: {error}", file=sys.stderr)
+            continue
+        if given.diff:
+            _show_diff(fixed.path, fixed.diff, given.max_problems)
+        _say_what_changed(fixed.path, fixed.changes, fixed.backup_path, would=given.diff)
     return 0 if given.diff else _report(given)
+
+
+def _can_be_read(target: Target, max_bytes: int) -> bool:
+    """Tell whether an output is text that can be read as a whole; if not, it is not touched."""
+    bare = Target(output=target.output)
+    return not check_output(bare, {"E101", "E105", "E106"}, max_places=1, max_bytes=max_bytes)
+
+
+def _show_diff(path: str, diff: Sequence[tuple[int, str, str]], most: int | None) -> None:
+    shown = diff[: most or len(diff)]
+    for line, before, after in shown:
+        print(inert(f"{visible(path)}:{line}\n- {visible(before)}\n+ {visible(after)}"))
+    if len(diff) > len(shown) or len(diff) == DIFF_LINES:
+        print("…")
 
 
 def _say_what_changed(path: str, changes: dict[str, int], backup: str | None, *, would: bool) -> None:

@@ -59,6 +59,7 @@ enum Flag : std::uint32_t {
 
 constexpr double INFINITE = std::numeric_limits<double>::infinity();
 constexpr double TOLERANCE = 1e-8;
+constexpr double OVERSHOOT = 1e-6;
 constexpr double LEAST_TOTAL = 1.0 - TOLERANCE;
 const double LEAST_LOG_TOTAL = std::log1p(-TOLERANCE);
 
@@ -573,6 +574,7 @@ class Line {
         total_ = total;
         probabilities_ = least >= 0 && most > 0 && most <= 1;
         if (zero) flags |= ZERO_ENTRY;
+        if (thorough_ && rests_.size() > 1) flags |= REPEATED;
         if (least == 0 && most == 0) flags |= ALL_ZERO;
         return true;
     }
@@ -648,12 +650,15 @@ class Line {
 
     unsigned looks_like_probabilities() const {
         std::size_t inside = 0, positive = 0;
+        double least = INFINITE, most = -INFINITE;
         for (std::size_t i = 0; i < values_.size(); ++i) {
             const bool is_inside = values_[i] >= 0 && values_[i] <= 1;
             inside += is_inside;
             positive += is_inside && values_[i] > 0;
+            least = std::min(least, values_[i]), most = std::max(most, values_[i]);
         }
-        return positive && 2 * inside > values_.size() ? LOOKS_LIKE_PROBABILITIES : 0;
+        const bool overshoots = most >= 0.5 && most <= 1 + OVERSHOOT && least >= -OVERSHOOT;
+        return overshoots || (positive && 2 * inside > values_.size()) ? LOOKS_LIKE_PROBABILITIES : 0;
     }
 
     static unsigned logarithm_flags(double log_total) {

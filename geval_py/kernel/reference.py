@@ -49,6 +49,7 @@ from geval_py.sources import Bytes, decode_lines
 from geval_py.wordprobs import parse_entries, parse_vector, wrong_vector_length
 
 TOLERANCE = 1e-8  # how far below 1 a total may be and still count as 1 (GEval's epsilon)
+OVERSHOOT = 1e-6  # how far outside [0, 1] a value may be and still be a probability that was rounded badly
 LEAST_TOTAL = 1.0 - TOLERANCE
 LEAST_LOG_TOTAL = log1p(-TOLERANCE)
 MOST_LOG_TOTAL = log1p(TOLERANCE)
@@ -116,13 +117,14 @@ def distribution_flags(text: str, line: int) -> int:
         HAS_REST * bool(rests)
         | REST_ALONE * (len(rests) == len(values))
         | ZERO_ENTRY * any(value == 0.0 and word for word, value in zip(words, values, strict=True))
-        | REPEATED * (len({*words, ""}) <= len(words) - len(rests))
+        | REPEATED * (len(set(words)) < len(words))
         | ALL_ZERO * (not any(values))
         | SEPARATOR * any(":" in word and _SEPARATOR.search(word) is not None for word in words)
     )
     if not are_probabilities(values):
         inside = [value for value in values if 0.0 <= value <= 1.0]
-        looks = LOOKS_LIKE_PROBABILITIES * (any(inside) and 2 * len(inside) > len(values))
+        overshoots = 0.5 <= max(values) <= 1.0 + OVERSHOOT and min(values) >= -OVERSHOOT
+        looks = LOOKS_LIKE_PROBABILITIES * (overshoots or (any(inside) and 2 * len(inside) > len(values)))
         return flags | looks | LOGARITHMS | _logarithm_flags(values)
     total = sum_in_order(values)
     return (
