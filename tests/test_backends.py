@@ -2,9 +2,11 @@
 
 import math
 import os
+import shutil
 import subprocess
 import sys
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given, settings
@@ -182,6 +184,32 @@ def test_a_missing_native_backend(monkeypatch):
     with pytest.raises(errors.UsageError) as caught:
         choose(monkeypatch, "native")
     assert str(caught.value) == "GEVAL_PY_BACKEND is native, but the native kernel was not built with this package"
+
+
+def install_without_kernel(folder):
+    """Make the package as it is installed where no compiler is found."""
+    shutil.copytree(
+        Path(kernel.__file__).parent.parent, folder / "geval_py", ignore=shutil.ignore_patterns("_native*")
+    )
+    code = f"import sys; sys.path.insert(0, {str(folder)!r}); from geval_py.cli import main; sys.exit(main())"
+    return [sys.executable, "-I", "-c", code, "--version"]
+
+
+def test_an_installation_without_a_compiler(tmp_path):
+    command = install_without_kernel(tmp_path)
+    assert (
+        subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        == "geval-py 0.1.0 (python backend)\n"
+    )
+
+
+def test_a_native_kernel_that_cannot_be_loaded(tmp_path):
+    command = install_without_kernel(tmp_path)
+    (tmp_path / "geval_py/kernel/_native.abi3.so").write_bytes(b"broken")
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 2
+    assert run.stderr.startswith("geval: the native kernel cannot be loaded: ")
+    assert run.stderr.endswith("\n  GEVAL_PY_BACKEND=python does without it\n")
 
 
 @pytest.mark.parametrize("value", ["native", "python"])

@@ -45,8 +45,12 @@ def choose_backend() -> Backend:
 def _native_backend() -> Backend | None:
     try:
         from geval_py.kernel import native
-    except ModuleNotFoundError:  # not built; one that is there and cannot be loaded is an error
+    except ModuleNotFoundError:  # it was not built
         return None
+    except ImportError as error:
+        raise UsageError(
+            message=f"the native kernel cannot be loaded: {visible(str(error))}\n  {VARIABLE}=python does without it"
+        ) from error
     return Backend("native", native.hashed_losses, native.score_lines, native.count_lines, parallel=True)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 
-from geval_py.kernel import _native
+import geval_py.kernel._native as _native  # not "from": where it was not built, that is another error
 from geval_py.kernel._native import count_lines
 from geval_py.sources import Bytes
 
