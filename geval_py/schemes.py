@@ -16,9 +16,9 @@ from geval_py.errors import SchemeError, shorten, visible
 
 MOST_PRODUCTS = 10_000
 
-_FLAG = re.compile(r"[lucS]|[NPmtf]<([^>]*)>|s<([^>]*)><([^>]*)>")
+_FLAG = r"[lucS]|[NPmtf]<([^>]*)>|s<([^>]*)><([^>]*)>"
 _TEXT_FLAGS = frozenset("lucSmts")
-_PRODUCT = re.compile(r"<[^>]*>|\{([^{}<>]*)\}")
+_PRODUCT = r"<[^>]*>|\{([^{}<>]*)\}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +80,11 @@ def parse_schemes(text: str) -> list[EvaluationScheme]:
 
 def multiply_out(text: str) -> list[str]:
     """Replace each ``{a,b}`` outside of ``<...>`` by its alternatives, the last one changing fastest."""
+    if "{" not in text:
+        return [text]
     products = [""]
     position = 0
-    for match in _PRODUCT.finditer(text):
+    for match in re.finditer(_PRODUCT, text):
         alternatives = [match.group()] if match.group(1) is None else match.group(1).split(",")
         between = text[position : match.start()]
         if len(products) * len(alternatives) > MOST_PRODUCTS:
@@ -99,8 +101,8 @@ def parse_scheme(text: str) -> EvaluationScheme:
     flags: list[Flag] = []
     position = 0
     while position < len(flag_text):
-        match = _FLAG.match(flag_text, position)
         rest = flag_text[position:]
+        match = re.match(_FLAG, rest)
         if match is None:
             raise SchemeError(scheme=text, message=f"Unknown or broken metric flags: {visible(rest)}")
         arguments = tuple(group for group in match.groups() if group is not None)
@@ -110,5 +112,5 @@ def parse_scheme(text: str) -> EvaluationScheme:
                 message=f"Unknown or broken metric flags: {visible(rest)}\n  P<n> takes a whole number",
             )
         flags.append(Flag(rest[0], arguments))
-        position = match.end()
+        position += match.end()
     return EvaluationScheme(text=text, metric=metric, flags=tuple(flags))
