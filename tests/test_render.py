@@ -11,7 +11,10 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from geval_py.challenge import Output, parse_parameters
-from geval_py.render import find_grids, fixed, json_text, line_rows, number, plain, scores_text, shortest
+from geval_py.render.documents import json_text
+from geval_py.render.lines import line_rows
+from geval_py.render.numbers import fixed, number, plain, shortest
+from geval_py.render.scores import find_grids, scores_text
 
 PROPERTY = settings(deadline=None, derandomize=True)
 FINITE = st.floats(allow_nan=False, allow_infinity=False)

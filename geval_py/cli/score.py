@@ -14,7 +14,9 @@ from geval_py.evaluate import Evaluation, evaluate_output, select_schemes, vocab
 from geval_py.kernel import choose_backend
 from geval_py.metrics import METRICS
 from geval_py.options import CONFIG_FILE, Options, make_parser, parse_options
-from geval_py.render import json_text, line_rows, scores_text
+from geval_py.render.documents import json_text
+from geval_py.render.lines import line_rows
+from geval_py.render.scores import scores_text
 from geval_py.version import __version__
 
 

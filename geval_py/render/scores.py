@@ -1,96 +1,19 @@
-"""Turn values into text: the only place that does.
-
-Numbers are written as GEval writes them. Text from strangers is given as it is to files and pipes, and with its
-control characters escaped to terminals.
-"""
+"""The scores of one output (a number, or rows and cross tables), or of several (a table)."""
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from geval_py.errors import visible
+from geval_py.render.numbers import number
 
 if TYPE_CHECKING:
     from geval_py.evaluate import Evaluation
 
 MOST_NAMES_IN_CROSS_TABLES = 100
 LONGEST_NAME_IN_CROSS_TABLES = 80  # characters
-
-
-def shortest(value: float) -> str:
-    """Write a number with the shortest digits that read back the same, as GEval does.
-
-    Plain for sizes from 0.1 to below 10^7, else with an exponent.
-
-    >>> shortest(0.001818390380192753), shortest(549.9369172278606), shortest(1e7)
-    ('1.818390380192753e-3', '549.9369172278606', '1.0e7')
-    """
-    if not math.isfinite(value):
-        return _special(value)
-    if value == 0:
-        return "0.0"
-    if 0.1 <= abs(value) < 1e7:
-        return repr(value)
-    sign, digits, exponent = _decimal_digits(value)
-    return f"{sign}{digits[0]}.{digits[1:] or '0'}e{exponent}"
-
-
-def plain(value: float) -> str:
-    """Write a number with the shortest digits that read back the same, never with an exponent.
-
-    >>> plain(3.904297851074462e-4), plain(1e22)
-    ('0.0003904297851074462', '10000000000000000000000.0')
-    """
-    if not math.isfinite(value):
-        return _special(value)
-    text = repr(value + 0.0)
-    if "e" in text:
-        from decimal import Decimal
-
-        text = format(Decimal(text), "f")
-    return text if "." in text else text + ".0"
-
-
-def fixed(value: float, precision: int) -> str:
-    """Write a number with ``precision`` digits after the point, rounded half-even on its shortest digits.
-
-    >>> fixed(0.005, 2), fixed(0.025, 2), fixed(0.035, 2)
-    ('0.00', '0.02', '0.04')
-    """
-    if not math.isfinite(value):
-        return _special(value)
-    from decimal import ROUND_HALF_EVEN, Context, Decimal
-
-    step = Decimal(1).scaleb(-precision)
-    context = Context(prec=400 + precision, rounding=ROUND_HALF_EVEN)
-    text = format(Decimal(repr(value)).quantize(step, context=context), "f")
-    return text.removeprefix("-") if not text.strip("-0.") else text
-
-
-def number(value: float, precision: int | None = None, *, percentage: bool = False) -> str:
-    """Write a score: with ``precision`` digits or the shortest, as it is or times 100 with two digits fewer."""
-    if percentage and math.isfinite(value):
-        from decimal import Decimal
-
-        value = float(Decimal(repr(value)).scaleb(2))
-        precision = None if precision is None else max(0, precision - 2)
-    return shortest(value) if precision is None else fixed(value, precision)
-
-
-def _special(value: float) -> str:
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-
-
-def _decimal_digits(value: float) -> tuple[str, str, int]:
-    """Split a number into sign, shortest digits and the exponent of the first digit."""
-    from decimal import Decimal
-
-    decimal = Decimal(repr(value)).normalize()
-    sign, digits, _ = decimal.as_tuple()
-    return "-" if sign else "", "".join(map(str, digits)), decimal.adjusted()
 
 
 def scores_text(evaluations: Sequence[Evaluation], precision: int | None = None, *, percentage: bool = False) -> str:
@@ -210,30 +133,3 @@ def _part_boundaries(name: str) -> list[int]:
         return []
     found = re.finditer(r"(?<=[^0-9])(?=[0-9])|(?=[A-Z])|(?<=[\W_])", name)
     return sorted({match.start() for match in found} - {0, len(name)})
-
-
-def line_rows(
-    scores: Iterable[float], items: Iterable[tuple[str, str, str]], *, for_terminal: bool = False
-) -> Iterator[str]:
-    """Write a row a line: score, input, expected, output; a TAB inside a field as ``<tab>``."""
-    for score, item in zip(scores, items, strict=True):
-        fields = (text.replace("\t", "<tab>") for text in item)
-        shown = map(visible, fields) if for_terminal else fields
-        yield "\t".join((plain(score), *shown))
-
-
-def json_text(document: Mapping[str, Any]) -> str:
-    """Write a JSON document that strict parsers read: Infinity and NaN become strings."""
-    import json
-
-    return json.dumps(_strict(document), ensure_ascii=True, indent=2, allow_nan=False) + "\n"
-
-
-def _strict(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else _special(value)
-    if isinstance(value, Mapping):
-        return {key: _strict(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_strict(item) for item in value]
-    return value

@@ -1,0 +1,79 @@
+"""Numbers, written as GEval writes them."""
+
+from __future__ import annotations
+
+import math
+
+
+def shortest(value: float) -> str:
+    """Write a number with the shortest digits that read back the same, as GEval does.
+
+    Plain for sizes from 0.1 to below 10^7, else with an exponent.
+
+    >>> shortest(0.001818390380192753), shortest(549.9369172278606), shortest(1e7)
+    ('1.818390380192753e-3', '549.9369172278606', '1.0e7')
+    """
+    if not math.isfinite(value):
+        return special(value)
+    if value == 0:
+        return "0.0"
+    if 0.1 <= abs(value) < 1e7:
+        return repr(value)
+    sign, digits, exponent = _decimal_digits(value)
+    return f"{sign}{digits[0]}.{digits[1:] or '0'}e{exponent}"
+
+
+def plain(value: float) -> str:
+    """Write a number with the shortest digits that read back the same, never with an exponent.
+
+    >>> plain(3.904297851074462e-4), plain(1e22)
+    ('0.0003904297851074462', '10000000000000000000000.0')
+    """
+    if not math.isfinite(value):
+        return special(value)
+    text = repr(value + 0.0)
+    if "e" in text:
+        from decimal import Decimal
+
+        text = format(Decimal(text), "f")
+    return text if "." in text else text + ".0"
+
+
+def fixed(value: float, precision: int) -> str:
+    """Write a number with ``precision`` digits after the point, rounded half-even on its shortest digits.
+
+    >>> fixed(0.005, 2), fixed(0.025, 2), fixed(0.035, 2)
+    ('0.00', '0.02', '0.04')
+    """
+    if not math.isfinite(value):
+        return special(value)
+    from decimal import ROUND_HALF_EVEN, Context, Decimal
+
+    step = Decimal(1).scaleb(-precision)
+    context = Context(prec=400 + precision, rounding=ROUND_HALF_EVEN)
+    text = format(Decimal(repr(value)).quantize(step, context=context), "f")
+    return text.removeprefix("-") if not text.strip("-0.") else text
+
+
+def number(value: float, precision: int | None = None, *, percentage: bool = False) -> str:
+    """Write a score: with ``precision`` digits or the shortest, as it is or times 100 with two digits fewer."""
+    if percentage and math.isfinite(value):
+        from decimal import Decimal
+
+        value = float(Decimal(repr(value)).scaleb(2))
+        precision = None if precision is None else max(0, precision - 2)
+    return shortest(value) if precision is None else fixed(value, precision)
+
+
+def special(value: float) -> str:
+    """Write what is not a finite number."""
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _decimal_digits(value: float) -> tuple[str, str, int]:
+    """Split a number into sign, shortest digits and the exponent of the first digit."""
+    from decimal import Decimal
+
+    decimal = Decimal(repr(value)).normalize()
+    sign, digits, _ = decimal.as_tuple()
+    return "-" if sign else "", "".join(map(str, digits)), decimal.adjusted()
