@@ -31,6 +31,8 @@ from geval_py.version import __version__
 if TYPE_CHECKING:
     import pandas as pd
 
+    from geval_py.preparation import Preparation
+
 Progress = Callable[[int, int], None]  # bytes of the output file read so far, and its size
 
 
@@ -204,10 +206,10 @@ def select_schemes(options: Options) -> list[Named]:
     if not schemes:
         raise UsageError(message="no metric given, use --metric option\n  for example -m PerplexityHashed")
     for scheme, _ in schemes:
-        if scheme.text_flags or scheme.filters:
+        if scheme.filters:
             raise SchemeError(
                 scheme=scheme.text,
-                message=f"the flags of {visible(scheme.text)} that change or select lines are not available yet",
+                message=f"the flags of {visible(scheme.text)} that select lines are not available yet",
             )
     if options.select_metric is None:
         return schemes
@@ -247,7 +249,7 @@ def evaluate_output(
     are cores) beside the one that reads; ``progress`` is called after each block. The scores are the same for any
     number of threads. Raises DataError.
     """
-    columns = [column_of(metric, vocabulary) for _, metric in schemes]
+    columns = [column_of(metric, vocabulary, _preparation(scheme)) for scheme, metric in schemes]
     losses = {column: LineLosses() for column in columns}
     texts = Texts() if keep_texts else None
     header = split.out_header[0] if split.out_header else None
@@ -279,6 +281,15 @@ def evaluate_output(
         signature=_signature(scores, len(first.values), outputs, expected, vocabulary) if sign else None,
         texts=texts,
     )
+
+
+def _preparation(scheme: EvaluationScheme) -> Preparation | None:
+    """Give what a scheme's text flags do to a line; who has none does not wait for the import."""
+    if not scheme.text_flags:
+        return None
+    from geval_py.preparation import preparation_of
+
+    return preparation_of(scheme)
 
 
 def _signature(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any, NoReturn
@@ -64,8 +64,18 @@ class Options:
 
     def schemes(self) -> list[EvaluationScheme]:
         """Give the metrics to score with, products multiplied out; raises SchemeError or UsageError."""
-        texts = self.alt_metrics or self.metrics
-        return [scheme for text in texts for scheme in parse_schemes(text)]
+        return _checked_schemes(self.alt_metrics or self.metrics)
+
+
+def _checked_schemes(texts: Iterable[str]) -> list[EvaluationScheme]:
+    """Parse metric arguments; raises SchemeError, also for a regular expression that is broken."""
+    schemes = [scheme for text in texts for scheme in parse_schemes(text)]
+    if any(scheme.text_flags for scheme in schemes):
+        from geval_py.preparation import preparation_of
+
+        for scheme in schemes:
+            preparation_of(scheme)
+    return schemes
 
 
 _NOT_YET = (  # GEval's options that geval-py knows of but does not have yet, and their number of arguments
@@ -251,8 +261,7 @@ def _checked_config(directory: str) -> list[str]:
     try:
         values = _read_words(words)
         Options(**values)
-        for text in (*values.get("metrics", ()), *values.get("alt_metrics", ())):
-            parse_schemes(text)
+        _checked_schemes((*values.get("metrics", ()), *values.get("alt_metrics", ())))
         if values.keys() & _SHOW_AND_EXIT:
             raise UsageError(message="an option that shows something and exits has no place in config.txt")
     except UsageError as error:

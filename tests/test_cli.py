@@ -164,6 +164,7 @@ ERRORS = [
     (["-t", "dev-0", "-m", "Perplexityy"], 2, "Unknown or broken metric definition: Perplexityy\n  did you mean Perplexity?"),
     (["-t", "dev-0", "-m", "LogLossHashed25"], 2, "Unknown or broken metric definition: LogLossHashed25\n  the number of bits is from 1 to 24"),
     (["-t", "dev-0", "-m", "LogLossHashed:z"], 2, "Unknown or broken metric flags: z"),
+    (["-t", "dev-0", "-m", "LogLossHashed:t<*>"], 2, "Unknown or broken metric flags: t<*>\n  in the regular expression of t<*>: nothing to repeat at position 0"),
     (["-t", "dev-0", "--metrics", "x"], 2, "Invalid option `--metrics'\n  did you mean --metric?"),
     (["-t", "dev-0", "--select-metric", "x"], 2, "Cannot find metric named 'x'\n  there are PerplexityHashed"),
     (["-t", "dev-0", "-o", "."], 1, "Cannot read `./dev-0/.`: it is a folder, not a file"),
@@ -207,6 +208,35 @@ def test_a_malformed_line(challenge, geval):
         "  `./dev-0/out.tsv`, line 2, column 12: `0,25` is not a number; write a decimal point, not a comma\n"
         "    the:0.5 of:0,25 :0.25\n"
         "               ^\n",
+    )
+
+
+def test_text_flags(challenge, geval):
+    """Flags that normalise the text of output and expected lines before scoring, hashed metrics too."""
+    (challenge / "dev-0/expected.tsv").write_text("A\nb\nc,\n")
+    assert geval("-t", "dev-0", "-a", "LikelihoodHashed8", "-p3")[1] == "0.020\n"
+    assert geval("-t", "dev-0", "-a", "LikelihoodHashed8:ls<,><>", "-p3")[1] == "0.125\n"
+
+
+def test_text_flags_hold_line_by_line(challenge, geval):
+    """GEval's line modes forget the flags that normalise the text, ours do not; the texts are shown as they are."""
+    (challenge / "dev-0/expected.tsv").write_text("A\nb\nc\n")
+    status, out, err = geval("-t", "dev-0", "-l", "-a", "Accuracy:l")
+    assert (status, err) == (0, "")
+    assert out == "1.0\tx<tab>y\tA\ta:0.5 :0.5\n1.0\tone\tb\tb:1\n0.0\ttwo\tc\t:1\n"
+
+
+def test_a_line_that_the_flags_made_malformed(challenge, geval):
+    (challenge / "dev-0/out.tsv").write_text(":1\nThe:0.5 of:0.25 :0.25\n:1\n")
+    assert geval("-t", "dev-0", "-a", r"LogLossHashed:ls<\.><,>") == (
+        1,
+        "",
+        "geval: Line 2: Unexpected data [number text found after a number]\n"
+        "  `./dev-0/out.tsv`, line 2, column 5: `0,5` is not a number; write a decimal point, not a comma\n"
+        "    the:0,5 of:0,25 :0,25\n"
+        "        ^\n"
+        r"  (the line is shown as the flags `ls<\.><,>` left it)"
+        "\n",
     )
 
 

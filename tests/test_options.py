@@ -348,6 +348,20 @@ BROKEN_CONFIGS = {
     "a value is missing": ("--metric", f"argument -m/--metric: expected one argument{SEE_HELP}"),
     "a wrong value": ("-p x", f"argument -p/--precision: 'x' is not a whole number{SEE_HELP}"),
     "flags": ("-m LogLossHashed:z", "Unknown or broken metric flags: z"),
+    "a regular expression": (
+        "-m LogLossHashed:lm<(a>",
+        "Unknown or broken metric flags: m<(a>\n"
+        "  in the regular expression of m<(a>: missing ), unterminated subpattern at position 0",
+    ),
+    "an alternative's regular expression": (
+        "-a LogLossHashed:s<+><b>",
+        "Unknown or broken metric flags: s<+><b>\n"
+        "  in the regular expression of s<+><b>: nothing to repeat at position 0",
+    ),
+    "a line end in a flag": (
+        "-m LogLossHashed:s<a><\\\n>",
+        "Unknown or broken metric flags: s<a><\\n>\n  there is a line end in s<a><\\n>; lines have none",
+    ),
     "not yet": ("--bootstrap 1000", "--bootstrap is not available yet in geval-py"),
     "help": ("--help", "an option that shows something and exits has no place in config.txt"),
     "version": ("-v", "an option that shows something and exits has no place in config.txt"),
@@ -396,6 +410,16 @@ def test_broken_flags_on_the_command_line():
     with pytest.raises(SchemeError) as caught:
         parse_options(["-m", "A:z"]).schemes()
     assert str(caught.value) == "Unknown or broken metric flags: z"
+
+
+def test_a_broken_regular_expression_on_the_command_line():
+    with pytest.raises(SchemeError) as caught:
+        parse_options(["-m", "A:m<[a>"]).schemes()
+    assert str(caught.value) == (
+        "Unknown or broken metric flags: m<[a>\n"
+        "  in the regular expression of m<[a>: unterminated character set at position 0"
+    )
+    assert caught.value.scheme == "A:m<[a>"
 
 
 # The parser
