@@ -47,6 +47,8 @@ class Options:
     line_by_line: bool = False
     sort: bool = False
     reverse_sort: bool = False
+    tokenizer: str | None = None
+    just_tokenize: bool = False
     help: bool = False
     version: bool = False
     list_metrics: bool = False
@@ -56,6 +58,8 @@ class Options:
             raise UsageError(message="--sort shows the worst lines first, --reverse-sort the best: take one")
         if self.line_by_line and self.format != "text":
             raise UsageError(message=f"--line-by-line has no {self.format} format; leave --format out")
+        if self.just_tokenize and (self.line_by_line or self.format != "text"):
+            raise UsageError(message="--just-tokenize writes lines: leave --line-by-line and --format out")
 
     @property
     def challenge_directory(self) -> str:
@@ -93,12 +97,10 @@ _NOT_YET = (  # GEval's options that geval-py knows of but does not have yet, an
     (("--cartesian",), 0),
     (("--min-cartesian-frequency",), 1),
     (("-B", "--bootstrap"), 1),
-    (("-T", "--tokenizer"), 1),
-    (("-j", "--just-tokenize"), 0),
     (("--init",), 0),
     (("--validate",), 0),
-    (("--submit",), 0),
-    (("-S", "--show-preprocessed"), 0),
+    (("-S", "--submit"), 0),
+    (("--show-preprocessed",), 0),
     (("--selector",), 1),
     (("--references",), 1),
     (("--plot-graph",), 1),
@@ -200,9 +202,24 @@ def _add_modes(group: argparse._ArgumentGroup) -> None:
         help="times 100, with two digits fewer",
     )
     add("--format", choices=FORMATS, help="text (the default), or one JSON document")
+    add(
+        "-T",
+        "--tokenizer",
+        type=_tokenizer,
+        metavar="NAME",
+        help="how text is split into words for -j: minimalistic, character-by-character, 13a or v14; scores do not "
+        "depend on it",
+    )
+    add("-j", "--just-tokenize", action="store_true", help="only write standard input as tokens, by -T")
     add("--threads", type=_positive, metavar="N", help="threads that score (default: one a core)")
     add("-v", "--version", action="store_true", help="show the version and the kernel's backend")
     add("-h", "--help", action="store_true", help="show this and exit")
+
+
+def _tokenizer(text: str) -> str:
+    from geval_py.tokenizers import checked_name
+
+    return checked_name(text)
 
 
 def _digits_after_point(text: str) -> int:

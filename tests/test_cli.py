@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from geval_py.cli import main
+from geval_py.sources import BLOCK_BYTES, READ_AHEAD_BYTES
 from geval_py.version import __version__
 
 DATA = Path(__file__).parent / "data"
@@ -147,6 +148,67 @@ def test_standard_input_is_read_once_for_all_metrics(challenge, geval, monkeypat
     monkeypatch.setattr(sys, "stdin", stdin)
     words = ["-t", "dev-0", "-o", "-", "-m", "LogLossHashed"]
     assert geval(*words) == (0, "PerplexityHashed\t12.70\nLogLossHashed\t2.54\n", "")
+
+
+@pytest.fixture
+def standard_input(monkeypatch):
+    """Give bytes to standard input."""
+    return lambda data: monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+
+
+TOKENIZED = {
+    "nothing": (b"", ""),
+    "lines": (b"(a,\nb)\n", "( a ,\nb )\n"),
+    "no last line end": (b"a, b", "a , b\n"),
+    "blank lines": (b"\n \n\n", "\n\n\n"),
+    "fields": ("żółw,\t\t水!\n".encode(), "żółw ,\t\t水 !\n"),
+    "carriage returns": (b"a\r,\r\n", "a ,\n"),
+    "undecodable": (b"a\xff b\n", "a \ufffd b\n"),
+    "a byte order mark": (b"\xef\xbb\xbfa\n", "a\n"),
+    "compressed": (gzip.compress(b"a,\n"), "a ,\n"),
+}
+
+
+@pytest.mark.parametrize(("data", "printed"), TOKENIZED.values(), ids=TOKENIZED)
+def test_just_tokenize(data, printed, standard_input, tmp_path, monkeypatch, geval):
+    """It needs no challenge and no metric."""
+    monkeypatch.chdir(tmp_path)
+    standard_input(data)
+    assert geval("--just-tokenize", "--tokenizer", "minimalistic") == (0, printed, "")
+
+
+def test_just_tokenize_by_the_tokenizer_of_the_challenge(challenge, standard_input, geval):
+    (challenge / "config.txt").write_text("--tokenizer character-by-character")
+    standard_input(b"ab c\n")
+    assert geval("-j") == (0, "a b c\n", "")
+
+
+def test_just_tokenize_without_a_tokenizer(challenge, standard_input, geval):
+    """GEval 1.42.2, --just-tokenize."""
+    standard_input(b"a\n")
+    assert geval("-j") == (2, "", "geval: a tokenizer must be specified with --tokenizer option\n")
+
+
+def test_just_tokenize_on_a_terminal(challenge, standard_input, monkeypatch, geval):
+    standard_input(b"a\tb \x1b[31m\n")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert geval("-j", "-T", "minimalistic") == (0, "a\tb \\x1b[ 31m\n", "")
+
+
+def test_just_tokenize_reads_on_while_it_writes(challenge):
+    words = command("-j", "-T", "minimalistic")
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        process.stdin.write(b"a,\n" * ((BLOCK_BYTES + READ_AHEAD_BYTES) // 3 + 9999))  # the rest stays in the pipe
+        process.stdin.flush()
+        assert process.stdout.readline() == b"a ,\n"
+        process.stdout.close()
+        process.stdin.close()
+        assert process.wait() == 141
+
+
+def test_the_tokenizer_does_not_change_scores(challenge, geval):
+    """Ours: distributions are scored as they are, whatever the tokenizer."""
+    assert geval("-t", "dev-0", "-T", "character-by-character")[1] == "12.70\n"
 
 
 def test_standard_input_twice(challenge, geval):

@@ -74,6 +74,10 @@ GIVEN = {
     "-lsp2": {"line_by_line": True, "sort": True, "precision": 2},
     "-lrtdev-0": {"line_by_line": True, "reverse_sort": True, "test_name": "dev-0"},
     "-%p2": {"percentage": True, "precision": 2},
+    "-T minimalistic": {"tokenizer": "minimalistic"},
+    "--tokenizer character-by-character": {"tokenizer": "character-by-character"},
+    "-jT 13a": {"tokenizer": "13a", "just_tokenize": True},
+    "--just-tokenize": {"just_tokenize": True},
     "-h": {"help": True},
     "--help": {"help": True},
     "-v": {"version": True},
@@ -181,6 +185,19 @@ BROKEN = {
         ["-lsr"],
         "--sort shows the worst lines first, --reverse-sort the best: take one",
     ),
+    "an unknown tokenizer": (
+        ["-T", "minimalist"],
+        "Unknown tokenizer: minimalist\n"
+        "  did you mean minimalistic? there are minimalistic, character-by-character, 13a, v14",
+    ),
+    "tokens and scores of lines": (
+        ["-jlT13a"],
+        "--just-tokenize writes lines: leave --line-by-line and --format out",
+    ),
+    "tokens as JSON": (
+        ["-jT13a", "--format", "json"],
+        "--just-tokenize writes lines: leave --line-by-line and --format out",
+    ),
     "lines as JSON": (
         ["-l", "--format", "json"],
         "--line-by-line has no json format; leave --format out",
@@ -220,11 +237,11 @@ NOT_YET = {
     "--min-cartesian-frequency 3": "--min-cartesian-frequency",
     "-B 1000": "--bootstrap",
     "-B1000": "--bootstrap",
-    "-T minimalistic": "--tokenizer",
-    "-j": "--just-tokenize",
     "--init": "--init",
     "--validate": "--validate",
     "--submit": "--submit",
+    "-S": "--submit",
+    "--show-preprocessed": "--show-preprocessed",
     "-lw": "--worst-features",
 }
 
@@ -348,6 +365,10 @@ BROKEN_CONFIGS = {
     "a value is missing": ("--metric", f"argument -m/--metric: expected one argument{SEE_HELP}"),
     "a wrong value": ("-p x", f"argument -p/--precision: 'x' is not a whole number{SEE_HELP}"),
     "flags": ("-m LogLossHashed:z", "Unknown or broken metric flags: z"),
+    "a tokenizer": (
+        "-T 14a",
+        "Unknown tokenizer: 14a\n  did you mean v14? there are minimalistic, character-by-character, 13a, v14",
+    ),
     "a regular expression": (
         "-m LogLossHashed:lm<(a>",
         "Unknown or broken metric flags: m<(a>\n"

@@ -9,6 +9,7 @@ from operator import itemgetter
 
 from geval_py.challenge import locate
 from geval_py.cli.progress import ProgressBar
+from geval_py.cli.tokenize import write_tokens
 from geval_py.errors import ConfigError, SchemeError, UsageError
 from geval_py.evaluate import Evaluation, evaluate_output, select_schemes, vocabulary_for
 from geval_py.kernel import choose_backend
@@ -40,6 +41,8 @@ def _show(options: Options) -> None:
         print(f"geval-py {__version__} ({choose_backend().name} backend)")
     elif options.list_metrics:
         _list_metrics()
+    elif options.just_tokenize:
+        write_tokens(options.tokenizer)
     elif options.line_by_line:
         _show_lines(options)
     else:
