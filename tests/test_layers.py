@@ -21,6 +21,7 @@ ORDER = (
     "parallel",
     "scoring",
     "analysis",
+    "selection",
     "evaluate",
     "compare",
     "check",
