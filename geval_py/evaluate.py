@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+from geval_py.analysis.features import FeatureKinds, Fields, Item, ItemFilter, parse_filter
 from geval_py.challenge import Challenge, Output, Split, locate, read_vocabulary
 from geval_py.errors import (
     LineCountError,
@@ -24,12 +25,15 @@ from geval_py.metrics import LineLosses, Metric, column_of, find_metric
 from geval_py.options import Options
 from geval_py.parallel import map_in_order
 from geval_py.schemes import EvaluationScheme
-from geval_py.scoring import BlockScorer
+from geval_py.scoring import Block, BlockScorer
+from geval_py.selection import InputReader, Selection
 from geval_py.sources import LineReader, decode_lines, read_lines
 from geval_py.version import __version__
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from geval_py.analysis.worst import WorstFeatures
 
 Progress = Callable[[int, int], None]  # bytes of the output file read so far, and its size
 
@@ -67,8 +71,9 @@ class Evaluation:
     """One output, scored.
 
     ``scores`` are in the order of the metrics. ``line_losses`` is the column that the first metric is made from:
-    nats (for Accuracy 0 and 1), a value a line, possibly inf. Two equal ``signature`` mean the same scores; it is
-    None where it was not asked for, since it costs time. ``out_of_vocabulary`` counts the expected words that the
+    nats (for Accuracy 0 and 1), a value a line, possibly inf. ``line_numbers`` are those of the lines that the first
+    metric's filter selects, from 1; None if it has none. Two equal ``signature`` mean the same scores; it is None
+    where it was not asked for, since it costs time. ``out_of_vocabulary`` counts the expected words that the
     vocabulary of a metric on exact words does not have.
     """
 
@@ -76,6 +81,7 @@ class Evaluation:
     output: Output
     scores: tuple[Score, ...]
     losses: LineLosses
+    line_numbers: array[int] | None
     out_of_vocabulary: int
     signature: str | None
     texts: Texts | None
@@ -85,8 +91,8 @@ class Evaluation:
         return self.losses.values
 
     @property
-    def lines(self) -> int:
-        """The number of lines scored."""
+    def line_count(self) -> int:
+        """The number of lines that the first metric scored."""
         return len(self.losses.values)
 
     @property
@@ -99,29 +105,31 @@ class Evaluation:
         of_line = self.scores[0].metric.of_line
         return [of_line(loss) for loss in self.line_losses]
 
-    def read_items(self) -> Iterator[tuple[str, str, str]]:
-        """Give each line's input, expected word and output; the input is "" if there is no input file.
+    def read_items(self) -> Iterator[Item]:
+        """Give each scored line's input, expected word and output; the input is "" if there is no input file.
 
         Raises UsageError if the texts were not kept, and LineCountError if the input has another number of lines.
         """
         if self.texts is None:
             raise UsageError(message="the texts were not kept: evaluate(…, keep_texts=True)")
-        outputs = (line for block in self.texts.outputs for line in decode_lines(block))
+        outputs = [line for block in self.texts.outputs for line in decode_lines(block)]
         expected = (line for block in self.texts.expected for line in decode_lines(block))
-        return zip(self._read_inputs(), expected, outputs, strict=True)
+        items = zip(self._read_inputs(len(outputs)), expected, outputs, strict=True)
+        if self.line_numbers is None:
+            return items
+        return _only(items, self.line_numbers)
 
-    def _read_inputs(self) -> list[str]:
+    def _read_inputs(self, lines: int) -> list[str]:
         if self.split.input is None:
-            return [""] * self.lines
-        header = self.split.in_header[0] if self.split.in_header else None
-        inputs = list(read_lines(self.split.input, header=header))
-        if len(inputs) != self.lines:
+            return [""] * lines
+        inputs = list(read_lines(self.split.input, header=self.split.input_header))
+        if len(inputs) != lines:
             raise LineCountError(
                 what="input",
                 path=self.split.input,
                 lines=len(inputs),
                 expected_path=self.split.expected,
-                expected_lines=self.lines,
+                expected_lines=lines,
             )
         return inputs
 
@@ -135,7 +143,7 @@ class Evaluation:
         import pandas as pd
 
         inputs, expected, outputs = zip(*self.read_items(), strict=True)
-        columns: dict[str, Any] = {"line": range(1, self.lines + 1)}
+        columns: dict[str, Any] = {"line": self.line_numbers or range(1, self.line_count + 1)}
         own = {"expected": expected, "output": outputs, "loss": self.line_losses, "score": self.line_scores()}
         if self.split.input is not None:
             rows = [text.split("\t") for text in inputs]
@@ -147,18 +155,121 @@ class Evaluation:
                 columns[unique] = [row[index] if index < len(row) else None for row in rows]
         return pd.DataFrame(columns | own)
 
+    def lines(
+        self, *, sort: Literal["worst", "best"] | None = None, filter: str | Sequence[str] = ()
+    ) -> pd.DataFrame:
+        """Give the table of :meth:`to_frame`: the worst or the best lines first, or only those with some features.
+
+        ``filter`` is a feature, such as ``"exp:the"`` or ``"in<Year>:1901"``, or several, which a line must all
+        have. Raises UsageError for a feature that cannot be read, or that no line has.
+        """
+        frame = self.to_frame()
+        names = (filter,) if isinstance(filter, str) else tuple(filter)
+        if names:
+            frame = frame[self.select(parse_filter(names, Fields(self.split.in_header)))]
+        if sort is None:
+            return frame
+        greatest_first = (self.scores[0].direction == "lower") == (sort == "worst")
+        return frame.sort_values("score", ascending=not greatest_first, kind="stable")
+
+    def select(self, filter: ItemFilter) -> list[bool]:
+        """Tell of each scored line whether it has the features of a filter; raises UsageError if none has."""
+        selected = [filter.selects(item) for item in self.read_items()]
+        if not any(selected):
+            raise UsageError(message=filter.nothing_found(self.read_items()))
+        return selected
+
+    def worst_features(
+        self,
+        *,
+        other: Evaluation | None = None,
+        best: bool = False,
+        min_frequency: int = 1,
+        bigrams: bool = False,
+        word_shapes: bool = False,
+        numerical_features: bool = False,
+        cartesian: bool = False,
+        min_cartesian_frequency: int | None = None,
+    ) -> pd.DataFrame:
+        """Rank the features of the lines by how surely they go with bad scores.
+
+        Gives a table with the columns ``feature``, ``count`` (lines that have it), ``score`` (their mean) and ``p``
+        (one-sided, of the Mann-Whitney U test; not corrected for the number of features), by rising p. With an
+        ``other`` evaluation, of the same lines, the differences to its scores are ranked: what goes with being worse
+        than it. ``best`` ranks what goes with good scores. The other arguments are those of the command line.
+        """
+        kinds = FeatureKinds(
+            bigrams=bigrams,
+            word_shapes=word_shapes,
+            numerical=numerical_features,
+            cartesian=cartesian,
+        )
+        ranking = self.rank_features(
+            kinds, other=other, best=best, least=min_frequency, least_cartesian=min_cartesian_frequency
+        )
+        return ranking.to_frame()
+
+    def rank_features(
+        self,
+        kinds: FeatureKinds,
+        *,
+        other: Evaluation | None = None,
+        best: bool = False,
+        least: int = 1,
+        least_cartesian: int | None = None,
+    ) -> WorstFeatures:
+        """Do the same for :meth:`worst_features`, as aligned arrays."""
+        from geval_py.analysis.worst import Frequencies, worst_features
+
+        return worst_features(
+            self.read_items(),
+            self.line_scores() if other is None else self.score_differences(other),
+            worst_is_greatest=(self.scores[0].direction == "lower") != best,
+            header=self.split.in_header,
+            kinds=kinds,
+            frequencies=Frequencies(least=least, least_cartesian=least_cartesian),
+        )
+
+    def score_differences(self, other: Evaluation) -> list[float]:
+        """Give each line's score minus the other output's; NaN where both are infinite.
+
+        Raises LineCountError if the two have not the same number of lines.
+        """
+        if other.line_count != self.line_count:
+            raise LineCountError(
+                what="output",
+                path=other.output.path,
+                lines=other.line_count,
+                expected_path=self.output.path,
+                expected_lines=self.line_count,
+            )
+        pairs = zip(self.line_scores(), other.line_scores(), strict=True)
+        return [score - of_other for score, of_other in pairs]
+
     def to_dict(self) -> dict[str, Any]:
         """Give what ``--format json`` shows of one output; values may be inf."""
         return {
             "file": self.output.name,
             "parameters": self.output.parameters,
-            "lines": self.lines,
+            "lines": self.line_count,
             "out_of_vocabulary": self.out_of_vocabulary,
             "signature": self.signature,
             "metrics": [
                 {"name": s.name, "value": s.value, "unit": s.unit, "direction": s.direction} for s in self.scores
             ],
         }
+
+    def _repr_html_(self) -> str:
+        """Show the scores as a table in Jupyter; pandas escapes what strangers named."""
+        import pandas as pd
+
+        rows = [(self.output.name, s.name, s.value, s.unit, f"{s.direction} is better") for s in self.scores]
+        return pd.DataFrame(rows, columns=["output", "metric", "score", "unit", ""]).to_html(index=False)
+
+
+def _only(items: Iterable[Item], line_numbers: Sequence[int]) -> Iterator[Item]:
+    wanted = frozenset(line_numbers)
+    return (item for number, item in enumerate(items, 1) if number in wanted)
 
 
 def evaluate(
@@ -204,10 +315,10 @@ def select_schemes(options: Options) -> list[Named]:
     if not schemes:
         raise UsageError(message="no metric given, use --metric option\n  for example -m PerplexityHashed")
     for scheme, _ in schemes:
-        if scheme.text_flags or scheme.filters:
+        if scheme.text_flags:
             raise SchemeError(
                 scheme=scheme.text,
-                message=f"the flags of {visible(scheme.text)} that change or select lines are not available yet",
+                message=f"the flags of {visible(scheme.text)} that change lines are not available yet",
             )
     if options.select_metric is None:
         return schemes
@@ -245,51 +356,71 @@ def evaluate_output(
 
     ``sign`` computes the signature; ``threads`` is the number of threads that score (by default, as many as there
     are cores) beside the one that reads; ``progress`` is called after each block. The scores are the same for any
-    number of threads. Raises DataError.
+    number of threads. Raises DataError, and SchemeError for a metric's filter that no line has.
     """
-    columns = [column_of(metric, vocabulary) for _, metric in schemes]
-    losses = {column: LineLosses() for column in columns}
+    columns = [(scheme.filters, column_of(metric, vocabulary)) for scheme, metric in schemes]
+    losses = {(filters, column): LineLosses() for filters, column in columns if not filters}
+    selections = {s.filters: Selection(s, split.in_header) for s, _ in schemes if s.filters}
+    needs_input = any(selection.filter.needs_input for selection in selections.values())
     texts = Texts() if keep_texts else None
-    header = split.out_header[0] if split.out_header else None
     with (
-        LineReader(output.path, header=header, digest=sign) as outputs,
-        LineReader(split.expected, header=header, digest=sign) as expected,
+        LineReader(output.path, header=split.output_header, digest=sign) as outputs,
+        LineReader(split.expected, header=split.output_header, digest=sign) as expected,
+        InputReader(split, needed=needs_input, digest=sign) as inputs,
     ):
-        scoring = BlockScorer(outputs, expected, tuple(losses))
+        scoring = BlockScorer(outputs, expected, tuple(column for _, column in losses))
         for block, scored in map_in_order(scoring.score, scoring.blocks(), scoring.threads(threads)):
-            for column, block_losses in zip(losses.values(), scored, strict=True):
-                column.extend(block_losses)
+            for column_losses, block_losses in zip(losses.values(), scored, strict=True):
+                column_losses.extend(block_losses)
+            if selections:
+                items = _items(block, inputs)
+                for selection in selections.values():
+                    selection.add(block.first_line, items)
             if texts is not None:
                 texts.outputs.append(bytes(block.outputs))
                 texts.expected.append(block.expected)
             scoring.release(block)
             if progress is not None and outputs.source.size is not None:
                 progress(outputs.source.position or 0, outputs.source.size)
+        inputs.check_end()
+    for filters, column in dict.fromkeys(columns):
+        if filters:
+            losses[filters, column] = selections[filters].losses(column, output.path, split.expected)
     scores = tuple(
-        Score(name=shown_name(scheme, metric), value=metric.value(losses[column]), metric=metric, scheme=scheme)
-        for (scheme, metric), column in zip(schemes, columns, strict=True)
+        Score(name=shown_name(scheme, metric), value=metric.value(losses[key]), metric=metric, scheme=scheme)
+        for (scheme, metric), key in zip(schemes, columns, strict=True)
     )
     first = losses[columns[0]]
+    selection_of_first = selections.get(columns[0][0])
+    digests = {"expected": expected.sha256, "output": outputs.sha256}
+    if needs_input:
+        digests["input"] = inputs.sha256
     return Evaluation(
         split=split,
         output=output,
         scores=scores,
         losses=first,
-        out_of_vocabulary=max(column.out_of_vocabulary for column in losses.values()),
-        signature=_signature(scores, len(first.values), outputs, expected, vocabulary) if sign else None,
+        line_numbers=selection_of_first.line_numbers if selection_of_first is not None else None,
+        out_of_vocabulary=max(column_losses.out_of_vocabulary for column_losses in losses.values()),
+        signature=_signature(scores, len(first.values), digests, vocabulary) if sign else None,
         texts=texts,
     )
 
 
+def _items(block: Block, inputs: InputReader) -> list[Item]:
+    """Give the items of a block."""
+    outputs, expected = decode_lines(block.outputs), decode_lines(block.expected)
+    return list(zip(inputs.take(len(outputs)), expected, outputs, strict=True))
+
+
 def _signature(
-    scores: Sequence[Score], lines: int, outputs: LineReader, expected: LineReader, vocabulary: frozenset[str]
+    scores: Sequence[Score], lines: int, digests: Mapping[str, str | None], vocabulary: frozenset[str]
 ) -> str:
     parts = {
         "metric": ",".join(score.scheme.text for score in scores),
         "bits": ",".join(str(score.metric.bits or "-") for score in scores),
         "lines": str(lines),
-        "expected": expected.sha256,
-        "output": outputs.sha256,
+        **digests,
         "version": __version__,
     }
     if vocabulary:

@@ -203,21 +203,6 @@ def test_what_is_refused_is_safe_to_show():
 
 
 NOT_YET = {
-    "-w": "--worst-features",
-    "--worst-features": "--worst-features",
-    "-d out-2.tsv": "--diff",
-    "--diff=out-2.tsv": "--diff",
-    "--most-worsening-features out-2.tsv": "--most-worsening-features",
-    "--oracle-item-based": "--oracle-item-based",
-    "--alt-out-file out-2.tsv": "--alt-out-file",
-    "--mark-worst-features": "--mark-worst-features",
-    "--filter exp:a": "--filter",
-    "--min-frequency 3": "--min-frequency",
-    "--word-shapes": "--word-shapes",
-    "--bigrams": "--bigrams",
-    "--numerical-features": "--numerical-features",
-    "--cartesian": "--cartesian",
-    "--min-cartesian-frequency 3": "--min-cartesian-frequency",
     "-B 1000": "--bootstrap",
     "-B1000": "--bootstrap",
     "-T minimalistic": "--tokenizer",
@@ -225,13 +210,53 @@ NOT_YET = {
     "--init": "--init",
     "--validate": "--validate",
     "--submit": "--submit",
-    "-lw": "--worst-features",
 }
 
 
 @pytest.mark.parametrize(("words", "name"), NOT_YET.items(), ids=NOT_YET)
 def test_options_that_are_not_available_yet(words, name):
     assert refused("-t", "dev-0", *words.split()) == f"{name} is not available yet in geval-py"
+
+
+MODES = {
+    "-w": ("worst_features", True),
+    "-d out-2.tsv": ("diff", "out-2.tsv"),
+    "--most-worsening-features out-2.tsv": ("most_worsening_features", "out-2.tsv"),
+    "--oracle-item-based --alt-out-file a --alt-out-file b": ("oracle_item_based", True),
+    "-l": ("line_by_line", True),
+    "": ("scores", None),
+}
+
+
+@pytest.mark.parametrize(("words", "mode"), MODES.items(), ids=MODES)
+def test_modes(words, mode):
+    options = parse_options(words.split())
+    assert options.mode == mode[0]
+    assert getattr(options, mode[0], None) == mode[1]
+    assert options.needs_input == (mode[0] in ("worst_features", "diff", "most_worsening_features", "line_by_line"))
+
+
+@pytest.mark.parametrize(
+    ("metric", "needed"),
+    [("LogLoss:f<in[Year]:1>", True), ("LogLoss:f<exp:a>f<in[2]:b>", True), ("LogLoss:f<exp:a>N<in>", False)],
+)
+def test_a_filter_on_the_input_needs_it(metric, needed):
+    assert parse_options(["-m", metric]).needs_input == needed
+
+
+MODE_ERRORS = {
+    "-l -w": "--line-by-line and --worst-features are different modes: take one",
+    "-w --format json": "--worst-features has no json format; leave --format out",
+    "--filter exp:a": "--filter goes with --line-by-line or --diff; a metric that is filtered: METRIC:f<FEATURE>",
+    "-w --filter exp:a": "--filter goes with --line-by-line or --diff; a metric that is filtered: METRIC:f<FEATURE>",
+    "-w --mark-worst-features": "--mark-worst-features goes with --line-by-line",
+    "--oracle-item-based": "--oracle-item-based chooses between outputs: name others with --alt-out-file",
+}
+
+
+@pytest.mark.parametrize(("words", "message"), MODE_ERRORS.items(), ids=MODE_ERRORS)
+def test_options_that_do_not_go_together(words, message):
+    assert refused(*words.split()) == message
 
 
 # config.txt
