@@ -44,10 +44,11 @@ class Marker:
         end = 0
         for token in self._tokens(text):
             start = text.find(token, end)
-            style = self._styles.get(f"{field}:{token}") if start >= 0 else None
-            if style:
-                shown += [_escaped(text[end:start]), style, visible(token), PLAIN]
-                end = start + len(token)
+            if start < 0:  # a tokenizer may write a token otherwise than the text does
+                continue
+            style = self._styles.get(f"{field}:{token}", "")
+            shown += [_escaped(text[end:start]), style, visible(token), PLAIN if style else ""]
+            end = start + len(token)
         return "".join([*shown, _escaped(text[end:])])
 
 
