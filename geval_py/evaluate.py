@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from geval_py.analysis.worst import WorstFeatures
 
-Progress = Callable[[int, int], None]  # bytes of the output file read so far, and its size
+Progress = Callable[[int, int], None]  # what is done (bytes of the output read, items counted), and all there is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,8 +217,9 @@ class Evaluation:
         best: bool = False,
         least: int = 1,
         least_cartesian: int | None = None,
+        progress: Progress | None = None,
     ) -> WorstFeatures:
-        """Do the same for :meth:`worst_features`, as aligned arrays."""
+        """Rank features as :meth:`worst_features` does, into aligned arrays."""
         from geval_py.analysis.worst import Frequencies, worst_features
 
         return worst_features(
@@ -228,6 +229,7 @@ class Evaluation:
             header=self.split.in_header,
             kinds=kinds,
             frequencies=Frequencies(least=least, least_cartesian=least_cartesian),
+            progress=progress,
         )
 
     def score_differences(self, other: Evaluation) -> list[float]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count, islice
 
@@ -22,6 +22,7 @@ ITEMS_AT_ONCE = 4096
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+Progress = Callable[[int, int], None]  # items counted so far, and all
 
 # What Haskell reads as a number, as far as people write it.
 _NUMBER = re.compile(r"\s*-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?\s*", re.ASCII)
@@ -94,7 +95,7 @@ class FieldTally:
 
 
 def tally_features(
-    items: Iterator[Item], weights: Floats, fields: Fields, kinds: FeatureKinds
+    items: Iterator[Item], weights: Floats, fields: Fields, kinds: FeatureKinds, progress: Progress | None = None
 ) -> dict[str, FieldTally]:
     """Count the features of all items; gives the fields by name, in order. ``weights`` has a column an item."""
     found: dict[str, FieldTally] = {}
@@ -109,4 +110,6 @@ def tally_features(
         for name, (owners, of_field) in texts.items():
             found.setdefault(name, FieldTally(kinds)).add(owners, of_field, weights)
         first += len(chunk)
+        if progress is not None:
+            progress(first, len(weights[0]))
     return {name: found[name] for name in sorted(found, key=fields.order)}

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from geval_py.analysis.cartesian import Pairs, count_pairs
 from geval_py.analysis.features import BETWEEN_FEATURES, FeatureKinds, Fields, Item
 from geval_py.analysis.kendall import kendall_z
-from geval_py.analysis.tally import FieldTally, Numbers, Tally, tally_features
+from geval_py.analysis.tally import FieldTally, Numbers, Progress, Tally, tally_features
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,19 +85,21 @@ def worst_features(
     header: tuple[str, ...] = (),
     kinds: FeatureKinds | None = None,
     frequencies: Frequencies | None = None,
+    progress: Progress | None = None,
 ) -> WorstFeatures:
     """Rank the features of items by how surely they go with bad scores, the smallest p first.
 
     ``items`` and ``scores`` are as many; an item whose score is NaN is left out. ``worst_is_greatest`` tells which
     scores are bad. A feature whose p is not defined, since all items have it, is left out. Those that tie in p come
-    by field (expected, output, then the input's columns), then by token in the order of its characters.
+    by field (expected, output, then the columns of the input), then by token in the order of its characters.
+    ``progress`` is called every few thousand items.
     """
     kinds, frequencies = kinds or FeatureKinds(), frequencies or Frequencies()
     all_scores = np.array(scores, np.float64)
     known = ~np.isnan(all_scores)
     figures = all_scores[known]
     weights = np.array([rank_scores(figures.tolist(), greatest_first=worst_is_greatest), figures])
-    found = tally_features(compress(items, known.tolist()), weights, Fields(header), kinds)
+    found = tally_features(compress(items, known.tolist()), weights, Fields(header), kinds, progress)
     return _Ranking(weights, kinds, frequencies).of(found)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from geval_py.analysis.features import FeatureKinds
 from geval_py.cli.evaluations import evaluate_lines, note
+from geval_py.cli.progress import ProgressBar
 from geval_py.evaluate import Evaluation
 from geval_py.options import Options
 from geval_py.render.features import feature_rows
@@ -36,13 +37,15 @@ def show_worsening(options: Options) -> None:
 
 def rank(options: Options, evaluation: Evaluation, other: Evaluation | None = None) -> WorstFeatures:
     """Rank the features of the lines as the options say."""
-    return evaluation.rank_features(
-        kinds_of(options),
-        other=other,
-        best=options.reverse_sort,
-        least=options.min_frequency,
-        least_cartesian=options.min_cartesian_frequency,
-    )
+    with ProgressBar("features", unit="items") as progress:
+        return evaluation.rank_features(
+            kinds_of(options),
+            other=other,
+            best=options.reverse_sort,
+            least=options.min_frequency,
+            least_cartesian=options.min_cartesian_frequency,
+            progress=progress,
+        )
 
 
 def kinds_of(options: Options) -> FeatureKinds:
