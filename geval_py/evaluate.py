@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from geval_py.analysis.interval import DEFAULT_SAMPLES, DEFAULT_SEED, Interval
 from geval_py.challenge import Challenge, Output, Split, locate, read_vocabulary
 from geval_py.errors import (
     LineCountError,
@@ -36,12 +37,16 @@ Progress = Callable[[int, int], None]  # bytes of the output file read so far, a
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """One metric's value on one output. ``name`` is the name shown, from the scheme."""
+    """One metric's value on one output.
+
+    ``name`` is the name shown, from the scheme; ``losses`` the column of line losses that it is made from.
+    """
 
     name: str
     value: float
     metric: Metric
     scheme: EvaluationScheme
+    losses: LineLosses = field(repr=False, compare=False)
 
     @property
     def unit(self) -> str:
@@ -52,6 +57,15 @@ class Score:
     def direction(self) -> str:
         """Which values are better: "higher" or "lower"."""
         return self.metric.measure.direction
+
+    def interval(self, *, samples: int = DEFAULT_SAMPLES, seed: int = DEFAULT_SEED) -> Interval:
+        """Give the 95 % percentile bootstrap interval, from as many resamples of the lines as ``samples``.
+
+        Raises UsageError for fewer than one sample, or a seed below 0.
+        """
+        from geval_py.analysis import bootstrap
+
+        return bootstrap.interval(self.metric, self.losses, samples=samples, seed=seed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +107,10 @@ class Evaluation:
     def score(self) -> float:
         """The value of the first metric."""
         return self.scores[0].value
+
+    def interval(self, *, samples: int = DEFAULT_SAMPLES, seed: int = DEFAULT_SEED) -> Interval:
+        """Give the interval of the first metric's value; see :meth:`Score.interval`."""
+        return self.scores[0].interval(samples=samples, seed=seed)
 
     def line_scores(self) -> list[float]:
         """Give the first metric's value of each line alone."""
@@ -147,18 +165,24 @@ class Evaluation:
                 columns[unique] = [row[index] if index < len(row) else None for row in rows]
         return pd.DataFrame(columns | own)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Give what ``--format json`` shows of one output; values may be inf."""
+    def to_dict(self, *, samples: int | None = None, seed: int = DEFAULT_SEED) -> dict[str, Any]:
+        """Give what ``--format json`` shows of one output; values may be inf.
+
+        With a number of ``samples``, each metric has its bootstrap interval; raises as :meth:`interval`.
+        """
         return {
             "file": self.output.name,
             "parameters": self.output.parameters,
             "lines": self.lines,
             "out_of_vocabulary": self.out_of_vocabulary,
             "signature": self.signature,
-            "metrics": [
-                {"name": s.name, "value": s.value, "unit": s.unit, "direction": s.direction} for s in self.scores
-            ],
+            "metrics": [_score_dict(score, samples, seed) for score in self.scores],
         }
+
+
+def _score_dict(score: Score, samples: int | None, seed: int) -> dict[str, Any]:
+    shown = {"name": score.name, "value": score.value, "unit": score.unit, "direction": score.direction}
+    return shown if samples is None else shown | {"interval": score.interval(samples=samples, seed=seed).to_dict()}
 
 
 def evaluate(
@@ -266,7 +290,13 @@ def evaluate_output(
             if progress is not None and outputs.source.size is not None:
                 progress(outputs.source.position or 0, outputs.source.size)
     scores = tuple(
-        Score(name=shown_name(scheme, metric), value=metric.value(losses[column]), metric=metric, scheme=scheme)
+        Score(
+            name=shown_name(scheme, metric),
+            value=metric.value(losses[column]),
+            metric=metric,
+            scheme=scheme,
+            losses=losses[column],
+        )
         for (scheme, metric), column in zip(schemes, columns, strict=True)
     )
     first = losses[columns[0]]

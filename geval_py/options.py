@@ -22,6 +22,7 @@ CONFIG_FILE = "config.txt"
 MOST_DIGITS = 1100  # after the point: the smallest double has 1074
 _SHOW_AND_EXIT = frozenset({"help", "version", "list_metrics"})
 FORMATS = ("text", "json")
+DEFAULT_SEED = 12345  # of the random numbers of the bootstrap, and of tests
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +43,8 @@ class Options:
     out_header: str | None = None
     precision: int | None = None
     percentage: bool = False
+    bootstrap: int | None = None
+    seed: int = DEFAULT_SEED
     format: str = "text"
     threads: int | None = None
     line_by_line: bool = False
@@ -52,6 +55,8 @@ class Options:
     list_metrics: bool = False
 
     def __post_init__(self) -> None:
+        if self.bootstrap == 0:
+            raise UsageError(message="the number of bootstrap samples is at least 1")
         if self.sort and self.reverse_sort:
             raise UsageError(message="--sort shows the worst lines first, --reverse-sort the best: take one")
         if self.line_by_line and self.format != "text":
@@ -82,7 +87,6 @@ _NOT_YET = (  # GEval's options that geval-py knows of but does not have yet, an
     (("--numerical-features",), 0),
     (("--cartesian",), 0),
     (("--min-cartesian-frequency",), 1),
-    (("-B", "--bootstrap"), 1),
     (("-T", "--tokenizer"), 1),
     (("-j", "--just-tokenize"), 0),
     (("--init",), 0),
@@ -188,6 +192,19 @@ def _add_modes(group: argparse._ArgumentGroup) -> None:
         dest="percentage",
         action="store_true",
         help="times 100, with two digits fewer",
+    )
+    add(
+        "-B",
+        "--bootstrap",
+        type=natural_number,
+        metavar="N",
+        help="show the 95 %% interval of a score, from N resamples of the lines (1000 are typical)",
+    )
+    add(
+        "--seed",
+        type=natural_number,
+        metavar="S",
+        help=f"with -B: of its random numbers (default: {DEFAULT_SEED})",
     )
     add("--format", choices=FORMATS, help="text (the default), or one JSON document")
     add("--threads", type=_positive, metavar="N", help="threads that score (default: one a core)")
