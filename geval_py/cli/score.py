@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
+from math import isinf
 from operator import itemgetter
 
 from geval_py.challenge import locate
 from geval_py.cli.progress import ProgressBar
-from geval_py.errors import ConfigError, SchemeError, UsageError
-from geval_py.evaluate import Evaluation, evaluate_output, select_schemes, vocabulary_for
+from geval_py.errors import ConfigError, SchemeError, UsageError, named
+from geval_py.evaluate import Evaluation, Score, evaluate_output, select_schemes, vocabulary_for
 from geval_py.kernel import choose_backend
 from geval_py.metrics import METRICS
 from geval_py.options import CONFIG_FILE, Options, make_parser, parse_options
@@ -87,10 +89,16 @@ def _evaluate(options: Options, *, keep_texts: bool = False) -> list[Evaluation]
 def _show_scores(options: Options) -> None:
     evaluations = _evaluate(options)
     _note_unknown_words(evaluations)
+    if options.bootstrap is not None:
+        _note_infinite_losses(evaluations)
     if options.format == "json":
         sys.stdout.write(json_text(_document(options, evaluations)))
         return
-    sys.stdout.write(scores_text(evaluations, options.precision, percentage=options.percentage))
+    interval = None
+    if options.bootstrap is not None:
+        interval = partial(Score.interval, samples=options.bootstrap, seed=options.seed)
+    text = scores_text(evaluations, options.precision, percentage=options.percentage, interval=interval)
+    sys.stdout.write(text)
 
 
 def _note_unknown_words(evaluations: Sequence[Evaluation]) -> None:
@@ -104,12 +112,23 @@ def _note_unknown_words(evaluations: Sequence[Evaluation]) -> None:
             )
 
 
+def _note_infinite_losses(evaluations: Sequence[Evaluation]) -> None:
+    for evaluation in evaluations:
+        counts = dict.fromkeys(sum(map(isinf, score.losses.values)) for score in evaluation.scores)
+        for infinite in filter(None, counts):
+            print(
+                f"geval: note: {named(evaluation.output.path)}: the loss of {infinite} of {evaluation.lines} lines "
+                "is infinite, and so is that of each resample that draws one of them",
+                file=sys.stderr,
+            )
+
+
 def _document(options: Options, evaluations: Sequence[Evaluation]) -> dict[str, object]:
     return {
         "version": __version__,
         "challenge": os.path.basename(os.path.abspath(options.challenge_directory)),
         "test": options.test_name,
-        "outputs": [evaluation.to_dict() for evaluation in evaluations],
+        "outputs": [e.to_dict(samples=options.bootstrap, seed=options.seed) for e in evaluations],
     }
 
 
