@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from geval_py.analysis.features import FeatureKinds, Fields, Item, ItemFilter, parse_filter
+from geval_py.analysis.interval import DEFAULT_SAMPLES, DEFAULT_SEED, Interval
 from geval_py.challenge import Challenge, Output, Split, locate, read_vocabulary
 from geval_py.errors import (
     LineCountError,
@@ -40,12 +41,16 @@ Progress = Callable[[int, int], None]  # what is done (bytes of the output read,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """One metric's value on one output. ``name`` is the name shown, from the scheme."""
+    """One metric's value on one output.
+
+    ``name`` is the name shown, from the scheme; ``losses`` the column of line losses that it is made from.
+    """
 
     name: str
     value: float
     metric: Metric
     scheme: EvaluationScheme
+    losses: LineLosses = field(repr=False, compare=False)
 
     @property
     def unit(self) -> str:
@@ -56,6 +61,15 @@ class Score:
     def direction(self) -> str:
         """Which values are better: "higher" or "lower"."""
         return self.metric.measure.direction
+
+    def interval(self, *, samples: int = DEFAULT_SAMPLES, seed: int = DEFAULT_SEED) -> Interval:
+        """Give the 95 % percentile bootstrap interval, from as many resamples of the lines as ``samples``.
+
+        Raises UsageError for fewer than one sample, or a seed below 0.
+        """
+        from geval_py.analysis import bootstrap
+
+        return bootstrap.interval(self.metric, self.losses, samples=samples, seed=seed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +94,6 @@ class Evaluation:
     split: Split
     output: Output
     scores: tuple[Score, ...]
-    losses: LineLosses
     line_numbers: array[int] | None
     out_of_vocabulary: int
     signature: str | None
@@ -88,17 +101,21 @@ class Evaluation:
 
     @property
     def line_losses(self) -> array[float]:
-        return self.losses.values
+        return self.scores[0].losses.values
 
     @property
     def line_count(self) -> int:
         """The number of lines that the first metric scored."""
-        return len(self.losses.values)
+        return len(self.line_losses)
 
     @property
     def score(self) -> float:
         """The value of the first metric."""
         return self.scores[0].value
+
+    def interval(self, *, samples: int = DEFAULT_SAMPLES, seed: int = DEFAULT_SEED) -> Interval:
+        """Give the interval of the first metric's value; see :meth:`Score.interval`."""
+        return self.scores[0].interval(samples=samples, seed=seed)
 
     def line_scores(self) -> list[float]:
         """Give the first metric's value of each line alone."""
@@ -248,17 +265,18 @@ class Evaluation:
         pairs = zip(self.line_scores(), other.line_scores(), strict=True)
         return [score - of_other for score, of_other in pairs]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Give what ``--format json`` shows of one output; values may be inf."""
+    def to_dict(self, *, samples: int | None = None, seed: int = DEFAULT_SEED) -> dict[str, Any]:
+        """Give what ``--format json`` shows of one output; values may be inf.
+
+        With a number of ``samples``, each metric has its bootstrap interval; raises as :meth:`interval`.
+        """
         return {
             "file": self.output.name,
             "parameters": self.output.parameters,
             "lines": self.line_count,
             "out_of_vocabulary": self.out_of_vocabulary,
             "signature": self.signature,
-            "metrics": [
-                {"name": s.name, "value": s.value, "unit": s.unit, "direction": s.direction} for s in self.scores
-            ],
+            "metrics": [_score_dict(score, samples, seed) for score in self.scores],
         }
 
     def _repr_html_(self) -> str:
@@ -272,6 +290,11 @@ class Evaluation:
 def _only(items: Iterable[Item], line_numbers: Sequence[int]) -> Iterator[Item]:
     wanted = frozenset(line_numbers)
     return (item for number, item in enumerate(items, 1) if number in wanted)
+
+
+def _score_dict(score: Score, samples: int | None, seed: int) -> dict[str, Any]:
+    shown = {"name": score.name, "value": score.value, "unit": score.unit, "direction": score.direction}
+    return shown if samples is None else shown | {"interval": score.interval(samples=samples, seed=seed).to_dict()}
 
 
 def evaluate(
@@ -389,10 +412,15 @@ def evaluate_output(
         if filters:
             losses[filters, column] = selections[filters].losses(column, output.path, split.expected)
     scores = tuple(
-        Score(name=shown_name(scheme, metric), value=metric.value(losses[key]), metric=metric, scheme=scheme)
+        Score(
+            name=shown_name(scheme, metric),
+            value=metric.value(losses[key]),
+            metric=metric,
+            scheme=scheme,
+            losses=losses[key],
+        )
         for (scheme, metric), key in zip(schemes, columns, strict=True)
     )
-    first = losses[columns[0]]
     selection_of_first = selections.get(columns[0][0])
     digests = {"expected": expected.sha256, "output": outputs.sha256}
     if needs_input:
@@ -401,10 +429,9 @@ def evaluate_output(
         split=split,
         output=output,
         scores=scores,
-        losses=first,
         line_numbers=selection_of_first.line_numbers if selection_of_first is not None else None,
         out_of_vocabulary=max(column_losses.out_of_vocabulary for column_losses in losses.values()),
-        signature=_signature(scores, len(first.values), digests, vocabulary) if sign else None,
+        signature=_signature(scores, digests, vocabulary) if sign else None,
         texts=texts,
     )
 
@@ -415,13 +442,11 @@ def _items(block: Block, inputs: InputReader) -> list[Item]:
     return list(zip(inputs.take(len(outputs)), expected, outputs, strict=True))
 
 
-def _signature(
-    scores: Sequence[Score], lines: int, digests: Mapping[str, str | None], vocabulary: frozenset[str]
-) -> str:
+def _signature(scores: Sequence[Score], digests: Mapping[str, str | None], vocabulary: frozenset[str]) -> str:
     parts = {
         "metric": ",".join(score.scheme.text for score in scores),
         "bits": ",".join(str(score.metric.bits or "-") for score in scores),
-        "lines": str(lines),
+        "lines": str(len(scores[0].losses.values)),
         **digests,
         "version": __version__,
     }

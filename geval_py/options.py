@@ -25,6 +25,7 @@ FORMATS = ("text", "json")
 SCORES = "scores"
 _MODES = ("line_by_line", "worst_features", "diff", "most_worsening_features", "oracle_item_based")
 _MODES_WITHOUT_INPUT = (SCORES, "oracle_item_based")
+DEFAULT_SEED = 12345  # of the random numbers of the bootstrap, and of tests
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +46,8 @@ class Options:
     out_header: str | None = None
     precision: int | None = None
     percentage: bool = False
+    bootstrap: int | None = None
+    seed: int = DEFAULT_SEED
     format: str = "text"
     threads: int | None = None
     line_by_line: bool = False
@@ -69,6 +72,8 @@ class Options:
     list_metrics: bool = False
 
     def __post_init__(self) -> None:
+        if self.bootstrap == 0:
+            raise UsageError(message="the number of bootstrap samples is at least 1")
         if self.sort and self.reverse_sort:
             raise UsageError(message="--sort shows the worst lines first, --reverse-sort the best: take one")
         modes = [option_name(mode) for mode in _MODES if getattr(self, mode) not in (False, None)]
@@ -114,7 +119,6 @@ def option_name(field: str) -> str:
 
 
 _NOT_YET = (  # GEval's options that geval-py knows of but does not have yet, and their number of arguments
-    (("-B", "--bootstrap"), 1),
     (("-T", "--tokenizer"), 1),
     (("-j", "--just-tokenize"), 0),
     (("--init",), 0),
@@ -228,6 +232,19 @@ def _add_modes(group: argparse._ArgumentGroup) -> None:
         dest="percentage",
         action="store_true",
         help="times 100, with two digits fewer",
+    )
+    add(
+        "-B",
+        "--bootstrap",
+        type=natural_number,
+        metavar="N",
+        help="show the 95 %% interval of a score, from N resamples of the lines (1000 are typical)",
+    )
+    add(
+        "--seed",
+        type=natural_number,
+        metavar="S",
+        help=f"with -B: of its random numbers (default: {DEFAULT_SEED})",
     )
     add("--format", choices=FORMATS, help="text (the default), or one JSON document")
     add("--threads", type=_positive, metavar="N", help="threads that score (default: one a core)")

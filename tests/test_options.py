@@ -203,8 +203,6 @@ def test_what_is_refused_is_safe_to_show():
 
 
 NOT_YET = {
-    "-B 1000": "--bootstrap",
-    "-B1000": "--bootstrap",
     "-T minimalistic": "--tokenizer",
     "-j": "--just-tokenize",
     "--init": "--init",
@@ -373,7 +371,8 @@ BROKEN_CONFIGS = {
     "a value is missing": ("--metric", f"argument -m/--metric: expected one argument{SEE_HELP}"),
     "a wrong value": ("-p x", f"argument -p/--precision: 'x' is not a whole number{SEE_HELP}"),
     "flags": ("-m LogLossHashed:z", "Unknown or broken metric flags: z"),
-    "not yet": ("--bootstrap 1000", "--bootstrap is not available yet in geval-py"),
+    "not yet": ("--init", "--init is not available yet in geval-py"),
+    "no resample": ("--bootstrap 0", "the number of bootstrap samples is at least 1"),
     "help": ("--help", "an option that shows something and exits has no place in config.txt"),
     "version": ("-v", "an option that shows something and exits has no place in config.txt"),
     "list of metrics": (
@@ -437,7 +436,7 @@ def test_help_lists_every_option_that_is_available(name):
 def test_help():
     help_text = make_parser().format_help()
     assert help_text.startswith("usage: geval [options]\n       geval COMMAND …\n")
-    assert "--bootstrap" not in help_text
+    assert "--seed S              with -B: of its random numbers (default: 12345)\n" in help_text
     assert help_text.endswith("Exit status: 0 fine, 1 the data is at fault, 2 the command line is at fault.\n")
 
 

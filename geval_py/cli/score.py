@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
+from math import isinf
 
-from geval_py.cli.evaluations import evaluate_outputs
-from geval_py.errors import ConfigError, SchemeError
-from geval_py.evaluate import Evaluation
+from geval_py.cli.evaluations import evaluate_outputs, note
+from geval_py.errors import ConfigError, SchemeError, named
+from geval_py.evaluate import Evaluation, Score
 from geval_py.kernel import choose_backend
 from geval_py.metrics import METRICS
 from geval_py.options import CONFIG_FILE, SCORES, Options, make_parser, parse_options
@@ -52,10 +54,28 @@ def _list_metrics() -> None:
 
 def _show_scores(options: Options) -> None:
     evaluations = evaluate_outputs(options)
+    if options.bootstrap is not None:
+        _note_infinite_losses(evaluations)
     if options.format == "json":
         sys.stdout.write(json_text(_document(options, evaluations)))
         return
-    sys.stdout.write(scores_text(evaluations, options.precision, percentage=options.percentage))
+    interval = None
+    if options.bootstrap is not None:
+        interval = partial(Score.interval, samples=options.bootstrap, seed=options.seed)
+    text = scores_text(evaluations, options.precision, percentage=options.percentage, interval=interval)
+    sys.stdout.write(text)
+
+
+def _note_infinite_losses(evaluations: Sequence[Evaluation]) -> None:
+    for evaluation in evaluations:
+        columns = [score.losses.values for score in evaluation.scores]
+        counts = dict.fromkeys((sum(map(isinf, losses)), len(losses)) for losses in columns)
+        for infinite, lines in counts:
+            if infinite:
+                note(
+                    f"{named(evaluation.output.path)}: the loss of {infinite} of {lines} lines is infinite, "
+                    "and so is that of each resample that draws one of them"
+                )
 
 
 def _document(options: Options, evaluations: Sequence[Evaluation]) -> dict[str, object]:
@@ -63,7 +83,7 @@ def _document(options: Options, evaluations: Sequence[Evaluation]) -> dict[str, 
         "version": __version__,
         "challenge": os.path.basename(os.path.abspath(options.challenge_directory)),
         "test": options.test_name,
-        "outputs": [evaluation.to_dict() for evaluation in evaluations],
+        "outputs": [e.to_dict(samples=options.bootstrap, seed=options.seed) for e in evaluations],
     }
 
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from geval_py.analysis.interval import Interval
 
 
 def shortest(value: float) -> str:
@@ -63,6 +67,28 @@ def number(value: float, precision: int | None = None, *, percentage: bool = Fal
         value = float(Decimal(repr(value)).scaleb(2))
         precision = None if precision is None else max(0, precision - 2)
     return shortest(value) if precision is None else fixed(value, precision)
+
+
+def with_half_width(interval: Interval, precision: int | None = None, *, percentage: bool = False) -> str:
+    """Write an interval as ``middle±half``, with the decimals of :func:`decimals_of`, or ``precision`` if fewer.
+
+    One that is not finite is written as its middle alone.
+    """
+    middle, half = interval.middle, interval.half_width
+    if not math.isfinite(middle):
+        return special(middle)
+    decimals = decimals_of(half)
+    decimals = decimals if precision is None else min(decimals, precision)
+    return "±".join(number(value, decimals, percentage=percentage) for value in (middle, half))
+
+
+def decimals_of(half_width: float) -> int:
+    """Give the decimals worth showing of a value with this (finite) half width: two digits of it, none of 0.
+
+    >>> decimals_of(3.2), decimals_of(0.032), decimals_of(320.0), decimals_of(0.0)
+    (1, 3, 0, 0)
+    """
+    return max(0, 1 - math.floor(math.log10(half_width))) if half_width else 0
 
 
 def special(value: float) -> str:
