@@ -120,10 +120,7 @@ def locate(options: Options) -> Split:
         )
     else:
         input_path = _default_input(options)
-    _check_read_once(expected, outputs)
-    if [expected, input_path, *(o.path for o in outputs)].count(STANDARD_INPUT) > 1:
-        raise UsageError(message="standard input (-) can be read only once: give one file as -")
-    return Split(
+    split = Split(
         name=options.test_name,
         expected=expected,
         outputs=outputs,
@@ -131,6 +128,8 @@ def locate(options: Options) -> Split:
         in_header=read_header(options.challenge_directory, options.in_header),
         out_header=read_header(options.challenge_directory, options.out_header),
     )
+    check_read_once(split)
+    return split
 
 
 def _default_input(options: Options) -> str | None:
@@ -141,14 +140,17 @@ def _default_input(options: Options) -> str | None:
         return None
 
 
-def _check_read_once(expected: str, outputs: tuple[Output, ...]) -> None:
-    """Refuse answers that can be read only once (a pipe) where several outputs are scored with them."""
-    if len(outputs) > 1 and (
+def check_read_once(split: Split) -> None:
+    """Raise UsageError where a file that can be read only once (standard input, a pipe) would be read twice."""
+    expected = split.expected
+    if len(split.outputs) > 1 and (
         expected == STANDARD_INPUT or (os.path.exists(expected) and not os.path.isfile(expected))
     ):
         raise UsageError(
             message="the answers can be read only once, and there are several outputs: choose one with -o"
         )
+    if [expected, split.input, *(o.path for o in split.outputs)].count(STANDARD_INPUT) > 1:
+        raise UsageError(message="standard input (-) can be read only once: give one file as -")
 
 
 def find_file(path: str) -> str | None:
