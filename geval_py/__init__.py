@@ -4,7 +4,9 @@ from geval_py import evaluate
 print(evaluate("my-challenge", "dev-0").score)
 """
 
+from geval_py.analysis.interval import Interval
 from geval_py.challenge import Challenge
+from geval_py.compare import Comparison, compare
 from geval_py.errors import (
     AmbiguousFileError,
     ConfigError,
@@ -28,12 +30,14 @@ from geval_py.wordprobs import format_line
 __all__ = [
     "AmbiguousFileError",
     "Challenge",
+    "Comparison",
     "ConfigError",
     "CorruptFileError",
     "DataError",
     "EmptyFileError",
     "Evaluation",
     "GevalError",
+    "Interval",
     "LineCountError",
     "MalformedLineError",
     "MissingFileError",
@@ -43,6 +47,7 @@ __all__ = [
     "UnreadableFileError",
     "UsageError",
     "__version__",
+    "compare",
     "evaluate",
     "format_line",
     "hashed_log_losses",

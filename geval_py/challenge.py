@@ -138,7 +138,7 @@ def locate(options: Options) -> Split:
         in_header=read_header(options.challenge_directory, options.in_header),
         out_header=read_header(options.challenge_directory, options.out_header),
     )
-    _check_read_once(split)
+    check_read_once(split)
     return split
 
 
@@ -146,7 +146,7 @@ def locate_others(split: Split, options: Options, names: Sequence[str]) -> Split
     """Give a split with more outputs, which are looked for as ``--out-file`` is; raises as :func:`locate`."""
     others = [output for name in names for output in _outputs(replace(options, out_file=name))]
     split = replace(split, outputs=(*split.outputs, *others))
-    _check_read_once(split)
+    check_read_once(split)
     return split
 
 
@@ -158,15 +158,16 @@ def _default_input(options: Options) -> str | None:
         return None
 
 
-def _check_read_once(split: Split) -> None:
-    """Refuse to read twice what can be read only once: standard input, or answers from a pipe for two outputs."""
+def check_read_once(split: Split) -> None:
+    """Raise UsageError where a file that can be read only once (standard input, a pipe) would be read twice."""
+    expected = split.expected
     if len(split.outputs) > 1 and (
-        split.expected == STANDARD_INPUT or (os.path.exists(split.expected) and not os.path.isfile(split.expected))
+        expected == STANDARD_INPUT or (os.path.exists(expected) and not os.path.isfile(expected))
     ):
         raise UsageError(
             message="the answers can be read only once, and there are several outputs: choose one with -o"
         )
-    if [split.expected, split.input, *(output.path for output in split.outputs)].count(STANDARD_INPUT) > 1:
+    if [expected, split.input, *(o.path for o in split.outputs)].count(STANDARD_INPUT) > 1:
         raise UsageError(message="standard input (-) can be read only once: give one file as -")
 
 

@@ -15,12 +15,14 @@ from geval_py.options import DEFAULT_SEED
 
 CONFIDENCE = 0.95
 DEFAULT_SAMPLES = 1000
+DEFAULT_TEST_SAMPLES = 10_000  # of the paired tests: a p-value of 0.05 is then right to about 0.004
 NOISE = 1e-12  # what differs by less, relatively, differs by rounding: a loss is right to about 1e-13
 
 __all__ = [
     "CONFIDENCE",
     "DEFAULT_SAMPLES",
     "DEFAULT_SEED",
+    "DEFAULT_TEST_SAMPLES",
     "NOISE",
     "Interval",
     "check_sampling",

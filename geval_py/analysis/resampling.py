@@ -23,7 +23,7 @@ from geval_py.metrics.base import LineLosses
 
 Array = NDArray[np.float64]
 
-MOST_LOSS = 1e280  # more counts as infinite, since a sum of such may overflow
+MOST_LOSS = 1e280  # more counts as infinite, since a sum of such may overflow; and so does what is no number
 BLOCK_BYTES = 1 << 22  # of the weights of one block, which are held a few times over; a resample at least
 
 
@@ -83,7 +83,7 @@ class LossTable:
     @property
     def infinite(self) -> NDArray[np.bool_]:
         """Where a loss is infinite: lines x systems."""
-        return self.losses > MOST_LOSS
+        return ~(self.losses <= MOST_LOSS)
 
     def finite(self) -> LossTable:
         """Keep the lines on which every system's loss is finite; possibly none."""

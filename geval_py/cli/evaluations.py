@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from geval_py.challenge import Split, locate, locate_others
 from geval_py.cli.progress import ProgressBar
 from geval_py.errors import UsageError, visible
-from geval_py.evaluate import Evaluation, evaluate_output, select_schemes, vocabulary_for
+from geval_py.evaluate import Evaluation, Named, evaluate_output, select_schemes, vocabulary_for
 from geval_py.options import Options
 
 
 def evaluate_outputs(options: Options) -> list[Evaluation]:
     """Score each output with all metrics."""
-    return _evaluate(options, locate(options), keep_texts=False)
+    return evaluate_split(options, locate(options), select_schemes(options))
 
 
 def evaluate_lines(options: Options, others: Sequence[str] = ()) -> list[Evaluation]:
@@ -26,13 +26,14 @@ def evaluate_lines(options: Options, others: Sequence[str] = ()) -> list[Evaluat
             message="Multiple outputs are not possible in this mode, use -o option to select an output file"
             f"\n  there are {names}"
         )
-    return _evaluate(options, locate_others(split, options, others), keep_texts=True)
+    split = locate_others(split, options, others)
+    return evaluate_split(options, split, select_schemes(options)[:1], keep_texts=True)
 
 
-def _evaluate(options: Options, split: Split, *, keep_texts: bool) -> list[Evaluation]:
-    schemes = select_schemes(options)
-    if keep_texts:
-        schemes = schemes[:1]
+def evaluate_split(
+    options: Options, split: Split, schemes: Sequence[Named], *, keep_texts: bool = False
+) -> list[Evaluation]:
+    """Score each output of a split."""
     vocabulary = vocabulary_for(schemes, options)
     sign = options.format == "json"
     evaluations = []

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from math import isinf
 
@@ -22,14 +23,21 @@ from geval_py.version import __version__
 def run(words: Sequence[str]) -> int:
     """Run the plain command line; gives the exit status, raises GevalError."""
     options = parse_options(words)
-    try:
+    with blaming_config(options, words):
         _show(options)
+    return 0
+
+
+@contextmanager
+def blaming_config(options: Options, words: Sequence[str]) -> Iterator[None]:
+    """Turn an error in a metric that the command line's words do not name into one of config.txt."""
+    try:
+        yield
     except SchemeError as error:
         if any(error.scheme in word for word in words):
             raise
         path = os.path.join(options.challenge_directory, CONFIG_FILE)
         raise ConfigError(path=path, message=error.message) from error
-    return 0
 
 
 def _show(options: Options) -> None:
