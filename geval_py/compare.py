@@ -18,7 +18,7 @@ from geval_py.analysis.groups import samples_needed
 from geval_py.analysis.interval import DEFAULT_SEED, DEFAULT_TEST_SAMPLES, check_sampling
 from geval_py.challenge import Output
 from geval_py.errors import LineCountError, UsageError, named, visible
-from geval_py.evaluate import Evaluation, Score
+from geval_py.evaluation import Evaluation, Score
 
 if TYPE_CHECKING:
     import pandas as pd

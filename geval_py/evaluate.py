@@ -8,293 +8,20 @@ Metrics that need the same column of losses share it.
 from __future__ import annotations
 
 import os
-from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from geval_py.analysis.features import FeatureKinds, Fields, Item, ItemFilter, parse_filter
-from geval_py.analysis.interval import DEFAULT_SAMPLES, DEFAULT_SEED, Interval
 from geval_py.challenge import Challenge, Output, Split, locate, read_vocabulary
-from geval_py.errors import (
-    LineCountError,
-    SchemeError,
-    UsageError,
-    visible,
-)
-from geval_py.metrics import LineLosses, Metric, column_of, find_metric
+from geval_py.errors import SchemeError, UsageError, visible
+from geval_py.evaluation import Evaluation, Score, Texts
+from geval_py.metrics import Column, LineLosses, Metric, column_of, find_metric
 from geval_py.options import Options
-from geval_py.parallel import map_in_order
+from geval_py.parallel import Progress, map_in_order
 from geval_py.schemes import EvaluationScheme
 from geval_py.scoring import Block, BlockScorer
 from geval_py.selection import InputReader, Selection
-from geval_py.sources import LineReader, decode_lines, read_lines
+from geval_py.sources import LineReader, decode_lines
 from geval_py.version import __version__
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from geval_py.analysis.worst import WorstFeatures
-
-Progress = Callable[[int, int], None]  # what is done (bytes of the output read, items counted), and all there is
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Score:
-    """One metric's value on one output.
-
-    ``name`` is the name shown, from the scheme; ``losses`` the column of line losses that it is made from.
-    """
-
-    name: str
-    value: float
-    metric: Metric
-    scheme: EvaluationScheme
-    losses: LineLosses = field(repr=False, compare=False)
-
-    @property
-    def unit(self) -> str:
-        """What the value counts: nats, bits, words, probability or share."""
-        return self.metric.measure.unit
-
-    @property
-    def direction(self) -> str:
-        """Which values are better: "higher" or "lower"."""
-        return self.metric.measure.direction
-
-    def interval(self, *, samples: int = DEFAULT_SAMPLES, seed: int = DEFAULT_SEED) -> Interval:
-        """Give the 95 % percentile bootstrap interval, from as many resamples of the lines as ``samples``.
-
-        Raises UsageError for fewer than one sample, or a seed below 0.
-        """
-        from geval_py.analysis import bootstrap
-
-        return bootstrap.interval(self.metric, self.losses, samples=samples, seed=seed)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Texts:
-    """The texts that were scored, as they were read, in blocks of whole lines."""
-
-    outputs: list[bytes] = field(default_factory=list)
-    expected: list[bytes] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evaluation:
-    """One output, scored.
-
-    ``scores`` are in the order of the metrics. ``line_losses`` is the column that the first metric is made from:
-    nats (for Accuracy 0 and 1), a value a line, possibly inf. ``line_numbers`` are those of the lines that the first
-    metric's filter selects, from 1; None if it has none. Two equal ``signature`` mean the same scores; it is None
-    where it was not asked for, since it costs time. ``out_of_vocabulary`` counts the expected words that the
-    vocabulary of a metric on exact words does not have.
-    """
-
-    split: Split
-    output: Output
-    scores: tuple[Score, ...]
-    line_numbers: array[int] | None
-    out_of_vocabulary: int
-    signature: str | None
-    texts: Texts | None
-
-    @property
-    def line_losses(self) -> array[float]:
-        return self.scores[0].losses.values
-
-    @property
-    def line_count(self) -> int:
-        """The number of lines that the first metric scored."""
-        return len(self.line_losses)
-
-    @property
-    def score(self) -> float:
-        """The value of the first metric."""
-        return self.scores[0].value
-
-    def interval(self, *, samples: int = DEFAULT_SAMPLES, seed: int = DEFAULT_SEED) -> Interval:
-        """Give the interval of the first metric's value; see :meth:`Score.interval`."""
-        return self.scores[0].interval(samples=samples, seed=seed)
-
-    def line_scores(self) -> list[float]:
-        """Give the first metric's value of each line alone."""
-        of_line = self.scores[0].metric.of_line
-        return [of_line(loss) for loss in self.line_losses]
-
-    def read_items(self) -> Iterator[Item]:
-        """Give each scored line's input, expected word and output; the input is "" if there is no input file.
-
-        Raises UsageError if the texts were not kept, and LineCountError if the input has another number of lines.
-        """
-        if self.texts is None:
-            raise UsageError(message="the texts were not kept: evaluate(…, keep_texts=True)")
-        outputs = [line for block in self.texts.outputs for line in decode_lines(block)]
-        expected = (line for block in self.texts.expected for line in decode_lines(block))
-        items = zip(self._read_inputs(len(outputs)), expected, outputs, strict=True)
-        if self.line_numbers is None:
-            return items
-        return _only(items, self.line_numbers)
-
-    def _read_inputs(self, lines: int) -> list[str]:
-        if self.split.input is None:
-            return [""] * lines
-        inputs = list(read_lines(self.split.input, header=self.split.input_header))
-        if len(inputs) != lines:
-            raise LineCountError(
-                what="input",
-                path=self.split.input,
-                lines=len(inputs),
-                expected_path=self.split.expected,
-                expected_lines=lines,
-            )
-        return inputs
-
-    def to_frame(self) -> pd.DataFrame:
-        """Make a table with a row a line.
-
-        Columns: ``line`` (from 1), those of the input by their header names (or numbers, from 1), ``expected``,
-        ``output``, ``loss`` and ``score`` (of the first metric). A column of the input whose name is taken
-        is called ``in<name>``, or by its number. Raises as :meth:`read_items`.
-        """
-        import pandas as pd
-
-        inputs, expected, outputs = zip(*self.read_items(), strict=True)
-        columns: dict[str, Any] = {"line": self.line_numbers or range(1, self.line_count + 1)}
-        own = {"expected": expected, "output": outputs, "loss": self.line_losses, "score": self.line_scores()}
-        if self.split.input is not None:
-            rows = [text.split("\t") for text in inputs]
-            for index in range(max(map(len, rows))):
-                named = index < len(self.split.in_header)
-                name = self.split.in_header[index] if named else str(index + 1)
-                choices = (name, f"in<{name}>", f"in<{index + 1}>")
-                unique = next(choice for choice in choices if choice not in columns and choice not in own)
-                columns[unique] = [row[index] if index < len(row) else None for row in rows]
-        return pd.DataFrame(columns | own)
-
-    def lines(
-        self, *, sort: Literal["worst", "best"] | None = None, filter: str | Sequence[str] = ()
-    ) -> pd.DataFrame:
-        """Give the table of :meth:`to_frame`: the worst or the best lines first, or only those with some features.
-
-        ``filter`` is a feature, such as ``"exp:the"`` or ``"in<Year>:1901"``, or several, which a line must all
-        have. Raises UsageError for a feature that cannot be read, or that no line has.
-        """
-        frame = self.to_frame()
-        names = (filter,) if isinstance(filter, str) else tuple(filter)
-        if names:
-            frame = frame[self.select(parse_filter(names, Fields(self.split.in_header)))]
-        if sort is None:
-            return frame
-        greatest_first = (self.scores[0].direction == "lower") == (sort == "worst")
-        return frame.sort_values("score", ascending=not greatest_first, kind="stable")
-
-    def select(self, filter: ItemFilter) -> list[bool]:
-        """Tell of each scored line whether it has the features of a filter; raises UsageError if none has."""
-        selected = [filter.selects(item) for item in self.read_items()]
-        if not any(selected):
-            raise UsageError(message=filter.nothing_found(self.read_items()))
-        return selected
-
-    def worst_features(
-        self,
-        *,
-        other: Evaluation | None = None,
-        best: bool = False,
-        min_frequency: int = 1,
-        bigrams: bool = False,
-        word_shapes: bool = False,
-        numerical_features: bool = False,
-        cartesian: bool = False,
-        min_cartesian_frequency: int | None = None,
-    ) -> pd.DataFrame:
-        """Rank the features of the lines by how surely they go with bad scores.
-
-        Gives a table with the columns ``feature``, ``count`` (lines that have it), ``score`` (their mean) and ``p``
-        (one-sided, of the Mann-Whitney U test; not corrected for the number of features), by rising p. With an
-        ``other`` evaluation, of the same lines, the differences to its scores are ranked: what goes with being worse
-        than it. ``best`` ranks what goes with good scores. The other arguments are those of the command line.
-        """
-        kinds = FeatureKinds(
-            bigrams=bigrams,
-            word_shapes=word_shapes,
-            numerical=numerical_features,
-            cartesian=cartesian,
-        )
-        ranking = self.rank_features(
-            kinds, other=other, best=best, least=min_frequency, least_cartesian=min_cartesian_frequency
-        )
-        return ranking.to_frame()
-
-    def rank_features(
-        self,
-        kinds: FeatureKinds,
-        *,
-        other: Evaluation | None = None,
-        best: bool = False,
-        least: int = 1,
-        least_cartesian: int | None = None,
-        progress: Progress | None = None,
-    ) -> WorstFeatures:
-        """Rank features as :meth:`worst_features` does, into aligned arrays."""
-        from geval_py.analysis.worst import Frequencies, worst_features
-
-        return worst_features(
-            self.read_items(),
-            self.line_scores() if other is None else self.score_differences(other),
-            worst_is_greatest=(self.scores[0].direction == "lower") != best,
-            header=self.split.in_header,
-            kinds=kinds,
-            frequencies=Frequencies(least=least, least_cartesian=least_cartesian),
-            progress=progress,
-        )
-
-    def score_differences(self, other: Evaluation) -> list[float]:
-        """Give each line's score minus the other output's; NaN where both are infinite.
-
-        Raises LineCountError if the two have not the same number of lines.
-        """
-        if other.line_count != self.line_count:
-            raise LineCountError(
-                what="output",
-                path=other.output.path,
-                lines=other.line_count,
-                expected_path=self.output.path,
-                expected_lines=self.line_count,
-            )
-        pairs = zip(self.line_scores(), other.line_scores(), strict=True)
-        return [score - of_other for score, of_other in pairs]
-
-    def to_dict(self, *, samples: int | None = None, seed: int = DEFAULT_SEED) -> dict[str, Any]:
-        """Give what ``--format json`` shows of one output; values may be inf.
-
-        With a number of ``samples``, each metric has its bootstrap interval; raises as :meth:`interval`.
-        """
-        return {
-            "file": self.output.name,
-            "parameters": self.output.parameters,
-            "lines": self.line_count,
-            "out_of_vocabulary": self.out_of_vocabulary,
-            "signature": self.signature,
-            "metrics": [_score_dict(score, samples, seed) for score in self.scores],
-        }
-
-    def _repr_html_(self) -> str:
-        """Show the scores as a table in Jupyter; pandas escapes what strangers named."""
-        import pandas as pd
-
-        rows = [(self.output.name, s.name, s.value, s.unit, f"{s.direction} is better") for s in self.scores]
-        return pd.DataFrame(rows, columns=["output", "metric", "score", "unit", ""]).to_html(index=False)
-
-
-def _only(items: Iterable[Item], line_numbers: Sequence[int]) -> Iterator[Item]:
-    wanted = frozenset(line_numbers)
-    return (item for number, item in enumerate(items, 1) if number in wanted)
-
-
-def _score_dict(score: Score, samples: int | None, seed: int) -> dict[str, Any]:
-    shown = {"name": score.name, "value": score.value, "unit": score.unit, "direction": score.direction}
-    return shown if samples is None else shown | {"interval": score.interval(samples=samples, seed=seed).to_dict()}
 
 
 def evaluate(
@@ -384,30 +111,18 @@ def evaluate_output(
     number of threads. Raises DataError, and SchemeError for a metric's filter that no line has.
     """
     columns = [(scheme.filters, column_of(metric, vocabulary)) for scheme, metric in schemes]
-    losses = {(filters, column): LineLosses() for filters, column in columns if not filters}
-    selections = {s.filters: Selection(s, split.in_header) for s, _ in schemes if s.filters}
+    selections = {scheme.filters: Selection(scheme, split.in_header) for scheme, _ in schemes if scheme.filters}
     needs_input = any(selection.filter.needs_input for selection in selections.values())
-    texts = Texts() if keep_texts else None
     with (
         LineReader(output.path, header=split.output_header, digest=sign) as outputs,
         LineReader(split.expected, header=split.output_header, digest=sign) as expected,
         InputReader(split, needed=needs_input, digest=sign) as inputs,
     ):
-        scoring = BlockScorer(outputs, expected, tuple(column for _, column in losses))
-        for block, scored in map_in_order(scoring.score, scoring.blocks(), scoring.threads(threads)):
-            for column_losses, block_losses in zip(losses.values(), scored, strict=True):
-                column_losses.extend(block_losses)
-            if selections:
-                items = _items(block, inputs)
-                for selection in selections.values():
-                    selection.add(block.first_line, items)
-            if texts is not None:
-                texts.outputs.append(bytes(block.outputs))
-                texts.expected.append(block.expected)
-            scoring.release(block)
-            if progress is not None and outputs.source.size is not None:
-                progress(outputs.source.position or 0, outputs.source.size)
-        inputs.check_end()
+        everything = dict.fromkeys(column for filters, column in columns if not filters)
+        reading = _Reading(outputs, expected, inputs, tuple(everything), tuple(selections.values()))
+        texts = Texts() if keep_texts else None
+        found = reading.score(texts, threads, progress)
+    losses: dict[tuple[tuple[str, ...], Column], LineLosses] = {((), column): found[column] for column in found}
     for filters, column in dict.fromkeys(columns):
         if filters:
             losses[filters, column] = selections[filters].losses(column, output.path, split.expected)
@@ -421,7 +136,7 @@ def evaluate_output(
         )
         for (scheme, metric), key in zip(schemes, columns, strict=True)
     )
-    selection_of_first = selections.get(columns[0][0])
+    first_filter = columns[0][0]
     digests = {"expected": expected.sha256, "output": outputs.sha256}
     if needs_input:
         digests["input"] = inputs.sha256
@@ -429,17 +144,46 @@ def evaluate_output(
         split=split,
         output=output,
         scores=scores,
-        line_numbers=selection_of_first.line_numbers if selection_of_first is not None else None,
+        line_numbers=selections[first_filter].line_numbers if first_filter else None,
         out_of_vocabulary=max(column_losses.out_of_vocabulary for column_losses in losses.values()),
         signature=_signature(scores, digests, vocabulary) if sign else None,
         texts=texts,
     )
 
 
-def _items(block: Block, inputs: InputReader) -> list[Item]:
-    """Give the items of a block."""
-    outputs, expected = decode_lines(block.outputs), decode_lines(block.expected)
-    return list(zip(inputs.take(len(outputs)), expected, outputs, strict=True))
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """What is read side by side, and what is made of it: columns of all lines, and lines selected for later."""
+
+    outputs: LineReader
+    expected: LineReader
+    inputs: InputReader
+    columns: tuple[Column, ...]
+    selections: tuple[Selection, ...]
+
+    def score(self, texts: Texts | None, threads: int | None, progress: Progress | None) -> dict[Column, LineLosses]:
+        """Read all, in blocks: score the columns, select lines, and keep the texts where that is asked for."""
+        losses = {column: LineLosses() for column in self.columns}
+        scoring = BlockScorer(self.outputs, self.expected, self.columns)
+        for block, scored in map_in_order(scoring.score, scoring.blocks(), scoring.threads(threads)):
+            for column_losses, block_losses in zip(losses.values(), scored, strict=True):
+                column_losses.extend(block_losses)
+            if self.selections:
+                self._select(block)
+            if texts is not None:
+                texts.outputs.append(bytes(block.outputs))
+                texts.expected.append(block.expected)
+            scoring.release(block)
+            if progress is not None and self.outputs.source.size is not None:
+                progress(self.outputs.source.position or 0, self.outputs.source.size)
+        self.inputs.check_end()
+        return losses
+
+    def _select(self, block: Block) -> None:
+        outputs, expected = decode_lines(block.outputs), decode_lines(block.expected)
+        items = list(zip(self.inputs.take(len(outputs)), expected, outputs, strict=True))
+        for selection in self.selections:
+            selection.add(block.first_line, items)
 
 
 def _signature(scores: Sequence[Score], digests: Mapping[str, str | None], vocabulary: frozenset[str]) -> str:

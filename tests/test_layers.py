@@ -22,6 +22,7 @@ ORDER = (
     "scoring",
     "analysis",
     "selection",
+    "evaluation",
     "evaluate",
     "compare",
     "check",

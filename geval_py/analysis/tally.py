@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count, islice
 
@@ -17,12 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from geval_py.analysis.features import FeatureKinds, Fields, Item
+from geval_py.parallel import Progress
 
 ITEMS_AT_ONCE = 4096
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
-Progress = Callable[[int, int], None]  # items counted so far, and all
 
 # What Haskell reads as a number, as far as people write it.
 _NUMBER = re.compile(r"\s*-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?\s*", re.ASCII)

@@ -23,7 +23,8 @@ import numpy.typing as npt
 from geval_py.analysis.cartesian import Pairs, count_pairs
 from geval_py.analysis.features import BETWEEN_FEATURES, FeatureKinds, Fields, Item
 from geval_py.analysis.kendall import kendall_z
-from geval_py.analysis.tally import FieldTally, Numbers, Progress, Tally, tally_features
+from geval_py.analysis.tally import FieldTally, Numbers, Tally, tally_features
+from geval_py.parallel import Progress
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,7 +14,8 @@ from geval_py.cli.evaluations import evaluate_split, note
 from geval_py.cli.score import blaming_config
 from geval_py.compare import Comparison, compare
 from geval_py.errors import MissingFileError
-from geval_py.evaluate import Evaluation, select_schemes
+from geval_py.evaluate import select_schemes
+from geval_py.evaluation import Evaluation
 from geval_py.options import DEFAULT_SEED, Options, QuietParser, natural_number, parse_options
 from geval_py.render.comparison import comparison_latex, comparison_markdown, comparison_text
 from geval_py.render.documents import json_text

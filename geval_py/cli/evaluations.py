@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from geval_py.challenge import Split, locate, locate_others
 from geval_py.cli.progress import ProgressBar
 from geval_py.errors import UsageError, visible
-from geval_py.evaluate import Evaluation, Named, evaluate_output, select_schemes, vocabulary_for
+from geval_py.evaluate import Named, evaluate_output, select_schemes, vocabulary_for
+from geval_py.evaluation import Evaluation
 from geval_py.options import Options
 
 

@@ -12,7 +12,7 @@ from typing import TypeVar
 from geval_py.analysis.features import Fields, ItemFilter, parse_filter
 from geval_py.cli.evaluations import evaluate_lines, note
 from geval_py.cli.features import kinds_of, rank
-from geval_py.evaluate import Evaluation
+from geval_py.evaluation import Evaluation
 from geval_py.options import Options
 from geval_py.render.features import STYLES, Marker
 from geval_py.render.lines import line_rows, marked_rows

@@ -11,7 +11,7 @@ from math import isinf
 
 from geval_py.cli.evaluations import evaluate_outputs, note
 from geval_py.errors import ConfigError, SchemeError, named
-from geval_py.evaluate import Evaluation, Score
+from geval_py.evaluation import Evaluation, Score
 from geval_py.kernel import choose_backend
 from geval_py.metrics import METRICS
 from geval_py.options import CONFIG_FILE, SCORES, Options, make_parser, parse_options
