@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from geval_py.compression import COMPRESSED_ENDINGS
@@ -55,6 +55,16 @@ class Split:
     input: str | None
     in_header: tuple[str, ...]
     out_header: tuple[str, ...]
+
+    @property
+    def input_header(self) -> str | None:
+        """The first name of the input's header: a file that begins with it has a header line."""
+        return self.in_header[0] if self.in_header else None
+
+    @property
+    def output_header(self) -> str | None:
+        """The same of the answers and outputs."""
+        return self.out_header[0] if self.out_header else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,16 +124,13 @@ def locate(options: Options) -> Split:
     )
     outputs = _outputs(options)
     wanted_input = options.input_file
-    if wanted_input is not None or options.line_by_line:
+    if wanted_input is not None or options.needs_input:
         input_path: str | None = _find(
             options.challenge_directory, options.test_name, wanted_input, INPUT_FILE, "the input"
         )
     else:
         input_path = _default_input(options)
-    _check_read_once(expected, outputs)
-    if [expected, input_path, *(o.path for o in outputs)].count(STANDARD_INPUT) > 1:
-        raise UsageError(message="standard input (-) can be read only once: give one file as -")
-    return Split(
+    split = Split(
         name=options.test_name,
         expected=expected,
         outputs=outputs,
@@ -131,6 +138,16 @@ def locate(options: Options) -> Split:
         in_header=read_header(options.challenge_directory, options.in_header),
         out_header=read_header(options.challenge_directory, options.out_header),
     )
+    check_read_once(split)
+    return split
+
+
+def locate_others(split: Split, options: Options, names: Sequence[str]) -> Split:
+    """Give a split with more outputs, which are looked for as ``--out-file`` is; raises as :func:`locate`."""
+    others = [output for name in names for output in _outputs(replace(options, out_file=name))]
+    split = replace(split, outputs=(*split.outputs, *others))
+    check_read_once(split)
+    return split
 
 
 def _default_input(options: Options) -> str | None:
@@ -141,14 +158,17 @@ def _default_input(options: Options) -> str | None:
         return None
 
 
-def _check_read_once(expected: str, outputs: tuple[Output, ...]) -> None:
-    """Refuse answers that can be read only once (a pipe) where several outputs are scored with them."""
-    if len(outputs) > 1 and (
+def check_read_once(split: Split) -> None:
+    """Raise UsageError where a file that can be read only once (standard input, a pipe) would be read twice."""
+    expected = split.expected
+    if len(split.outputs) > 1 and (
         expected == STANDARD_INPUT or (os.path.exists(expected) and not os.path.isfile(expected))
     ):
         raise UsageError(
             message="the answers can be read only once, and there are several outputs: choose one with -o"
         )
+    if [expected, split.input, *(o.path for o in split.outputs)].count(STANDARD_INPUT) > 1:
+        raise UsageError(message="standard input (-) can be read only once: give one file as -")
 
 
 def find_file(path: str) -> str | None:

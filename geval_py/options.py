@@ -22,6 +22,10 @@ CONFIG_FILE = "config.txt"
 MOST_DIGITS = 1100  # after the point: the smallest double has 1074
 _SHOW_AND_EXIT = frozenset({"help", "version", "list_metrics"})
 FORMATS = ("text", "json")
+SCORES = "scores"
+_MODES = ("line_by_line", "worst_features", "diff", "most_worsening_features", "oracle_item_based", "just_tokenize")
+_MODES_WITHOUT_INPUT = (SCORES, "oracle_item_based", "just_tokenize")
+DEFAULT_SEED = 12345  # of the random numbers of the bootstrap, and of tests
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,11 +46,27 @@ class Options:
     out_header: str | None = None
     precision: int | None = None
     percentage: bool = False
+    bootstrap: int | None = None
+    seed: int = DEFAULT_SEED
     format: str = "text"
     threads: int | None = None
     line_by_line: bool = False
     sort: bool = False
     reverse_sort: bool = False
+    filter: str | None = None
+    show_preprocessed: bool = False
+    mark_worst_features: bool = False
+    worst_features: bool = False
+    diff: str | None = None
+    most_worsening_features: str | None = None
+    oracle_item_based: bool = False
+    alt_out_files: tuple[str, ...] = ()
+    min_frequency: int = 1
+    bigrams: bool = False
+    word_shapes: bool = False
+    numerical_features: bool = False
+    cartesian: bool = False
+    min_cartesian_frequency: int | None = None
     tokenizer: str | None = None
     just_tokenize: bool = False
     help: bool = False
@@ -54,12 +74,35 @@ class Options:
     list_metrics: bool = False
 
     def __post_init__(self) -> None:
+        if self.bootstrap == 0:
+            raise UsageError(message="the number of bootstrap samples is at least 1")
         if self.sort and self.reverse_sort:
             raise UsageError(message="--sort shows the worst lines first, --reverse-sort the best: take one")
-        if self.line_by_line and self.format != "text":
-            raise UsageError(message=f"--line-by-line has no {self.format} format; leave --format out")
-        if self.just_tokenize and (self.line_by_line or self.format != "text"):
-            raise UsageError(message="--just-tokenize writes lines: leave --line-by-line and --format out")
+        modes = [option_name(mode) for mode in _MODES if getattr(self, mode) not in (False, None)]
+        if len(modes) > 1:
+            raise UsageError(message=f"{' and '.join(modes)} are different modes: take one")
+        if modes and self.format != "text":
+            raise UsageError(message=f"{modes[0]} has no {self.format} format; leave --format out")
+        if self.filter is not None and self.mode not in ("line_by_line", "diff"):
+            raise UsageError(
+                message="--filter goes with --line-by-line or --diff; a metric that is filtered: METRIC:f<FEATURE>"
+            )
+        if self.mark_worst_features and not self.line_by_line:
+            raise UsageError(message="--mark-worst-features goes with --line-by-line")
+        if self.oracle_item_based and not self.alt_out_files:
+            raise UsageError(message="--oracle-item-based chooses between outputs: name others with --alt-out-file")
+
+    @property
+    def mode(self) -> str:
+        """What is shown: "scores", or the name of the option that asks for another thing."""
+        return next((mode for mode in _MODES if getattr(self, mode) not in (False, None)), SCORES)
+
+    @property
+    def needs_input(self) -> bool:
+        """Tell whether the input file must be there."""
+        if self.mode not in _MODES_WITHOUT_INPUT:
+            return True
+        return any(name.startswith("in") for scheme in self.schemes() for name in scheme.filters)
 
     @property
     def challenge_directory(self) -> str:
@@ -82,25 +125,15 @@ def _checked_schemes(texts: Iterable[str]) -> list[EvaluationScheme]:
     return schemes
 
 
+def option_name(field: str) -> str:
+    """Give the command line's name of an option."""
+    return "--" + field.replace("_", "-")
+
+
 _NOT_YET = (  # GEval's options that geval-py knows of but does not have yet, and their number of arguments
-    (("-w", "--worst-features"), 0),
-    (("-d", "--diff"), 1),
-    (("--most-worsening-features",), 1),
-    (("--oracle-item-based",), 0),
-    (("--alt-out-file",), 1),
-    (("--mark-worst-features",), 0),
-    (("--filter",), 1),
-    (("--min-frequency",), 1),
-    (("--word-shapes",), 0),
-    (("--bigrams",), 0),
-    (("--numerical-features",), 0),
-    (("--cartesian",), 0),
-    (("--min-cartesian-frequency",), 1),
-    (("-B", "--bootstrap"), 1),
     (("--init",), 0),
     (("--validate",), 0),
     (("-S", "--submit"), 0),
-    (("--show-preprocessed",), 0),
     (("--selector",), 1),
     (("--references",), 1),
     (("--plot-graph",), 1),
@@ -138,6 +171,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_files(parser.add_argument_group("what is scored"))
     _add_metrics(parser.add_argument_group("metrics"))
     _add_modes(parser.add_argument_group("what is shown"))
+    _add_features(parser.add_argument_group("features, for -w and --most-worsening-features"))
     for names, arguments in _NOT_YET:
         parser.add_argument(*names, action=_NotYet, nargs=arguments, help=argparse.SUPPRESS)
     return parser
@@ -191,8 +225,16 @@ def _add_metrics(group: argparse._ArgumentGroup) -> None:
 def _add_modes(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
     add("-l", "--line-by-line", action="store_true", help="score, input, answer and output of every line")
-    add("-s", "--sort", action="store_true", help="with -l: the worst lines first")
-    add("-r", "--reverse-sort", action="store_true", help="with -l: the best lines first")
+    add("-s", "--sort", action="store_true", help="with -l and -d: the worst lines first")
+    add("-r", "--reverse-sort", action="store_true", help="with -l and -d: the best first; with -w: what is best")
+    add("--filter", metavar="FEATURE", help="with -l and -d: only items that have it, as exp:the or in<Year>:1901")
+    add("--mark-worst-features", action="store_true", help="with -l, on a terminal: mark the words of bad lines")
+    add("--show-preprocessed", action="store_true", help="with -l and -d: lines as a metric's flags leave them")
+    add("-w", "--worst-features", action="store_true", help="what goes with bad scores: words, columns, lengths")
+    add("-d", "--diff", metavar="OTHER", help="lines that another output answers otherwise: by how much")
+    add("--most-worsening-features", metavar="OTHER", help="what goes with being worse than another output")
+    add("--oracle-item-based", action="store_true", help="the best line of -o and each --alt-out-file")
+    add("--alt-out-file", dest="alt_out_files", action="append", metavar="FILE", help="another output; repeatable")
     add("-p", "--precision", type=_digits_after_point, metavar="N", help="digits after the point")
     add(
         "-%",
@@ -200,6 +242,19 @@ def _add_modes(group: argparse._ArgumentGroup) -> None:
         dest="percentage",
         action="store_true",
         help="times 100, with two digits fewer",
+    )
+    add(
+        "-B",
+        "--bootstrap",
+        type=natural_number,
+        metavar="N",
+        help="show the 95 %% interval of a score, from N resamples of the lines (1000 are typical)",
+    )
+    add(
+        "--seed",
+        type=natural_number,
+        metavar="S",
+        help=f"with -B: of its random numbers (default: {DEFAULT_SEED})",
     )
     add("--format", choices=FORMATS, help="text (the default), or one JSON document")
     add(
@@ -214,6 +269,16 @@ def _add_modes(group: argparse._ArgumentGroup) -> None:
     add("--threads", type=_positive, metavar="N", help="threads that score (default: one a core)")
     add("-v", "--version", action="store_true", help="show the version and the kernel's backend")
     add("-h", "--help", action="store_true", help="show this and exit")
+
+
+def _add_features(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add("--min-frequency", type=natural_number, metavar="N", help="only what is on N items, and missing on N (1)")
+    add("--bigrams", action="store_true", help="neighbouring words too, as in<Text>:New++York")
+    add("--word-shapes", action="store_true", help="shapes of words too, as exp:SHAPE:Aa+")
+    add("--numerical-features", action="store_true", help="lengths and numbers too, as exp:=#+ and in<Year>:=-")
+    add("--cartesian", action="store_true", help="pairs of features too, as exp:the~~in<Year>:1901")
+    add("--min-cartesian-frequency", type=natural_number, metavar="N", help="pairs of what is on N items at least")
 
 
 def _tokenizer(text: str) -> str:
@@ -239,6 +304,7 @@ _EPILOG = """\
 examples:
   geval -t dev-0                       score dev-0/out.tsv with the challenge's metrics
   geval -t dev-0 -l -s | head -3       the three worst lines
+  geval -t dev-0 -w | head             the words on which the model does worst
   geval -t dev-0 -a LogLossHashed -p 4 another metric, four digits
   geval -o out.tsv -e expected.tsv -m PerplexityHashed
                                        two files, without a challenge

@@ -288,6 +288,19 @@ def test_text_flags_hold_line_by_line(challenge, geval):
     assert out == "1.0\tx<tab>y\tA\ta:0.5 :0.5\n1.0\tone\tb\tb:1\n0.0\ttwo\tc\t:1\n"
 
 
+def test_text_flags_and_filters(challenge, geval):
+    """A filter looks at the lines as they are; the line numbers of errors are those of the file."""
+    (challenge / "dev-0/expected.tsv").write_text("a\nB\nb\n")
+    (challenge / "dev-0/out.tsv").write_text("x:1\nb:1\nb:1\n")
+    assert geval("-t", "dev-0", "-a", "Accuracy:lf<exp:B>") == (0, "1.00\n", "")
+    assert geval("-t", "dev-0", "-a", "LogLossHashed:um<B>f<exp:B>")[2] == (
+        "geval: Line 2: Unexpected data [input does not start with a digit]\n"
+        "  `./dev-0/out.tsv`, line 2, column 1: `B` is not an entry; an entry is `word:probability`, with a colon\n"
+        "    B\n    ^\n"
+        "  (the line is shown as the flags `um<B>` left it)\n"
+    )
+
+
 def test_a_line_that_the_flags_made_malformed(challenge, geval):
     (challenge / "dev-0/out.tsv").write_text(":1\nThe:0.5 of:0.25 :0.25\n:1\n")
     assert geval("-t", "dev-0", "-a", r"LogLossHashed:ls<\.><,>") == (

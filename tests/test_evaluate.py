@@ -30,7 +30,7 @@ def test_scores_and_losses(challenge):
     assert list(result.line_losses) == pytest.approx([math.log(2), math.log(4), math.log(2)])
     assert result.score == pytest.approx(math.exp(4 / 3 * math.log(2)))
     assert (result.scores[1].unit, result.scores[1].direction) == ("nats", "lower")
-    assert result.lines == 3
+    assert result.line_count == 3
     assert result.line_scores() == pytest.approx([2, 4, 2])
 
 
@@ -173,12 +173,13 @@ def test_hashed_log_losses_refuses(arguments, message):
 def test_the_api_is_frozen():
     """Names and signatures that users' code depends on."""
     assert set(geval_py.__all__) == {
-        "AmbiguousFileError", "Challenge", "ConfigError", "CorruptFileError", "DataError", "EmptyFileError",
-        "Evaluation", "GevalError", "LineCountError", "MalformedLineError", "MissingFileError", "SchemeError",
-        "Score", "TooLargeError", "UnreadableFileError", "UsageError", "__version__", "evaluate", "format_line",
+        "AmbiguousFileError", "Challenge", "Comparison", "ConfigError", "CorruptFileError", "DataError", "EmptyFileError",
+        "Evaluation", "GevalError", "Interval", "LineCountError", "MalformedLineError", "MissingFileError", "SchemeError",
+        "Score", "TooLargeError", "UnreadableFileError", "UsageError", "__version__", "compare", "evaluate", "format_line",
         "hashed_log_losses",
     }  # fmt: skip
     signatures = {
+        "compare": "(evaluations, *, baseline=None, samples=10000, seed=12345)",
         "evaluate": "(challenge, test='test-A', *, out=None, metrics=(), keep_texts=True)",
         "format_line": "(probabilities, rest=None)",
         "hashed_log_losses": "(outputs, expected, bits=10, first_line=1)",

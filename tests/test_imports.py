@@ -27,6 +27,12 @@ def test_imports_nothing_heavy(words, tmp_path):
     assert run.stderr == "[]\n"
 
 
+def test_the_package_imports_nothing_heavy():
+    code = f"import sys, geval_py; print([m for m in {HEAVY!r} if m in sys.modules])"
+    run = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "[]\n"
+
+
 def test_the_installed_package_is_tested():
     import geval_py
 

@@ -21,6 +21,8 @@ ORDER = (
     "parallel",
     "scoring",
     "analysis",
+    "selection",
+    "evaluation",
     "evaluate",
     "compare",
     "check",

@@ -190,14 +190,6 @@ BROKEN = {
         "Unknown tokenizer: minimalist\n"
         "  did you mean minimalistic? there are minimalistic, character-by-character, 13a, v14",
     ),
-    "tokens and scores of lines": (
-        ["-jlT13a"],
-        "--just-tokenize writes lines: leave --line-by-line and --format out",
-    ),
-    "tokens as JSON": (
-        ["-jT13a", "--format", "json"],
-        "--just-tokenize writes lines: leave --line-by-line and --format out",
-    ),
     "lines as JSON": (
         ["-l", "--format", "json"],
         "--line-by-line has no json format; leave --format out",
@@ -220,35 +212,60 @@ def test_what_is_refused_is_safe_to_show():
 
 
 NOT_YET = {
-    "-w": "--worst-features",
-    "--worst-features": "--worst-features",
-    "-d out-2.tsv": "--diff",
-    "--diff=out-2.tsv": "--diff",
-    "--most-worsening-features out-2.tsv": "--most-worsening-features",
-    "--oracle-item-based": "--oracle-item-based",
-    "--alt-out-file out-2.tsv": "--alt-out-file",
-    "--mark-worst-features": "--mark-worst-features",
-    "--filter exp:a": "--filter",
-    "--min-frequency 3": "--min-frequency",
-    "--word-shapes": "--word-shapes",
-    "--bigrams": "--bigrams",
-    "--numerical-features": "--numerical-features",
-    "--cartesian": "--cartesian",
-    "--min-cartesian-frequency 3": "--min-cartesian-frequency",
-    "-B 1000": "--bootstrap",
-    "-B1000": "--bootstrap",
     "--init": "--init",
     "--validate": "--validate",
     "--submit": "--submit",
     "-S": "--submit",
-    "--show-preprocessed": "--show-preprocessed",
-    "-lw": "--worst-features",
 }
 
 
 @pytest.mark.parametrize(("words", "name"), NOT_YET.items(), ids=NOT_YET)
 def test_options_that_are_not_available_yet(words, name):
     assert refused("-t", "dev-0", *words.split()) == f"{name} is not available yet in geval-py"
+
+
+MODES = {
+    "-w": ("worst_features", True),
+    "-d out-2.tsv": ("diff", "out-2.tsv"),
+    "--most-worsening-features out-2.tsv": ("most_worsening_features", "out-2.tsv"),
+    "--oracle-item-based --alt-out-file a --alt-out-file b": ("oracle_item_based", True),
+    "-l": ("line_by_line", True),
+    "-jT13a": ("just_tokenize", True),
+    "": ("scores", None),
+}
+
+
+@pytest.mark.parametrize(("words", "mode"), MODES.items(), ids=MODES)
+def test_modes(words, mode):
+    options = parse_options(words.split())
+    assert options.mode == mode[0]
+    assert getattr(options, mode[0], None) == mode[1]
+    assert options.needs_input == (mode[0] in ("worst_features", "diff", "most_worsening_features", "line_by_line"))
+
+
+@pytest.mark.parametrize(
+    ("metric", "needed"),
+    [("LogLoss:f<in[Year]:1>", True), ("LogLoss:f<exp:a>f<in[2]:b>", True), ("LogLoss:f<exp:a>N<in>", False)],
+)
+def test_a_filter_on_the_input_needs_it(metric, needed):
+    assert parse_options(["-m", metric]).needs_input == needed
+
+
+MODE_ERRORS = {
+    "-l -w": "--line-by-line and --worst-features are different modes: take one",
+    "-jlT13a": "--line-by-line and --just-tokenize are different modes: take one",
+    "-jT13a --format json": "--just-tokenize has no json format; leave --format out",
+    "-w --format json": "--worst-features has no json format; leave --format out",
+    "--filter exp:a": "--filter goes with --line-by-line or --diff; a metric that is filtered: METRIC:f<FEATURE>",
+    "-w --filter exp:a": "--filter goes with --line-by-line or --diff; a metric that is filtered: METRIC:f<FEATURE>",
+    "-w --mark-worst-features": "--mark-worst-features goes with --line-by-line",
+    "--oracle-item-based": "--oracle-item-based chooses between outputs: name others with --alt-out-file",
+}
+
+
+@pytest.mark.parametrize(("words", "message"), MODE_ERRORS.items(), ids=MODE_ERRORS)
+def test_options_that_do_not_go_together(words, message):
+    assert refused(*words.split()) == message
 
 
 # config.txt
@@ -383,7 +400,8 @@ BROKEN_CONFIGS = {
         "-m LogLossHashed:s<a><\\\n>",
         "Unknown or broken metric flags: s<a><\\n>\n  there is a line end in s<a><\\n>; lines have none",
     ),
-    "not yet": ("--bootstrap 1000", "--bootstrap is not available yet in geval-py"),
+    "not yet": ("--init", "--init is not available yet in geval-py"),
+    "no resample": ("--bootstrap 0", "the number of bootstrap samples is at least 1"),
     "help": ("--help", "an option that shows something and exits has no place in config.txt"),
     "version": ("-v", "an option that shows something and exits has no place in config.txt"),
     "list of metrics": (
@@ -457,7 +475,7 @@ def test_help_lists_every_option_that_is_available(name):
 def test_help():
     help_text = make_parser().format_help()
     assert help_text.startswith("usage: geval [options]\n       geval COMMAND …\n")
-    assert "--bootstrap" not in help_text
+    assert "--seed S              with -B: of its random numbers (default: 12345)\n" in help_text
     assert help_text.endswith("Exit status: 0 fine, 1 the data is at fault, 2 the command line is at fault.\n")
 
 

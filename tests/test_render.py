@@ -10,10 +10,11 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from geval_py.analysis.interval import Interval
 from geval_py.challenge import Output, parse_parameters
 from geval_py.render.documents import json_text
 from geval_py.render.lines import line_rows
-from geval_py.render.numbers import fixed, number, plain, shortest
+from geval_py.render.numbers import fixed, number, plain, shortest, with_half_width
 from geval_py.render.scores import find_grids, scores_text
 
 PROPERTY = settings(deadline=None, derandomize=True)
@@ -166,6 +167,32 @@ NUMBERS = [
 def test_number(value, precision, percentage, text):
     """-%: times 100 with two digits fewer; it works without -p too."""
     assert number(value, precision, percentage=percentage) == text
+
+
+INTERVALS = [  # low, high, precision, percentage
+    (1.0, 3.0, None, False, "2.0±1.0"),
+    (0.0123, 0.0145, None, False, "0.0134±0.0011"),
+    (0.0123, 0.0145, None, True, "1.34±0.11"),
+    (0.0123, 0.0145, 3, False, "0.013±0.001"),
+    (0.0123, 0.0145, 3, True, "1.3±0.1"),
+    (0.0123, 0.0145, 9, False, "0.0134±0.0011"),
+    (900.0, 1140.0, None, False, "1020±120"),
+    (900.0, 1140.0, None, True, "102000±12000"),
+    (0.0, 0.198, None, False, "0.099±0.099"),
+    (0.0, 0.2, None, False, "0.10±0.10"),
+    (0.5, 0.5, None, False, "0±0"),
+    (4.2, 4.2, 2, False, "4±0"),
+    (3.0, math.inf, None, False, "Infinity"),
+    (math.inf, math.inf, 2, True, "Infinity"),
+]
+
+
+@pytest.mark.parametrize(("low", "high", "precision", "percentage", "text"), INTERVALS)
+def test_an_interval(low, high, precision, percentage, text):
+    """middle ± half width, both with max(0, 1 - floor(log10 half width)) decimals (none for half width 0), never
+    more than --precision."""
+    interval = Interval(low=low, high=high, samples=1, seed=0)
+    assert with_half_width(interval, precision, percentage=percentage) == text
 
 
 # Tables

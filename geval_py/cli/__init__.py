@@ -56,6 +56,10 @@ def _run(words: list[str]) -> int:
         from geval_py.cli import check
 
         return check.run(words[1:])
+    if words[:1] == ["compare"]:
+        from geval_py.cli import compare
+
+        return compare.run(words[1:])
     from geval_py.cli import score
 
     return score.run(words)

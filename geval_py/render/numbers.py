@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from geval_py.analysis.interval import Interval
 
 
 def shortest(value: float) -> str:
@@ -65,6 +69,28 @@ def number(value: float, precision: int | None = None, *, percentage: bool = Fal
     return shortest(value) if precision is None else fixed(value, precision)
 
 
+def with_half_width(interval: Interval, precision: int | None = None, *, percentage: bool = False) -> str:
+    """Write an interval as ``middle±half``, with the decimals of :func:`decimals_of`, or ``precision`` if fewer.
+
+    One that is not finite is written as its middle alone.
+    """
+    middle, half = interval.middle, interval.half_width
+    if not math.isfinite(middle):
+        return special(middle)
+    decimals = decimals_of(half)
+    decimals = decimals if precision is None else min(decimals, precision)
+    return "±".join(number(value, decimals, percentage=percentage) for value in (middle, half))
+
+
+def decimals_of(half_width: float) -> int:
+    """Give the decimals worth showing of a value with this (finite) half width: two digits of it, none of 0.
+
+    >>> decimals_of(3.2), decimals_of(0.032), decimals_of(320.0), decimals_of(0.0)
+    (1, 3, 0, 0)
+    """
+    return max(0, 1 - math.floor(math.log10(half_width))) if half_width else 0
+
+
 def special(value: float) -> str:
     """Write what is not a finite number."""
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
@@ -77,3 +103,14 @@ def _decimal_digits(value: float) -> tuple[str, str, int]:
     decimal = Decimal(repr(value)).normalize()
     sign, digits, _ = decimal.as_tuple()
     return "-" if sign else "", "".join(map(str, digits)), decimal.adjusted()
+
+
+def p_value(p: float) -> str:
+    """Write a probability with 20 digits after the point: the shortest digits, padded with zeros.
+
+    >>> p_value(0.0003094559142604979)
+    '0.00030945591426049790'
+    """
+    if p >= 1e-4:
+        return repr(p).ljust(22, "0")  # 17 digits at most, the first of them at the fourth place
+    return fixed(p, 20)

@@ -3,24 +3,39 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from geval_py.errors import visible
-from geval_py.render.numbers import number
+from geval_py.render.numbers import number, with_half_width
 
 if TYPE_CHECKING:
-    from geval_py.evaluate import Evaluation
+    from geval_py.analysis.interval import Interval
+    from geval_py.evaluation import Evaluation, Score
 
 MOST_NAMES_IN_CROSS_TABLES = 100
 LONGEST_NAME_IN_CROSS_TABLES = 80  # characters
 
 
-def scores_text(evaluations: Sequence[Evaluation], precision: int | None = None, *, percentage: bool = False) -> str:
-    """Write the scores of one output (a number, or rows and cross tables), or of several (a table)."""
+def scores_text(
+    evaluations: Sequence[Evaluation],
+    precision: int | None = None,
+    *,
+    percentage: bool = False,
+    interval: Callable[[Score], Interval] | None = None,
+) -> str:
+    """Write the scores of one output (a number, or rows and cross tables), or of several (a table).
+
+    With ``interval``, which gives a score's, intervals are written in place of the scores.
+    """
+
+    def cell(score: Score) -> str:
+        if interval is None:
+            return number(score.value, precision, percentage=percentage)
+        return with_half_width(interval(score), precision, percentage=percentage)
 
     def cells(evaluation: Evaluation) -> list[str]:
-        return [number(score.value, precision, percentage=percentage) for score in evaluation.scores]
+        return [cell(score) for score in evaluation.scores]
 
     names = [visible(score.name) for score in evaluations[0].scores]
     if len(evaluations) > 1:

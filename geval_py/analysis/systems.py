@@ -1,0 +1,165 @@
+"""Systems on the same lines: the score of each, and each against a baseline."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import combinations
+from typing import Any
+
+from geval_py.analysis.bootstrap import resample_totals, scores_on
+from geval_py.analysis.groups import LEVEL, holm, undistinguished_groups
+from geval_py.analysis.interval import Interval
+from geval_py.analysis.paired import (
+    bootstrap_p_values,
+    difference_intervals,
+    line_shares,
+    randomisation_p_values,
+)
+from geval_py.analysis.resampling import Array, LossTable, Totals
+from geval_py.metrics.base import LineLosses, Metric
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class System:
+    """One output among those compared.
+
+    ``score`` and its 95 % ``interval`` are over all lines, of which ``infinite`` have an infinite loss;
+    ``finite_score`` is over the lines compared: those on which every system's loss is finite.
+
+    Against the baseline, on the lines compared: the ``difference`` (finite score minus the baseline's, in the
+    metric's unit) and its 95 % interval, the p-values of both tests (two-sided, not corrected for the number of
+    systems), and the shares of lines ``won`` (a lower loss), ``lost`` and ``tied``. These are None for the baseline,
+    and where no line is left to compare; a difference of infinite scores is None too.
+    """
+
+    name: str
+    score: float
+    interval: Interval
+    infinite: int
+    finite_score: float | None = None
+    difference: float | None = None
+    difference_interval: Interval | None = None
+    p_bootstrap: float | None = None
+    p_randomisation: float | None = None
+    won: float | None = None
+    lost: float | None = None
+    tied: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the fields by name, intervals as dictionaries too; values may be inf."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {n: value.to_dict() if isinstance(value, Interval) else value for n, value in values.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking:
+    """Systems, the best first, and the groups of those that cannot be told apart; ``lines`` were compared."""
+
+    systems: tuple[System, ...]
+    groups: tuple[tuple[str, ...], ...]
+    lines: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Systems:
+    """What is compared and how: a metric, a column of line losses a system, which one is the baseline."""
+
+    metric: Metric
+    names: Sequence[str]
+    columns: Sequence[LineLosses]
+    baseline: int
+    samples: int
+    seed: int
+
+    def rank(self) -> Ranking:
+        """Score, test and group the systems; raises UsageError for samples or a seed out of range."""
+        table = LossTable.of_columns(self.columns)
+        resampled = self._resample(table)
+        systems = self._score(table, resampled)
+        finite = table.finite()
+        if not len(finite.losses):
+            return Ranking(systems=tuple(systems[n] for n in self._order(systems)), groups=(), lines=0)
+        if table.infinite.any():
+            systems = self._score_again(systems, finite)
+            resampled = self._resample(finite)
+        else:
+            systems = [replace(system, finite_score=system.score) for system in systems]
+        p_values = randomisation_p_values(self.metric, finite, samples=self.samples, seed=self.seed)
+        order = self._order(systems)
+        systems = self._test(systems, finite, resampled, p_values[self.baseline].tolist())
+        return Ranking(
+            systems=tuple(systems[n] for n in order),
+            groups=tuple(
+                tuple(systems[order[n]].name for n in group) for group in _groups(p_values[order][:, order])
+            ),
+            lines=len(finite.losses),
+        )
+
+    def _resample(self, table: LossTable) -> Totals:
+        return resample_totals(table, samples=self.samples, seed=self.seed, reference=self.baseline)
+
+    def _score(self, table: LossTable, resampled: Totals) -> list[System]:
+        """Give each system's score on all lines, and its interval."""
+        values = scores_on(self.metric, resampled).T.tolist()
+        infinite = table.infinite.sum(axis=0).tolist()
+        return [
+            System(
+                name=name,
+                score=self.metric.value(self.columns[n]),
+                interval=Interval.of(values[n], samples=self.samples, seed=self.seed),
+                infinite=infinite[n],
+            )
+            for n, name in enumerate(self.names)
+        ]
+
+    def _score_again(self, systems: Sequence[System], finite: LossTable) -> list[System]:
+        """Add each system's score on the lines where all losses are finite."""
+        (scores,) = scores_on(self.metric, finite.observed(self.baseline)).tolist()
+        return [replace(system, finite_score=score) for system, score in zip(systems, scores, strict=True)]
+
+    def _test(
+        self, systems: Sequence[System], finite: LossTable, resampled: Totals, randomisation: Sequence[float]
+    ) -> list[System]:
+        """Add what each system is against the baseline; ``randomisation`` are the p-values of that test."""
+        intervals = difference_intervals(scores_on(self.metric, resampled), self.baseline, seed=self.seed)
+        bootstrap = bootstrap_p_values(self.metric, finite, resampled, self.baseline).tolist()
+        shares = line_shares(finite, self.baseline)
+        tested = list(systems)
+        for n, system in enumerate(systems):
+            if n != self.baseline:
+                won, lost, tied = shares[n]
+                tested[n] = replace(
+                    system,
+                    difference=_difference(system, systems[self.baseline]),
+                    difference_interval=intervals[n],
+                    p_bootstrap=bootstrap[n],
+                    p_randomisation=randomisation[n],
+                    won=won,
+                    lost=lost,
+                    tied=tied,
+                )
+        return tested
+
+    def _order(self, systems: Sequence[System]) -> list[int]:
+        """Give the indices of the systems, the best first; those of the same score by that on the finite lines."""
+        sign = 1 if self.metric.measure.direction == "lower" else -1
+        return sorted(
+            range(len(systems)), key=lambda n: (sign * systems[n].score, sign * (systems[n].finite_score or 0.0))
+        )
+
+
+def _difference(system: System, baseline: System) -> float | None:
+    if system.finite_score is None or baseline.finite_score is None:
+        return None
+    difference = system.finite_score - baseline.finite_score
+    return None if math.isnan(difference) else difference
+
+
+def _groups(p_values: Array) -> list[tuple[int, ...]]:
+    """Group systems in order of score by the p-values of all pairs, systems x systems."""
+    pairs = list(combinations(range(len(p_values)), 2))
+    corrected = holm([float(p_values[pair]) for pair in pairs])
+    distinct = frozenset(pair for pair, p_value in zip(pairs, corrected, strict=True) if p_value < LEVEL)
+    return undistinguished_groups(len(p_values), distinct)

@@ -1,0 +1,216 @@
+"""Compare outputs of one test set: whether one is better than another, or was lucky.
+
+    evaluations ──> line losses, a column a system ──> differences, tests, groups
+
+All is computed on the first metric. The tests are described in :mod:`geval_py.analysis.paired`, the groups in
+:mod:`geval_py.analysis.groups`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from geval_py.analysis.groups import samples_needed
+from geval_py.analysis.interval import DEFAULT_SEED, DEFAULT_TEST_SAMPLES, check_sampling
+from geval_py.challenge import Output
+from geval_py.errors import LineCountError, UsageError, named, visible
+from geval_py.evaluation import Evaluation, Score
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from geval_py.analysis.systems import System
+
+FEW_LINES = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Systems on the same lines, the best first.
+
+    ``metric``, ``unit`` and ``direction`` say what the scores are. Of ``lines`` lines, ``compared`` are those on
+    which every system's loss is finite. ``groups`` are the greatest sets of systems, by name, of which no two can be
+    told apart (approximate randomisation of all pairs, Holm's correction, 5 %). ``notes`` are warnings, for people.
+    """
+
+    metric: str
+    unit: str
+    direction: str
+    lines: int
+    compared: int
+    baseline: str
+    samples: int
+    seed: int
+    systems: tuple[System, ...]
+    groups: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...]
+
+    def to_frame(self) -> pd.DataFrame:
+        """Make a table with a row a system, in the same order; an interval is two columns, low and high.
+
+        The column ``groups`` holds the numbers, from 0, of the groups that the system is in.
+        """
+        import pandas as pd
+
+        return pd.DataFrame([self._row(system) for system in self.systems])
+
+    def _row(self, system: System) -> dict[str, Any]:
+        versus = system.difference_interval
+        return {
+            "system": system.name,
+            "score": system.score,
+            "low": system.interval.low,
+            "high": system.interval.high,
+            "infinite": system.infinite,
+            "finite_score": system.finite_score,
+            "difference": system.difference,
+            "difference_low": versus.low if versus else None,
+            "difference_high": versus.high if versus else None,
+            "p_bootstrap": system.p_bootstrap,
+            "p_randomisation": system.p_randomisation,
+            "won": system.won,
+            "lost": system.lost,
+            "tied": system.tied,
+            "groups": tuple(n for n, group in enumerate(self.groups) if system.name in group),
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give what ``--format json`` shows; values may be inf."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return values | {"systems": [system.to_dict() for system in self.systems]}
+
+
+def compare(
+    evaluations: Sequence[Evaluation],
+    *,
+    baseline: str | int | None = None,
+    samples: int = DEFAULT_TEST_SAMPLES,
+    seed: int = DEFAULT_SEED,
+) -> Comparison:
+    """Compare two evaluations or more with a baseline, and all with each other.
+
+    ``baseline`` is an output's name or path, or its index (by default the first); ``samples`` is the number of
+    resamples of the lines for the intervals and the bootstrap test, and of exchanges for approximate randomisation;
+    ``seed`` that of the random numbers. Lines on which some system's loss is infinite are counted and left out of
+    the differences, tests and shares.
+
+    Raises UsageError for fewer than two evaluations, different answers or metrics, an unknown baseline, and samples
+    or a seed out of range; LineCountError for different numbers of lines.
+    """
+    from geval_py.analysis.systems import Systems
+
+    check_sampling(samples, seed)
+    _check_comparable(evaluations)
+    names = unique_names([evaluation.output for evaluation in evaluations])
+    index = _find_baseline(baseline, names, [evaluation.output.path for evaluation in evaluations])
+    first = evaluations[0].scores[0]
+    ranking = Systems(
+        metric=first.metric,
+        names=names,
+        columns=[evaluation.scores[0].losses for evaluation in evaluations],
+        baseline=index,
+        samples=samples,
+        seed=seed,
+    ).rank()
+    return Comparison(
+        metric=first.name,
+        unit=first.unit,
+        direction=first.direction,
+        lines=evaluations[0].line_count,
+        compared=ranking.lines,
+        baseline=names[index],
+        samples=samples,
+        seed=seed,
+        systems=ranking.systems,
+        groups=ranking.groups,
+        notes=tuple(_notes(evaluations, ranking.lines, samples)),
+    )
+
+
+def _check_comparable(evaluations: Sequence[Evaluation]) -> None:
+    if len(evaluations) < 2:
+        raise UsageError(message=f"a comparison takes two outputs or more; there is {len(evaluations) or 'none'}")
+    first = evaluations[0]
+    for other in evaluations[1:]:
+        both = f"{named(first.output.path)} and {named(other.output.path)} were scored with different"
+        if os.path.realpath(first.split.expected) != os.path.realpath(other.split.expected):
+            answers = f"{named(first.split.expected)} and {named(other.split.expected)}"
+            raise UsageError(message=f"{both} answers: {answers}")
+        if _what_is_scored(first.scores[0]) != _what_is_scored(other.scores[0]):
+            metrics = f"{first.scores[0].scheme.text} and {other.scores[0].scheme.text}"
+            raise UsageError(message=f"{both} metrics: {visible(metrics)}")
+        if first.line_numbers != other.line_numbers:
+            what = f"{named(first.output.path)} and {named(other.output.path)}"
+            raise UsageError(message=f"the metric's filter selects other lines of {what}: filter by input or answer")
+        if first.line_count != other.line_count:
+            raise LineCountError(
+                what="output",
+                path=other.output.path,
+                lines=other.line_count,
+                expected_path=first.output.path,
+                expected_lines=first.line_count,
+            )
+
+
+def _what_is_scored(score: Score) -> tuple[object, ...]:
+    return score.metric.name, score.scheme.text_flags, score.scheme.filters
+
+
+def unique_names(outputs: Sequence[Output]) -> list[str]:
+    """Name outputs so that no two names are the same: by their paths, and numbers, where need be."""
+    names = [output.name for output in outputs]
+    names = [o.path if names.count(name) > 1 else name for o, name in zip(outputs, names, strict=True)]
+    seen: Counter[str] = Counter()
+    for index, name in enumerate(names):
+        seen[name] += 1
+        if seen[name] > 1:
+            names[index] = f"{name} ({seen[name]})"
+    return names
+
+
+def _find_baseline(baseline: str | int | None, names: Sequence[str], paths: Sequence[str]) -> int:
+    if baseline is None:
+        return 0
+    if isinstance(baseline, int):
+        if not 0 <= baseline < len(names):
+            raise UsageError(message=f"there is no output {baseline}: they are numbered from 0 to {len(names) - 1}")
+        return baseline
+    for known in (names, paths):
+        if baseline in known:
+            return known.index(baseline)
+    raise UsageError(message=_unknown_baseline(baseline, names))
+
+
+def _unknown_baseline(baseline: str, names: Sequence[str]) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(baseline, names, n=1)
+    advice = f"did you mean {visible(close[0])}? " if close else ""
+    return f"`{visible(baseline)}` is none of the outputs compared\n  {advice}there are {visible(', '.join(names))}"
+
+
+def _notes(evaluations: Sequence[Evaluation], compared: int, samples: int) -> Iterator[str]:
+    lines, systems = evaluations[0].line_count, len(evaluations)
+    pairs = systems * (systems - 1) // 2
+    unknown = max(evaluation.out_of_vocabulary for evaluation in evaluations)
+    infinite = f"the loss of {lines - compared} of {lines} lines is infinite for some system"
+    if compared == 0:
+        yield f"{infinite}: there is nothing to compare"
+    elif compared < lines:
+        yield f"{infinite}: the differences, tests and shares are of the other {compared}"
+    if unknown and compared < lines:
+        yield (
+            f"{unknown} of {lines} expected words are not in the vocabulary; where an output does not list them, "
+            "its loss is infinite"
+        )
+    if 0 < compared < FEW_LINES:
+        yield f"{compared} line{'s' if compared > 1 else ''}: a test on so few means little"
+    if samples < samples_needed(pairs):
+        yield (
+            f"{samples} samples are too few for any of {pairs} pairs to be told apart: take {samples_needed(pairs)} "
+            "or more"
+        )
