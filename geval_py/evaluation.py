@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from geval_py.analysis.features import FeatureKinds, Fields, Item, ItemFilter, parse_filter
+from geval_py.analysis.features import FeatureKinds, Fields, Item, ItemFilter, Tokens, parse_filter, split_tokens
 from geval_py.analysis.interval import DEFAULT_SAMPLES, DEFAULT_SEED, Interval
 from geval_py.challenge import Output, Split
 from geval_py.errors import LineCountError, UsageError
@@ -190,6 +190,7 @@ class Evaluation:
         numerical_features: bool = False,
         cartesian: bool = False,
         min_cartesian_frequency: int | None = None,
+        tokenizer: str | None = None,
     ) -> pd.DataFrame:
         """Rank the features of the lines by how surely they go with bad scores.
 
@@ -203,6 +204,7 @@ class Evaluation:
             word_shapes=word_shapes,
             numerical=numerical_features,
             cartesian=cartesian,
+            tokens=tokens_of(tokenizer),
         )
         ranking = self.rank_features(
             kinds, other=other, best=best, least=min_frequency, least_cartesian=min_cartesian_frequency
@@ -278,3 +280,12 @@ def _only(items: Iterable[Item], line_numbers: Sequence[int]) -> Iterator[Item]:
 def _score_dict(score: Score, samples: int | None, seed: int) -> dict[str, Any]:
     shown = {"name": score.name, "value": score.value, "unit": score.unit, "direction": score.direction}
     return shown if samples is None else shown | {"interval": score.interval(samples=samples, seed=seed).to_dict()}
+
+
+def tokens_of(tokenizer: str | None) -> Tokens:
+    """Tell how texts are split into features: by a tokenizer, by default at space, TAB and colon."""
+    if tokenizer is None:
+        return split_tokens
+    from geval_py.tokenizers import find_tokenizer
+
+    return find_tokenizer(tokenizer).tokens

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from geval_py.analysis.features import FeatureKinds
 from geval_py.cli.evaluations import evaluate_lines, note
 from geval_py.cli.progress import ProgressBar
-from geval_py.evaluation import Evaluation
+from geval_py.evaluation import Evaluation, tokens_of
 from geval_py.options import Options
 from geval_py.render.features import feature_rows
 
@@ -55,6 +55,7 @@ def kinds_of(options: Options) -> FeatureKinds:
         word_shapes=options.word_shapes,
         numerical=options.numerical_features,
         cartesian=options.cartesian,
+        tokens=tokens_of(options.tokenizer),
     )
 
 

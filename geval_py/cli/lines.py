@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import compress
 from operator import itemgetter
 from typing import TypeVar
@@ -14,6 +14,7 @@ from geval_py.cli.evaluations import evaluate_lines, note
 from geval_py.cli.features import kinds_of, rank
 from geval_py.evaluation import Evaluation
 from geval_py.options import Options
+from geval_py.preparation import preparation_of
 from geval_py.render.features import STYLES, Marker
 from geval_py.render.lines import line_rows, marked_rows
 
@@ -23,8 +24,12 @@ Row = TypeVar("Row")
 def show_lines(options: Options) -> None:
     """Show every line: score, input, expected word, output."""
     (evaluation,) = evaluate_lines(options)
+    prepared = _preparation(evaluation, options)
     rows = zip(evaluation.line_scores(), evaluation.read_items(), strict=True)
-    ordered = _ordered(_filtered(rows, evaluation, options), evaluation, options)
+    ordered = [
+        (score, (text, prepared(expected), prepared(output)))
+        for score, (text, expected, output) in _ordered(_filtered(rows, evaluation, options), evaluation, options)
+    ]
     if options.mark_worst_features and _shows_colours():
         marker = _marker(evaluation, options)
         _write(marked_rows(map(itemgetter(0), ordered), (marker.item(item) for _, item in ordered)))
@@ -37,10 +42,11 @@ def show_lines(options: Options) -> None:
 def show_difference(options: Options) -> None:
     """Show the lines where two outputs and their scores differ: by how much, the texts, the other's output, this."""
     evaluation, other = evaluate_lines(options, [options.diff or ""])
+    prepared = _preparation(evaluation, options)
     pairs = zip(evaluation.read_items(), other.read_items(), strict=True)
     differences = zip(evaluation.score_differences(other), pairs, strict=True)
     rows = (
-        (difference, (text, expected, before, output))
+        (difference, (text, prepared(expected), prepared(before), prepared(output)))
         for difference, ((text, expected, output), (_, _, before)) in _filtered(differences, evaluation, options)
         if difference != 0 and output != before and difference == difference
     )
@@ -57,6 +63,12 @@ def show_best(options: Options) -> None:
         best = min(of_line) if lower_is_better else max(of_line)
         index = max(index for index, score in enumerate(of_line) if score == best)
         sys.stdout.write(candidates[index][2] + "\n")
+
+
+def _preparation(evaluation: Evaluation, options: Options) -> Callable[[str], str]:
+    """Tell how lines are shown: as they are, or as the metric's flags leave them where that is asked for."""
+    preparation = preparation_of(evaluation.scores[0].scheme) if options.show_preprocessed else None
+    return str if preparation is None else preparation
 
 
 def _filtered(rows: Iterable[Row], evaluation: Evaluation, options: Options) -> Iterable[Row]:
