@@ -13,6 +13,7 @@ ORDER = (
     "schemes",
     "preparation",
     "tokenizers",
+    "arguments",
     "options",
     "challenge",
     "wordprobs",

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from geval_py.arguments import make_parser
 from geval_py.errors import ConfigError, SchemeError, UnreadableFileError, UsageError
-from geval_py.options import Options, config_options, make_parser, parse_options, read_config
+from geval_py.options import Options, config_options, parse_options, read_config
 
 PROPERTY = settings(deadline=None, derandomize=True)
 SEE_HELP = "\n  geval --help shows the options"

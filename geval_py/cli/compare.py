@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from geval_py.analysis.interval import DEFAULT_TEST_SAMPLES
+from geval_py.arguments import DEFAULT_SEED, QuietParser, natural_number
 from geval_py.challenge import OUTPUT_FILE, Split, check_read_once, find_outputs, locate
 from geval_py.cli.evaluations import evaluate_split, note
 from geval_py.cli.score import blaming_config
@@ -16,7 +17,7 @@ from geval_py.compare import Comparison, compare
 from geval_py.errors import MissingFileError
 from geval_py.evaluate import select_schemes
 from geval_py.evaluation import Evaluation
-from geval_py.options import DEFAULT_SEED, Options, QuietParser, natural_number, parse_options
+from geval_py.options import Options, parse_options
 from geval_py.render.comparison import comparison_latex, comparison_markdown, comparison_text
 from geval_py.render.documents import json_text
 from geval_py.version import __version__

@@ -9,12 +9,13 @@ from contextlib import contextmanager
 from functools import partial
 from math import isinf
 
+from geval_py.arguments import make_parser
 from geval_py.cli.evaluations import evaluate_outputs, note
 from geval_py.errors import ConfigError, SchemeError, named
 from geval_py.evaluation import Evaluation, Score
 from geval_py.kernel import choose_backend
 from geval_py.metrics import METRICS
-from geval_py.options import CONFIG_FILE, SCORES, Options, make_parser, parse_options
+from geval_py.options import CONFIG_FILE, SCORES, Options, parse_options
 from geval_py.render.documents import json_text
 from geval_py.render.scores import scores_text
 from geval_py.version import __version__
