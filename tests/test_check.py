@@ -446,6 +446,17 @@ def test_a_repeated_rest(check):
     assert place == (1, 13, ":0.25", "the rest stands at column 7 already; its entries add up")
 
 
+@pytest.mark.parametrize(("flags", "found"), [("", {"W301", "W302"}), (":l", set()), (":N<a>", {"W301", "W302"})])
+def test_words_are_not_compared_where_the_metric_changes_them(tmp_path, flags, found):
+    """Spec 5: the text flags change both lines before scoring."""
+    (tmp_path / "config.txt").write_text(f"--metric LogLossHashed{flags}")
+    (tmp_path / "dev-0").mkdir()
+    (tmp_path / "dev-0" / "out.tsv").write_text("the:1\n")
+    (tmp_path / "dev-0" / "expected.tsv").write_text("The\n")
+    (target,) = find_targets([str(tmp_path)], None, [])
+    assert {problem.rule.code for problem in check_output(target, ALL)} & {"W301", "W302"} == found
+
+
 def test_vectors_have_no_case(check):
     assert "W302" not in check(b" ".join([b"-7"] * 1024) + b"\n", b"The\n")
 

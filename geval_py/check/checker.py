@@ -97,7 +97,9 @@ class Target:
     """An output to check, and what is known of its test set.
 
     ``expected`` and ``input`` are None where there is none; ``header`` is the name that a header line would begin
-    with, and ``header_is_skipped`` tells whether the challenge's options name it.
+    with, and ``header_is_skipped`` tells whether the challenge's options name it. ``words_are_plain`` is False where
+    the challenge's metric changes the lines before it compares words, as ``l`` for lower case does: whether a word
+    is found can then not be told from the lines as they are.
     """
 
     output: str
@@ -106,6 +108,7 @@ class Target:
     header: str | None = None
     in_header: str | None = None
     header_is_skipped: bool = False
+    words_are_plain: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,7 +251,7 @@ class _Checker:
         if any(flags & MALFORMED for flags in combinations):
             self._sort_out_errors(seen, lines)
         self._look_at_characters(seen, combinations, lines)
-        if self._target.expected is not None:
+        if self._target.expected is not None and self._target.words_are_plain:
             self._compare_with_answers(seen, combinations, lines)
         if progress is not None and outputs.source.size is not None:
             progress(outputs.source.position or 0, outputs.source.size)

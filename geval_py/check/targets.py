@@ -115,14 +115,10 @@ def _leads_outside(path: str, folder: str) -> bool:
 def _with_test_set(target: Target, challenge: str, test: str) -> Target:
     """Add what the challenge has of a test set: answers, input and headers."""
     folder = os.path.join(challenge, test)
-    out_header, in_header, skipped = _headers(challenge)
     return replace(
-        target,
+        _with_options(target, challenge),
         expected=_find_regular(os.path.join(folder, EXPECTED_FILE)),
         input=_find_regular(os.path.join(folder, INPUT_FILE)),
-        header=out_header,
-        in_header=in_header,
-        header_is_skipped=skipped,
     )
 
 
@@ -141,8 +137,8 @@ def _one_line(error: DataError) -> str:
     return "; ".join(map(str.strip, str(error).splitlines()))
 
 
-def _headers(challenge: str) -> tuple[str | None, str | None, bool]:
-    """Give the first names of the output's and the input's header, and whether the options name the former."""
+def _with_options(target: Target, challenge: str) -> Target:
+    """Add what the challenge's options say: the headers, and whether its main metric changes the lines."""
     try:
         options = config_options(challenge)
         if options.out_header is not None:
@@ -153,5 +149,11 @@ def _headers(challenge: str) -> tuple[str | None, str | None, bool]:
             names = ()
         inputs = read_header(challenge, options.in_header)
     except DataError:
-        return None, None, False  # a challenge that is broken is not the submission's fault
-    return (names[0] if names else None), (inputs[0] if inputs else None), options.out_header is not None
+        return target  # a challenge that is broken is not the submission's fault
+    return replace(
+        target,
+        header=names[0] if names else None,
+        in_header=inputs[0] if inputs else None,
+        header_is_skipped=options.out_header is not None,
+        words_are_plain=not any(scheme.text_flags for scheme in options.schemes()[:1]),
+    )
