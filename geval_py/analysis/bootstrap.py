@@ -65,6 +65,7 @@ def scores_on(metric: Metric, totals: Totals) -> Array:
     """Give a metric's score of each system on each resample: resamples x systems, the mean over its classes."""
     counts = totals.counts[:, np.newaxis, :]
     of_total = np.frompyfunc(metric.measure.of_total, 2, 1)
-    values = np.asarray(of_total(totals.losses, np.maximum(counts, 1)), dtype=np.float64)
+    with np.errstate(over="ignore"):  # the metric's own exp gives inf, yet leaves the processor's flag
+        values = np.asarray(of_total(totals.losses, np.maximum(counts, 1)), dtype=np.float64)
     mean: Array = np.where(counts > 0, values, 0.0).sum(axis=2) / (counts > 0).sum(axis=2)
     return mean
