@@ -22,7 +22,8 @@ from geval_py.errors import (
     UnreadableFileError,
     UsageError,
 )
-from geval_py.evaluate import Evaluation, Score, evaluate
+from geval_py.evaluate import evaluate
+from geval_py.evaluation import Evaluation, Score
 from geval_py.metrics.hashed import hashed_log_losses
 from geval_py.version import __version__
 from geval_py.wordprobs import format_line

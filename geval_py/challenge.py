@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from geval_py.compression import COMPRESSED_ENDINGS
@@ -55,6 +55,16 @@ class Split:
     input: str | None
     in_header: tuple[str, ...]
     out_header: tuple[str, ...]
+
+    @property
+    def input_header(self) -> str | None:
+        """The first name of the input's header: a file that begins with it has a header line."""
+        return self.in_header[0] if self.in_header else None
+
+    @property
+    def output_header(self) -> str | None:
+        """The same of the answers and outputs."""
+        return self.out_header[0] if self.out_header else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +124,7 @@ def locate(options: Options) -> Split:
     )
     outputs = _outputs(options)
     wanted_input = options.input_file
-    if wanted_input is not None or options.line_by_line:
+    if wanted_input is not None or options.needs_input:
         input_path: str | None = _find(
             options.challenge_directory, options.test_name, wanted_input, INPUT_FILE, "the input"
         )
@@ -128,6 +138,14 @@ def locate(options: Options) -> Split:
         in_header=read_header(options.challenge_directory, options.in_header),
         out_header=read_header(options.challenge_directory, options.out_header),
     )
+    check_read_once(split)
+    return split
+
+
+def locate_others(split: Split, options: Options, names: Sequence[str]) -> Split:
+    """Give a split with more outputs, which are looked for as ``--out-file`` is; raises as :func:`locate`."""
+    others = [output for name in names for output in _outputs(replace(options, out_file=name))]
+    split = replace(split, outputs=(*split.outputs, *others))
     check_read_once(split)
     return split
 

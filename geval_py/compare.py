@@ -18,7 +18,7 @@ from geval_py.analysis.groups import samples_needed
 from geval_py.analysis.interval import DEFAULT_SEED, DEFAULT_TEST_SAMPLES, check_sampling
 from geval_py.challenge import Output
 from geval_py.errors import LineCountError, UsageError, named, visible
-from geval_py.evaluate import Evaluation, Score
+from geval_py.evaluation import Evaluation, Score
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -111,7 +111,7 @@ def compare(
     ranking = Systems(
         metric=first.metric,
         names=names,
-        columns=[evaluation.losses for evaluation in evaluations],
+        columns=[evaluation.scores[0].losses for evaluation in evaluations],
         baseline=index,
         samples=samples,
         seed=seed,
@@ -120,7 +120,7 @@ def compare(
         metric=first.name,
         unit=first.unit,
         direction=first.direction,
-        lines=evaluations[0].lines,
+        lines=evaluations[0].line_count,
         compared=ranking.lines,
         baseline=names[index],
         samples=samples,
@@ -143,13 +143,16 @@ def _check_comparable(evaluations: Sequence[Evaluation]) -> None:
         if _what_is_scored(first.scores[0]) != _what_is_scored(other.scores[0]):
             metrics = f"{first.scores[0].scheme.text} and {other.scores[0].scheme.text}"
             raise UsageError(message=f"{both} metrics: {visible(metrics)}")
-        if first.lines != other.lines:
+        if first.line_numbers != other.line_numbers:
+            what = f"{named(first.output.path)} and {named(other.output.path)}"
+            raise UsageError(message=f"the metric's filter selects other lines of {what}: filter by input or answer")
+        if first.line_count != other.line_count:
             raise LineCountError(
                 what="output",
                 path=other.output.path,
-                lines=other.lines,
+                lines=other.line_count,
                 expected_path=first.output.path,
-                expected_lines=first.lines,
+                expected_lines=first.line_count,
             )
 
 
@@ -191,7 +194,7 @@ def _unknown_baseline(baseline: str, names: Sequence[str]) -> str:
 
 
 def _notes(evaluations: Sequence[Evaluation], compared: int, samples: int) -> Iterator[str]:
-    lines, systems = evaluations[0].lines, len(evaluations)
+    lines, systems = evaluations[0].line_count, len(evaluations)
     pairs = systems * (systems - 1) // 2
     unknown = max(evaluation.out_of_vocabulary for evaluation in evaluations)
     infinite = f"the loss of {lines - compared} of {lines} lines is infinite for some system"

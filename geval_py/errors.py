@@ -211,7 +211,7 @@ class MalformedLineError(DataError):
 
     ``line`` and ``column`` count from 1, the column in characters; ``reason`` is GEval's bracketed message;
     ``token`` is what stands there; ``hint`` says what was expected; ``text`` is the line; ``role`` tells which
-    of the files that were read together it is.
+    of the files that were read together it is; ``prepared_by`` are the flags that made the line what it is, if any.
     """
 
     line: int
@@ -221,11 +221,14 @@ class MalformedLineError(DataError):
     hint: str
     text: str
     role: Literal["output", "expected"] = "output"
+    prepared_by: str = ""
 
     def __str__(self) -> str:
         where = f"{named(self.path)}, line" if self.path else "line"
         picture = excerpt(self.text, self.column).replace("\n", "\n    ")
+        flags = visible(self.prepared_by)
+        note = f"\n  (the line is shown as the flags `{flags}` left it)" if flags else ""
         return (
             f"Line {self.line}: Unexpected data [{self.reason}]\n"
-            f"  {where} {self.line}, column {self.column}: {self.hint}\n    {picture}"
+            f"  {where} {self.line}, column {self.column}: {self.hint}\n    {picture}{note}"
         )

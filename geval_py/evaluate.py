@@ -8,181 +8,24 @@ Metrics that need the same column of losses share it.
 from __future__ import annotations
 
 import os
-from array import array
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from geval_py.analysis.interval import DEFAULT_SAMPLES, DEFAULT_SEED, Interval
 from geval_py.challenge import Challenge, Output, Split, locate, read_vocabulary
-from geval_py.errors import (
-    LineCountError,
-    SchemeError,
-    UsageError,
-    visible,
-)
-from geval_py.metrics import LineLosses, Metric, column_of, find_metric
+from geval_py.errors import UsageError, visible
+from geval_py.evaluation import Evaluation, Score, Texts
+from geval_py.metrics import Column, LineLosses, Metric, column_of, find_metric
 from geval_py.options import Options
-from geval_py.parallel import map_in_order
+from geval_py.parallel import Progress, map_in_order
 from geval_py.schemes import EvaluationScheme
-from geval_py.scoring import BlockScorer
-from geval_py.sources import LineReader, decode_lines, read_lines
+from geval_py.scoring import Block, BlockScorer
+from geval_py.selection import InputReader, Selection
+from geval_py.sources import LineReader, decode_lines
 from geval_py.version import __version__
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-Progress = Callable[[int, int], None]  # bytes of the output file read so far, and its size
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Score:
-    """One metric's value on one output.
-
-    ``name`` is the name shown, from the scheme; ``losses`` the column of line losses that it is made from.
-    """
-
-    name: str
-    value: float
-    metric: Metric
-    scheme: EvaluationScheme
-    losses: LineLosses = field(repr=False, compare=False)
-
-    @property
-    def unit(self) -> str:
-        """What the value counts: nats, bits, words, probability or share."""
-        return self.metric.measure.unit
-
-    @property
-    def direction(self) -> str:
-        """Which values are better: "higher" or "lower"."""
-        return self.metric.measure.direction
-
-    def interval(self, *, samples: int = DEFAULT_SAMPLES, seed: int = DEFAULT_SEED) -> Interval:
-        """Give the 95 % percentile bootstrap interval, from as many resamples of the lines as ``samples``.
-
-        Raises UsageError for fewer than one sample, or a seed below 0.
-        """
-        from geval_py.analysis import bootstrap
-
-        return bootstrap.interval(self.metric, self.losses, samples=samples, seed=seed)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Texts:
-    """The texts that were scored, as they were read, in blocks of whole lines."""
-
-    outputs: list[bytes] = field(default_factory=list)
-    expected: list[bytes] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evaluation:
-    """One output, scored.
-
-    ``scores`` are in the order of the metrics. ``line_losses`` is the column that the first metric is made from:
-    nats (for Accuracy 0 and 1), a value a line, possibly inf. Two equal ``signature`` mean the same scores; it is
-    None where it was not asked for, since it costs time. ``out_of_vocabulary`` counts the expected words that the
-    vocabulary of a metric on exact words does not have.
-    """
-
-    split: Split
-    output: Output
-    scores: tuple[Score, ...]
-    losses: LineLosses
-    out_of_vocabulary: int
-    signature: str | None
-    texts: Texts | None
-
-    @property
-    def line_losses(self) -> array[float]:
-        return self.losses.values
-
-    @property
-    def lines(self) -> int:
-        """The number of lines scored."""
-        return len(self.losses.values)
-
-    @property
-    def score(self) -> float:
-        """The value of the first metric."""
-        return self.scores[0].value
-
-    def interval(self, *, samples: int = DEFAULT_SAMPLES, seed: int = DEFAULT_SEED) -> Interval:
-        """Give the interval of the first metric's value; see :meth:`Score.interval`."""
-        return self.scores[0].interval(samples=samples, seed=seed)
-
-    def line_scores(self) -> list[float]:
-        """Give the first metric's value of each line alone."""
-        of_line = self.scores[0].metric.of_line
-        return [of_line(loss) for loss in self.line_losses]
-
-    def read_items(self) -> Iterator[tuple[str, str, str]]:
-        """Give each line's input, expected word and output; the input is "" if there is no input file.
-
-        Raises UsageError if the texts were not kept, and LineCountError if the input has another number of lines.
-        """
-        if self.texts is None:
-            raise UsageError(message="the texts were not kept: evaluate(…, keep_texts=True)")
-        outputs = (line for block in self.texts.outputs for line in decode_lines(block))
-        expected = (line for block in self.texts.expected for line in decode_lines(block))
-        return zip(self._read_inputs(), expected, outputs, strict=True)
-
-    def _read_inputs(self) -> list[str]:
-        if self.split.input is None:
-            return [""] * self.lines
-        header = self.split.in_header[0] if self.split.in_header else None
-        inputs = list(read_lines(self.split.input, header=header))
-        if len(inputs) != self.lines:
-            raise LineCountError(
-                what="input",
-                path=self.split.input,
-                lines=len(inputs),
-                expected_path=self.split.expected,
-                expected_lines=self.lines,
-            )
-        return inputs
-
-    def to_frame(self) -> pd.DataFrame:
-        """Make a table with a row a line.
-
-        Columns: ``line`` (from 1), those of the input by their header names (or numbers, from 1), ``expected``,
-        ``output``, ``loss`` and ``score`` (of the first metric). A column of the input whose name is taken
-        is called ``in<name>``, or by its number. Raises as :meth:`read_items`.
-        """
-        import pandas as pd
-
-        inputs, expected, outputs = zip(*self.read_items(), strict=True)
-        columns: dict[str, Any] = {"line": range(1, self.lines + 1)}
-        own = {"expected": expected, "output": outputs, "loss": self.line_losses, "score": self.line_scores()}
-        if self.split.input is not None:
-            rows = [text.split("\t") for text in inputs]
-            for index in range(max(map(len, rows))):
-                named = index < len(self.split.in_header)
-                name = self.split.in_header[index] if named else str(index + 1)
-                choices = (name, f"in<{name}>", f"in<{index + 1}>")
-                unique = next(choice for choice in choices if choice not in columns and choice not in own)
-                columns[unique] = [row[index] if index < len(row) else None for row in rows]
-        return pd.DataFrame(columns | own)
-
-    def to_dict(self, *, samples: int | None = None, seed: int = DEFAULT_SEED) -> dict[str, Any]:
-        """Give what ``--format json`` shows of one output; values may be inf.
-
-        With a number of ``samples``, each metric has its bootstrap interval; raises as :meth:`interval`.
-        """
-        return {
-            "file": self.output.name,
-            "parameters": self.output.parameters,
-            "lines": self.lines,
-            "out_of_vocabulary": self.out_of_vocabulary,
-            "signature": self.signature,
-            "metrics": [_score_dict(score, samples, seed) for score in self.scores],
-        }
-
-
-def _score_dict(score: Score, samples: int | None, seed: int) -> dict[str, Any]:
-    shown = {"name": score.name, "value": score.value, "unit": score.unit, "direction": score.direction}
-    return shown if samples is None else shown | {"interval": score.interval(samples=samples, seed=seed).to_dict()}
+    from geval_py.preparation import Preparation
 
 
 def evaluate(
@@ -227,12 +70,6 @@ def select_schemes(options: Options) -> list[Named]:
     schemes = [(scheme, find_metric(scheme.metric)) for scheme in options.schemes()]
     if not schemes:
         raise UsageError(message="no metric given, use --metric option\n  for example -m PerplexityHashed")
-    for scheme, _ in schemes:
-        if scheme.text_flags or scheme.filters:
-            raise SchemeError(
-                scheme=scheme.text,
-                message=f"the flags of {visible(scheme.text)} that change or select lines are not available yet",
-            )
     if options.select_metric is None:
         return schemes
     selected = [named for named in schemes if shown_name(*named) == options.select_metric]
@@ -269,57 +106,99 @@ def evaluate_output(
 
     ``sign`` computes the signature; ``threads`` is the number of threads that score (by default, as many as there
     are cores) beside the one that reads; ``progress`` is called after each block. The scores are the same for any
-    number of threads. Raises DataError.
+    number of threads. Raises DataError, and SchemeError for a metric's filter that no line has.
     """
-    columns = [column_of(metric, vocabulary) for _, metric in schemes]
-    losses = {column: LineLosses() for column in columns}
-    texts = Texts() if keep_texts else None
-    header = split.out_header[0] if split.out_header else None
+    columns = [(scheme.filters, column_of(metric, vocabulary, _preparation(scheme))) for scheme, metric in schemes]
+    selections = {scheme.filters: Selection(scheme, split.in_header) for scheme, _ in schemes if scheme.filters}
+    needs_input = any(selection.filter.needs_input for selection in selections.values())
     with (
-        LineReader(output.path, header=header, digest=sign) as outputs,
-        LineReader(split.expected, header=header, digest=sign) as expected,
+        LineReader(output.path, header=split.output_header, digest=sign) as outputs,
+        LineReader(split.expected, header=split.output_header, digest=sign) as expected,
+        InputReader(split, needed=needs_input, digest=sign) as inputs,
     ):
-        scoring = BlockScorer(outputs, expected, tuple(losses))
-        for block, scored in map_in_order(scoring.score, scoring.blocks(), scoring.threads(threads)):
-            for column, block_losses in zip(losses.values(), scored, strict=True):
-                column.extend(block_losses)
-            if texts is not None:
-                texts.outputs.append(bytes(block.outputs))
-                texts.expected.append(block.expected)
-            scoring.release(block)
-            if progress is not None and outputs.source.size is not None:
-                progress(outputs.source.position or 0, outputs.source.size)
+        everything = dict.fromkeys(column for filters, column in columns if not filters)
+        reading = _Reading(outputs, expected, inputs, tuple(everything), tuple(selections.values()))
+        texts = Texts() if keep_texts else None
+        found = reading.score(texts, threads, progress)
+    losses: dict[tuple[tuple[str, ...], Column], LineLosses] = {((), column): found[column] for column in found}
+    for filters, column in dict.fromkeys(columns):
+        if filters:
+            losses[filters, column] = selections[filters].losses(column, output.path, split.expected)
     scores = tuple(
         Score(
             name=shown_name(scheme, metric),
-            value=metric.value(losses[column]),
+            value=metric.value(losses[key]),
             metric=metric,
             scheme=scheme,
-            losses=losses[column],
+            losses=losses[key],
         )
-        for (scheme, metric), column in zip(schemes, columns, strict=True)
+        for (scheme, metric), key in zip(schemes, columns, strict=True)
     )
-    first = losses[columns[0]]
+    first_filter = columns[0][0]
+    digests = {"expected": expected.sha256, "output": outputs.sha256}
+    if needs_input:
+        digests["input"] = inputs.sha256
     return Evaluation(
         split=split,
         output=output,
         scores=scores,
-        losses=first,
-        out_of_vocabulary=max(column.out_of_vocabulary for column in losses.values()),
-        signature=_signature(scores, len(first.values), outputs, expected, vocabulary) if sign else None,
+        line_numbers=selections[first_filter].line_numbers if first_filter else None,
+        out_of_vocabulary=max(column_losses.out_of_vocabulary for column_losses in losses.values()),
+        signature=_signature(scores, digests, vocabulary) if sign else None,
         texts=texts,
     )
 
 
-def _signature(
-    scores: Sequence[Score], lines: int, outputs: LineReader, expected: LineReader, vocabulary: frozenset[str]
-) -> str:
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """What is read side by side, and what is made of it: columns of all lines, and lines selected for later."""
+
+    outputs: LineReader
+    expected: LineReader
+    inputs: InputReader
+    columns: tuple[Column, ...]
+    selections: tuple[Selection, ...]
+
+    def score(self, texts: Texts | None, threads: int | None, progress: Progress | None) -> dict[Column, LineLosses]:
+        """Read all, in blocks: score the columns, select lines, and keep the texts where that is asked for."""
+        losses = {column: LineLosses() for column in self.columns}
+        scoring = BlockScorer(self.outputs, self.expected, self.columns)
+        for block, scored in map_in_order(scoring.score, scoring.blocks(), scoring.threads(threads)):
+            for column_losses, block_losses in zip(losses.values(), scored, strict=True):
+                column_losses.extend(block_losses)
+            if self.selections:
+                self._select(block)
+            if texts is not None:
+                texts.outputs.append(bytes(block.outputs))
+                texts.expected.append(block.expected)
+            scoring.release(block)
+            if progress is not None and self.outputs.source.size is not None:
+                progress(self.outputs.source.position or 0, self.outputs.source.size)
+        self.inputs.check_end()
+        return losses
+
+    def _select(self, block: Block) -> None:
+        outputs, expected = decode_lines(block.outputs), decode_lines(block.expected)
+        items = list(zip(self.inputs.take(len(outputs)), expected, outputs, strict=True))
+        for selection in self.selections:
+            selection.add(block.first_line, items)
+
+
+def _preparation(scheme: EvaluationScheme) -> Preparation | None:
+    """Give what a scheme's text flags do to a line; who has none does not wait for the import."""
+    if not scheme.text_flags:
+        return None
+    from geval_py.preparation import preparation_of
+
+    return preparation_of(scheme)
+
+
+def _signature(scores: Sequence[Score], digests: Mapping[str, str | None], vocabulary: frozenset[str]) -> str:
     parts = {
         "metric": ",".join(score.scheme.text for score in scores),
         "bits": ",".join(str(score.metric.bits or "-") for score in scores),
-        "lines": str(lines),
-        "expected": expected.sha256,
-        "output": outputs.sha256,
+        "lines": str(len(scores[0].losses.values)),
+        **digests,
         "version": __version__,
     }
     if vocabulary:

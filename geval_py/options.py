@@ -7,22 +7,21 @@ is given twice takes the later value, so the command line wins.
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
-from functools import cache
-from typing import Any, NoReturn
+from typing import Any
 
+from geval_py.arguments import DEFAULT_SEED, make_parser
 from geval_py.errors import ConfigError, UnreadableFileError, UsageError, visible
 from geval_py.schemes import EvaluationScheme, parse_schemes
 
 CONFIG_FILE = "config.txt"
-MOST_DIGITS = 1100  # after the point: the smallest double has 1074
 _SHOW_AND_EXIT = frozenset({"help", "version", "list_metrics"})
-FORMATS = ("text", "json")
-DEFAULT_SEED = 12345  # of the random numbers of the bootstrap, and of tests
+SCORES = "scores"
+_MODES = ("line_by_line", "worst_features", "diff", "most_worsening_features", "oracle_item_based", "just_tokenize")
+_MODES_WITHOUT_INPUT = (SCORES, "oracle_item_based", "just_tokenize")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +49,22 @@ class Options:
     line_by_line: bool = False
     sort: bool = False
     reverse_sort: bool = False
+    filter: str | None = None
+    show_preprocessed: bool = False
+    mark_worst_features: bool = False
+    worst_features: bool = False
+    diff: str | None = None
+    most_worsening_features: str | None = None
+    oracle_item_based: bool = False
+    alt_out_files: tuple[str, ...] = ()
+    min_frequency: int = 1
+    bigrams: bool = False
+    word_shapes: bool = False
+    numerical_features: bool = False
+    cartesian: bool = False
+    min_cartesian_frequency: int | None = None
+    tokenizer: str | None = None
+    just_tokenize: bool = False
     help: bool = False
     version: bool = False
     list_metrics: bool = False
@@ -59,8 +74,31 @@ class Options:
             raise UsageError(message="the number of bootstrap samples is at least 1")
         if self.sort and self.reverse_sort:
             raise UsageError(message="--sort shows the worst lines first, --reverse-sort the best: take one")
-        if self.line_by_line and self.format != "text":
-            raise UsageError(message=f"--line-by-line has no {self.format} format; leave --format out")
+        modes = [option_name(mode) for mode in _MODES if getattr(self, mode) not in (False, None)]
+        if len(modes) > 1:
+            raise UsageError(message=f"{' and '.join(modes)} are different modes: take one")
+        if modes and self.format != "text":
+            raise UsageError(message=f"{modes[0]} has no {self.format} format; leave --format out")
+        if self.filter is not None and self.mode not in ("line_by_line", "diff"):
+            raise UsageError(
+                message="--filter goes with --line-by-line or --diff; a metric that is filtered: METRIC:f<FEATURE>"
+            )
+        if self.mark_worst_features and not self.line_by_line:
+            raise UsageError(message="--mark-worst-features goes with --line-by-line")
+        if self.oracle_item_based and not self.alt_out_files:
+            raise UsageError(message="--oracle-item-based chooses between outputs: name others with --alt-out-file")
+
+    @property
+    def mode(self) -> str:
+        """What is shown: "scores", or the name of the option that asks for another thing."""
+        return next((mode for mode in _MODES if getattr(self, mode) not in (False, None)), SCORES)
+
+    @property
+    def needs_input(self) -> bool:
+        """Tell whether the input file must be there."""
+        if self.mode not in _MODES_WITHOUT_INPUT:
+            return True
+        return any(name.startswith("in") for scheme in self.schemes() for name in scheme.filters)
 
     @property
     def challenge_directory(self) -> str:
@@ -69,179 +107,23 @@ class Options:
 
     def schemes(self) -> list[EvaluationScheme]:
         """Give the metrics to score with, products multiplied out; raises SchemeError or UsageError."""
-        texts = self.alt_metrics or self.metrics
-        return [scheme for text in texts for scheme in parse_schemes(text)]
+        return _checked_schemes(self.alt_metrics or self.metrics)
 
 
-_NOT_YET = (  # GEval's options that geval-py knows of but does not have yet, and their number of arguments
-    (("-w", "--worst-features"), 0),
-    (("-d", "--diff"), 1),
-    (("--most-worsening-features",), 1),
-    (("--oracle-item-based",), 0),
-    (("--alt-out-file",), 1),
-    (("--mark-worst-features",), 0),
-    (("--filter",), 1),
-    (("--min-frequency",), 1),
-    (("--word-shapes",), 0),
-    (("--bigrams",), 0),
-    (("--numerical-features",), 0),
-    (("--cartesian",), 0),
-    (("--min-cartesian-frequency",), 1),
-    (("-T", "--tokenizer"), 1),
-    (("-j", "--just-tokenize"), 0),
-    (("--init",), 0),
-    (("--validate",), 0),
-    (("--submit",), 0),
-    (("-S", "--show-preprocessed"), 0),
-    (("--selector",), 1),
-    (("--references",), 1),
-    (("--plot-graph",), 1),
-    (("--gonito-host",), 1),
-    (("--gonito-git-annex-remote",), 1),
-    (("--token",), 1),
-)
+def _checked_schemes(texts: Iterable[str]) -> list[EvaluationScheme]:
+    """Parse metric arguments; raises SchemeError, also for a regular expression that is broken."""
+    schemes = [scheme for text in texts for scheme in parse_schemes(text)]
+    if any(scheme.text_flags for scheme in schemes):
+        from geval_py.preparation import preparation_of
+
+        for scheme in schemes:
+            preparation_of(scheme)
+    return schemes
 
 
-class _NotYet(argparse.Action):
-    def __call__(self, *_: Any, **__: Any) -> NoReturn:
-        raise UsageError(message=f"{self.option_strings[-1]} is not available yet in geval-py")
-
-
-class QuietParser(argparse.ArgumentParser):
-    """An ArgumentParser that raises UsageError instead of printing and exiting."""
-
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(message=f"{visible(message)}\n  geval --help shows the options")
-
-
-@cache
-def make_parser() -> argparse.ArgumentParser:
-    """Make the parser of GEval's plain command line."""
-    parser = QuietParser(
-        prog="geval",
-        usage="geval [options]\n       geval COMMAND …",
-        description="Score word-gap prediction exactly as GEval does, and learn why.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-        add_help=False,
-        argument_default=argparse.SUPPRESS,
-    )
-    _add_files(parser.add_argument_group("what is scored"))
-    _add_metrics(parser.add_argument_group("metrics"))
-    _add_modes(parser.add_argument_group("what is shown"))
-    for names, arguments in _NOT_YET:
-        parser.add_argument(*names, action=_NotYet, nargs=arguments, help=argparse.SUPPRESS)
-    return parser
-
-
-def _add_files(group: argparse._ArgumentGroup) -> None:
-    add = group.add_argument
-    add("-t", "--test-name", metavar="NAME", help="the test set's sub-directory (default: test-A)")
-    add("--out-directory", metavar="DIR", help="where the outputs are (default: .)")
-    add("--expected-directory", metavar="DIR", help="where the answers are (default: the out-directory)")
-    add(
-        "-o",
-        "--out-file",
-        metavar="FILE",
-        help="the output to score, looked for in DIR/NAME, then as a path; - for standard input, or an "
-        "http(s) address (default: out.tsv and all out-*.tsv)",
-    )
-    add("-e", "--expected-file", metavar="FILE", help="the answers (default: expected.tsv)")
-    add("-i", "--input-file", metavar="FILE", help="the input (default: in.tsv)")
-    add("--in-header", metavar="FILE", help="a line with the names of the input's columns")
-    add("--out-header", metavar="FILE", help="a line with the names of the answers' columns")
-
-
-def _add_metrics(group: argparse._ArgumentGroup) -> None:
-    add = group.add_argument
-    add(
-        "-m",
-        "--metric",
-        dest="metrics",
-        action="append",
-        metavar="METRIC",
-        help="a metric, as LikelihoodHashed, LogLossHashed8 or {LogLoss,Perplexity}Hashed; repeatable",
-    )
-    add(
-        "-a",
-        "--alt-metric",
-        dest="alt_metrics",
-        action="append",
-        metavar="METRIC",
-        help="a metric that replaces those of config.txt; repeatable",
-    )
-    add("--select-metric", metavar="NAME", help="show only the metric with this name")
-    add(
-        "--vocabulary",
-        metavar="FILE",
-        help="words, one a line, for metrics on exact words (default: the words of train/expected.tsv)",
-    )
-    add("--list-metrics", action="store_true", help="list the metrics and exit")
-
-
-def _add_modes(group: argparse._ArgumentGroup) -> None:
-    add = group.add_argument
-    add("-l", "--line-by-line", action="store_true", help="score, input, answer and output of every line")
-    add("-s", "--sort", action="store_true", help="with -l: the worst lines first")
-    add("-r", "--reverse-sort", action="store_true", help="with -l: the best lines first")
-    add("-p", "--precision", type=_digits_after_point, metavar="N", help="digits after the point")
-    add(
-        "-%",
-        "--show-as-percentage",
-        dest="percentage",
-        action="store_true",
-        help="times 100, with two digits fewer",
-    )
-    add(
-        "-B",
-        "--bootstrap",
-        type=natural_number,
-        metavar="N",
-        help="show the 95 %% interval of a score, from N resamples of the lines (1000 are typical)",
-    )
-    add(
-        "--seed",
-        type=natural_number,
-        metavar="S",
-        help=f"with -B: of its random numbers (default: {DEFAULT_SEED})",
-    )
-    add("--format", choices=FORMATS, help="text (the default), or one JSON document")
-    add("--threads", type=_positive, metavar="N", help="threads that score (default: one a core)")
-    add("-v", "--version", action="store_true", help="show the version and the kernel's backend")
-    add("-h", "--help", action="store_true", help="show this and exit")
-
-
-def _digits_after_point(text: str) -> int:
-    digits = natural_number(text)
-    if digits > MOST_DIGITS:
-        raise argparse.ArgumentTypeError(f"{digits} digits are too many; a double has less than {MOST_DIGITS}")
-    return digits
-
-
-def _positive(text: str) -> int:
-    if not re.fullmatch("0*[1-9][0-9]{0,3}", text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to 9999")
-    return int(text)
-
-
-_EPILOG = """\
-examples:
-  geval -t dev-0                       score dev-0/out.tsv with the challenge's metrics
-  geval -t dev-0 -l -s | head -3       the three worst lines
-  geval -t dev-0 -a LogLossHashed -p 4 another metric, four digits
-  geval -o out.tsv -e expected.tsv -m PerplexityHashed
-                                       two files, without a challenge
-
-An output line is `word1:prob1 word2:prob2 … :prob0`, where :prob0 is for all other words.
-Exit status: 0 fine, 1 the data is at fault, 2 the command line is at fault."""
-
-
-def natural_number(text: str) -> int:
-    """Parse a whole number of up to 15 digits, for argparse."""
-    if not re.fullmatch("[0-9]{1,15}", text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
-    return int(text)
+def option_name(field: str) -> str:
+    """Give the command line's name of an option."""
+    return "--" + field.replace("_", "-")
 
 
 def parse_options(words: Sequence[str]) -> Options:
@@ -268,8 +150,7 @@ def _checked_config(directory: str) -> list[str]:
     try:
         values = _read_words(words)
         Options(**values)
-        for text in (*values.get("metrics", ()), *values.get("alt_metrics", ())):
-            parse_schemes(text)
+        _checked_schemes((*values.get("metrics", ()), *values.get("alt_metrics", ())))
         if values.keys() & _SHOW_AND_EXIT:
             raise UsageError(message="an option that shows something and exits has no place in config.txt")
     except UsageError as error:

@@ -12,6 +12,7 @@ from geval_py.errors import GevalError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Progress = Callable[[int, int], None]  # what is done, and all there is, of long work
 
 
 def available_cores() -> int:

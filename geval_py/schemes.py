@@ -28,6 +28,9 @@ class Flag:
     letter: str
     arguments: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        return self.letter + "".join(f"<{argument}>" for argument in self.arguments)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationScheme:

@@ -281,7 +281,7 @@ def test_the_native_kernel_scores_files_larger_than_a_block(challenge, monkeypat
     (challenge / "t").mkdir()
     for name in ("out.tsv", "expected.tsv"):
         (challenge / name).rename(challenge / "t" / name)
-    assert evaluate(challenge, "t", keep_texts=False).lines == 200_000
+    assert evaluate(challenge, "t", keep_texts=False).line_count == 200_000
 
 
 def test_map_in_order():

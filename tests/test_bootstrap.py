@@ -230,7 +230,7 @@ def challenge(tmp_path, monkeypatch):
 def test_the_interval_of_an_evaluation(challenge):
     result = evaluate(challenge, "dev-0", metrics=["LogLossHashed", "Accuracy"])
     assert result.interval(samples=50, seed=3) == interval(
-        METRICS["LogLossHashed"], result.losses, samples=50, seed=3
+        METRICS["LogLossHashed"], result.scores[0].losses, samples=50, seed=3
     )
     assert result.interval().samples == 1000
     accuracy = result.scores[1].interval(samples=50, seed=3)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from geval_py.cli import main
+from geval_py.sources import BLOCK_BYTES, READ_AHEAD_BYTES
 from geval_py.version import __version__
 
 DATA = Path(__file__).parent / "data"
@@ -149,6 +150,67 @@ def test_standard_input_is_read_once_for_all_metrics(challenge, geval, monkeypat
     assert geval(*words) == (0, "PerplexityHashed\t12.70\nLogLossHashed\t2.54\n", "")
 
 
+@pytest.fixture
+def standard_input(monkeypatch):
+    """Give bytes to standard input."""
+    return lambda data: monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+
+
+TOKENIZED = {
+    "nothing": (b"", ""),
+    "lines": (b"(a,\nb)\n", "( a ,\nb )\n"),
+    "no last line end": (b"a, b", "a , b\n"),
+    "blank lines": (b"\n \n\n", "\n\n\n"),
+    "fields": ("żółw,\t\t水!\n".encode(), "żółw ,\t\t水 !\n"),
+    "carriage returns": (b"a\r,\r\n", "a ,\n"),
+    "undecodable": (b"a\xff b\n", "a \ufffd b\n"),
+    "a byte order mark": (b"\xef\xbb\xbfa\n", "a\n"),
+    "compressed": (gzip.compress(b"a,\n"), "a ,\n"),
+}
+
+
+@pytest.mark.parametrize(("data", "printed"), TOKENIZED.values(), ids=TOKENIZED)
+def test_just_tokenize(data, printed, standard_input, tmp_path, monkeypatch, geval):
+    """It needs no challenge and no metric."""
+    monkeypatch.chdir(tmp_path)
+    standard_input(data)
+    assert geval("--just-tokenize", "--tokenizer", "minimalistic") == (0, printed, "")
+
+
+def test_just_tokenize_by_the_tokenizer_of_the_challenge(challenge, standard_input, geval):
+    (challenge / "config.txt").write_text("--tokenizer character-by-character")
+    standard_input(b"ab c\n")
+    assert geval("-j") == (0, "a b c\n", "")
+
+
+def test_just_tokenize_without_a_tokenizer(challenge, standard_input, geval):
+    """GEval 1.42.2, --just-tokenize."""
+    standard_input(b"a\n")
+    assert geval("-j") == (2, "", "geval: a tokenizer must be specified with --tokenizer option\n")
+
+
+def test_just_tokenize_on_a_terminal(challenge, standard_input, monkeypatch, geval):
+    standard_input(b"a\tb \x1b[31m\n")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert geval("-j", "-T", "minimalistic") == (0, "a\tb \\x1b[ 31m\n", "")
+
+
+def test_just_tokenize_reads_on_while_it_writes(challenge):
+    words = command("-j", "-T", "minimalistic")
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        process.stdin.write(b"a,\n" * ((BLOCK_BYTES + READ_AHEAD_BYTES) // 3 + 9999))  # the rest stays in the pipe
+        process.stdin.flush()
+        assert process.stdout.readline() == b"a ,\n"
+        process.stdout.close()
+        process.stdin.close()
+        assert process.wait() == 141
+
+
+def test_the_tokenizer_does_not_change_scores(challenge, geval):
+    """Ours: distributions are scored as they are, whatever the tokenizer."""
+    assert geval("-t", "dev-0", "-T", "character-by-character")[1] == "12.70\n"
+
+
 def test_standard_input_twice(challenge, geval):
     assert geval("-t", "dev-0", "-o", "-", "-e", "-") == (
         2,
@@ -164,6 +226,7 @@ ERRORS = [
     (["-t", "dev-0", "-m", "Perplexityy"], 2, "Unknown or broken metric definition: Perplexityy\n  did you mean Perplexity?"),
     (["-t", "dev-0", "-m", "LogLossHashed25"], 2, "Unknown or broken metric definition: LogLossHashed25\n  the number of bits is from 1 to 24"),
     (["-t", "dev-0", "-m", "LogLossHashed:z"], 2, "Unknown or broken metric flags: z"),
+    (["-t", "dev-0", "-m", "LogLossHashed:t<*>"], 2, "Unknown or broken metric flags: t<*>\n  in the regular expression of t<*>: nothing to repeat at position 0"),
     (["-t", "dev-0", "--metrics", "x"], 2, "Invalid option `--metrics'\n  did you mean --metric?"),
     (["-t", "dev-0", "--select-metric", "x"], 2, "Cannot find metric named 'x'\n  there are PerplexityHashed"),
     (["-t", "dev-0", "-o", "."], 1, "Cannot read `./dev-0/.`: it is a folder, not a file"),
@@ -207,6 +270,48 @@ def test_a_malformed_line(challenge, geval):
         "  `./dev-0/out.tsv`, line 2, column 12: `0,25` is not a number; write a decimal point, not a comma\n"
         "    the:0.5 of:0,25 :0.25\n"
         "               ^\n",
+    )
+
+
+def test_text_flags(challenge, geval):
+    """Flags that normalise the text of output and expected lines before scoring, hashed metrics too."""
+    (challenge / "dev-0/expected.tsv").write_text("A\nb\nc,\n")
+    assert geval("-t", "dev-0", "-a", "LikelihoodHashed8", "-p3")[1] == "0.020\n"
+    assert geval("-t", "dev-0", "-a", "LikelihoodHashed8:ls<,><>", "-p3")[1] == "0.125\n"
+
+
+def test_text_flags_hold_line_by_line(challenge, geval):
+    """GEval's line modes forget the flags that normalise the text, ours do not; the texts are shown as they are."""
+    (challenge / "dev-0/expected.tsv").write_text("A\nb\nc\n")
+    status, out, err = geval("-t", "dev-0", "-l", "-a", "Accuracy:l")
+    assert (status, err) == (0, "")
+    assert out == "1.0\tx<tab>y\tA\ta:0.5 :0.5\n1.0\tone\tb\tb:1\n0.0\ttwo\tc\t:1\n"
+
+
+def test_text_flags_and_filters(challenge, geval):
+    """A filter looks at the lines as they are; the line numbers of errors are those of the file."""
+    (challenge / "dev-0/expected.tsv").write_text("a\nB\nb\n")
+    (challenge / "dev-0/out.tsv").write_text("x:1\nb:1\nb:1\n")
+    assert geval("-t", "dev-0", "-a", "Accuracy:lf<exp:B>") == (0, "1.00\n", "")
+    assert geval("-t", "dev-0", "-a", "LogLossHashed:um<B>f<exp:B>")[2] == (
+        "geval: Line 2: Unexpected data [input does not start with a digit]\n"
+        "  `./dev-0/out.tsv`, line 2, column 1: `B` is not an entry; an entry is `word:probability`, with a colon\n"
+        "    B\n    ^\n"
+        "  (the line is shown as the flags `um<B>` left it)\n"
+    )
+
+
+def test_a_line_that_the_flags_made_malformed(challenge, geval):
+    (challenge / "dev-0/out.tsv").write_text(":1\nThe:0.5 of:0.25 :0.25\n:1\n")
+    assert geval("-t", "dev-0", "-a", r"LogLossHashed:ls<\.><,>") == (
+        1,
+        "",
+        "geval: Line 2: Unexpected data [number text found after a number]\n"
+        "  `./dev-0/out.tsv`, line 2, column 5: `0,5` is not a number; write a decimal point, not a comma\n"
+        "    the:0,5 of:0,25 :0,25\n"
+        "        ^\n"
+        r"  (the line is shown as the flags `ls<\.><,>` left it)"
+        "\n",
     )
 
 

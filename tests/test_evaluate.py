@@ -30,7 +30,7 @@ def test_scores_and_losses(challenge):
     assert list(result.line_losses) == pytest.approx([math.log(2), math.log(4), math.log(2)])
     assert result.score == pytest.approx(math.exp(4 / 3 * math.log(2)))
     assert (result.scores[1].unit, result.scores[1].direction) == ("nats", "lower")
-    assert result.lines == 3
+    assert result.line_count == 3
     assert result.line_scores() == pytest.approx([2, 4, 2])
 
 

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from geval_py.arguments import make_parser
 from geval_py.errors import ConfigError, SchemeError, UnreadableFileError, UsageError
-from geval_py.options import Options, config_options, make_parser, parse_options, read_config
+from geval_py.options import Options, config_options, parse_options, read_config
 
 PROPERTY = settings(deadline=None, derandomize=True)
 SEE_HELP = "\n  geval --help shows the options"
@@ -74,6 +75,10 @@ GIVEN = {
     "-lsp2": {"line_by_line": True, "sort": True, "precision": 2},
     "-lrtdev-0": {"line_by_line": True, "reverse_sort": True, "test_name": "dev-0"},
     "-%p2": {"percentage": True, "precision": 2},
+    "-T minimalistic": {"tokenizer": "minimalistic"},
+    "--tokenizer character-by-character": {"tokenizer": "character-by-character"},
+    "-jT 13a": {"tokenizer": "13a", "just_tokenize": True},
+    "--just-tokenize": {"just_tokenize": True},
     "-h": {"help": True},
     "--help": {"help": True},
     "-v": {"version": True},
@@ -181,6 +186,11 @@ BROKEN = {
         ["-lsr"],
         "--sort shows the worst lines first, --reverse-sort the best: take one",
     ),
+    "an unknown tokenizer": (
+        ["-T", "minimalist"],
+        "Unknown tokenizer: minimalist\n"
+        "  did you mean minimalistic? there are minimalistic, character-by-character, 13a, v14",
+    ),
     "lines as JSON": (
         ["-l", "--format", "json"],
         "--line-by-line has no json format; leave --format out",
@@ -203,33 +213,60 @@ def test_what_is_refused_is_safe_to_show():
 
 
 NOT_YET = {
-    "-w": "--worst-features",
-    "--worst-features": "--worst-features",
-    "-d out-2.tsv": "--diff",
-    "--diff=out-2.tsv": "--diff",
-    "--most-worsening-features out-2.tsv": "--most-worsening-features",
-    "--oracle-item-based": "--oracle-item-based",
-    "--alt-out-file out-2.tsv": "--alt-out-file",
-    "--mark-worst-features": "--mark-worst-features",
-    "--filter exp:a": "--filter",
-    "--min-frequency 3": "--min-frequency",
-    "--word-shapes": "--word-shapes",
-    "--bigrams": "--bigrams",
-    "--numerical-features": "--numerical-features",
-    "--cartesian": "--cartesian",
-    "--min-cartesian-frequency 3": "--min-cartesian-frequency",
-    "-T minimalistic": "--tokenizer",
-    "-j": "--just-tokenize",
     "--init": "--init",
     "--validate": "--validate",
     "--submit": "--submit",
-    "-lw": "--worst-features",
+    "-S": "--submit",
 }
 
 
 @pytest.mark.parametrize(("words", "name"), NOT_YET.items(), ids=NOT_YET)
 def test_options_that_are_not_available_yet(words, name):
     assert refused("-t", "dev-0", *words.split()) == f"{name} is not available yet in geval-py"
+
+
+MODES = {
+    "-w": ("worst_features", True),
+    "-d out-2.tsv": ("diff", "out-2.tsv"),
+    "--most-worsening-features out-2.tsv": ("most_worsening_features", "out-2.tsv"),
+    "--oracle-item-based --alt-out-file a --alt-out-file b": ("oracle_item_based", True),
+    "-l": ("line_by_line", True),
+    "-jT13a": ("just_tokenize", True),
+    "": ("scores", None),
+}
+
+
+@pytest.mark.parametrize(("words", "mode"), MODES.items(), ids=MODES)
+def test_modes(words, mode):
+    options = parse_options(words.split())
+    assert options.mode == mode[0]
+    assert getattr(options, mode[0], None) == mode[1]
+    assert options.needs_input == (mode[0] in ("worst_features", "diff", "most_worsening_features", "line_by_line"))
+
+
+@pytest.mark.parametrize(
+    ("metric", "needed"),
+    [("LogLoss:f<in[Year]:1>", True), ("LogLoss:f<exp:a>f<in[2]:b>", True), ("LogLoss:f<exp:a>N<in>", False)],
+)
+def test_a_filter_on_the_input_needs_it(metric, needed):
+    assert parse_options(["-m", metric]).needs_input == needed
+
+
+MODE_ERRORS = {
+    "-l -w": "--line-by-line and --worst-features are different modes: take one",
+    "-jlT13a": "--line-by-line and --just-tokenize are different modes: take one",
+    "-jT13a --format json": "--just-tokenize has no json format; leave --format out",
+    "-w --format json": "--worst-features has no json format; leave --format out",
+    "--filter exp:a": "--filter goes with --line-by-line or --diff; a metric that is filtered: METRIC:f<FEATURE>",
+    "-w --filter exp:a": "--filter goes with --line-by-line or --diff; a metric that is filtered: METRIC:f<FEATURE>",
+    "-w --mark-worst-features": "--mark-worst-features goes with --line-by-line",
+    "--oracle-item-based": "--oracle-item-based chooses between outputs: name others with --alt-out-file",
+}
+
+
+@pytest.mark.parametrize(("words", "message"), MODE_ERRORS.items(), ids=MODE_ERRORS)
+def test_options_that_do_not_go_together(words, message):
+    assert refused(*words.split()) == message
 
 
 # config.txt
@@ -346,6 +383,24 @@ BROKEN_CONFIGS = {
     "a value is missing": ("--metric", f"argument -m/--metric: expected one argument{SEE_HELP}"),
     "a wrong value": ("-p x", f"argument -p/--precision: 'x' is not a whole number{SEE_HELP}"),
     "flags": ("-m LogLossHashed:z", "Unknown or broken metric flags: z"),
+    "a tokenizer": (
+        "-T 14a",
+        "Unknown tokenizer: 14a\n  did you mean v14? there are minimalistic, character-by-character, 13a, v14",
+    ),
+    "a regular expression": (
+        "-m LogLossHashed:lm<(a>",
+        "Unknown or broken metric flags: m<(a>\n"
+        "  in the regular expression of m<(a>: missing ), unterminated subpattern at position 0",
+    ),
+    "an alternative's regular expression": (
+        "-a LogLossHashed:s<+><b>",
+        "Unknown or broken metric flags: s<+><b>\n"
+        "  in the regular expression of s<+><b>: nothing to repeat at position 0",
+    ),
+    "a line end in a flag": (
+        "-m LogLossHashed:s<a><\\\n>",
+        "Unknown or broken metric flags: s<a><\\n>\n  there is a line end in s<a><\\n>; lines have none",
+    ),
     "not yet": ("--init", "--init is not available yet in geval-py"),
     "no resample": ("--bootstrap 0", "the number of bootstrap samples is at least 1"),
     "help": ("--help", "an option that shows something and exits has no place in config.txt"),
@@ -395,6 +450,16 @@ def test_broken_flags_on_the_command_line():
     with pytest.raises(SchemeError) as caught:
         parse_options(["-m", "A:z"]).schemes()
     assert str(caught.value) == "Unknown or broken metric flags: z"
+
+
+def test_a_broken_regular_expression_on_the_command_line():
+    with pytest.raises(SchemeError) as caught:
+        parse_options(["-m", "A:m<[a>"]).schemes()
+    assert str(caught.value) == (
+        "Unknown or broken metric flags: m<[a>\n"
+        "  in the regular expression of m<[a>: unterminated character set at position 0"
+    )
+    assert caught.value.scheme == "A:m<[a>"
 
 
 # The parser

@@ -105,6 +105,11 @@ def test_parse_scheme(text, metric, flags):
     assert (scheme.text, scheme.metric, scheme.flags) == (text, metric, flags)
 
 
+@pytest.mark.parametrize(("text", "metric", "flags"), FLAGS.values(), ids=FLAGS)
+def test_a_flag_is_shown_as_written(text, metric, flags):
+    assert "".join(map(str, flags)) == text.removeprefix(metric).removeprefix(":")
+
+
 @pytest.mark.parametrize(
     ("text", "name"),
     [

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from geval_py.arguments import DEFAULT_SEED
 from geval_py.errors import UsageError
-from geval_py.options import DEFAULT_SEED
 
 CONFIDENCE = 0.95
 DEFAULT_SAMPLES = 1000

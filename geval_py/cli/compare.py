@@ -9,13 +9,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from geval_py.analysis.interval import DEFAULT_TEST_SAMPLES
+from geval_py.arguments import DEFAULT_SEED, QuietParser, natural_number
 from geval_py.challenge import OUTPUT_FILE, Split, check_read_once, find_outputs, locate
-from geval_py.cli.progress import ProgressBar
+from geval_py.cli.evaluations import evaluate_split, note
 from geval_py.cli.score import blaming_config
 from geval_py.compare import Comparison, compare
 from geval_py.errors import MissingFileError
-from geval_py.evaluate import Evaluation, evaluate_output, select_schemes, vocabulary_for
-from geval_py.options import DEFAULT_SEED, Options, QuietParser, natural_number, parse_options
+from geval_py.evaluate import select_schemes
+from geval_py.evaluation import Evaluation
+from geval_py.options import Options, parse_options
 from geval_py.render.comparison import comparison_latex, comparison_markdown, comparison_text
 from geval_py.render.documents import json_text
 from geval_py.version import __version__
@@ -108,16 +110,7 @@ def _evaluate(options: Options, outputs: Sequence[str]) -> list[Evaluation]:
     splits = [_split(options, output) for output in outputs] or [locate(options)]
     split = replace(splits[0], outputs=tuple(output for one in splits for output in one.outputs))
     check_read_once(split)
-    schemes = select_schemes(options)[:1]
-    vocabulary = vocabulary_for(schemes, options)
-    evaluations = []
-    for output in split.outputs:
-        with ProgressBar(output.name) as progress:
-            evaluation = evaluate_output(
-                split, output, schemes, vocabulary, threads=options.threads, progress=progress
-            )
-        evaluations.append(evaluation)
-    return evaluations
+    return evaluate_split(options, split, select_schemes(options)[:1])
 
 
 def _split(options: Options, output: str) -> Split:
@@ -133,8 +126,8 @@ def _split(options: Options, output: str) -> Split:
 
 
 def _show(comparison: Comparison, options: Options, form: str) -> None:
-    for note in comparison.notes:
-        print(f"geval: note: {note}", file=sys.stderr)
+    for warning in comparison.notes:
+        note(warning)
     if form != "json":
         sys.stdout.write(TEXTS[form](comparison))
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from geval_py.errors import visible
 
@@ -12,13 +12,14 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 PATIENCE_SECONDS = 1.0
+Unit = Literal["bytes", "items"]
 
 
 class ProgressBar:
-    """Call it with what is done and what there is to do, in bytes; it shows itself when that takes long."""
+    """Call it with what is done and what there is to do, in bytes or in items; it shows itself if that takes long."""
 
-    def __init__(self, what: str) -> None:
-        self._what = what
+    def __init__(self, what: str, *, unit: Unit = "bytes") -> None:
+        self._what, self._unit = what, unit
         self._start = time.monotonic()
         self._bar: Progress | None = None
 
@@ -33,20 +34,20 @@ class ProgressBar:
         if self._bar is None:
             if not sys.stderr.isatty() or time.monotonic() - self._start < PATIENCE_SECONDS:
                 return
-            self._bar = _new_bar()
+            self._bar = _new_bar(self._unit)
             self._bar.add_task(visible(self._what), total=size)
             self._bar.start()
         self._bar.update(self._bar.task_ids[0], completed=done)
 
 
-def _new_bar() -> Progress:
+def _new_bar(unit: Unit) -> Progress:
     from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
-        DownloadColumn(),
+        DownloadColumn() if unit == "bytes" else MofNCompleteColumn(),
         TimeRemainingColumn(),
     )
     return Progress(*columns, console=Console(stderr=True), transient=True)

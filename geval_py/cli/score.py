@@ -1,4 +1,4 @@
-"""GEval's plain command line: score outputs, or show them line by line."""
+"""GEval's plain command line: scores, or one of its modes."""
 
 from __future__ import annotations
 
@@ -8,17 +8,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from math import isinf
-from operator import itemgetter
 
-from geval_py.challenge import locate
-from geval_py.cli.progress import ProgressBar
-from geval_py.errors import ConfigError, SchemeError, UsageError, named
-from geval_py.evaluate import Evaluation, Score, evaluate_output, select_schemes, vocabulary_for
+from geval_py.arguments import make_parser
+from geval_py.cli.evaluations import evaluate_outputs, note
+from geval_py.errors import ConfigError, SchemeError, named
+from geval_py.evaluation import Evaluation, Score
 from geval_py.kernel import choose_backend
 from geval_py.metrics import METRICS
-from geval_py.options import CONFIG_FILE, Options, make_parser, parse_options
+from geval_py.options import CONFIG_FILE, SCORES, Options, parse_options
 from geval_py.render.documents import json_text
-from geval_py.render.lines import line_rows
 from geval_py.render.scores import scores_text
 from geval_py.version import __version__
 
@@ -50,10 +48,10 @@ def _show(options: Options) -> None:
         print(f"geval-py {__version__} ({choose_backend().name} backend)")
     elif options.list_metrics:
         _list_metrics()
-    elif options.line_by_line:
-        _show_lines(options)
-    else:
+    elif options.mode == SCORES:
         _show_scores(options)
+    else:
+        _show_mode(options)
 
 
 def _list_metrics() -> None:
@@ -63,40 +61,8 @@ def _list_metrics() -> None:
     print("A name in …Hashed may end in a number of bits, 1 to 24 (10 where none is given): LogLossHashed8.")
 
 
-def _evaluate(options: Options, *, keep_texts: bool = False) -> list[Evaluation]:
-    split = locate(options)
-    schemes = select_schemes(options)
-    if options.line_by_line:
-        schemes = schemes[:1]
-        if len(split.outputs) > 1:
-            names = ", ".join(output.name for output in split.outputs)
-            raise UsageError(
-                message="Multiple outputs are not possible in this mode, use -o option to select an output file"
-                f"\n  there are {names}"
-            )
-    vocabulary = vocabulary_for(schemes, options)
-    sign = options.format == "json"
-    evaluations = []
-    for output in split.outputs:
-        with ProgressBar(output.name) as progress:
-            evaluations.append(
-                evaluate_output(
-                    split,
-                    output,
-                    schemes,
-                    vocabulary,
-                    keep_texts=keep_texts,
-                    sign=sign,
-                    threads=options.threads,
-                    progress=progress,
-                )
-            )
-    return evaluations
-
-
 def _show_scores(options: Options) -> None:
-    evaluations = _evaluate(options)
-    _note_unknown_words(evaluations)
+    evaluations = evaluate_outputs(options)
     if options.bootstrap is not None:
         _note_infinite_losses(evaluations)
     if options.format == "json":
@@ -109,26 +75,16 @@ def _show_scores(options: Options) -> None:
     sys.stdout.write(text)
 
 
-def _note_unknown_words(evaluations: Sequence[Evaluation]) -> None:
-    for evaluation in evaluations:
-        unknown = evaluation.out_of_vocabulary
-        if unknown:
-            print(
-                f"geval: note: {unknown} of {evaluation.lines} expected words are not in the vocabulary; "
-                "where the output does not list them, their loss is infinite",
-                file=sys.stderr,
-            )
-
-
 def _note_infinite_losses(evaluations: Sequence[Evaluation]) -> None:
     for evaluation in evaluations:
-        counts = dict.fromkeys(sum(map(isinf, score.losses.values)) for score in evaluation.scores)
-        for infinite in filter(None, counts):
-            print(
-                f"geval: note: {named(evaluation.output.path)}: the loss of {infinite} of {evaluation.lines} lines "
-                "is infinite, and so is that of each resample that draws one of them",
-                file=sys.stderr,
-            )
+        columns = [score.losses.values for score in evaluation.scores]
+        counts = dict.fromkeys((sum(map(isinf, losses)), len(losses)) for losses in columns)
+        for infinite, lines in counts:
+            if infinite:
+                note(
+                    f"{named(evaluation.output.path)}: the loss of {infinite} of {lines} lines is infinite, "
+                    "and so is that of each resample that draws one of them"
+                )
 
 
 def _document(options: Options, evaluations: Sequence[Evaluation]) -> dict[str, object]:
@@ -140,13 +96,15 @@ def _document(options: Options, evaluations: Sequence[Evaluation]) -> dict[str, 
     }
 
 
-def _show_lines(options: Options) -> None:
-    (evaluation,) = _evaluate(options, keep_texts=True)
-    _note_unknown_words([evaluation])
-    rows = list(zip(evaluation.line_scores(), evaluation.read_items(), strict=True))
-    if options.sort or options.reverse_sort:
-        greatest_first = (evaluation.scores[0].direction == "lower") == options.sort
-        rows.sort(key=itemgetter(0), reverse=greatest_first)
-    scores, items = zip(*rows, strict=True)
-    for row in line_rows(scores, items, for_terminal=sys.stdout.isatty()):
-        sys.stdout.write(row + "\n")
+def _show_mode(options: Options) -> None:
+    from geval_py.cli import features, lines, tokenize
+
+    modes = {
+        "line_by_line": lines.show_lines,
+        "diff": lines.show_difference,
+        "oracle_item_based": lines.show_best,
+        "worst_features": features.show_worst,
+        "most_worsening_features": features.show_worsening,
+        "just_tokenize": tokenize.write_tokens,
+    }
+    modes[options.mode](options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from geval_py.errors import SchemeError, visible
 from geval_py.metrics.base import (
@@ -18,6 +19,9 @@ from geval_py.metrics.base import (
 from geval_py.metrics.binary import BinaryColumn
 from geval_py.metrics.exact import MissColumn, WordColumn
 from geval_py.metrics.hashed import DEFAULT_BITS, LEAST_BITS, MOST_BITS, HashedColumn, split_bits
+
+if TYPE_CHECKING:
+    from geval_py.preparation import Preparation
 
 __all__ = ["METRICS", "Column", "LineLosses", "Metric", "column_of", "find_metric"]
 
@@ -67,8 +71,19 @@ def _unknown(name: str) -> str:
     return f"Unknown or broken metric definition: {visible(name)}\n  {advice}"
 
 
-def column_of(metric: Metric, vocabulary: frozenset[str]) -> Column:
-    """Give the column of losses that a metric is made from; ``vocabulary`` is for exact words only."""
+def column_of(metric: Metric, vocabulary: frozenset[str], preparation: Preparation | None = None) -> Column:
+    """Give the column of losses that a metric is made from, of lines that are prepared first or left as they are.
+
+    ``vocabulary`` is for exact words only; it is prepared as the lines are.
+    """
+    if preparation is None:
+        return _column_of_lines(metric, vocabulary)
+    from geval_py.metrics.prepared import PreparedColumn
+
+    return PreparedColumn(_column_of_lines(metric, frozenset(map(preparation, vocabulary))), preparation)
+
+
+def _column_of_lines(metric: Metric, vocabulary: frozenset[str]) -> Column:
     match metric.kind:
         case "hashed":
             return HashedColumn(metric.bits or DEFAULT_BITS)

@@ -103,3 +103,14 @@ def _decimal_digits(value: float) -> tuple[str, str, int]:
     decimal = Decimal(repr(value)).normalize()
     sign, digits, _ = decimal.as_tuple()
     return "-" if sign else "", "".join(map(str, digits)), decimal.adjusted()
+
+
+def p_value(p: float) -> str:
+    """Write a probability with 20 digits after the point: the shortest digits, padded with zeros.
+
+    >>> p_value(0.0003094559142604979)
+    '0.00030945591426049790'
+    """
+    if p >= 1e-4:
+        return repr(p).ljust(22, "0")  # 17 digits at most, the first of them at the fourth place
+    return fixed(p, 20)

@@ -1,0 +1,228 @@
+"""Features of an item: what its texts contain.
+
+    feature = field ":" token | field ":" token "++" token | field ":SHAPE:" shape | …
+    field   = "exp" | "out" | "in<" column ">"
+
+``exp`` is the expected line, ``out`` the output line, a column of the input is named as its header says, or numbered
+from 1. Tokens are split at space, TAB and colon, or by a tokenizer. The definitions are GEval's (its modules
+FeatureExtractor and WordShape); which features go with bad scores is said in :mod:`geval_py.analysis.worst`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+
+from geval_py.errors import UsageError, visible
+
+EXPECTED, OUTPUT = "exp", "out"
+SHAPE = "SHAPE:"
+BETWEEN_TOKENS = "++"
+BETWEEN_FEATURES = "~~"
+MOST_CANDIDATES = 20_000  # tokens that a misspelt one is compared with
+
+Item = tuple[str, str, str]  # input, expected, output
+Tokens = Callable[[str], Iterable[str]]
+
+
+def split_tokens(text: str) -> list[str]:
+    """Split a text at space, TAB and colon.
+
+    >>> split_tokens("a:0.5 :0.5")
+    ['a', '0.5', '0.5']
+    """
+    return [token for token in text.replace("\t", " ").replace(":", " ").split(" ") if token]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureKinds:
+    """Which features there are beside the tokens themselves; ``tokens`` splits a text."""
+
+    bigrams: bool = False
+    word_shapes: bool = False
+    numerical: bool = False
+    cartesian: bool = False
+    tokens: Tokens = split_tokens
+
+    def of_text(self, text: str) -> tuple[list[str], ...]:
+        """Give a text's distinct features, without field: tokens, shapes, bigrams of tokens, of shapes."""
+        tokens = list(dict.fromkeys(self.tokens(text)))
+        shapes = list(dict.fromkeys(map(word_shape, tokens))) if self.word_shapes else []
+        if not self.bigrams:
+            return tokens, shapes
+        return tokens, shapes, list(_bigrams(tokens)), list(_bigrams(shapes))
+
+
+def _bigrams(tokens: Sequence[str]) -> Iterator[str]:
+    return (f"{first}{BETWEEN_TOKENS}{second}" for first, second in pairwise(tokens))
+
+
+_SHAPES = {"Lu": "A", "Lt": "A", "Ll": "a", "Ps": "(", "Pe": "(", "Zs": " "}
+
+
+@cache
+def _character_shape(character: str) -> str:
+    if "0" <= character <= "9":
+        return "9"
+    if "\t" <= character <= "\r":
+        return " "
+    from unicodedata import category
+
+    kind = category(character)
+    return _SHAPES.get(kind) or ("." if kind.startswith("P") else "#")
+
+
+def word_shape(token: str) -> str:
+    """Give a token's shape: letters by case, digits, brackets, punctuation, and all else as ``#``.
+
+    Of a run of the same, digits aside, the first is kept, and a plus sign.
+
+    >>> word_shape("Kowalski-1970,")
+    'SHAPE:Aa+.9999.'
+    """
+    return SHAPE + re.sub(r"([^9])\1+", r"\1+", "".join(map(_character_shape, token)))
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """The names of an item's fields, given the header of the input."""
+
+    header: tuple[str, ...] = ()
+
+    def column(self, index: int) -> str:
+        """Name a column of the input, counted from 0."""
+        return f"in<{self.header[index] if index < len(self.header) else index + 1}>"
+
+    def order(self, name: str) -> tuple[int, str, int]:
+        """Give the sort key of a field: exp, out, columns with a name by name, the others by number."""
+        if not name.startswith("in<"):
+            return ((EXPECTED, OUTPUT).index(name), "", 0)
+        column = name[3:-1]
+        return (2, column, 0) if column in self.header else (3, "", int(column))
+
+    def split(self, item: Item) -> list[tuple[str, str]]:
+        """Give an item's fields, named."""
+        text, expected, output = item
+        columns = enumerate(text.split("\t"))
+        return [(EXPECTED, expected), (OUTPUT, output), *((self.column(i), column) for i, column in columns)]
+
+    def find(self, name: str) -> int:
+        """Give the index of a column of the input that is called by its name or number; raises KeyError."""
+        if name in self.header:
+            return self.header.index(name)
+        if re.fullmatch("[1-9][0-9]{0,8}", name):
+            return int(name) - 1
+        raise KeyError(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """One feature: its name as given, its field (a column counted from 0, or exp or out) and its token."""
+
+    name: str
+    field: int | str
+    token: str
+
+    @property
+    def needs_input(self) -> bool:
+        return isinstance(self.field, int)
+
+    def text(self, item: Item) -> str | None:
+        """Give the text of an item in which the feature may be; None if the item has no such column."""
+        if self.field == EXPECTED:
+            return item[1]
+        if self.field == OUTPUT:
+            return item[2]
+        columns = item[0].split("\t")
+        return columns[self.field] if isinstance(self.field, int) and self.field < len(columns) else None
+
+    def is_in(self, item: Item, kinds: FeatureKinds) -> bool:
+        """Tell whether an item has the feature."""
+        text = self.text(item)
+        return text is not None and any(self.token in features for features in kinds.of_text(text))
+
+
+def parse_feature(name: str, fields: Fields) -> Feature:
+    """Read a feature, such as ``exp:the`` or ``in<Year>:1601``; raises UsageError.
+
+    >>> parse_feature("in<Year>:1601", Fields(("FileId", "Year")))
+    Feature(name='in<Year>:1601', field=1, token='1601')
+    """
+    match = re.fullmatch(r"(?:(exp|out)|in<(.*?)>):(.*)", name, re.DOTALL)
+    if match is None:
+        raise UsageError(
+            message=f"Unknown feature `{visible(name)}'\n"
+            "  a feature is exp:WORD, out:WORD or in<COLUMN>:WORD, for example exp:the"
+        )
+    field, column, token = match.groups()
+    if field is not None:
+        return Feature(name, field, token)
+    try:
+        return Feature(name, fields.find(column), token)
+    except KeyError:
+        raise UsageError(message=_unknown_column(name, column, fields.header)) from None
+
+
+def _unknown_column(name: str, column: str, header: Sequence[str]) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(column, header, n=1)
+    guess = f"did you mean in<{visible(close[0])}>? " if close else ""
+    there_are = f"the columns are {visible(', '.join(header))}" if header else "the columns have numbers, from 1"
+    return f"Unknown column `{visible(column)}' in the feature `{visible(name)}'\n  {guess}{there_are}"
+
+
+@dataclass(frozen=True, slots=True)
+class ItemFilter:
+    """The items that have all of some features."""
+
+    features: tuple[Feature, ...]
+    kinds: FeatureKinds = FeatureKinds()
+
+    @property
+    def needs_input(self) -> bool:
+        return any(feature.needs_input for feature in self.features)
+
+    def selects(self, item: Item) -> bool:
+        """Tell whether an item has all the features."""
+        return all(feature.is_in(item, self.kinds) for feature in self.features)
+
+    def nothing_found(self, items: Iterable[Item]) -> str:
+        """Say that no item was selected, and which feature might have been meant."""
+        names = " and ".join(f"`{visible(feature.name)}'" for feature in self.features)
+        if len(self.features) > 1:
+            return f"No item has the features {names} together"
+        guess = self._nearest(self.features[0], items)
+        return f"No item has the feature {names}" + (f"\n  did you mean {visible(guess)}?" if guess else "")
+
+    def _nearest(self, feature: Feature, items: Iterable[Item]) -> str | None:
+        from difflib import get_close_matches
+
+        tokens: dict[str, None] = {}
+        for item in items:
+            text = feature.text(item)
+            if text is not None:
+                tokens.update(dict.fromkeys(token for kind in self.kinds.of_text(text) for token in kind))
+            if len(tokens) > MOST_CANDIDATES:
+                break
+        other_case = (token for token in tokens if token.casefold() == feature.token.casefold())
+        close = next(other_case, None) or next(iter(get_close_matches(feature.token, tokens, n=1)), None)
+        return None if close is None else feature.name.removesuffix(feature.token) + close
+
+
+def unbracketed(name: str) -> str:
+    """Read a feature as it stands in a scheme, where ``[`` and ``]`` are for ``<`` and ``>``."""
+    return name.replace("[", "<").replace("]", ">")
+
+
+def parse_filter(names: Iterable[str], fields: Fields, kinds: FeatureKinds | None = None) -> ItemFilter:
+    """Make a filter from the names of features; with Cartesian features a name may be two, ``A~~B``.
+
+    Raises UsageError.
+    """
+    kinds = kinds or FeatureKinds()
+    parts = [part for name in names for part in (name.split(BETWEEN_FEATURES) if kinds.cartesian else [name])]
+    return ItemFilter(tuple(parse_feature(part, fields) for part in parts), kinds)

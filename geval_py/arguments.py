@@ -1,0 +1,203 @@
+"""The options of GEval's plain command line, for argparse; what they mean is said in :mod:`geval_py.options`."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from functools import cache
+from typing import Any, NoReturn
+
+from geval_py.errors import UsageError, visible
+
+MOST_DIGITS = 1100  # after the point: the smallest double has 1074
+FORMATS = ("text", "json")
+DEFAULT_SEED = 12345  # of the random numbers of the bootstrap, and of tests
+
+_NOT_YET = (  # GEval's options that geval-py knows of but does not have yet, and their number of arguments
+    (("--init",), 0),
+    (("--validate",), 0),
+    (("-S", "--submit"), 0),
+    (("--selector",), 1),
+    (("--references",), 1),
+    (("--plot-graph",), 1),
+    (("--gonito-host",), 1),
+    (("--gonito-git-annex-remote",), 1),
+    (("--token",), 1),
+)
+
+
+class _NotYet(argparse.Action):
+    def __call__(self, *_: Any, **__: Any) -> NoReturn:
+        raise UsageError(message=f"{self.option_strings[-1]} is not available yet in geval-py")
+
+
+class QuietParser(argparse.ArgumentParser):
+    """An ArgumentParser that raises UsageError instead of printing and exiting."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message=f"{visible(message)}\n  geval --help shows the options")
+
+
+@cache
+def make_parser() -> argparse.ArgumentParser:
+    """Make the parser of GEval's plain command line."""
+    parser = QuietParser(
+        prog="geval",
+        usage="geval [options]\n       geval COMMAND …",
+        description="Score word-gap prediction exactly as GEval does, and learn why.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+        add_help=False,
+        argument_default=argparse.SUPPRESS,
+    )
+    _add_files(parser.add_argument_group("what is scored"))
+    _add_metrics(parser.add_argument_group("metrics"))
+    _add_modes(parser.add_argument_group("what is shown"))
+    _add_features(parser.add_argument_group("features, for -w and --most-worsening-features"))
+    for names, arguments in _NOT_YET:
+        parser.add_argument(*names, action=_NotYet, nargs=arguments, help=argparse.SUPPRESS)
+    return parser
+
+
+def _add_files(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add("-t", "--test-name", metavar="NAME", help="the test set's sub-directory (default: test-A)")
+    add("--out-directory", metavar="DIR", help="where the outputs are (default: .)")
+    add("--expected-directory", metavar="DIR", help="where the answers are (default: the out-directory)")
+    add(
+        "-o",
+        "--out-file",
+        metavar="FILE",
+        help="the output to score, looked for in DIR/NAME, then as a path; - for standard input, or an "
+        "http(s) address (default: out.tsv and all out-*.tsv)",
+    )
+    add("-e", "--expected-file", metavar="FILE", help="the answers (default: expected.tsv)")
+    add("-i", "--input-file", metavar="FILE", help="the input (default: in.tsv)")
+    add("--in-header", metavar="FILE", help="a line with the names of the input's columns")
+    add("--out-header", metavar="FILE", help="a line with the names of the answers' columns")
+
+
+def _add_metrics(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add(
+        "-m",
+        "--metric",
+        dest="metrics",
+        action="append",
+        metavar="METRIC",
+        help="a metric, as LikelihoodHashed, LogLossHashed8 or {LogLoss,Perplexity}Hashed; repeatable",
+    )
+    add(
+        "-a",
+        "--alt-metric",
+        dest="alt_metrics",
+        action="append",
+        metavar="METRIC",
+        help="a metric that replaces those of config.txt; repeatable",
+    )
+    add("--select-metric", metavar="NAME", help="show only the metric with this name")
+    add(
+        "--vocabulary",
+        metavar="FILE",
+        help="words, one a line, for metrics on exact words (default: the words of train/expected.tsv)",
+    )
+    add("--list-metrics", action="store_true", help="list the metrics and exit")
+
+
+def _add_modes(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add("-l", "--line-by-line", action="store_true", help="score, input, answer and output of every line")
+    add("-s", "--sort", action="store_true", help="with -l and -d: the worst lines first")
+    add("-r", "--reverse-sort", action="store_true", help="with -l and -d: the best first; with -w: what is best")
+    add("--filter", metavar="FEATURE", help="with -l and -d: only items that have it, as exp:the or in<Year>:1901")
+    add("--mark-worst-features", action="store_true", help="with -l, on a terminal: mark the words of bad lines")
+    add("--show-preprocessed", action="store_true", help="with -l and -d: lines as a metric's flags leave them")
+    add("-w", "--worst-features", action="store_true", help="what goes with bad scores: words, columns, lengths")
+    add("-d", "--diff", metavar="OTHER", help="lines that another output answers otherwise: by how much")
+    add("--most-worsening-features", metavar="OTHER", help="what goes with being worse than another output")
+    add("--oracle-item-based", action="store_true", help="the best line of -o and each --alt-out-file")
+    add("--alt-out-file", dest="alt_out_files", action="append", metavar="FILE", help="another output; repeatable")
+    add("-p", "--precision", type=_digits_after_point, metavar="N", help="digits after the point")
+    add(
+        "-%",
+        "--show-as-percentage",
+        dest="percentage",
+        action="store_true",
+        help="times 100, with two digits fewer",
+    )
+    add(
+        "-B",
+        "--bootstrap",
+        type=natural_number,
+        metavar="N",
+        help="show the 95 %% interval of a score, from N resamples of the lines (1000 are typical)",
+    )
+    add(
+        "--seed",
+        type=natural_number,
+        metavar="S",
+        help=f"with -B: of its random numbers (default: {DEFAULT_SEED})",
+    )
+    add("--format", choices=FORMATS, help="text (the default), or one JSON document")
+    add(
+        "-T",
+        "--tokenizer",
+        type=_tokenizer,
+        metavar="NAME",
+        help="how text is split into words, for features and -j: minimalistic, character-by-character, 13a or v14; "
+        "scores do not depend on it",
+    )
+    add("-j", "--just-tokenize", action="store_true", help="only write standard input as tokens, by -T")
+    add("--threads", type=_positive, metavar="N", help="threads that score (default: one a core)")
+    add("-v", "--version", action="store_true", help="show the version and the kernel's backend")
+    add("-h", "--help", action="store_true", help="show this and exit")
+
+
+def _add_features(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add("--min-frequency", type=natural_number, metavar="N", help="only what is on N items, and missing on N (1)")
+    add("--bigrams", action="store_true", help="neighbouring words too, as in<Text>:New++York")
+    add("--word-shapes", action="store_true", help="shapes of words too, as exp:SHAPE:Aa+")
+    add("--numerical-features", action="store_true", help="lengths and numbers too, as exp:=#+ and in<Year>:=-")
+    add("--cartesian", action="store_true", help="pairs of features too, as exp:the~~in<Year>:1901")
+    add("--min-cartesian-frequency", type=natural_number, metavar="N", help="pairs of what is on N items at least")
+
+
+def _tokenizer(text: str) -> str:
+    from geval_py.tokenizers import checked_name
+
+    return checked_name(text)
+
+
+def _digits_after_point(text: str) -> int:
+    digits = natural_number(text)
+    if digits > MOST_DIGITS:
+        raise argparse.ArgumentTypeError(f"{digits} digits are too many; a double has less than {MOST_DIGITS}")
+    return digits
+
+
+def _positive(text: str) -> int:
+    if not re.fullmatch("0*[1-9][0-9]{0,3}", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to 9999")
+    return int(text)
+
+
+_EPILOG = """\
+examples:
+  geval -t dev-0                       score dev-0/out.tsv with the challenge's metrics
+  geval -t dev-0 -l -s | head -3       the three worst lines
+  geval -t dev-0 -w | head             the words on which the model does worst
+  geval -t dev-0 -a LogLossHashed -p 4 another metric, four digits
+  geval -o out.tsv -e expected.tsv -m PerplexityHashed
+                                       two files, without a challenge
+
+An output line is `word1:prob1 word2:prob2 … :prob0`, where :prob0 is for all other words.
+Exit status: 0 fine, 1 the data is at fault, 2 the command line is at fault."""
+
+
+def natural_number(text: str) -> int:
+    """Parse a whole number of up to 15 digits, for argparse."""
+    if not re.fullmatch("[0-9]{1,15}", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
+    return int(text)

@@ -1,0 +1,71 @@
+"""Score what the command line names, with a progress bar."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from geval_py.challenge import Split, locate, locate_others
+from geval_py.cli.progress import ProgressBar
+from geval_py.errors import UsageError, visible
+from geval_py.evaluate import Named, evaluate_output, select_schemes, vocabulary_for
+from geval_py.evaluation import Evaluation
+from geval_py.options import Options
+
+
+def evaluate_outputs(options: Options) -> list[Evaluation]:
+    """Score each output with all metrics."""
+    return evaluate_split(options, locate(options), select_schemes(options))
+
+
+def evaluate_lines(options: Options, others: Sequence[str] = ()) -> list[Evaluation]:
+    """Score one output, and the others named, with the first metric, and keep their texts."""
+    split = locate(options)
+    if len(split.outputs) > 1:
+        names = visible(", ".join(output.name for output in split.outputs))
+        raise UsageError(
+            message="Multiple outputs are not possible in this mode, use -o option to select an output file"
+            f"\n  there are {names}"
+        )
+    split = locate_others(split, options, others)
+    return evaluate_split(options, split, select_schemes(options)[:1], keep_texts=True)
+
+
+def evaluate_split(
+    options: Options, split: Split, schemes: Sequence[Named], *, keep_texts: bool = False
+) -> list[Evaluation]:
+    """Score each output of a split."""
+    vocabulary = vocabulary_for(schemes, options)
+    sign = options.format == "json"
+    evaluations = []
+    for output in split.outputs:
+        with ProgressBar(output.name) as progress:
+            evaluations.append(
+                evaluate_output(
+                    split,
+                    output,
+                    schemes,
+                    vocabulary,
+                    keep_texts=keep_texts,
+                    sign=sign,
+                    threads=options.threads,
+                    progress=progress,
+                )
+            )
+    _note_unknown_words(evaluations)
+    return evaluations
+
+
+def _note_unknown_words(evaluations: Sequence[Evaluation]) -> None:
+    for evaluation in evaluations:
+        unknown = evaluation.out_of_vocabulary
+        if unknown:
+            note(
+                f"{unknown} of {evaluation.line_count} expected words are not in the vocabulary; "
+                "where the output does not list them, their loss is infinite"
+            )
+
+
+def note(message: str) -> None:
+    """Say on standard error what a user should know beside the result."""
+    print(f"geval: note: {message}", file=sys.stderr)

@@ -1,0 +1,64 @@
+"""GEval's modes that show features: those of the worst lines, and those that go with being worse than another."""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import TYPE_CHECKING
+
+from geval_py.analysis.features import FeatureKinds
+from geval_py.cli.evaluations import evaluate_lines, note
+from geval_py.cli.progress import ProgressBar
+from geval_py.evaluation import Evaluation, tokens_of
+from geval_py.options import Options
+from geval_py.render.features import feature_rows
+
+if TYPE_CHECKING:
+    from geval_py.analysis.worst import WorstFeatures
+
+
+def show_worst(options: Options) -> None:
+    """Show the features that go with bad scores, by rising p."""
+    (evaluation,) = evaluate_lines(options)
+    infinite = sum(map(math.isinf, evaluation.line_scores()))
+    if infinite:
+        note(f"{infinite} of {evaluation.line_count} lines have an infinite score: so has the mean of their features")
+    _write(rank(options, evaluation))
+
+
+def show_worsening(options: Options) -> None:
+    """Show the features that go with being worse than another output, by rising p."""
+    evaluation, other = evaluate_lines(options, [options.most_worsening_features or ""])
+    undefined = sum(map(math.isnan, evaluation.score_differences(other)))
+    if undefined:
+        note(f"{undefined} of {evaluation.line_count} lines are infinite in both outputs and are left out")
+    _write(rank(options, evaluation, other))
+
+
+def rank(options: Options, evaluation: Evaluation, other: Evaluation | None = None) -> WorstFeatures:
+    """Rank the features of the lines as the options say."""
+    with ProgressBar("features", unit="items") as progress:
+        return evaluation.rank_features(
+            kinds_of(options),
+            other=other,
+            best=options.reverse_sort,
+            least=options.min_frequency,
+            least_cartesian=options.min_cartesian_frequency,
+            progress=progress,
+        )
+
+
+def kinds_of(options: Options) -> FeatureKinds:
+    """Give the kinds of features that the options ask for."""
+    return FeatureKinds(
+        bigrams=options.bigrams,
+        word_shapes=options.word_shapes,
+        numerical=options.numerical_features,
+        cartesian=options.cartesian,
+        tokens=tokens_of(options.tokenizer),
+    )
+
+
+def _write(features: WorstFeatures) -> None:
+    for row in feature_rows(features, for_terminal=sys.stdout.isatty()):
+        sys.stdout.write(row + "\n")

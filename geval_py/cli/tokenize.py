@@ -1,0 +1,32 @@
+"""``geval --just-tokenize``: standard input, line by line, as its tokens."""
+
+from __future__ import annotations
+
+import sys
+
+from geval_py.errors import UsageError, visible
+from geval_py.options import Options
+from geval_py.sources import STANDARD_INPUT, LineReader, decode_lines
+
+
+def write_tokens(options: Options) -> None:
+    """Write each line of standard input with one space between the tokens of a tokenizer.
+
+    A terminal is shown no control character but TAB. Raises UsageError if no tokenizer is named, or as
+    :func:`find_tokenizer`, and UnreadableFileError.
+    """
+    if options.tokenizer is None:
+        raise UsageError(message="a tokenizer must be specified with --tokenizer option")
+    from geval_py.tokenizers import find_tokenizer
+
+    tokenizer = find_tokenizer(options.tokenizer)
+    for_terminal = sys.stdout.isatty()
+    with LineReader(STANDARD_INPUT) as reader:
+        while block := reader.block():
+            for text in decode_lines(block):
+                line = tokenizer.line(text)
+                sys.stdout.write(_shown(line) + "\n" if for_terminal else line + "\n")
+
+
+def _shown(line: str) -> str:
+    return "\t".join(map(visible, line.split("\t")))

@@ -1,0 +1,291 @@
+"""One output, scored: its scores, its line losses, and what they explain."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from geval_py.analysis.features import FeatureKinds, Fields, Item, ItemFilter, Tokens, parse_filter, split_tokens
+from geval_py.analysis.interval import DEFAULT_SAMPLES, DEFAULT_SEED, Interval
+from geval_py.challenge import Output, Split
+from geval_py.errors import LineCountError, UsageError
+from geval_py.metrics import LineLosses, Metric
+from geval_py.parallel import Progress
+from geval_py.schemes import EvaluationScheme
+from geval_py.sources import decode_lines, read_lines
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from geval_py.analysis.worst import WorstFeatures
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """One metric's value on one output.
+
+    ``name`` is the name shown, from the scheme; ``losses`` the column of line losses that it is made from.
+    """
+
+    name: str
+    value: float
+    metric: Metric
+    scheme: EvaluationScheme
+    losses: LineLosses = field(repr=False, compare=False)
+
+    @property
+    def unit(self) -> str:
+        """What the value counts: nats, bits, words, probability or share."""
+        return self.metric.measure.unit
+
+    @property
+    def direction(self) -> str:
+        """Which values are better: "higher" or "lower"."""
+        return self.metric.measure.direction
+
+    def interval(self, *, samples: int = DEFAULT_SAMPLES, seed: int = DEFAULT_SEED) -> Interval:
+        """Give the 95 % percentile bootstrap interval, from as many resamples of the lines as ``samples``.
+
+        Raises UsageError for fewer than one sample, or a seed below 0.
+        """
+        from geval_py.analysis import bootstrap
+
+        return bootstrap.interval(self.metric, self.losses, samples=samples, seed=seed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Texts:
+    """The texts that were scored, as they were read, in blocks of whole lines."""
+
+    outputs: list[bytes] = field(default_factory=list)
+    expected: list[bytes] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """One output, scored.
+
+    ``scores`` are in the order of the metrics. ``line_losses`` is the column that the first metric is made from:
+    nats (for Accuracy 0 and 1), a value a line, possibly inf. ``line_numbers`` are those of the lines that the first
+    metric's filter selects, from 1; None if it has none. Two equal ``signature`` mean the same scores; it is None
+    where it was not asked for, since it costs time. ``out_of_vocabulary`` counts the expected words that the
+    vocabulary of a metric on exact words does not have.
+    """
+
+    split: Split
+    output: Output
+    scores: tuple[Score, ...]
+    line_numbers: array[int] | None
+    out_of_vocabulary: int
+    signature: str | None
+    texts: Texts | None
+
+    @property
+    def line_losses(self) -> array[float]:
+        return self.scores[0].losses.values
+
+    @property
+    def line_count(self) -> int:
+        """The number of lines that the first metric scored."""
+        return len(self.line_losses)
+
+    @property
+    def score(self) -> float:
+        """The value of the first metric."""
+        return self.scores[0].value
+
+    def interval(self, *, samples: int = DEFAULT_SAMPLES, seed: int = DEFAULT_SEED) -> Interval:
+        """Give the interval of the first metric's value; see :meth:`Score.interval`."""
+        return self.scores[0].interval(samples=samples, seed=seed)
+
+    def line_scores(self) -> list[float]:
+        """Give the first metric's value of each line alone."""
+        of_line = self.scores[0].metric.of_line
+        return [of_line(loss) for loss in self.line_losses]
+
+    def read_items(self) -> Iterator[Item]:
+        """Give each scored line's input, expected word and output; the input is "" if there is no input file.
+
+        Raises UsageError if the texts were not kept, and LineCountError if the input has another number of lines.
+        """
+        if self.texts is None:
+            raise UsageError(message="the texts were not kept: evaluate(…, keep_texts=True)")
+        outputs = [line for block in self.texts.outputs for line in decode_lines(block)]
+        expected = (line for block in self.texts.expected for line in decode_lines(block))
+        items = zip(self._read_inputs(len(outputs)), expected, outputs, strict=True)
+        if self.line_numbers is None:
+            return items
+        return _only(items, self.line_numbers)
+
+    def _read_inputs(self, lines: int) -> list[str]:
+        if self.split.input is None:
+            return [""] * lines
+        inputs = list(read_lines(self.split.input, header=self.split.input_header))
+        if len(inputs) != lines:
+            raise LineCountError(
+                what="input",
+                path=self.split.input,
+                lines=len(inputs),
+                expected_path=self.split.expected,
+                expected_lines=lines,
+            )
+        return inputs
+
+    def to_frame(self) -> pd.DataFrame:
+        """Make a table with a row a line.
+
+        Columns: ``line`` (from 1), those of the input by their header names (or numbers, from 1), ``expected``,
+        ``output``, ``loss`` and ``score`` (of the first metric). A column of the input whose name is taken
+        is called ``in<name>``, or by its number. Raises as :meth:`read_items`.
+        """
+        import pandas as pd
+
+        inputs, expected, outputs = zip(*self.read_items(), strict=True)
+        columns: dict[str, Any] = {"line": self.line_numbers or range(1, self.line_count + 1)}
+        own = {"expected": expected, "output": outputs, "loss": self.line_losses, "score": self.line_scores()}
+        if self.split.input is not None:
+            rows = [text.split("\t") for text in inputs]
+            for index in range(max(map(len, rows))):
+                named = index < len(self.split.in_header)
+                name = self.split.in_header[index] if named else str(index + 1)
+                choices = (name, f"in<{name}>", f"in<{index + 1}>")
+                unique = next(choice for choice in choices if choice not in columns and choice not in own)
+                columns[unique] = [row[index] if index < len(row) else None for row in rows]
+        return pd.DataFrame(columns | own)
+
+    def lines(
+        self, *, sort: Literal["worst", "best"] | None = None, filter: str | Sequence[str] = ()
+    ) -> pd.DataFrame:
+        """Give the table of :meth:`to_frame`: the worst or the best lines first, or only those with some features.
+
+        ``filter`` is a feature, such as ``"exp:the"`` or ``"in<Year>:1901"``, or several, which a line must all
+        have. Raises UsageError for a feature that cannot be read, or that no line has.
+        """
+        frame = self.to_frame()
+        names = (filter,) if isinstance(filter, str) else tuple(filter)
+        if names:
+            frame = frame[self.select(parse_filter(names, Fields(self.split.in_header)))]
+        if sort is None:
+            return frame
+        greatest_first = (self.scores[0].direction == "lower") == (sort == "worst")
+        return frame.sort_values("score", ascending=not greatest_first, kind="stable")
+
+    def select(self, filter: ItemFilter) -> list[bool]:
+        """Tell of each scored line whether it has the features of a filter; raises UsageError if none has."""
+        selected = [filter.selects(item) for item in self.read_items()]
+        if not any(selected):
+            raise UsageError(message=filter.nothing_found(self.read_items()))
+        return selected
+
+    def worst_features(
+        self,
+        *,
+        other: Evaluation | None = None,
+        best: bool = False,
+        min_frequency: int = 1,
+        bigrams: bool = False,
+        word_shapes: bool = False,
+        numerical_features: bool = False,
+        cartesian: bool = False,
+        min_cartesian_frequency: int | None = None,
+        tokenizer: str | None = None,
+    ) -> pd.DataFrame:
+        """Rank the features of the lines by how surely they go with bad scores.
+
+        Gives a table with the columns ``feature``, ``count`` (lines that have it), ``score`` (their mean) and ``p``
+        (one-sided, of the Mann-Whitney U test; not corrected for the number of features), by rising p. With an
+        ``other`` evaluation, of the same lines, the differences to its scores are ranked: what goes with being worse
+        than it. ``best`` ranks what goes with good scores. The other arguments are those of the command line.
+        """
+        kinds = FeatureKinds(
+            bigrams=bigrams,
+            word_shapes=word_shapes,
+            numerical=numerical_features,
+            cartesian=cartesian,
+            tokens=tokens_of(tokenizer),
+        )
+        ranking = self.rank_features(
+            kinds, other=other, best=best, least=min_frequency, least_cartesian=min_cartesian_frequency
+        )
+        return ranking.to_frame()
+
+    def rank_features(
+        self,
+        kinds: FeatureKinds,
+        *,
+        other: Evaluation | None = None,
+        best: bool = False,
+        least: int = 1,
+        least_cartesian: int | None = None,
+        progress: Progress | None = None,
+    ) -> WorstFeatures:
+        """Rank features as :meth:`worst_features` does, into aligned arrays."""
+        from geval_py.analysis.worst import Frequencies, worst_features
+
+        return worst_features(
+            self.read_items(),
+            self.line_scores() if other is None else self.score_differences(other),
+            worst_is_greatest=(self.scores[0].direction == "lower") != best,
+            header=self.split.in_header,
+            kinds=kinds,
+            frequencies=Frequencies(least=least, least_cartesian=least_cartesian),
+            progress=progress,
+        )
+
+    def score_differences(self, other: Evaluation) -> list[float]:
+        """Give each line's score minus the other output's; NaN where both are infinite.
+
+        Raises LineCountError if the two have not the same number of lines.
+        """
+        if other.line_count != self.line_count:
+            raise LineCountError(
+                what="output",
+                path=other.output.path,
+                lines=other.line_count,
+                expected_path=self.output.path,
+                expected_lines=self.line_count,
+            )
+        pairs = zip(self.line_scores(), other.line_scores(), strict=True)
+        return [score - of_other for score, of_other in pairs]
+
+    def to_dict(self, *, samples: int | None = None, seed: int = DEFAULT_SEED) -> dict[str, Any]:
+        """Give what ``--format json`` shows of one output; values may be inf.
+
+        With a number of ``samples``, each metric has its bootstrap interval; raises as :meth:`interval`.
+        """
+        return {
+            "file": self.output.name,
+            "parameters": self.output.parameters,
+            "lines": self.line_count,
+            "out_of_vocabulary": self.out_of_vocabulary,
+            "signature": self.signature,
+            "metrics": [_score_dict(score, samples, seed) for score in self.scores],
+        }
+
+    def _repr_html_(self) -> str:
+        """Show the scores as a table in Jupyter; pandas escapes what strangers named."""
+        import pandas as pd
+
+        rows = [(self.output.name, s.name, s.value, s.unit, f"{s.direction} is better") for s in self.scores]
+        return pd.DataFrame(rows, columns=["output", "metric", "score", "unit", ""]).to_html(index=False)
+
+
+def _only(items: Iterable[Item], line_numbers: Sequence[int]) -> Iterator[Item]:
+    wanted = frozenset(line_numbers)
+    return (item for number, item in enumerate(items, 1) if number in wanted)
+
+
+def _score_dict(score: Score, samples: int | None, seed: int) -> dict[str, Any]:
+    shown = {"name": score.name, "value": score.value, "unit": score.unit, "direction": score.direction}
+    return shown if samples is None else shown | {"interval": score.interval(samples=samples, seed=seed).to_dict()}
+
+
+def tokens_of(tokenizer: str | None) -> Tokens:
+    """Tell how texts are split into features: by a tokenizer, by default at space, TAB and colon."""
+    if tokenizer is None:
+        return split_tokens
+    from geval_py.tokenizers import find_tokenizer
+
+    return find_tokenizer(tokenizer).tokens

@@ -1,0 +1,102 @@
+"""The lines that a metric's filter selects, such as ``LogLossHashed:f<in[Year]:1901>``.
+
+Whether a line is selected is known when it is read; its seed is its number among the selected lines. So these lines
+are collected, and scored by themselves when all are read. The others are neither parsed nor counted.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+
+from geval_py.analysis.features import Fields, Item, ItemFilter, parse_filter, unbracketed
+from geval_py.challenge import Split
+from geval_py.errors import LineCountError, MalformedLineError, SchemeError, UsageError
+from geval_py.metrics import Column, LineLosses
+from geval_py.schemes import EvaluationScheme
+from geval_py.sources import LineReader, decode_lines
+
+MOST_REMEMBERED = 5_000  # items without the feature, to find out what was meant instead
+
+
+class Selection:
+    """The selected lines of an output and their expected words, and the lines' numbers in the file, from 1."""
+
+    def __init__(self, scheme: EvaluationScheme, header: tuple[str, ...]) -> None:
+        self._scheme = scheme
+        try:
+            self.filter: ItemFilter = parse_filter(map(unbracketed, scheme.filters), Fields(header))
+        except UsageError as error:
+            raise SchemeError(scheme=scheme.text, message=error.message) from error
+        self.line_numbers: array[int] = array("q")
+        self._outputs: list[str] = []
+        self._expected: list[str] = []
+        self._others: list[Item] = []
+
+    def add(self, first_line: int, items: Sequence[Item]) -> None:
+        """Take those of the items, which stand on the lines from ``first_line``, that have the features."""
+        for line, item in enumerate(items, first_line):
+            if self.filter.selects(item):
+                self.line_numbers.append(line)
+                self._outputs.append(item[2])
+                self._expected.append(item[1])
+        if not self.line_numbers and len(self._others) < MOST_REMEMBERED:
+            self._others.extend(items)
+
+    def losses(self, column: Column, output_path: str, expected_path: str) -> LineLosses:
+        """Score the selected lines; raises SchemeError if there is none, and MalformedLineError."""
+        if not self.line_numbers:
+            raise SchemeError(scheme=self._scheme.text, message=self.filter.nothing_found(self._others))
+        try:
+            return column.losses(_block(self._outputs), _block(self._expected), 1)
+        except MalformedLineError as error:
+            error.line = self.line_numbers[error.line - 1]
+            error.path = output_path if error.role == "output" else expected_path
+            raise
+
+
+def _block(lines: Sequence[str]) -> bytes:
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+class InputReader:
+    """The input's lines, read along with the output's; empty ones where the input is not needed."""
+
+    def __init__(self, split: Split, *, needed: bool, digest: bool) -> None:
+        self._split = split
+        self._lines = self._found = 0
+        self._reader: LineReader | None = None
+        if needed and split.input is not None:
+            self._reader = LineReader(split.input, header=split.input_header, digest=digest)
+
+    def __enter__(self) -> InputReader:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._reader is not None:
+            self._reader.source.close()
+
+    @property
+    def sha256(self) -> str | None:
+        return self._reader.sha256 if self._reader is not None else None
+
+    def take(self, lines: int) -> list[str]:
+        """Give the next lines; those that are not there are empty, until :meth:`check_end`."""
+        texts = decode_lines(self._reader.take(lines)) if self._reader is not None else []
+        self._lines += lines
+        self._found += len(texts)
+        return texts + [""] * (lines - len(texts))
+
+    def check_end(self) -> None:
+        """Raise LineCountError if the input has not as many lines as were taken."""
+        if self._reader is None:
+            return
+        found = self._found + self._reader.count_rest()
+        if found != self._lines:
+            raise LineCountError(
+                what="input",
+                path=self._reader.path,
+                lines=found,
+                expected_path=self._split.expected,
+                expected_lines=self._lines,
+            )
