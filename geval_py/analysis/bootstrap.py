@@ -6,6 +6,9 @@ the values' ends (Efron and Tibshirani, "An Introduction to the Bootstrap", 1993
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from geval_py.analysis.interval import (
@@ -17,7 +20,7 @@ from geval_py.analysis.interval import (
     percentile_bounds,
 )
 from geval_py.analysis.resampling import Array, LossTable, Totals, bootstrap_weights
-from geval_py.metrics.base import LineLosses, Metric
+from geval_py.metrics.base import LineLosses, Metric, likelihood, perplexity
 
 __all__ = [
     "CONFIDENCE",
@@ -30,6 +33,12 @@ __all__ = [
     "resample_totals",
     "scores_on",
 ]
+
+# Of those measures that do not take arrays as they are.
+_ARRAY_TWINS: dict[Callable[[float, int], float], Callable[..., Any]] = {
+    likelihood: lambda total, lines: np.exp(-total / lines),
+    perplexity: lambda total, lines: np.exp(total / lines),
+}
 
 
 def interval(
@@ -64,7 +73,8 @@ def resample_totals(table: LossTable, *, samples: int, seed: int, reference: int
 def scores_on(metric: Metric, totals: Totals) -> Array:
     """Give a metric's score of each system on each resample: resamples x systems, the mean over its classes."""
     counts = totals.counts[:, np.newaxis, :]
-    of_total = np.frompyfunc(metric.measure.of_total, 2, 1)
-    values = np.asarray(of_total(totals.losses, np.maximum(counts, 1)), dtype=np.float64)
+    of_total = _ARRAY_TWINS.get(metric.measure.of_total, metric.measure.of_total)
+    with np.errstate(over="ignore"):  # a perplexity beyond the range of a double is inf
+        values = of_total(totals.losses, np.maximum(counts, 1))
     mean: Array = np.where(counts > 0, values, 0.0).sum(axis=2) / (counts > 0).sum(axis=2)
     return mean

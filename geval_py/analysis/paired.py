@@ -101,10 +101,10 @@ def difference_intervals(scores: Array, baseline: int, *, seed: int) -> list[Int
 def line_shares(table: LossTable, baseline: int) -> list[tuple[float, float, float]]:
     """Give of each system the shares of lines with a lower, a higher and the same loss as the baseline's.
 
-    Losses that differ by rounding are the same.
+    Losses that differ by rounding, by 1e-12, are the same.
     """
     against = table.losses[:, [baseline]]
-    tied = np.isclose(table.losses, against, rtol=NOISE, atol=0)
+    tied = np.isclose(table.losses, against, rtol=NOISE, atol=NOISE)
     won, lost = ~tied & (table.losses < against), ~tied & (table.losses > against)
     shares = np.stack([won, lost, tied]).mean(axis=1).T
     return [(float(one), float(two), float(three)) for one, two, three in shares]

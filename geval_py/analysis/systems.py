@@ -81,19 +81,18 @@ class Systems:
         finite = table.finite()
         if not len(finite.losses):
             return Ranking(systems=tuple(systems[n] for n in self._order(systems)), groups=(), lines=0)
+        scores = [system.score for system in systems]
         if table.infinite.any():
-            systems = self._score_again(systems, finite)
+            (scores,) = scores_on(self.metric, finite.observed(self.baseline)).tolist()
             resampled = self._resample(finite)
-        else:
-            systems = [replace(system, finite_score=system.score) for system in systems]
-        p_values = randomisation_p_values(self.metric, finite, samples=self.samples, seed=self.seed)
+        systems = [replace(system, finite_score=score) for system, score in zip(systems, scores, strict=True)]
         order = self._order(systems)
-        systems = self._test(systems, finite, resampled, p_values[self.baseline].tolist())
+        p_values = randomisation_p_values(self.metric, finite, samples=self.samples, seed=self.seed)
+        systems = self._test(systems, scores, finite, resampled, p_values[self.baseline].tolist())
+        groups = _groups(p_values[order][:, order])
         return Ranking(
             systems=tuple(systems[n] for n in order),
-            groups=tuple(
-                tuple(systems[order[n]].name for n in group) for group in _groups(p_values[order][:, order])
-            ),
+            groups=tuple(tuple(self.names[order[n]] for n in group) for group in groups),
             lines=len(finite.losses),
         )
 
@@ -114,15 +113,19 @@ class Systems:
             for n, name in enumerate(self.names)
         ]
 
-    def _score_again(self, systems: Sequence[System], finite: LossTable) -> list[System]:
-        """Add each system's score on the lines where all losses are finite."""
-        (scores,) = scores_on(self.metric, finite.observed(self.baseline)).tolist()
-        return [replace(system, finite_score=score) for system, score in zip(systems, scores, strict=True)]
-
     def _test(
-        self, systems: Sequence[System], finite: LossTable, resampled: Totals, randomisation: Sequence[float]
+        self,
+        systems: Sequence[System],
+        scores: Sequence[float],
+        finite: LossTable,
+        resampled: Totals,
+        randomisation: Sequence[float],
     ) -> list[System]:
-        """Add what each system is against the baseline; ``randomisation`` are the p-values of that test."""
+        """Add what each system is against the baseline on the lines compared.
+
+        ``scores``, the ``finite`` losses and their ``resampled`` sums are of those lines; ``randomisation`` are the
+        p-values of that test.
+        """
         intervals = difference_intervals(scores_on(self.metric, resampled), self.baseline, seed=self.seed)
         bootstrap = bootstrap_p_values(self.metric, finite, resampled, self.baseline).tolist()
         shares = line_shares(finite, self.baseline)
@@ -130,9 +133,10 @@ class Systems:
         for n, system in enumerate(systems):
             if n != self.baseline:
                 won, lost, tied = shares[n]
+                difference = scores[n] - scores[self.baseline]
                 tested[n] = replace(
                     system,
-                    difference=_difference(system, systems[self.baseline]),
+                    difference=None if math.isnan(difference) else difference,
                     difference_interval=intervals[n],
                     p_bootstrap=bootstrap[n],
                     p_randomisation=randomisation[n],
@@ -148,13 +152,6 @@ class Systems:
         return sorted(
             range(len(systems)), key=lambda n: (sign * systems[n].score, sign * (systems[n].finite_score or 0.0))
         )
-
-
-def _difference(system: System, baseline: System) -> float | None:
-    if system.finite_score is None or baseline.finite_score is None:
-        return None
-    difference = system.finite_score - baseline.finite_score
-    return None if math.isnan(difference) else difference
 
 
 def _groups(p_values: Array) -> list[tuple[int, ...]]:

@@ -158,11 +158,6 @@ def _legend(comparison: Comparison) -> Iterator[str]:
         f"{comparison.metric} ({comparison.unit}, {comparison.direction} is better) of {compared}; "
         f"the baseline is {comparison.baseline}; {comparison.samples} samples, seed {comparison.seed}."
     )
-    yield (
-        "p boot: paired bootstrap test; p rand: approximate randomisation; both two-sided, against the baseline. "
-        "won: lines with a lower loss than the baseline's."
-    )
-    yield (
-        "group: systems that share a letter cannot be told apart "
-        "(approximate randomisation of all pairs, Holm's correction, 5 %)."
-    )
+    yield "p boot: paired bootstrap test; p rand: approximate randomisation; two-sided, against the baseline."
+    yield "won: lines with a lower loss than the baseline's."
+    yield "group: systems that share a letter cannot be told apart (p rand of all pairs, Holm's correction, 5 %)."
