@@ -184,6 +184,10 @@ def _positive(text: str) -> int:
 
 
 _EPILOG = """\
+commands (geval COMMAND --help says more):
+  check     every problem of a submission, without its answers
+  compare   which outputs are better, and whether by more than chance
+
 examples:
   geval -t dev-0                       score dev-0/out.tsv with the challenge's metrics
   geval -t dev-0 -l -s | head -3       the three worst lines
