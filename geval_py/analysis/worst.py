@@ -124,8 +124,9 @@ def normal_cdf(z: float) -> float:
     return math.erfc(-z / math.sqrt(2)) / 2
 
 
-def rank_sum_p(counts: Integers, rank_sums: Floats, items: int) -> Floats:
+def rank_sum_p(counts: Integers | Floats, rank_sums: Floats, items: int) -> Floats:
     """Give p of features from the number of their items and their rank sums; NaN where all items have one."""
+    counts = counts.astype(np.float64)  # millions of items cubed are too many for 64 bits
     others = items - counts
     u = rank_sums - counts * (counts + 1) / 2
     with np.errstate(divide="ignore", invalid="ignore"):
