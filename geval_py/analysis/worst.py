@@ -199,7 +199,8 @@ class _Ranking:
         ascending = best_first[np.argsort(values[best_first], kind="stable")]
         extreme = (ascending if worse_when_small else ascending[::-1])[:selected]
         name = f"{field}:={'#' if numbers.values is None else ''}{'-' if worse_when_small else '+'}"
-        mean = scores[extreme].mean() if selected else math.nan
+        with np.errstate(invalid="ignore"):
+            mean = scores[extreme].mean() if selected else math.nan
         p = 2 * normal_cdf(-abs(z))
         yield WorstFeatures([name], np.array([selected]), np.array([mean]), np.array([p]))
 
