@@ -140,9 +140,11 @@ def test_blocks_are_cut_anywhere_without_a_difference(challenge, monkeypatch):
     from geval_py import sources
 
     want = evaluate(challenge, "dev-0", metrics="LogLossHashed").line_losses
-    read = sources.LineReader.block
+    read = sources.LineReader.read_block
     for size in range(1, 40):
-        monkeypatch.setattr(sources.LineReader, "block", lambda self, _=0, size=size: read(self, size))
+        monkeypatch.setattr(
+            sources.LineReader, "read_block", lambda self, buffer, _=0, size=size: read(self, buffer, size)
+        )
         assert evaluate(challenge, "dev-0", metrics="LogLossHashed").line_losses == want
 
 
