@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from geval_py.analysis.groups import samples_needed
 from geval_py.analysis.interval import DEFAULT_SEED, DEFAULT_TEST_SAMPLES, check_sampling
 from geval_py.challenge import Output
-from geval_py.errors import LineCountError, UsageError, named, visible
+from geval_py.errors import UsageError, named, visible
 from geval_py.evaluation import Evaluation, Score
 
 if TYPE_CHECKING:
@@ -143,17 +143,7 @@ def _check_comparable(evaluations: Sequence[Evaluation]) -> None:
         if _what_is_scored(first.scores[0]) != _what_is_scored(other.scores[0]):
             metrics = f"{first.scores[0].scheme.text} and {other.scores[0].scheme.text}"
             raise UsageError(message=f"{both} metrics: {visible(metrics)}")
-        if first.line_numbers != other.line_numbers:
-            what = f"{named(first.output.path)} and {named(other.output.path)}"
-            raise UsageError(message=f"the metric's filter selects other lines of {what}: filter by input or answer")
-        if first.line_count != other.line_count:
-            raise LineCountError(
-                what="output",
-                path=other.output.path,
-                lines=other.line_count,
-                expected_path=first.output.path,
-                expected_lines=first.line_count,
-            )
+        first.check_same_lines(other)
 
 
 def _what_is_scored(score: Score) -> tuple[object, ...]:

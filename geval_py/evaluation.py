@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from geval_py.analysis.features import FeatureKinds, Fields, Item, ItemFilter, Tokens, parse_filter, split_tokens
 from geval_py.analysis.interval import DEFAULT_SAMPLES, DEFAULT_SEED, Interval
 from geval_py.challenge import Output, Split
-from geval_py.errors import LineCountError, UsageError
+from geval_py.errors import LineCountError, UsageError, named
 from geval_py.metrics import LineLosses, Metric
 from geval_py.parallel import Progress
 from geval_py.schemes import EvaluationScheme
@@ -237,8 +237,17 @@ class Evaluation:
     def score_differences(self, other: Evaluation) -> list[float]:
         """Give each line's score minus the other output's; NaN where both are infinite.
 
-        Raises LineCountError if the two have not the same number of lines.
+        Raises as :meth:`check_same_lines`.
         """
+        self.check_same_lines(other)
+        pairs = zip(self.line_scores(), other.line_scores(), strict=True)
+        return [score - of_other for score, of_other in pairs]
+
+    def check_same_lines(self, other: Evaluation) -> None:
+        """Raise UsageError if a filter selects other lines of each output, LineCountError if they are not as many."""
+        if other.line_numbers != self.line_numbers:
+            both = f"{named(self.output.path)} and {named(other.output.path)}"
+            raise UsageError(message=f"the metric's filter selects other lines of {both}: filter by input or answer")
         if other.line_count != self.line_count:
             raise LineCountError(
                 what="output",
@@ -247,8 +256,6 @@ class Evaluation:
                 expected_path=self.output.path,
                 expected_lines=self.line_count,
             )
-        pairs = zip(self.line_scores(), other.line_scores(), strict=True)
-        return [score - of_other for score, of_other in pairs]
 
     def to_dict(self, *, samples: int | None = None, seed: int = DEFAULT_SEED) -> dict[str, Any]:
         """Give what ``--format json`` shows of one output; values may be inf.

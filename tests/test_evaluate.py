@@ -66,6 +66,143 @@ def test_an_input_with_another_number_of_lines(challenge):
     )
 
 
+@pytest.mark.parametrize(
+    ("arguments", "lines"),
+    [
+        ({}, [1, 2, 3]),
+        ({"sort": "worst"}, [2, 1, 3]),
+        ({"sort": "best"}, [1, 3, 2]),
+        ({"filter": "exp:b"}, [2]),
+        ({"filter": ["out:0.5"]}, [1, 3]),
+        ({"filter": ["out:0.5", "in<Left>:x3"]}, [3]),
+        ({"filter": "in<2>:y"}, [1]),
+        ({"filter": ()}, [1, 2, 3]),
+        ({"filter": "out:a", "sort": "worst"}, [2, 1]),
+    ],
+    ids=str,
+)
+def test_lines(arguments, lines, challenge):
+    """The worst or the best lines first, stable, or only those with some features."""
+    frame = evaluate(challenge, "dev-0").lines(**arguments)
+    assert list(frame["line"]) == lines
+    assert list(frame.index) == [line - 1 for line in lines]
+    assert list(frame.columns) == list(evaluate(challenge, "dev-0").to_frame().columns)
+
+
+def test_the_worst_lines_where_higher_is_better(challenge):
+    result = evaluate(challenge, "dev-0", metrics="Likelihood")
+    assert list(result.lines(sort="worst")["score"]) == [0.25, 0.5, 0.5]
+    assert list(result.lines(sort="best")["line"]) == [1, 3, 2]
+
+
+@pytest.mark.parametrize(
+    ("filter", "message"),
+    [
+        ("exp:B", "No item has the feature `exp:B'\n  did you mean exp:b?"),
+        (["exp:a", "exp:b"], "No item has the features `exp:a' and `exp:b' together"),
+        ("b", "Unknown feature `b'\n  a feature is exp:WORD, out:WORD or in<COLUMN>:WORD, for example exp:the"),
+        (
+            "in<left>:x",
+            "Unknown column `left' in the feature `in<left>:x'\n"
+            "  did you mean in<Left>? the columns are Left, output",
+        ),
+    ],
+    ids=str,
+)
+def test_lines_of_a_feature_that_there_is_not(filter, message, challenge):
+    with pytest.raises(geval_py.UsageError) as caught:
+        evaluate(challenge, "dev-0").lines(filter=filter)
+    assert str(caught.value) == message
+
+
+def test_worst_features(challenge):
+    """By rising p; ``count`` lines have a feature, ``score`` is their mean."""
+    frame = evaluate(challenge, "dev-0").worst_features()
+    assert list(frame.columns) == ["feature", "count", "score", "p"]
+    assert list(frame["feature"][:5]) == ["exp:b", "out:0.25", "out:0.75", "in<Left>:x2", "out:a"]
+    row = frame[frame["feature"] == "out:a"].iloc[0]
+    assert (row["count"], row["score"]) == (2, pytest.approx(3))
+    assert frame["p"].is_monotonic_increasing
+    assert not frame["p"].isna().any()
+
+
+def test_the_features_of_the_best_lines(challenge):
+    frame = evaluate(challenge, "dev-0").worst_features(best=True)
+    assert frame["feature"].iloc[0] == "out:0.5"
+    assert set(frame["feature"]) == set(evaluate(challenge, "dev-0").worst_features()["feature"])
+    higher = evaluate(challenge, "dev-0", metrics="Likelihood")
+    assert higher.worst_features()["feature"].iloc[0] == "exp:b"
+    assert higher.worst_features(best=True)["feature"].iloc[0] == "out:0.5"
+
+
+def test_the_options_of_worst_features(challenge):
+    """The other arguments are those of the command line."""
+    result = evaluate(challenge, "dev-0")
+
+    def names(**arguments):
+        return set(result.worst_features(**arguments)["feature"])
+
+    plain = names()
+    assert "out:a++0.5" in names(bigrams=True) - plain
+    assert "in<Left>:SHAPE:a9" in names(word_shapes=True) - plain
+    assert names(numerical_features=True) - plain == {"out:=#+", "in<Left>:=#+"}
+    assert names(min_frequency=2) == set()
+    assert names(cartesian=True, min_cartesian_frequency=4) == plain
+
+
+def test_what_goes_with_being_worse_than_another(challenge):
+    (challenge / "dev-0/other").write_text("a:1\na:0.5 b:0.5\nc:0.5 d:0.5\n")
+    result = evaluate(challenge, "dev-0", out="out.tsv")
+    other = evaluate(challenge, "dev-0", out="other")
+    assert result.score_differences(other) == pytest.approx([1, 2, 0])
+    assert other.score_differences(result) == pytest.approx([-1, -2, 0])
+    frame = result.worst_features(other=other)
+    assert (frame["feature"].iloc[0], frame["score"].iloc[0]) == ("exp:b", pytest.approx(2))
+    assert result.worst_features(other=other, best=True)["feature"].iloc[0] == "exp:c"
+
+
+def test_differences_of_infinite_scores(challenge):
+    """NaN where both are infinite."""
+    (challenge / "dev-0/out.tsv").write_text("b:1\nb:1\nb:1\n")
+    (challenge / "dev-0/other").write_text("b:1\nc:1\nc:1\n")
+    result = evaluate(challenge, "dev-0", out="out.tsv")
+    other = evaluate(challenge, "dev-0", out="other")
+    assert result.score_differences(other) == pytest.approx([math.nan, -math.inf, math.inf], nan_ok=True)
+    frame = result.worst_features(other=other)
+    assert "exp:a" not in set(frame["feature"])
+    assert list(frame["feature"][:1]) == ["exp:c"]
+
+
+def test_differences_to_an_output_of_other_lines(challenge):
+    (challenge / "dev-1").mkdir()
+    for name in ("in.tsv", "expected.tsv", "out.tsv"):
+        (challenge / "dev-1" / name).write_text((challenge / "dev-0" / name).read_text() * 2)
+    result, other = evaluate(challenge, "dev-0"), evaluate(challenge, "dev-1")
+    with pytest.raises(geval_py.LineCountError) as caught:
+        result.score_differences(other)
+    assert str(caught.value) == (
+        f"Too many lines in the output file: `{challenge}/dev-1/out.tsv` has 6, `{challenge}/dev-0/out.tsv` has 3"
+    )
+    with pytest.raises(geval_py.UsageError) as caught:
+        result.score_differences(evaluate(challenge, "dev-0", metrics="Perplexity:f<exp:a>"))
+    path = f"`{challenge}/dev-0/out.tsv`"
+    assert str(caught.value) == (
+        f"the metric's filter selects other lines of {path} and {path}: filter by input or answer"
+    )
+
+
+def test_the_table_in_a_notebook(challenge):
+    """What strangers named is escaped."""
+    name = "out-<script>alert(1)<&.tsv"
+    (challenge / "dev-0" / name).write_text(":1\n:1\n:1\n")
+    html = evaluate(challenge, "dev-0", out=name, metrics="LogLoss:N<<b>")._repr_html_()
+    assert "<script>" not in html
+    assert "out-&lt;script&gt;alert(1)&lt;&amp;.tsv" in html
+    assert "<td>&lt;b</td>" in html
+    assert "<td>nats</td>" in html
+    assert "<td>lower is better</td>" in html
+
+
 def test_signature(challenge):
     result = evaluate(challenge, "dev-0")
     sha = {
@@ -140,9 +277,11 @@ def test_blocks_are_cut_anywhere_without_a_difference(challenge, monkeypatch):
     from geval_py import sources
 
     want = evaluate(challenge, "dev-0", metrics="LogLossHashed").line_losses
-    read = sources.LineReader.block
+    read = sources.LineReader.read_block
     for size in range(1, 40):
-        monkeypatch.setattr(sources.LineReader, "block", lambda self, _=0, size=size: read(self, size))
+        monkeypatch.setattr(
+            sources.LineReader, "read_block", lambda self, buffer, _=0, size=size: read(self, buffer, size)
+        )
         assert evaluate(challenge, "dev-0", metrics="LogLossHashed").line_losses == want
 
 

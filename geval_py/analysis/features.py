@@ -11,7 +11,7 @@ FeatureExtractor and WordShape); which features go with bad scores is said in :m
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -56,8 +56,8 @@ class FeatureKinds:
         return tokens, shapes, list(_bigrams(tokens)), list(_bigrams(shapes))
 
 
-def _bigrams(tokens: Sequence[str]) -> Iterator[str]:
-    return (f"{first}{BETWEEN_TOKENS}{second}" for first, second in pairwise(tokens))
+def _bigrams(tokens: Sequence[str]) -> Iterable[str]:
+    return dict.fromkeys(f"{first}{BETWEEN_TOKENS}{second}" for first, second in pairwise(tokens))
 
 
 _SHAPES = {"Lu": "A", "Lt": "A", "Ll": "a", "Ps": "(", "Pe": "(", "Zs": " "}
@@ -93,8 +93,9 @@ class Fields:
     header: tuple[str, ...] = ()
 
     def column(self, index: int) -> str:
-        """Name a column of the input, counted from 0."""
-        return f"in<{self.header[index] if index < len(self.header) else index + 1}>"
+        """Name a column of the input, counted from 0; one beyond the header, or whose name is taken, by number."""
+        named = index < len(self.header) and self.header.index(self.header[index]) == index
+        return f"in<{self.header[index] if named else index + 1}>"
 
     def order(self, name: str) -> tuple[int, str, int]:
         """Give the sort key of a field: exp, out, columns with a name by name, the others by number."""

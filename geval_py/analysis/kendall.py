@@ -24,6 +24,8 @@ def kendall_z(x: Floats, y: Floats) -> float:
     _, y_place = np.unique(y, return_inverse=True)
     order = np.lexsort((y_place, x_place))
     x_ties, y_ties = np.bincount(x_place), np.bincount(y_place)
+    if n in (x_ties[0], y_ties[0]):  # no variance, but for rounding
+        return math.nan
     both = np.unique(x_place * np.int64(n) + y_place, return_counts=True)[1]
     pairs = n * (n - 1) // 2
     discordant = count_inversions(y_place[order])

@@ -51,7 +51,8 @@ class Tally:
         sums = (np.bincount(flat, of_item[owners], size) for of_item in weights)
         figures = np.array([np.bincount(flat, minlength=size), *sums], np.float64)
         if self.figures.size:
-            figures[:, : self.figures.shape[1]] += self.figures
+            with np.errstate(invalid="ignore"):  # opposite infinities
+                figures[:, : self.figures.shape[1]] += self.figures
         self.figures = figures
         if keep:
             self.places.append((owners, flat))

@@ -124,8 +124,9 @@ def normal_cdf(z: float) -> float:
     return math.erfc(-z / math.sqrt(2)) / 2
 
 
-def rank_sum_p(counts: Integers, rank_sums: Floats, items: int) -> Floats:
+def rank_sum_p(counts: Integers | Floats, rank_sums: Floats, items: int) -> Floats:
     """Give p of features from the number of their items and their rank sums; NaN where all items have one."""
+    counts = counts.astype(np.float64)  # millions of items cubed are too many for 64 bits
     others = items - counts
     u = rank_sums - counts * (counts + 1) / 2
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -198,7 +199,8 @@ class _Ranking:
         ascending = best_first[np.argsort(values[best_first], kind="stable")]
         extreme = (ascending if worse_when_small else ascending[::-1])[:selected]
         name = f"{field}:={'#' if numbers.values is None else ''}{'-' if worse_when_small else '+'}"
-        mean = scores[extreme].mean() if selected else math.nan
+        with np.errstate(invalid="ignore"):
+            mean = scores[extreme].mean() if selected else math.nan
         p = 2 * normal_cdf(-abs(z))
         yield WorstFeatures([name], np.array([selected]), np.array([mean]), np.array([p]))
 

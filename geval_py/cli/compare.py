@@ -88,7 +88,7 @@ def run(words: Sequence[str]) -> int:
         sys.stdout.write(make_parser().format_help())
         return 0
     options = _options(given)
-    with blaming_config(options, words):
+    with blaming_config(options):
         evaluations = _evaluate(options, given.outputs)
     seed = options.seed if given.seed is None else given.seed
     comparison = compare(evaluations, baseline=given.baseline, samples=given.samples, seed=seed)

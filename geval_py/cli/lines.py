@@ -56,6 +56,8 @@ def show_difference(options: Options) -> None:
 def show_best(options: Options) -> None:
     """Show of each line the output with the best score: of those that tie, the last."""
     evaluations = evaluate_lines(options, options.alt_out_files)
+    for other in evaluations[1:]:
+        evaluations[0].check_same_lines(other)
     lower_is_better = evaluations[0].scores[0].direction == "lower"
     scores = zip(*(evaluation.line_scores() for evaluation in evaluations), strict=True)
     items = zip(*(evaluation.read_items() for evaluation in evaluations), strict=True)

@@ -15,30 +15,38 @@ from geval_py.errors import ConfigError, SchemeError, named
 from geval_py.evaluation import Evaluation, Score
 from geval_py.kernel import choose_backend
 from geval_py.metrics import METRICS
-from geval_py.options import CONFIG_FILE, SCORES, Options, parse_options
+from geval_py.options import CONFIG_FILE, SCORES, Options, config_options, parse_options
 from geval_py.render.documents import json_text
 from geval_py.render.scores import scores_text
+from geval_py.schemes import parse_schemes
 from geval_py.version import __version__
 
 
 def run(words: Sequence[str]) -> int:
     """Run the plain command line; gives the exit status, raises GevalError."""
     options = parse_options(words)
-    with blaming_config(options, words):
+    with blaming_config(options):
         _show(options)
     return 0
 
 
 @contextmanager
-def blaming_config(options: Options, words: Sequence[str]) -> Iterator[None]:
-    """Turn an error in a metric that the command line's words do not name into one of config.txt."""
+def blaming_config(options: Options) -> Iterator[None]:
+    """Turn an error in a metric that config.txt asks for into one of config.txt."""
     try:
         yield
     except SchemeError as error:
-        if any(error.scheme in word for word in words):
+        if not _is_from_config(error.scheme, options):
             raise
         path = os.path.join(options.challenge_directory, CONFIG_FILE)
         raise ConfigError(path=path, message=error.message) from error
+
+
+def _is_from_config(scheme: str, options: Options) -> bool:
+    """Tell whether config.txt asks for a scheme or a metric, of those that are scored."""
+    config = config_options(options.challenge_directory)
+    texts = config.alt_metrics if options.alt_metrics else config.metrics
+    return any(scheme in (found.text, found.metric) for text in texts for found in parse_schemes(text))
 
 
 def _show(options: Options) -> None:
