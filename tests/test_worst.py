@@ -269,6 +269,15 @@ def test_a_pair_of_what_is_too_rare_to_be_shown_alone():
     assert [name for name in found.names if "~~" in name] == []
 
 
+def test_a_half_that_is_too_frequent_to_be_printed_hides_nothing():
+    """Hidden once A or B alone was printed: a, on all but one item, is not, though its p is smaller."""
+    rows = [("", text, "") for text in ("b", "a b", "a b", "a", "a b", "a")]
+    found = ranked(rows, least=2, cartesian=True)
+    assert found.names == ["exp:a~~exp:b", "exp:b"]
+    p_alone = dict(zip(ranked(rows).names, ranked(rows).p_values.tolist(), strict=True))
+    assert p_alone["exp:a"] < found.p_values[0] < p_alone["exp:b"]
+
+
 def test_a_pair_with_what_all_items_have():
     """What all items have is never printed alone; so it hides no pair, but its other half does."""
     found = ranked([("", "a", "x"), ("", "b", "x")], scores=[2.0, 1.0], cartesian=True)
