@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING
 from geval_py.challenge import Challenge, Output, Split, locate, read_vocabulary
 from geval_py.errors import UsageError, visible
 from geval_py.evaluation import Evaluation, Score, Texts
+from geval_py.inputs import InputReader, InputText
 from geval_py.metrics import Column, LineLosses, Metric, column_of, find_metric
 from geval_py.options import Options
 from geval_py.parallel import Progress, map_in_order
 from geval_py.schemes import EvaluationScheme
 from geval_py.scoring import Block, BlockScorer
-from geval_py.selection import InputReader, Selection
+from geval_py.selection import Selection
 from geval_py.sources import LineReader, decode_lines
 from geval_py.version import __version__
 
@@ -98,12 +99,14 @@ def evaluate_output(
     vocabulary: frozenset[str],
     *,
     keep_texts: bool = False,
+    input_text: InputText | None = None,
     sign: bool = False,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Evaluation:
     """Score one output with all metrics, reading it once.
 
+    ``input_text`` is the split's input, where it is shared by several outputs and may be read only once;
     ``sign`` computes the signature; ``threads`` is the number of threads that score (by default, as many as there
     are cores) beside the one that reads; ``progress`` is called after each block. The scores are the same for any
     number of threads. Raises DataError, and SchemeError for a metric's filter that no line has.
@@ -111,14 +114,15 @@ def evaluate_output(
     columns = [(scheme.filters, column_of(metric, vocabulary, _preparation(scheme))) for scheme, metric in schemes]
     selections = {scheme.filters: Selection(scheme, split.in_header) for scheme, _ in schemes if scheme.filters}
     needs_input = any(selection.filter.needs_input for selection in selections.values())
+    input_text = input_text or InputText(split, keep=keep_texts, digest=sign)
+    texts = Texts(input=input_text) if keep_texts else None
     with (
         LineReader(output.path, header=split.output_header, digest=sign) as outputs,
         LineReader(split.expected, header=split.output_header, digest=sign) as expected,
-        InputReader(split, needed=needs_input, digest=sign) as inputs,
     ):
         everything = dict.fromkeys(column for filters, column in columns if not filters)
+        inputs = InputReader(input_text) if needs_input else None
         reading = _Reading(outputs, expected, inputs, tuple(everything), tuple(selections.values()))
-        texts = Texts() if keep_texts else None
         found = reading.score(texts, threads, progress)
     losses: dict[tuple[tuple[str, ...], Column], LineLosses] = {((), column): found[column] for column in found}
     for filters, column in dict.fromkeys(columns):
@@ -137,7 +141,7 @@ def evaluate_output(
     first_filter = columns[0][0]
     digests = {"expected": expected.sha256, "output": outputs.sha256}
     if needs_input:
-        digests["input"] = inputs.sha256
+        digests["input"] = input_text.sha256
     return Evaluation(
         split=split,
         output=output,
@@ -155,7 +159,7 @@ class _Reading:
 
     outputs: LineReader
     expected: LineReader
-    inputs: InputReader
+    inputs: InputReader | None
     columns: tuple[Column, ...]
     selections: tuple[Selection, ...]
 
@@ -174,12 +178,14 @@ class _Reading:
             scoring.release(block)
             if progress is not None and self.outputs.source.size is not None:
                 progress(self.outputs.source.position or 0, self.outputs.source.size)
-        self.inputs.check_end()
+        if self.inputs is not None:
+            self.inputs.check_end()
         return losses
 
     def _select(self, block: Block) -> None:
         outputs, expected = decode_lines(block.outputs), decode_lines(block.expected)
-        items = list(zip(self.inputs.take(len(outputs)), expected, outputs, strict=True))
+        inputs = [""] * len(outputs) if self.inputs is None else self.inputs.take(len(outputs))
+        items = list(zip(inputs, expected, outputs, strict=True))
         for selection in self.selections:
             selection.add(block.first_line, items)
 

@@ -5,21 +5,25 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from geval_py.analysis.features import FeatureKinds, Fields, Item, ItemFilter, Tokens, parse_filter, split_tokens
 from geval_py.analysis.interval import DEFAULT_SAMPLES, DEFAULT_SEED, Interval
 from geval_py.challenge import Output, Split
 from geval_py.errors import LineCountError, UsageError, named
+from geval_py.inputs import InputText
 from geval_py.metrics import LineLosses, Metric
 from geval_py.parallel import Progress
 from geval_py.schemes import EvaluationScheme
-from geval_py.sources import decode_lines, read_lines
+from geval_py.sources import decode_lines
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from geval_py.analysis.worst import WorstFeatures
+
+
+Line = TypeVar("Line")  # what belongs to a line: a text, or an item
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,11 +58,26 @@ class Score:
 
         return bootstrap.interval(self.metric, self.losses, samples=samples, seed=seed)
 
+    def to_dict(self, *, samples: int | None = None, seed: int = DEFAULT_SEED) -> dict[str, Any]:
+        """Give what ``--format json`` shows of one metric: its lines only where its filter selects them."""
+        shown: dict[str, Any] = {
+            "name": self.name,
+            "value": self.value,
+            "unit": self.unit,
+            "direction": self.direction,
+        }
+        if self.scheme.filters:
+            shown["lines"] = len(self.losses.values)
+        if samples is not None:
+            shown["interval"] = self.interval(samples=samples, seed=seed).to_dict()
+        return shown
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Texts:
-    """The texts that were scored, as they were read, in blocks of whole lines."""
+    """The texts that were scored, as they were read, in blocks of whole lines; the input when it is asked for."""
 
+    input: InputText
     outputs: list[bytes] = field(default_factory=list)
     expected: list[bytes] = field(default_factory=list)
 
@@ -110,28 +129,25 @@ class Evaluation:
 
         Raises UsageError if the texts were not kept, and LineCountError if the input has another number of lines.
         """
+        texts = self._kept_texts()
+        texts.input.check_lines(sum(block.count(b"\n") for block in texts.outputs))
+        return self._scored(zip(texts.input.lines(), _lines(texts.expected), _lines(texts.outputs), strict=False))
+
+    def read_outputs(self) -> Iterator[str]:
+        """Give each scored line of the output; raises UsageError if the texts were not kept."""
+        return self._scored(_lines(self._kept_texts().outputs))
+
+    def _kept_texts(self) -> Texts:
         if self.texts is None:
             raise UsageError(message="the texts were not kept: evaluate(…, keep_texts=True)")
-        outputs = [line for block in self.texts.outputs for line in decode_lines(block)]
-        expected = (line for block in self.texts.expected for line in decode_lines(block))
-        items = zip(self._read_inputs(len(outputs)), expected, outputs, strict=True)
-        if self.line_numbers is None:
-            return items
-        return _only(items, self.line_numbers)
+        return self.texts
 
-    def _read_inputs(self, lines: int) -> list[str]:
-        if self.split.input is None:
-            return [""] * lines
-        inputs = list(read_lines(self.split.input, header=self.split.input_header))
-        if len(inputs) != lines:
-            raise LineCountError(
-                what="input",
-                path=self.split.input,
-                lines=len(inputs),
-                expected_path=self.split.expected,
-                expected_lines=lines,
-            )
-        return inputs
+    def _scored(self, items: Iterable[Line]) -> Iterator[Line]:
+        """Give what belongs to the lines that were scored."""
+        if self.line_numbers is None:
+            return iter(items)
+        wanted = frozenset(self.line_numbers)
+        return (item for number, item in enumerate(items, 1) if number in wanted)
 
     def to_frame(self) -> pd.DataFrame:
         """Make a table with a row a line.
@@ -268,7 +284,7 @@ class Evaluation:
             "lines": self.line_count,
             "out_of_vocabulary": self.out_of_vocabulary,
             "signature": self.signature,
-            "metrics": [_score_dict(score, samples, seed) for score in self.scores],
+            "metrics": [score.to_dict(samples=samples, seed=seed) for score in self.scores],
         }
 
     def _repr_html_(self) -> str:
@@ -279,14 +295,8 @@ class Evaluation:
         return pd.DataFrame(rows, columns=["output", "metric", "score", "unit", ""]).to_html(index=False)
 
 
-def _only(items: Iterable[Item], line_numbers: Sequence[int]) -> Iterator[Item]:
-    wanted = frozenset(line_numbers)
-    return (item for number, item in enumerate(items, 1) if number in wanted)
-
-
-def _score_dict(score: Score, samples: int | None, seed: int) -> dict[str, Any]:
-    shown = {"name": score.name, "value": score.value, "unit": score.unit, "direction": score.direction}
-    return shown if samples is None else shown | {"interval": score.interval(samples=samples, seed=seed).to_dict()}
+def _lines(blocks: Iterable[bytes]) -> Iterator[str]:
+    return (line for block in blocks for line in decode_lines(block))
 
 
 def tokens_of(tokenizer: str | None) -> Tokens:

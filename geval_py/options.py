@@ -85,6 +85,8 @@ class Options:
             )
         if self.mark_worst_features and not self.line_by_line:
             raise UsageError(message="--mark-worst-features goes with --line-by-line")
+        if self.alt_out_files and not self.oracle_item_based:
+            raise UsageError(message="--alt-out-file goes with --oracle-item-based")
         if self.oracle_item_based and not self.alt_out_files:
             raise UsageError(message="--oracle-item-based chooses between outputs: name others with --alt-out-file")
 

@@ -10,11 +10,9 @@ from array import array
 from collections.abc import Sequence
 
 from geval_py.analysis.features import Fields, Item, ItemFilter, parse_filter, unbracketed
-from geval_py.challenge import Split
-from geval_py.errors import LineCountError, MalformedLineError, SchemeError, UsageError
+from geval_py.errors import MalformedLineError, SchemeError, UsageError
 from geval_py.metrics import Column, LineLosses
 from geval_py.schemes import EvaluationScheme
-from geval_py.sources import LineReader, decode_lines
 
 MOST_REMEMBERED = 5_000  # items without the feature, to find out what was meant instead
 
@@ -57,46 +55,3 @@ class Selection:
 
 def _block(lines: Sequence[str]) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode()
-
-
-class InputReader:
-    """The input's lines, read along with the output's; empty ones where the input is not needed."""
-
-    def __init__(self, split: Split, *, needed: bool, digest: bool) -> None:
-        self._split = split
-        self._lines = self._found = 0
-        self._reader: LineReader | None = None
-        if needed and split.input is not None:
-            self._reader = LineReader(split.input, header=split.input_header, digest=digest)
-
-    def __enter__(self) -> InputReader:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        if self._reader is not None:
-            self._reader.source.close()
-
-    @property
-    def sha256(self) -> str | None:
-        return self._reader.sha256 if self._reader is not None else None
-
-    def take(self, lines: int) -> list[str]:
-        """Give the next lines; those that are not there are empty, until :meth:`check_end`."""
-        texts = decode_lines(self._reader.take(lines)) if self._reader is not None else []
-        self._lines += lines
-        self._found += len(texts)
-        return texts + [""] * (lines - len(texts))
-
-    def check_end(self) -> None:
-        """Raise LineCountError if the input has not as many lines as were taken."""
-        if self._reader is None:
-            return
-        found = self._found + self._reader.count_rest()
-        if found != self._lines:
-            raise LineCountError(
-                what="input",
-                path=self._reader.path,
-                lines=found,
-                expected_path=self._split.expected,
-                expected_lines=self._lines,
-            )

@@ -290,6 +290,7 @@ BROKEN = {
     "x\x1b[31m": f"Unknown feature `x\\x1b[31m'{KINDS_OF_FEATURE}",
     "in<Yaer>:1": f"Unknown column `Yaer' in the feature `in<Yaer>:1'\n  did you mean in<Year>? {THE_COLUMNS}",
     "in<year>:1": f"Unknown column `year' in the feature `in<year>:1'\n  did you mean in<Year>? {THE_COLUMNS}",
+    "in<YEAR>:1": f"Unknown column `YEAR' in the feature `in<YEAR>:1'\n  did you mean in<Year>? {THE_COLUMNS}",
     "in<Place>:1": f"Unknown column `Place' in the feature `in<Place>:1'\n  {THE_COLUMNS}",
     "in<>:1": f"Unknown column `' in the feature `in<>:1'\n  {THE_COLUMNS}",
     "in<0>:1": f"Unknown column `0' in the feature `in<0>:1'\n  {THE_COLUMNS}",

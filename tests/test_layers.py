@@ -23,6 +23,7 @@ ORDER = (
     "scoring",
     "analysis",
     "selection",
+    "inputs",
     "evaluation",
     "evaluate",
     "compare",

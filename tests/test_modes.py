@@ -1,5 +1,6 @@
 """The modes of the command line that explain a score: lines, differences, the oracle, features, marks."""
 
+import io
 import math
 import sys
 
@@ -635,3 +636,35 @@ def test_means(mean, written):
     p = "0.25000000000000000000"
     assert list(feature_rows(features)) == [f"exp:a\x1b\t3\t{written}\t{p}"]
     assert list(feature_rows(features, for_terminal=True)) == [f"exp:a\\x1b\t3\t{written}\t{p}"]
+
+
+# The input, read once
+
+
+READ_SEVERAL_TIMES = {
+    "lines": ["-l"],
+    "a filter": ["-l", "--filter", "in<Year>:1901"],
+    "a filter that nothing has": ["-l", "--filter", "in<Year>:1999"],
+    "a metric's filter": ["-l", "-a", "LogLoss:f<in[Year]:1901>"],
+    "marks": ["-l", "--mark-worst-features"],
+    "difference": ["--diff", "other", "--filter", "in<Year>:1901"],
+    "features": ["-w"],
+    "worsening": ["--most-worsening-features", "other"],
+    "oracle": ["--oracle-item-based", "--alt-out-file", "other"],
+}
+
+
+@pytest.mark.parametrize("words", READ_SEVERAL_TIMES.values(), ids=READ_SEVERAL_TIMES)
+def test_the_input_may_be_a_pipe(words, challenge, geval, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    expected = geval(*words)
+    text = (challenge / "test-A" / "in.tsv").read_bytes()
+    (challenge / "test-A" / "in.tsv").unlink()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+    assert geval(*words, "-i", "-") == expected
+
+
+def test_the_oracle_needs_no_input(challenge, geval):
+    before = geval("--oracle-item-based", "--alt-out-file", "other")
+    write(challenge / "test-A", "in.tsv", ["too short"])
+    assert geval("--oracle-item-based", "--alt-out-file", "other") == before

@@ -260,6 +260,7 @@ MODE_ERRORS = {
     "--filter exp:a": "--filter goes with --line-by-line or --diff; a metric that is filtered: METRIC:f<FEATURE>",
     "-w --filter exp:a": "--filter goes with --line-by-line or --diff; a metric that is filtered: METRIC:f<FEATURE>",
     "-w --mark-worst-features": "--mark-worst-features goes with --line-by-line",
+    "--alt-out-file a": "--alt-out-file goes with --oracle-item-based",
     "--oracle-item-based": "--oracle-item-based chooses between outputs: name others with --alt-out-file",
 }
 

@@ -170,7 +170,8 @@ def parse_feature(name: str, fields: Fields) -> Feature:
 def _unknown_column(name: str, column: str, header: Sequence[str]) -> str:
     from difflib import get_close_matches
 
-    close = get_close_matches(column, header, n=1)
+    other_case = [name for name in header if name.casefold() == column.casefold()]
+    close = other_case or get_close_matches(column, header, n=1)
     guess = f"did you mean in<{visible(close[0])}>? " if close else ""
     there_are = f"the columns are {visible(', '.join(header))}" if header else "the columns have numbers, from 1"
     return f"Unknown column `{visible(column)}' in the feature `{visible(name)}'\n  {guess}{there_are}"

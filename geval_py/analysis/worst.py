@@ -172,11 +172,9 @@ class _Ranking:
 
     def _features(self, field: str, tally: Tally) -> tuple[WorstFeatures, Integers]:
         """Give the frequent features of a tally by name, and each code's place among them (-1 for none)."""
-        least = self.frequencies.least
-        if self.kinds.cartesian:
-            least = min(least, self.frequencies.cartesian)
         tokens = list(tally.codes)
-        codes = sorted(np.flatnonzero(tally.figures[0] >= least).tolist(), key=tokens.__getitem__)
+        frequent = np.flatnonzero(tally.figures[0] >= self.frequencies.least)  # a rarer one is in no frequent pair
+        codes = sorted(frequent.tolist(), key=tokens.__getitem__)
         place = np.full(len(tokens), -1)
         place[codes] = np.arange(len(codes))
         numbers, rank_sums, score_sums = tally.figures[:, codes]

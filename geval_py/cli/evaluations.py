@@ -10,6 +10,7 @@ from geval_py.cli.progress import ProgressBar
 from geval_py.errors import UsageError, visible
 from geval_py.evaluate import Named, evaluate_output, select_schemes, vocabulary_for
 from geval_py.evaluation import Evaluation
+from geval_py.inputs import InputText
 from geval_py.options import Options
 
 
@@ -37,6 +38,7 @@ def evaluate_split(
     """Score each output of a split."""
     vocabulary = vocabulary_for(schemes, options)
     sign = options.format == "json"
+    input_text = InputText(split, keep=True, digest=sign) if keep_texts else None
     evaluations = []
     for output in split.outputs:
         with ProgressBar(output.name) as progress:
@@ -47,6 +49,7 @@ def evaluate_split(
                     schemes,
                     vocabulary,
                     keep_texts=keep_texts,
+                    input_text=input_text,
                     sign=sign,
                     threads=options.threads,
                     progress=progress,

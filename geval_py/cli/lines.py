@@ -60,11 +60,11 @@ def show_best(options: Options) -> None:
         evaluations[0].check_same_lines(other)
     lower_is_better = evaluations[0].scores[0].direction == "lower"
     scores = zip(*(evaluation.line_scores() for evaluation in evaluations), strict=True)
-    items = zip(*(evaluation.read_items() for evaluation in evaluations), strict=True)
-    for of_line, candidates in zip(scores, items, strict=True):
+    outputs = zip(*(evaluation.read_outputs() for evaluation in evaluations), strict=True)
+    for of_line, candidates in zip(scores, outputs, strict=True):
         best = min(of_line) if lower_is_better else max(of_line)
         index = max(index for index, score in enumerate(of_line) if score == best)
-        sys.stdout.write(candidates[index][2] + "\n")
+        sys.stdout.write(candidates[index] + "\n")
 
 
 def _preparation(evaluation: Evaluation, options: Options) -> Callable[[str], str]:
