@@ -123,13 +123,7 @@ def locate(options: Options) -> Split:
         "the expected results",
     )
     outputs = _outputs(options)
-    wanted_input = options.input_file
-    if wanted_input is not None or options.needs_input:
-        input_path: str | None = _find(
-            options.challenge_directory, options.test_name, wanted_input, INPUT_FILE, "the input"
-        )
-    else:
-        input_path = _default_input(options)
+    input_path = _input(options, expected)
     split = Split(
         name=options.test_name,
         expected=expected,
@@ -150,12 +144,29 @@ def locate_others(split: Split, options: Options, names: Sequence[str]) -> Split
     return split
 
 
-def _default_input(options: Options) -> str | None:
-    """Find the input where it is not needed: none that can be told is no fault."""
+def _input(options: Options, expected: str) -> str | None:
+    """Find the input: the one named; beside answers that were named; in DIRECTORY/TEST. None if it may be missing."""
+    if options.input_file is None and options.expected_file is not None and os.path.isfile(expected):
+        beside = find_file(os.path.join(os.path.dirname(expected), INPUT_FILE))
+        if beside is not None:
+            return beside
+    if options.input_file is not None or options.needs_input:
+        return _find(options.challenge_directory, options.test_name, options.input_file, INPUT_FILE, "the input")
     try:
         return find_file(os.path.join(options.challenge_directory, options.test_name, INPUT_FILE))
     except AmbiguousFileError:
         return None
+
+
+def other_test_set(split: Split, output: Output) -> str | None:
+    """Give the name of the test set in whose folder an output lies, if it has answers, and others were taken."""
+    folder = os.path.dirname(os.path.abspath(output.path))
+    if not os.path.isfile(output.path) or os.path.realpath(folder) == os.path.realpath(
+        os.path.dirname(split.expected)
+    ):
+        return None
+    answers = (os.path.join(folder, EXPECTED_FILE + ending) for ending in ("", *COMPRESSED_ENDINGS))
+    return os.path.basename(folder) if any(map(os.path.isfile, answers)) else None
 
 
 def check_read_once(split: Split) -> None:

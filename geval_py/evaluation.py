@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -65,6 +66,7 @@ class Score:
             "value": self.value,
             "unit": self.unit,
             "direction": self.direction,
+            "infinite_losses": self.losses.values.count(math.inf),
         }
         if self.scheme.filters:
             shown["lines"] = len(self.losses.values)
@@ -96,10 +98,10 @@ class Evaluation:
     split: Split
     output: Output
     scores: tuple[Score, ...]
-    line_numbers: array[int] | None
+    line_numbers: array[int] | None = field(repr=False)
     out_of_vocabulary: int
     signature: str | None
-    texts: Texts | None
+    texts: Texts | None = field(repr=False)
 
     @property
     def line_losses(self) -> array[float]:
@@ -177,8 +179,10 @@ class Evaluation:
         """Give the table of :meth:`to_frame`: the worst or the best lines first, or only those with some features.
 
         ``filter`` is a feature, such as ``"exp:the"`` or ``"in<Year>:1901"``, or several, which a line must all
-        have. Raises UsageError for a feature that cannot be read, or that no line has.
+        have. Raises UsageError for a feature that cannot be read, or that no line has, and for another ``sort``.
         """
+        if sort not in (None, "worst", "best"):
+            raise UsageError(message=f"lines are sorted by the worst or the best first, not by {sort!r}")
         frame = self.to_frame()
         names = (filter,) if isinstance(filter, str) else tuple(filter)
         if names:

@@ -96,7 +96,7 @@ def test_json(challenge, geval):
     (challenge / "dev-0/out.tsv").write_text("a:0.5 :0.5\nx:1\n:1\n")
     status, out, err = geval("-t", "dev-0", "--format", "json", "-m", "LikelihoodHashed8")
     document = json.loads(out, parse_constant=lambda name: pytest.fail(name))
-    assert (status, err) == (0, "")
+    assert (status, err) == (0, "geval: note: `./dev-0/out.tsv`: the loss of 1 of 3 lines is infinite\n")
     assert {k: v for k, v in document.items() if k != "outputs"} == {
         "version": __version__,
         "challenge": challenge.name,
@@ -107,8 +107,20 @@ def test_json(challenge, geval):
     assert output["lines"] == 3
     assert output["signature"].startswith("metric:PerplexityHashed,LikelihoodHashed8|bits:10,8|lines:3|")
     assert output["metrics"] == [
-        {"name": "PerplexityHashed", "value": "Infinity", "unit": "words", "direction": "lower"},
-        {"name": "LikelihoodHashed8", "value": 0.0, "unit": "probability", "direction": "higher"},
+        {
+            "name": "PerplexityHashed",
+            "value": "Infinity",
+            "unit": "words",
+            "direction": "lower",
+            "infinite_losses": 1,
+        },
+        {
+            "name": "LikelihoodHashed8",
+            "value": 0.0,
+            "unit": "probability",
+            "direction": "higher",
+            "infinite_losses": 1,
+        },
     ]
 
 
@@ -330,7 +342,8 @@ def test_words_outside_the_vocabulary_are_noted(challenge, geval):
         0,
         "Infinity\n",
         "geval: note: 2 of 3 expected words are not in the vocabulary; where the output does not list them, "
-        "their loss is infinite\n",
+        "their loss is infinite\n"
+        "geval: note: `./dev-0/out.tsv`: the loss of 1 of 3 lines is infinite\n",
     )
 
 
@@ -458,3 +471,31 @@ def test_the_first_malformed_line_of_all_metrics_is_reported(metrics, challenge,
 )
 def test_names_of_metrics(metric, name, challenge, geval):
     assert geval("-t", "dev-0", "-m", metric)[1].splitlines()[1].split("\t")[0] == name
+
+
+# The files beside each other
+
+
+def test_an_output_beside_other_answers_is_noted(challenge, geval):
+    (challenge / "test-A").mkdir()
+    for name in ("expected.tsv", "out.tsv"):
+        (challenge / "test-A" / name).write_bytes((challenge / "dev-0" / name).read_bytes())
+    assert geval("-o", "dev-0/out.tsv") == (
+        0,
+        "12.70\n",
+        "geval: note: `dev-0/out.tsv` lies beside other answers than `./test-A/expected.tsv`, with which it was scored; "
+        "was -t dev-0 meant?\n",
+    )
+    assert geval("-t", "dev-0", "-o", "dev-0/out.tsv") == (0, "12.70\n", "")
+    assert geval("-o", "dev-0/out.tsv", "-e", "dev-0/expected.tsv") == (0, "12.70\n", "")
+
+
+def test_the_input_beside_answers_that_are_named_is_taken(challenge, geval):
+    (challenge / "test-A").mkdir()
+    (challenge / "test-A/in.tsv").write_text("x\ny\nz\n")
+    (challenge / "dev-0/in.tsv").write_text("1\n2\n3\n")
+    words = ["-l", "-o", "dev-0/out.tsv", "-e", "dev-0/expected.tsv"]
+    assert [row.split("\t")[1] for row in geval(*words)[1].splitlines()] == ["1", "2", "3"]
+    assert [row.split("\t")[1] for row in geval(*words, "-i", "in.tsv")[1].splitlines()] == ["x", "y", "z"]
+    (challenge / "dev-0/in.tsv").unlink()
+    assert [row.split("\t")[1] for row in geval(*words)[1].splitlines()] == ["x", "y", "z"]

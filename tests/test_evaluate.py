@@ -235,7 +235,13 @@ def test_to_dict(challenge):
         "out_of_vocabulary": 0,
         "signature": result.signature,
         "metrics": [
-            {"name": "LikelihoodHashed8", "value": result.score, "unit": "probability", "direction": "higher"}
+            {
+                "name": "LikelihoodHashed8",
+                "value": result.score,
+                "unit": "probability",
+                "direction": "higher",
+                "infinite_losses": 0,
+            }
         ],
     }
 
@@ -335,3 +341,9 @@ def test_the_api_is_frozen():
         "description",
         "split",
     }
+
+
+def test_lines_are_sorted_by_nothing_else(challenge):
+    with pytest.raises(UsageError) as caught:
+        evaluate(challenge, "t").lines(sort="loss")
+    assert str(caught.value) == "lines are sorted by the worst or the best first, not by 'loss'"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from math import inf
 
-from geval_py.challenge import Split, locate, locate_others
+from geval_py.challenge import Split, locate, locate_others, other_test_set
 from geval_py.cli.progress import ProgressBar
-from geval_py.errors import UsageError, visible
+from geval_py.errors import UsageError, named, visible
 from geval_py.evaluate import Named, evaluate_output, select_schemes, vocabulary_for
 from geval_py.evaluation import Evaluation
 from geval_py.inputs import InputText
@@ -16,7 +17,10 @@ from geval_py.options import Options
 
 def evaluate_outputs(options: Options) -> list[Evaluation]:
     """Score each output with all metrics."""
-    return evaluate_split(options, locate(options), select_schemes(options))
+    evaluations = evaluate_split(options, locate(options), select_schemes(options))
+    for evaluation in evaluations:
+        _note_infinite_losses(evaluation)
+    return evaluations
 
 
 def evaluate_lines(options: Options, others: Sequence[str] = ()) -> list[Evaluation]:
@@ -55,18 +59,35 @@ def evaluate_split(
                     progress=progress,
                 )
             )
-    _note_unknown_words(evaluations)
+    for evaluation in evaluations:
+        _note_other_answers(evaluation)
+        _note_unknown_words(evaluation)
     return evaluations
 
 
-def _note_unknown_words(evaluations: Sequence[Evaluation]) -> None:
-    for evaluation in evaluations:
-        unknown = evaluation.out_of_vocabulary
-        if unknown:
-            note(
-                f"{unknown} of {evaluation.line_count} expected words are not in the vocabulary; "
-                "where the output does not list them, their loss is infinite"
-            )
+def _note_other_answers(evaluation: Evaluation) -> None:
+    test = other_test_set(evaluation.split, evaluation.output)
+    if test is not None:
+        note(
+            f"{named(evaluation.output.path)} lies beside other answers than {named(evaluation.split.expected)}, "
+            f"with which it was scored; was -t {visible(test)} meant?"
+        )
+
+
+def _note_unknown_words(evaluation: Evaluation) -> None:
+    unknown = evaluation.out_of_vocabulary
+    if unknown:
+        note(
+            f"{unknown} of {evaluation.line_count} expected words are not in the vocabulary; "
+            "where the output does not list them, their loss is infinite"
+        )
+
+
+def _note_infinite_losses(evaluation: Evaluation) -> None:
+    columns = [score.losses.values for score in evaluation.scores]
+    for infinite, lines in dict.fromkeys((losses.count(inf), len(losses)) for losses in columns):
+        if infinite:
+            note(f"{named(evaluation.output.path)}: the loss of {infinite} of {lines} lines is infinite")
 
 
 def note(message: str) -> None:

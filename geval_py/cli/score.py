@@ -7,11 +7,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from math import isinf
 
 from geval_py.arguments import make_parser
-from geval_py.cli.evaluations import evaluate_outputs, note
-from geval_py.errors import ConfigError, SchemeError, named
+from geval_py.cli.evaluations import evaluate_outputs
+from geval_py.errors import ConfigError, SchemeError
 from geval_py.evaluation import Evaluation, Score
 from geval_py.kernel import choose_backend
 from geval_py.metrics import METRICS
@@ -71,8 +70,6 @@ def _list_metrics() -> None:
 
 def _show_scores(options: Options) -> None:
     evaluations = evaluate_outputs(options)
-    if options.bootstrap is not None:
-        _note_infinite_losses(evaluations)
     if options.format == "json":
         sys.stdout.write(json_text(_document(options, evaluations)))
         return
@@ -81,18 +78,6 @@ def _show_scores(options: Options) -> None:
         interval = partial(Score.interval, samples=options.bootstrap, seed=options.seed)
     text = scores_text(evaluations, options.precision, percentage=options.percentage, interval=interval)
     sys.stdout.write(text)
-
-
-def _note_infinite_losses(evaluations: Sequence[Evaluation]) -> None:
-    for evaluation in evaluations:
-        columns = [score.losses.values for score in evaluation.scores]
-        counts = dict.fromkeys((sum(map(isinf, losses)), len(losses)) for losses in columns)
-        for infinite, lines in counts:
-            if infinite:
-                note(
-                    f"{named(evaluation.output.path)}: the loss of {infinite} of {lines} lines is infinite, "
-                    "and so is that of each resample that draws one of them"
-                )
 
 
 def _document(options: Options, evaluations: Sequence[Evaluation]) -> dict[str, object]:
