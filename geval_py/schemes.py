@@ -2,7 +2,7 @@
 
     schemes  = text with products "{a,b}", never inside "<...>"
     scheme   = metric [ ":" *flag ]
-    flag     = letter | letter "<" argument ">" | "s<" regexp "><" replacement ">"
+    flag     = letter | letter "<" argument ">" | "s<" regexp "><" replacement ">" | "f<in<" column ">:" token ">"
 
 This module knows the grammar; which metrics there are is said in :mod:`geval_py.metrics`.
 """
@@ -16,9 +16,10 @@ from geval_py.errors import SchemeError, shorten, visible
 
 MOST_PRODUCTS = 10_000
 
-_FLAG = r"[lucS]|[NPmtf]<([^>]*)>|s<([^>]*)><([^>]*)>"
+_FLAG = r"[lucS]|f<(in<[^>]*>:[^>]*)>|[NPmtf]<([^>]*)>|s<([^>]*)><([^>]*)>"
+_FLAGS = "the flags are l u c S m<REGEXP> t<REGEXP> s<REGEXP><REPLACEMENT> f<FEATURE> N<NAME> P<NUMBER>"
 _TEXT_FLAGS = frozenset("lucSmts")
-_PRODUCT = r"<[^>]*>|\{([^{}<>]*)\}"
+_PRODUCT = r"f<in<[^>]*>:[^>]*>|<[^>]*>|\{([^{}<>]*)\}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,7 @@ def parse_scheme(text: str) -> EvaluationScheme:
         rest = flag_text[position:]
         match = re.match(_FLAG, rest)
         if match is None:
-            raise SchemeError(scheme=text, message=f"Unknown or broken metric flags: {visible(rest)}")
+            raise SchemeError(scheme=text, message=f"Unknown or broken metric flags: {visible(rest)}\n  {_FLAGS}")
         arguments = tuple(group for group in match.groups() if group is not None)
         if rest[0] == "P" and not re.fullmatch("[0-9]{1,9}", arguments[0]):
             raise SchemeError(

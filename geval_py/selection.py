@@ -9,7 +9,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 
-from geval_py.analysis.features import Fields, Item, ItemFilter, parse_filter, unbracketed
+from geval_py.analysis.features import Fields, Item, ItemFilter, parse_filter
 from geval_py.errors import MalformedLineError, SchemeError, UsageError
 from geval_py.metrics import Column, LineLosses
 from geval_py.schemes import EvaluationScheme
@@ -23,7 +23,7 @@ class Selection:
     def __init__(self, scheme: EvaluationScheme, header: tuple[str, ...]) -> None:
         self._scheme = scheme
         try:
-            self.filter: ItemFilter = parse_filter(map(unbracketed, scheme.filters), Fields(header))
+            self.filter: ItemFilter = parse_filter(scheme.filters, Fields(header))
         except UsageError as error:
             raise SchemeError(scheme=scheme.text, message=error.message) from error
         self.line_numbers: array[int] = array("q")

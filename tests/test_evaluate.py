@@ -7,7 +7,7 @@ import math
 import pytest
 
 import geval_py
-from geval_py import Challenge, evaluate, hashed_log_losses
+from geval_py import Challenge, UsageError, evaluate, hashed_log_losses
 
 
 @pytest.fixture
@@ -345,5 +345,5 @@ def test_the_api_is_frozen():
 
 def test_lines_are_sorted_by_nothing_else(challenge):
     with pytest.raises(UsageError) as caught:
-        evaluate(challenge, "t").lines(sort="loss")
+        evaluate(challenge, "dev-0").lines(sort="loss")
     assert str(caught.value) == "lines are sorted by the worst or the best first, not by 'loss'"

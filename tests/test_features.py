@@ -16,7 +16,6 @@ from geval_py.analysis.features import (
     parse_feature,
     parse_filter,
     split_tokens,
-    unbracketed,
     word_shape,
 )
 from geval_py.errors import UsageError
@@ -286,7 +285,6 @@ BROKEN = {
     " exp:the": f"Unknown feature ` exp:the'{KINDS_OF_FEATURE}",
     "in:the": f"Unknown feature `in:the'{KINDS_OF_FEATURE}",
     "in<Year>1601": f"Unknown feature `in<Year>1601'{KINDS_OF_FEATURE}",
-    "in[Year]:1601": f"Unknown feature `in[Year]:1601'{KINDS_OF_FEATURE}",
     "x\x1b[31m": f"Unknown feature `x\\x1b[31m'{KINDS_OF_FEATURE}",
     "in<Yaer>:1": f"Unknown column `Yaer' in the feature `in<Yaer>:1'\n  did you mean in<Year>? {THE_COLUMNS}",
     "in<year>:1": f"Unknown column `year' in the feature `in<year>:1'\n  did you mean in<Year>? {THE_COLUMNS}",
@@ -326,13 +324,27 @@ def test_the_names_of_columns_are_safe_to_show():
     )
 
 
-@pytest.mark.parametrize(
-    ("name", "read"),
-    [("in[Year]:1601", "in<Year>:1601"), ("exp:the", "exp:the"), ("in<Year>:1", "in<Year>:1")],
-)
-def test_unbracketed(name, read):
+@pytest.mark.parametrize("name", ["in[Year]:1601", "in<Year>:1601", "in[2]:1601"])
+def test_either_brackets(name):
     """``[`` ``]`` stand for ``<`` ``>`` inside."""
-    assert unbracketed(name) == read
+    feature = parse_feature(name, Fields(("FileId", "Year")))
+    assert (feature.field, feature.token) == (1, "1601")
+
+
+NUMERICAL_MESSAGE = "`exp:=#+' is no feature of a line by itself: it is the quarter of all lines at one end"
+
+
+def test_a_numerical_feature_is_of_no_line():
+    assert parse_filter(["exp:=#+"], Fields()).nothing_found([("", "a", "b")]) == NUMERICAL_MESSAGE
+    assert parse_filter(["exp:=#+"], Fields()).selects(("", "=#+", ""))
+
+
+@pytest.mark.parametrize(
+    ("name", "selected"),
+    [("exp:SHAPE:Aa+", True), ("exp:SHAPE:a+", False), ("out:a++0.5", True), ("out:0.5++a", False)],
+)
+def test_shapes_and_bigrams_are_known_by_their_names(name, selected):
+    assert parse_filter([name], Fields()).selects(("", "The", "a:0.5 b:0.5")) == selected
 
 
 # Filters
@@ -355,10 +367,10 @@ SELECTED = {
     "both": (["exp:the", "in<Year>:1601"], FeatureKinds(), True),
     "the first only": (["exp:the", "in<Year>:1602"], FeatureKinds(), False),
     "the second only": (["exp:a", "in<Year>:1601"], FeatureKinds(), False),
-    "a shape, not asked for": (["exp:SHAPE:a+"], FeatureKinds(), False),
+    "a shape by its name": (["exp:SHAPE:a+"], FeatureKinds(), True),
     "a shape": (["exp:SHAPE:a+"], BY_SHAPE, True),
     "a shape of another word": (["exp:SHAPE:a"], BY_SHAPE, False),
-    "a bigram, not asked for": (["in<3>:New++York"], FeatureKinds(), False),
+    "a bigram by its name": (["in<3>:New++York"], FeatureKinds(), True),
     "a bigram": (["in<3>:New++York"], BY_BIGRAM, True),
     "a bigram, the other way round": (["in<3>:York++New"], BY_BIGRAM, False),
     "a word like a bigram": (["in<3>:a++b"], FeatureKinds(), True),

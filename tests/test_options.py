@@ -13,6 +13,7 @@ from geval_py.errors import ConfigError, SchemeError, UnreadableFileError, Usage
 from geval_py.options import Options, config_options, parse_options, read_config
 
 PROPERTY = settings(deadline=None, derandomize=True)
+THE_FLAGS = "\n  the flags are l u c S m<REGEXP> t<REGEXP> s<REGEXP><REPLACEMENT> f<FEATURE> N<NAME> P<NUMBER>"
 SEE_HELP = "\n  geval --help shows the options"
 
 
@@ -383,7 +384,7 @@ BROKEN_CONFIGS = {
     "a stray word": ("# a comment", "Invalid option `#'\n  geval --help shows the options"),
     "a value is missing": ("--metric", f"argument -m/--metric: expected one argument{SEE_HELP}"),
     "a wrong value": ("-p x", f"argument -p/--precision: 'x' is not a whole number{SEE_HELP}"),
-    "flags": ("-m LogLossHashed:z", "Unknown or broken metric flags: z"),
+    "flags": ("-m LogLossHashed:z", f"Unknown or broken metric flags: z{THE_FLAGS}"),
     "a tokenizer": (
         "-T 14a",
         "Unknown tokenizer: 14a\n  did you mean v14? there are minimalistic, character-by-character, 13a, v14",
@@ -450,7 +451,7 @@ def test_an_alternative_metric_replaces_all_and_products_multiply_out(words, met
 def test_broken_flags_on_the_command_line():
     with pytest.raises(SchemeError) as caught:
         parse_options(["-m", "A:z"]).schemes()
-    assert str(caught.value) == "Unknown or broken metric flags: z"
+    assert str(caught.value) == f"Unknown or broken metric flags: z{THE_FLAGS}"
 
 
 def test_a_broken_regular_expression_on_the_command_line():

@@ -146,6 +146,7 @@ def test_text_flags_and_filters():
     assert parse_scheme("LogLossHashed").text_flags == parse_scheme("LogLossHashed").filters == ()
 
 
+THE_FLAGS = "the flags are l u c S m<REGEXP> t<REGEXP> s<REGEXP><REPLACEMENT> f<FEATURE> N<NAME> P<NUMBER>"
 BROKEN = {
     "unknown": ("LogLossHashed:z", "z"),
     "unknown after a known one": ("LogLossHashed:lz", "z"),
@@ -166,7 +167,7 @@ def test_broken_flags(text, rest):
     """GEval 1.42.2, --metric LogLossHashed:z."""
     with pytest.raises(SchemeError) as caught:
         parse_schemes(text)
-    assert str(caught.value) == f"Unknown or broken metric flags: {rest}"
+    assert str(caught.value) == f"Unknown or broken metric flags: {rest}\n  {THE_FLAGS}"
     assert (caught.value.scheme, caught.value.exit_status) == (text, 2)
 
 

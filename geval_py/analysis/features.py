@@ -22,6 +22,7 @@ EXPECTED, OUTPUT = "exp", "out"
 SHAPE = "SHAPE:"
 BETWEEN_TOKENS = "++"
 BETWEEN_FEATURES = "~~"
+NUMERICAL = "=#?[+-]"  # a regular expression: a field's length or number, and at which end it is worse
 MOST_CANDIDATES = 20_000  # tokens that a misspelt one is compared with
 
 Item = tuple[str, str, str]  # input, expected, output
@@ -141,26 +142,32 @@ class Feature:
         return columns[self.field] if isinstance(self.field, int) and self.field < len(columns) else None
 
     def is_in(self, item: Item, kinds: FeatureKinds) -> bool:
-        """Tell whether an item has the feature."""
+        """Tell whether an item has the feature, be it a token, or a shape or bigram by its name."""
         text = self.text(item)
-        return text is not None and any(self.token in features for features in kinds.of_text(text))
+        return text is not None and any(self.token in features for features in self._kinds(kinds).of_text(text))
+
+    def _kinds(self, kinds: FeatureKinds) -> FeatureKinds:
+        shapes = self.token.startswith(SHAPE)
+        bigrams = BETWEEN_TOKENS in self.token
+        return FeatureKinds(bigrams=bigrams, word_shapes=shapes, tokens=kinds.tokens) if shapes or bigrams else kinds
 
 
 def parse_feature(name: str, fields: Fields) -> Feature:
-    """Read a feature, such as ``exp:the`` or ``in<Year>:1601``; raises UsageError.
+    """Read a feature, such as ``exp:the`` or ``in<Year>:1601`` (or ``in[Year]:1601``); raises UsageError.
 
     >>> parse_feature("in<Year>:1601", Fields(("FileId", "Year")))
     Feature(name='in<Year>:1601', field=1, token='1601')
     """
-    match = re.fullmatch(r"(?:(exp|out)|in<(.*?)>):(.*)", name, re.DOTALL)
+    match = re.fullmatch(r"(?:(exp|out)|in<(.*?)>|in\[(.*?)\]):(.*)", name, re.DOTALL)
     if match is None:
         raise UsageError(
             message=f"Unknown feature `{visible(name)}'\n"
             "  a feature is exp:WORD, out:WORD or in<COLUMN>:WORD, for example exp:the"
         )
-    field, column, token = match.groups()
+    field, angled, squared, token = match.groups()
     if field is not None:
         return Feature(name, field, token)
+    column = squared if angled is None else angled
     try:
         return Feature(name, fields.find(column), token)
     except KeyError:
@@ -197,6 +204,8 @@ class ItemFilter:
         names = " and ".join(f"`{visible(feature.name)}'" for feature in self.features)
         if len(self.features) > 1:
             return f"No item has the features {names} together"
+        if re.fullmatch(NUMERICAL, self.features[0].token):
+            return f"{names} is no feature of a line by itself: it is the quarter of all lines at one end"
         guess = self._nearest(self.features[0], items)
         return f"No item has the feature {names}" + (f"\n  did you mean {visible(guess)}?" if guess else "")
 
@@ -213,11 +222,6 @@ class ItemFilter:
         other_case = (token for token in tokens if token.casefold() == feature.token.casefold())
         close = next(other_case, None) or next(iter(get_close_matches(feature.token, tokens, n=1)), None)
         return None if close is None else feature.name.removesuffix(feature.token) + close
-
-
-def unbracketed(name: str) -> str:
-    """Read a feature as it stands in a scheme, where ``[`` and ``]`` are for ``<`` and ``>``."""
-    return name.replace("[", "<").replace("]", ">")
 
 
 def parse_filter(names: Iterable[str], fields: Fields, kinds: FeatureKinds | None = None) -> ItemFilter:
