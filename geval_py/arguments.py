@@ -11,6 +11,7 @@ from geval_py.errors import UsageError, visible
 
 MOST_DIGITS = 1100  # after the point: the smallest double has 1074
 FORMATS = ("text", "json")
+COMMANDS = ("check", "compare")
 DEFAULT_SEED = 12345  # of the random numbers of the bootstrap, and of tests
 
 _NOT_YET = (  # GEval's options that geval-py knows of but does not have yet, and their number of arguments
@@ -110,11 +111,22 @@ def _add_modes(group: argparse._ArgumentGroup) -> None:
     add("-l", "--line-by-line", action="store_true", help="score, input, answer and output of every line")
     add("-s", "--sort", action="store_true", help="with -l and -d: the worst lines first")
     add("-r", "--reverse-sort", action="store_true", help="with -l and -d: the best first; with -w: what is best")
-    add("--filter", metavar="FEATURE", help="with -l and -d: only items that have it, as exp:the or in<Year>:1901")
+    add(
+        "--filter",
+        dest="filters",
+        action="append",
+        metavar="FEATURE",
+        help="with -l and -d: only items that have it, as exp:the or in<Year>:1901; several: that have all",
+    )
     add("--mark-worst-features", action="store_true", help="with -l, on a terminal: mark the words of bad lines")
     add("--show-preprocessed", action="store_true", help="with -l and -d: lines as a metric's flags leave them")
     add("-w", "--worst-features", action="store_true", help="what goes with bad scores: words, columns, lengths")
-    add("-d", "--diff", metavar="OTHER", help="lines that another output answers otherwise: by how much")
+    add(
+        "-d",
+        "--diff",
+        metavar="OTHER",
+        help="lines that another output answers otherwise: the score minus the other's, the texts, the other's line",
+    )
     add("--most-worsening-features", metavar="OTHER", help="what goes with being worse than another output")
     add("--oracle-item-based", action="store_true", help="the best line of -o and each --alt-out-file")
     add("--alt-out-file", dest="alt_out_files", action="append", metavar="FILE", help="another output; repeatable")

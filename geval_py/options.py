@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from geval_py.arguments import DEFAULT_SEED, make_parser
+from geval_py.arguments import COMMANDS, DEFAULT_SEED, make_parser
 from geval_py.errors import ConfigError, UnreadableFileError, UsageError, visible
 from geval_py.schemes import EvaluationScheme, parse_schemes
 
@@ -49,7 +49,7 @@ class Options:
     line_by_line: bool = False
     sort: bool = False
     reverse_sort: bool = False
-    filter: str | None = None
+    filters: tuple[str, ...] = ()
     show_preprocessed: bool = False
     mark_worst_features: bool = False
     worst_features: bool = False
@@ -79,10 +79,12 @@ class Options:
             raise UsageError(message=f"{' and '.join(modes)} are different modes: take one")
         if modes and self.format != "text":
             raise UsageError(message=f"{modes[0]} has no {self.format} format; leave --format out")
-        if self.filter is not None and self.mode not in ("line_by_line", "diff"):
+        if self.filters and self.mode not in ("line_by_line", "diff"):
             raise UsageError(
                 message="--filter goes with --line-by-line or --diff; a metric that is filtered: METRIC:f<FEATURE>"
             )
+        if (self.sort or self.reverse_sort) and self.mode == SCORES:
+            raise UsageError(message="--sort and --reverse-sort go with --line-by-line, --diff and features")
         if self.mark_worst_features and not self.line_by_line:
             raise UsageError(message="--mark-worst-features goes with --line-by-line")
         if self.alt_out_files and not self.oracle_item_based:
@@ -186,10 +188,21 @@ def _read_words(words: Sequence[str]) -> dict[str, Any]:
 
 
 def _invalid(word: str) -> str:
-    """Say that a word is no option, and which one is near."""
+    """Say that a word is no option, and what might have been meant."""
+    advice = _advice(word) or "geval --help shows the options"
+    return f"Invalid option `{visible(word)}'\n  {advice}"
+
+
+def _advice(word: str) -> str | None:
     from difflib import get_close_matches
 
+    if not word.startswith("-"):
+        command = next(iter(get_close_matches(word, COMMANDS, n=1)), None)
+        if command is not None:
+            return f"geval {command} …, the command first, if that was meant"
+        if os.path.isdir(word):
+            return f"did you mean -t {visible(word)}?"
+        return f"did you mean -o {visible(word)}?" if os.path.isfile(word) else None
     options = [name for action in make_parser()._actions for name in action.option_strings]
-    close = get_close_matches(word.partition("=")[0], options, n=1) if word.startswith("-") else []
-    advice = f"did you mean {close[0]}?" if close else "geval --help shows the options"
-    return f"Invalid option `{visible(word)}'\n  {advice}"
+    close = get_close_matches(word.partition("=")[0], options, n=1)
+    return f"did you mean {close[0]}?" if close else None

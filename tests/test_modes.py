@@ -216,8 +216,12 @@ def test_differences_that_tie_stay_in_order(challenge, rows):
         assert [row[2] for row in rows("-d", "other", *flags)] == WORDS
 
 
-def test_no_difference(challenge, rows):
-    assert rows("-d", "out.tsv") == []
+def test_no_difference(challenge, geval):
+    assert geval("-d", "out.tsv") == (0, "", "geval: note: no line differs in both its output and its score\n")
+
+
+def test_several_filters(challenge, rows):
+    assert rows("-l", "--filter", "exp:a", "--filter", "in<Year>:1902") == [line_row(2)]
 
 
 @pytest.mark.parametrize(("lines", "few"), [(4, "few"), (6, "many")])
@@ -455,20 +459,26 @@ def marked(text, style):
     return f"{style}{text}{PLAIN}"
 
 
+LEGEND = (
+    "geval: note: marked words go with bad lines: bold red p < 0.001, red p < 0.01, yellow p < 0.05, "
+    "not corrected for their number\n"
+)
+
+
 def test_marks_on_a_terminal(long_challenge, geval):
     """The words of bad lines, by their p: here 0.0005."""
     status, out, err = geval("-l", "--mark-worst-features", terminal=True)
     lines = out.splitlines()
-    assert (status, err) == (0, "")
+    assert (status, err) == (0, LEGEND)
     assert lines[0] == "2.0\t1900<tab>ba b a\\x1b[2J\ta\ta:0.5 c:0.5"
-    red = {word: marked(word, BOLD_RED) for word in ("b", "0.25", "0.75")}
-    assert lines[19] == f"4.0\t1919<tab>ba b a\\x1b[2J\t{red['b']}\t{red['b']}:{red['0.25']} c:{red['0.75']}"
+    red = marked("b", BOLD_RED)
+    assert lines[19] == f"4.0\t1919<tab>ba b a\\x1b[2J\t{red}\t{red}:0.25 c:0.75"
 
 
 def test_marks_where_they_are_forced(long_challenge, geval, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     status, out, err = geval("-ls", "--mark-worst-features", "--filter", "exp:b")
-    assert (status, err) == (0, "")
+    assert (status, err) == (0, LEGEND)
     assert out.count("\t" + marked("b", BOLD_RED)) == 10
     assert len(out.splitlines()) == 5
     monkeypatch.setenv("NO_COLOR", "1")

@@ -260,6 +260,8 @@ MODE_ERRORS = {
     "-w --format json": "--worst-features has no json format; leave --format out",
     "--filter exp:a": "--filter goes with --line-by-line or --diff; a metric that is filtered: METRIC:f<FEATURE>",
     "-w --filter exp:a": "--filter goes with --line-by-line or --diff; a metric that is filtered: METRIC:f<FEATURE>",
+    "--sort": "--sort and --reverse-sort go with --line-by-line, --diff and features",
+    "-r": "--sort and --reverse-sort go with --line-by-line, --diff and features",
     "-w --mark-worst-features": "--mark-worst-features goes with --line-by-line",
     "--alt-out-file a": "--alt-out-file goes with --oracle-item-based",
     "--oracle-item-based": "--oracle-item-based chooses between outputs: name others with --alt-out-file",
@@ -268,6 +270,23 @@ MODE_ERRORS = {
 
 @pytest.mark.parametrize(("words", "message"), MODE_ERRORS.items(), ids=MODE_ERRORS)
 def test_options_that_do_not_go_together(words, message):
+    assert refused(*words.split()) == message
+
+
+MEANT = {
+    "comapre -t dev-0": "Invalid option `comapre'\n  geval compare …, the command first, if that was meant",
+    "-t dev-0 compare": "Invalid option `compare'\n  geval compare …, the command first, if that was meant",
+    "folder": "Invalid option `folder'\n  did you mean -t folder?",
+    "-o out-1.tsv file": "Invalid option `file'\n  did you mean -o file?",
+    "nothing": "Invalid option `nothing'\n  geval --help shows the options",
+}
+
+
+@pytest.mark.parametrize(("words", "message"), MEANT.items(), ids=MEANT)
+def test_what_was_meant(words, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
     assert refused(*words.split()) == message
 
 

@@ -15,7 +15,7 @@ from geval_py.cli.features import kinds_of, rank
 from geval_py.evaluation import Evaluation
 from geval_py.options import Options
 from geval_py.preparation import preparation_of
-from geval_py.render.features import STYLES, Marker
+from geval_py.render.features import STYLES, Marker, marks_text
 from geval_py.render.lines import line_rows, marked_rows
 
 Row = TypeVar("Row")
@@ -32,6 +32,7 @@ def show_lines(options: Options) -> None:
     ]
     if options.mark_worst_features and _shows_colours():
         marker = _marker(evaluation, options)
+        note(f"marked words go with bad lines: {marks_text()}, not corrected for their number")
         _write(marked_rows(map(itemgetter(0), ordered), (marker.item(item) for _, item in ordered)))
     else:
         if options.mark_worst_features:
@@ -50,7 +51,10 @@ def show_difference(options: Options) -> None:
         for difference, ((text, expected, output), (_, _, before)) in _filtered(differences, evaluation, options)
         if difference != 0 and output != before and difference == difference
     )
-    _write_rows(_ordered(rows, evaluation, options))
+    ordered = _ordered(rows, evaluation, options)
+    if not ordered:
+        note("no line differs in both its output and its score")
+    _write_rows(ordered)
 
 
 def show_best(options: Options) -> None:
@@ -75,10 +79,10 @@ def _preparation(evaluation: Evaluation, options: Options) -> Callable[[str], st
 
 def _filtered(rows: Iterable[Row], evaluation: Evaluation, options: Options) -> Iterable[Row]:
     """Give the rows of the lines that have the feature asked for."""
-    if options.filter is None:
+    if not options.filters:
         return rows
     fields = Fields(evaluation.split.in_header)
-    wanted: ItemFilter = parse_filter([options.filter], fields, kinds_of(options))
+    wanted: ItemFilter = parse_filter(options.filters, fields, kinds_of(options))
     return compress(rows, evaluation.select(wanted))
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from geval_py.analysis.features import OUTPUT
 from geval_py.errors import visible
 from geval_py.render.numbers import p_value, special
+from geval_py.wordprobs import NUMBER
 
 if TYPE_CHECKING:
     from geval_py.analysis.features import Fields, Item, Tokens
@@ -22,13 +24,25 @@ def feature_rows(features: WorstFeatures, *, for_terminal: bool = False) -> Iter
         yield f"{name}\t{count}\t{shown}\t{p_value(p)}"
 
 
-# Below which p a word is marked, and how: bold red, red, yellow.
-STYLES = ((0.001, "\x1b[1;31m"), (0.01, "\x1b[31m"), (0.05, "\x1b[33m"))
+# Below which p a word is marked, and how.
+STYLES = ((0.001, "bold red", "\x1b[1;31m"), (0.01, "red", "\x1b[31m"), (0.05, "yellow", "\x1b[33m"))
 PLAIN = "\x1b[0m"
 
 
+def marks_text() -> str:
+    """Say what the marks mean.
+
+    >>> marks_text()
+    'bold red p < 0.001, red p < 0.01, yellow p < 0.05'
+    """
+    return ", ".join(f"{name} p < {below}" for below, name, _ in STYLES)
+
+
 class Marker:
-    """Marks the words of an item whose features have a small p, for a terminal; all else is escaped for it."""
+    """Marks the words of an item whose features have a small p, for a terminal; all else is escaped for it.
+
+    Numbers in an output are not marked: they are its probabilities, not words.
+    """
 
     def __init__(self, p_values: Mapping[str, float], fields: Fields, tokens: Tokens) -> None:
         self._styles = {name: _style(p) for name, p in p_values.items()}
@@ -46,7 +60,8 @@ class Marker:
             start = text.find(token, end)
             if start < 0:  # a tokenizer may write a token otherwise than the text does
                 continue
-            style = self._styles.get(f"{field}:{token}", "")
+            is_word = field != OUTPUT or not NUMBER.fullmatch(token)
+            style = self._styles.get(f"{field}:{token}", "") if is_word else ""
             shown += [_escaped(text[end:start]), style, visible(token), PLAIN if style else ""]
             end = start + len(token)
         return "".join([*shown, _escaped(text[end:])])
@@ -57,4 +72,4 @@ def _escaped(text: str) -> str:
 
 
 def _style(p: float) -> str:
-    return next((style for below, style in STYLES if p < below), "")
+    return next((style for below, _, style in STYLES if p < below), "")
