@@ -20,6 +20,7 @@ searches for them finds the old answers too.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
@@ -47,6 +48,17 @@ def display_width(text: str) -> int:
     import unicodedata
 
     return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """Give the known word that is most like a misspelt one, None if none is like it.
+
+    >>> nearest("perplexity", ["Perplexity", "LogLoss"])
+    'Perplexity'
+    """
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(word, list(known), n=1)), None)
 
 
 def shorten(text: str, limit: int = 40) -> str:

@@ -6,10 +6,11 @@ import math
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, compress, count
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from geval_py.analysis.features import FeatureKinds, Fields, Item, ItemFilter, Tokens, parse_filter, split_tokens
-from geval_py.analysis.interval import DEFAULT_SAMPLES, DEFAULT_SEED, Interval
+from geval_py.analysis.interval import DEFAULT_SAMPLES, DEFAULT_SEED, NOISE, Interval
 from geval_py.challenge import Output, Split
 from geval_py.errors import LineCountError, UsageError, named
 from geval_py.inputs import InputText
@@ -158,20 +159,35 @@ class Evaluation:
         ``output``, ``loss`` and ``score`` (of the first metric). A column of the input whose name is taken
         is called ``in<name>``, or by its number. Raises as :meth:`read_items`.
         """
+        return self._frame(None)
+
+    def _frame(self, selected: Sequence[bool] | None) -> pd.DataFrame:
+        """Make the table of all lines, or of those selected; the index tells a line's place among all."""
         import pandas as pd
 
-        inputs, expected, outputs = zip(*self.read_items(), strict=True)
-        columns: dict[str, Any] = {"line": self.line_numbers or range(1, self.line_count + 1)}
-        own = {"expected": expected, "output": outputs, "loss": self.line_losses, "score": self.line_scores()}
+        keep = [True] * self.line_count if selected is None else selected
+        width = max(text.count("\t") + 1 for text, _, _ in self.read_items())
+        inputs, expected, outputs = zip(*compress(self.read_items(), keep), strict=True)
+        numbers = self.line_numbers or range(1, self.line_count + 1)
+        columns: dict[str, Any] = {"line": list(compress(numbers, keep))}
+        own = {
+            "expected": expected,
+            "output": outputs,
+            "loss": list(compress(self.line_losses, keep)),
+            "score": list(compress(self.line_scores(), keep)),
+        }
         if self.split.input is not None:
             rows = [text.split("\t") for text in inputs]
-            for index in range(max(map(len, rows))):
-                named = index < len(self.split.in_header)
-                name = self.split.in_header[index] if named else str(index + 1)
-                choices = (name, f"in<{name}>", f"in<{index + 1}>")
-                unique = next(choice for choice in choices if choice not in columns and choice not in own)
-                columns[unique] = [row[index] if index < len(row) else None for row in rows]
-        return pd.DataFrame(columns | own)
+            for index in range(width):
+                name = self._column_name(index, {*columns, *own})
+                columns[name] = [row[index] if index < len(row) else None for row in rows]
+        return pd.DataFrame(columns | own, index=list(compress(range(self.line_count), keep)))
+
+    def _column_name(self, index: int, taken: set[str]) -> str:
+        header = self.split.in_header
+        name = header[index] if index < len(header) else str(index + 1)
+        names = chain((name, f"in<{name}>"), (f"in<{index + 1}>{'′' * primes}" for primes in count()))
+        return next(name for name in names if name not in taken)
 
     def lines(
         self, *, sort: Literal["worst", "best"] | None = None, filter: str | Sequence[str] = ()
@@ -183,10 +199,9 @@ class Evaluation:
         """
         if sort not in (None, "worst", "best"):
             raise UsageError(message=f"lines are sorted by the worst or the best first, not by {sort!r}")
-        frame = self.to_frame()
         names = (filter,) if isinstance(filter, str) else tuple(filter)
-        if names:
-            frame = frame[self.select(parse_filter(names, Fields(self.split.in_header)))]
+        wanted = parse_filter(names, Fields(self.split.in_header)) if names else None
+        frame = self._frame(None if wanted is None else self.select(wanted))
         if sort is None:
             return frame
         greatest_first = (self.scores[0].direction == "lower") == (sort == "worst")
@@ -194,6 +209,8 @@ class Evaluation:
 
     def select(self, filter: ItemFilter) -> list[bool]:
         """Tell of each scored line whether it has the features of a filter; raises UsageError if none has."""
+        if filter.needs_input and self.split.input is None:
+            raise UsageError(message="a feature of the input was asked for, and there is no input file")
         selected = [filter.selects(item) for item in self.read_items()]
         if not any(selected):
             raise UsageError(message=filter.nothing_found(self.read_items()))
@@ -255,13 +272,12 @@ class Evaluation:
         )
 
     def score_differences(self, other: Evaluation) -> list[float]:
-        """Give each line's score minus the other output's; NaN where both are infinite.
+        """Give each line's score minus the other output's: 0 for rounding noise, NaN where both are infinite.
 
         Raises as :meth:`check_same_lines`.
         """
         self.check_same_lines(other)
-        pairs = zip(self.line_scores(), other.line_scores(), strict=True)
-        return [score - of_other for score, of_other in pairs]
+        return list(map(_difference, self.line_scores(), other.line_scores()))
 
     def check_same_lines(self, other: Evaluation) -> None:
         """Raise UsageError if a filter selects other lines of each output, LineCountError if they are not as many."""
@@ -297,6 +313,11 @@ class Evaluation:
 
         rows = [(self.output.name, s.name, s.value, s.unit, f"{s.direction} is better") for s in self.scores]
         return pd.DataFrame(rows, columns=["output", "metric", "score", "unit", ""]).to_html(index=False)
+
+
+def _difference(score: float, other: float) -> float:
+    """Subtract scores; those that differ by rounding, as those of a line with its words reordered, are equal."""
+    return 0.0 if math.isfinite(score) and math.isclose(score, other, rel_tol=NOISE) else score - other
 
 
 def _lines(blocks: Iterable[bytes]) -> Iterator[str]:

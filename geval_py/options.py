@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from geval_py.arguments import COMMANDS, DEFAULT_SEED, make_parser
-from geval_py.errors import ConfigError, UnreadableFileError, UsageError, visible
+from geval_py.errors import ConfigError, UnreadableFileError, UsageError, nearest, visible
 from geval_py.schemes import EvaluationScheme, parse_schemes
 
 CONFIG_FILE = "config.txt"
@@ -85,6 +85,8 @@ class Options:
             )
         if (self.sort or self.reverse_sort) and self.mode == SCORES:
             raise UsageError(message="--sort and --reverse-sort go with --line-by-line, --diff and features")
+        if self.mark_worst_features and self.show_preprocessed:
+            raise UsageError(message="--mark-worst-features marks lines as they are: leave --show-preprocessed out")
         if self.mark_worst_features and not self.line_by_line:
             raise UsageError(message="--mark-worst-features goes with --line-by-line")
         if self.alt_out_files and not self.oracle_item_based:
@@ -194,15 +196,13 @@ def _invalid(word: str) -> str:
 
 
 def _advice(word: str) -> str | None:
-    from difflib import get_close_matches
-
     if not word.startswith("-"):
-        command = next(iter(get_close_matches(word, COMMANDS, n=1)), None)
+        command = nearest(word, COMMANDS)
         if command is not None:
             return f"geval {command} …, the command first, if that was meant"
         if os.path.isdir(word):
             return f"did you mean -t {visible(word)}?"
         return f"did you mean -o {visible(word)}?" if os.path.isfile(word) else None
     options = [name for action in make_parser()._actions for name in action.option_strings]
-    close = get_close_matches(word.partition("=")[0], options, n=1)
-    return f"did you mean {close[0]}?" if close else None
+    close = nearest(word.partition("=")[0], options)
+    return f"did you mean {close}?" if close else None

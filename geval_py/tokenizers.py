@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from geval_py.errors import UsageError, visible
+from geval_py.errors import UsageError, nearest, visible
 
 Split: TypeAlias = Callable[[str], list[str]]
 
@@ -55,10 +55,8 @@ def checked_name(name: str) -> str:
     """Give the name back if there is such a tokenizer; raises UsageError."""
     if name in TOKENIZERS:
         return name
-    from difflib import get_close_matches
-
-    close = get_close_matches(name, TOKENIZERS, n=1)
-    advice = f"did you mean {close[0]}? " if close else ""
+    close = nearest(name, TOKENIZERS)
+    advice = f"did you mean {close}? " if close else ""
     message = f"Unknown tokenizer: {visible(name)}\n  {advice}there are {', '.join(TOKENIZERS)}"
     raise UsageError(message=message)
 

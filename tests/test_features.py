@@ -266,8 +266,10 @@ def test_parse_feature(name, found):
 
 
 def test_a_name_that_is_a_number():
-    assert parse_feature("in<1>:a", Fields(("x", "1"))).field == 1
-    assert parse_feature("in<2>:a", Fields(("x", "1"))).field == 1
+    """The number always works; a column that is called by another's number goes by its own."""
+    fields = Fields(("x", "1", "3"))
+    assert [fields.column(index) for index in range(4)] == ["in<x>", "in<2>", "in<3>", "in<4>"]
+    assert [parse_feature(f"in<{n}>:a", fields).field for n in (1, 2, 3, 4)] == [0, 1, 2, 3]
 
 
 def test_a_name_with_a_bracket():

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 
-from geval_py.errors import UsageError, visible
+from geval_py.errors import UsageError, nearest, visible
 
 EXPECTED, OUTPUT = "exp", "out"
 SHAPE = "SHAPE:"
@@ -94,16 +94,22 @@ class Fields:
     header: tuple[str, ...] = ()
 
     def column(self, index: int) -> str:
-        """Name a column of the input, counted from 0; one beyond the header, or whose name is taken, by number."""
-        named = index < len(self.header) and self.header.index(self.header[index]) == index
-        return f"in<{self.header[index] if named else index + 1}>"
+        """Name a column of the input, counted from 0: by its name or, if it has none of its own, by its number."""
+        return f"in<{self.header[index] if self._has_name(index) else index + 1}>"
+
+    def _has_name(self, index: int) -> bool:
+        """Tell whether a column's name is no other's, and not the number of another."""
+        if index >= len(self.header) or self.header.index(self.header[index]) != index:
+            return False
+        name = self.header[index]
+        return re.fullmatch("[1-9][0-9]*", name) is None or name == str(index + 1)
 
     def order(self, name: str) -> tuple[int, str, int]:
         """Give the sort key of a field: exp, out, columns with a name by name, the others by number."""
         if not name.startswith("in<"):
             return ((EXPECTED, OUTPUT).index(name), "", 0)
         column = name[3:-1]
-        return (2, column, 0) if column in self.header else (3, "", int(column))
+        return (2, column, 0) if column in self.header and not column.isdecimal() else (3, "", int(column))
 
     def split(self, item: Item) -> list[tuple[str, str]]:
         """Give an item's fields, named."""
@@ -113,7 +119,7 @@ class Fields:
 
     def find(self, name: str) -> int:
         """Give the index of a column of the input that is called by its name or number; raises KeyError."""
-        if name in self.header:
+        if name in self.header and self._has_name(self.header.index(name)):
             return self.header.index(name)
         if re.fullmatch("[1-9][0-9]{0,8}", name):
             return int(name) - 1
@@ -175,11 +181,9 @@ def parse_feature(name: str, fields: Fields) -> Feature:
 
 
 def _unknown_column(name: str, column: str, header: Sequence[str]) -> str:
-    from difflib import get_close_matches
-
-    other_case = [name for name in header if name.casefold() == column.casefold()]
-    close = other_case or get_close_matches(column, header, n=1)
-    guess = f"did you mean in<{visible(close[0])}>? " if close else ""
+    other_case = (name for name in header if name.casefold() == column.casefold())
+    close = next(other_case, None) or nearest(column, header)
+    guess = f"did you mean in<{visible(close)}>? " if close else ""
     there_are = f"the columns are {visible(', '.join(header))}" if header else "the columns have numbers, from 1"
     return f"Unknown column `{visible(column)}' in the feature `{visible(name)}'\n  {guess}{there_are}"
 
@@ -210,8 +214,6 @@ class ItemFilter:
         return f"No item has the feature {names}" + (f"\n  did you mean {visible(guess)}?" if guess else "")
 
     def _nearest(self, feature: Feature, items: Iterable[Item]) -> str | None:
-        from difflib import get_close_matches
-
         tokens: dict[str, None] = {}
         for item in items:
             text = feature.text(item)
@@ -220,7 +222,7 @@ class ItemFilter:
             if len(tokens) > MOST_CANDIDATES:
                 break
         other_case = (token for token in tokens if token.casefold() == feature.token.casefold())
-        close = next(other_case, None) or next(iter(get_close_matches(feature.token, tokens, n=1)), None)
+        close = next(other_case, None) or nearest(feature.token, tokens)
         return None if close is None else feature.name.removesuffix(feature.token) + close
 
 

@@ -198,7 +198,8 @@ class _Ranking:
         extreme = (ascending if worse_when_small else ascending[::-1])[:selected]
         name = f"{field}:={'#' if numbers.values is None else ''}{'-' if worse_when_small else '+'}"
         with np.errstate(invalid="ignore"):
-            mean = scores[extreme].mean() if selected else math.nan
+            # Divided first, since a sum of scores may be too large.
+            mean = float((scores[extreme] / selected).sum()) if selected else math.nan
         p = 2 * normal_cdf(-abs(z))
         yield WorstFeatures([name], np.array([selected]), np.array([mean]), np.array([p]))
 

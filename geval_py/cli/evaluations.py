@@ -19,6 +19,7 @@ def evaluate_outputs(options: Options) -> list[Evaluation]:
     """Score each output with all metrics."""
     evaluations = evaluate_split(options, locate(options), select_schemes(options))
     for evaluation in evaluations:
+        _note_unknown_words(evaluation)
         _note_infinite_losses(evaluation)
     return evaluations
 
@@ -33,7 +34,10 @@ def evaluate_lines(options: Options, others: Sequence[str] = ()) -> list[Evaluat
             f"\n  there are {names}"
         )
     split = locate_others(split, options, others)
-    return evaluate_split(options, split, select_schemes(options)[:1], keep_texts=True)
+    evaluations = evaluate_split(options, split, select_schemes(options)[:1], keep_texts=True)
+    for evaluation in evaluations:
+        _note_unknown_words(evaluation)
+    return evaluations
 
 
 def evaluate_split(
@@ -61,7 +65,6 @@ def evaluate_split(
             )
     for evaluation in evaluations:
         _note_other_answers(evaluation)
-        _note_unknown_words(evaluation)
     return evaluations
 
 
@@ -75,10 +78,11 @@ def _note_other_answers(evaluation: Evaluation) -> None:
 
 
 def _note_unknown_words(evaluation: Evaluation) -> None:
-    unknown = evaluation.out_of_vocabulary
+    counts = ((score.losses.out_of_vocabulary, len(score.losses.values)) for score in evaluation.scores)
+    unknown, lines = max(counts)
     if unknown:
         note(
-            f"{unknown} of {evaluation.line_count} expected words are not in the vocabulary; "
+            f"{unknown} of {lines} expected words are not in the vocabulary; "
             "where the output does not list them, their loss is infinite"
         )
 

@@ -23,25 +23,30 @@ def show_worst(options: Options) -> None:
     infinite = sum(map(math.isinf, evaluation.line_scores()))
     if infinite:
         note(f"{infinite} of {evaluation.line_count} lines have an infinite score: so has the mean of their features")
-    _write(rank(options, evaluation))
+    _write(rank(options, evaluation, best=options.reverse_sort))
 
 
 def show_worsening(options: Options) -> None:
     """Show the features that go with being worse than another output, by rising p."""
     evaluation, other = evaluate_lines(options, [options.most_worsening_features or ""])
-    undefined = sum(map(math.isnan, evaluation.score_differences(other)))
+    differences = evaluation.score_differences(other)
+    undefined, infinite = sum(map(math.isnan, differences)), sum(map(math.isinf, differences))
     if undefined:
-        note(f"{undefined} of {evaluation.line_count} lines are infinite in both outputs and are left out")
-    _write(rank(options, evaluation, other))
+        note(f"{undefined} of {len(differences)} lines are infinite in both outputs and are left out")
+    if infinite:
+        note(f"{infinite} of {len(differences)} lines are infinite in one output: so is the mean of their features")
+    _write(rank(options, evaluation, other, best=options.reverse_sort))
 
 
-def rank(options: Options, evaluation: Evaluation, other: Evaluation | None = None) -> WorstFeatures:
-    """Rank the features of the lines as the options say."""
+def rank(
+    options: Options, evaluation: Evaluation, other: Evaluation | None = None, *, best: bool = False
+) -> WorstFeatures:
+    """Rank the features of the lines as the options say: what goes with bad scores, or with the best."""
     with ProgressBar("features", unit="items") as progress:
         return evaluation.rank_features(
             kinds_of(options),
             other=other,
-            best=options.reverse_sort,
+            best=best,
             least=options.min_frequency,
             least_cartesian=options.min_cartesian_frequency,
             progress=progress,

@@ -6,12 +6,15 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import compress
+from math import isclose
 from operator import itemgetter
 from typing import TypeVar
 
 from geval_py.analysis.features import Fields, ItemFilter, parse_filter
+from geval_py.analysis.interval import NOISE
 from geval_py.cli.evaluations import evaluate_lines, note
 from geval_py.cli.features import kinds_of, rank
+from geval_py.errors import visible
 from geval_py.evaluation import Evaluation
 from geval_py.options import Options
 from geval_py.preparation import preparation_of
@@ -62,13 +65,15 @@ def show_best(options: Options) -> None:
     evaluations = evaluate_lines(options, options.alt_out_files)
     for other in evaluations[1:]:
         evaluations[0].check_same_lines(other)
+    for_terminal = sys.stdout.isatty()
     lower_is_better = evaluations[0].scores[0].direction == "lower"
     scores = zip(*(evaluation.line_scores() for evaluation in evaluations), strict=True)
     outputs = zip(*(evaluation.read_outputs() for evaluation in evaluations), strict=True)
     for of_line, candidates in zip(scores, outputs, strict=True):
         best = min(of_line) if lower_is_better else max(of_line)
-        index = max(index for index, score in enumerate(of_line) if score == best)
-        sys.stdout.write(candidates[index] + "\n")
+        index = max(index for index, score in enumerate(of_line) if isclose(score, best, rel_tol=NOISE))
+        line = candidates[index]
+        sys.stdout.write((visible(line) if for_terminal else line) + "\n")
 
 
 def _preparation(evaluation: Evaluation, options: Options) -> Callable[[str], str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from geval_py.errors import SchemeError, visible
+from geval_py.errors import SchemeError, nearest, visible
 from geval_py.metrics.base import (
     ACCURACY,
     CROSS_ENTROPY,
@@ -64,10 +64,8 @@ def find_metric(name: str) -> Metric:
 
 
 def _unknown(name: str) -> str:
-    from difflib import get_close_matches
-
-    close = get_close_matches(split_bits(name)[0], METRICS, n=1)
-    advice = f"did you mean {close[0]}?" if close else "geval --list-metrics shows those that are known"
+    close = nearest(split_bits(name)[0], METRICS)
+    advice = f"did you mean {close}?" if close else "geval --list-metrics shows those that are known"
     return f"Unknown or broken metric definition: {visible(name)}\n  {advice}"
 
 
