@@ -93,20 +93,22 @@ def compare(
 ) -> Comparison:
     """Compare two evaluations or more with a baseline, and all with each other.
 
-    ``baseline`` is an output's name or path, or its index (by default the first); ``samples`` is the number of
-    resamples of the lines for the intervals and the bootstrap test, and of exchanges for approximate randomisation;
-    ``seed`` that of the random numbers. Lines on which some system's loss is infinite are counted and left out of
-    the differences, tests and shares.
+    ``baseline`` is an output's name or path, its index (by default the first), or a shorter name that is that of
+    one output alone: ``"model=unigram"`` or ``"unigram"`` for ``out-model=unigram.tsv``. ``samples`` is the number
+    of resamples of the lines for the intervals and the bootstrap test, and of exchanges for approximate
+    randomisation; ``seed`` that of the random numbers. Lines on which some system's loss is infinite are counted,
+    and left out of the differences and tests, but not of the shares of lines won, lost and tied.
 
-    Raises UsageError for fewer than two evaluations, different answers or metrics, an unknown baseline, and samples
-    or a seed out of range; LineCountError for different numbers of lines.
+    Raises UsageError for fewer than two evaluations, different answers or metrics, an unknown or ambiguous baseline,
+    and samples or a seed out of range; LineCountError for different numbers of lines.
     """
     from geval_py.analysis.systems import Systems
 
     check_sampling(samples, seed)
     _check_comparable(evaluations)
-    names = unique_names([evaluation.output for evaluation in evaluations])
-    index = _find_baseline(baseline, names, [evaluation.output.path for evaluation in evaluations])
+    outputs = [evaluation.output for evaluation in evaluations]
+    names = unique_names(outputs)
+    index = _find_baseline(baseline, names, outputs)
     first = evaluations[0].scores[0]
     ranking = Systems(
         metric=first.metric,
@@ -162,23 +164,53 @@ def unique_names(outputs: Sequence[Output]) -> list[str]:
     return names
 
 
-def _find_baseline(baseline: str | int | None, names: Sequence[str], paths: Sequence[str]) -> int:
+def _find_baseline(baseline: str | int | None, names: Sequence[str], outputs: Sequence[Output]) -> int:
     if baseline is None:
         return 0
     if isinstance(baseline, int):
         if not 0 <= baseline < len(names):
             raise UsageError(message=f"there is no output {baseline}: they are numbered from 0 to {len(names) - 1}")
         return baseline
-    for known in (names, paths):
-        if baseline in known:
-            return known.index(baseline)
-    raise UsageError(message=_unknown_baseline(baseline, names))
+    called = _by_accepted_names(names, outputs)
+    found = called.get(baseline) or called.get(os.path.normpath(baseline), [])
+    if len(found) == 1:
+        return found[0]
+    if found:
+        several = visible(", ".join(names[n] for n in found))
+        raise UsageError(message=f"`{visible(baseline)}` names {len(found)} of the outputs compared\n  {several}")
+    accepted = [name for name, indices in called.items() if len(indices) == 1]
+    raise UsageError(message=_unknown_baseline(baseline, names, accepted))
 
 
-def _unknown_baseline(baseline: str, names: Sequence[str]) -> str:
+def _by_accepted_names(names: Sequence[str], outputs: Sequence[Output]) -> dict[str, list[int]]:
+    """Give which outputs may be called so, by their indices: of what a name may mean, the surest."""
+    called: dict[str, list[int]] = {}
+    for kind in (
+        [{name} for name in names],
+        [{output.path, os.path.normpath(output.path)} for output in outputs],
+        [_file_names(output) for output in outputs],
+        [_parameter_names(output) for output in outputs],
+    ):
+        called = {name: [n for n, known in enumerate(kind) if name in known] for name in set().union(*kind)} | called
+    return called
+
+
+def _file_names(output: Output) -> set[str]:
+    stem = output.name.removesuffix(".tsv")
+    return {os.path.basename(output.path), output.name, stem, stem.removeprefix("out-")}
+
+
+def _parameter_names(output: Output) -> set[str]:
+    """Give ``10``, ``lr=0.01`` and the like for epochs=10,lr=0.01: a parameter or a value, or all of them."""
+    values = list(output.parameters.values())
+    pairs = [f"{key}={value}" for key, value in output.parameters.items()]
+    return {*pairs, *values, ",".join(pairs), ",".join(values)} - {""}
+
+
+def _unknown_baseline(baseline: str, names: Sequence[str], accepted: Sequence[str]) -> str:
     from difflib import get_close_matches
 
-    close = get_close_matches(baseline, names, n=1)
+    close = get_close_matches(baseline, accepted, n=1)
     advice = f"did you mean {visible(close[0])}? " if close else ""
     return f"`{visible(baseline)}` is none of the outputs compared\n  {advice}there are {visible(', '.join(names))}"
 

@@ -1,6 +1,7 @@
 """Comparing outputs: what is computed, what is said, and what is refused."""
 
 import csv
+import gzip
 import io
 import json
 import math
@@ -104,6 +105,10 @@ def test_a_system_against_the_baseline(challenge):
         (1, "out-model=good.tsv"),
         ("out-model=good.tsv", "out-model=good.tsv"),
         ("{challenge}/dev-0/out-model=good.tsv", "out-model=good.tsv"),
+        ("{challenge}/./dev-0//out-model=good.tsv", "out-model=good.tsv"),
+        ("out-model=good", "out-model=good.tsv"),
+        ("model=good", "out-model=good.tsv"),
+        ("good", "out-model=good.tsv"),
     ],
 )
 def test_the_baseline(baseline, name, challenge):
@@ -111,6 +116,47 @@ def test_the_baseline(baseline, name, challenge):
     result = compare(evaluations(challenge, "one", "good"), baseline=baseline, samples=10)
     assert result.baseline == name
     assert [system.name for system in result.systems if system.difference is None] == [name]
+
+
+@pytest.mark.parametrize(
+    ("baseline", "name"),
+    [
+        ("lr=0.1,epochs=5", "out-lr=0.1,epochs=5.tsv"),
+        ("0.1,5", "out-lr=0.1,epochs=5.tsv"),
+        ("epochs=20", "out-lr=0.1,epochs=20.tsv"),
+        ("20", "out-lr=0.1,epochs=20.tsv"),
+        ("lr=0.2", "out-lr=0.2,epochs=5.tsv"),
+        ("5", "out-5.tsv"),  # a file's name before a parameter
+        ("out-5.tsv.gz", "out-5.tsv"),
+        ("dev-0/out-5.tsv.gz", "out-5.tsv"),
+    ],
+)
+def test_what_the_baseline_may_be_called(baseline, name, challenge):
+    evaluations = several(challenge)
+    assert compare(evaluations, baseline=baseline, samples=10).baseline == name
+
+
+@pytest.mark.parametrize(
+    ("baseline", "message"),
+    [
+        ("lr=0.1", "`lr=0.1` names 2 of the outputs compared\n  out-lr=0.1,epochs=5.tsv, out-lr=0.1,epochs=20.tsv"),
+        ("epochs=50", "`epochs=50` is none of the outputs compared\n  did you mean epochs=20? there are out-lr=0.1,epochs=5.tsv, out-lr=0.1,epochs=20.tsv, out-lr=0.2,epochs=5.tsv, out-5.tsv"),
+    ],
+)  # fmt: skip
+def test_what_the_baseline_may_not_be_called(baseline, message, challenge):
+    """Only what names one output is advised: not epochs=5."""
+    with pytest.raises(UsageError) as caught:
+        compare(several(challenge), baseline=baseline)
+    assert str(caught.value) == message
+
+
+def several(challenge):
+    names = ["out-lr=0.1,epochs=5.tsv", "out-lr=0.1,epochs=20.tsv", "out-lr=0.2,epochs=5.tsv"]
+    for name in names:
+        write(challenge, name, guess(lambda n: 0.5))
+    text = (challenge / "dev-0" / names[0]).read_bytes()
+    (challenge / "dev-0/out-5.tsv.gz").write_bytes(gzip.compress(text))
+    return [evaluate(".", "dev-0", out=name) for name in (*names, "out-5.tsv")]
 
 
 def test_higher_is_better_too(challenge):
@@ -485,7 +531,7 @@ ERRORS = [
     (["no.tsv", "out-model=one.tsv"], 1, "No file with the test results: `./dev-0/no.tsv`\n  `./dev-0` holds expected.tsv, out-model=good.tsv, out-model=one.tsv, out-model=two.tsv"),
     (["empty", "out-model=one.tsv"], 1, "No file with the test results: `empty/out.tsv`"),
     (["-m", "Foo"], 2, "Unknown or broken metric definition: Foo\n  geval --list-metrics shows those that are known"),
-    (["--baseline", "one"], 2, "`one` is none of the outputs compared\n  there are out-model=good.tsv, out-model=one.tsv, out-model=two.tsv"),
+    (["--baseline", "godo"], 2, "`godo` is none of the outputs compared\n  did you mean good? there are out-model=good.tsv, out-model=one.tsv, out-model=two.tsv"),
     (["--samples", "0"], 2, "the number of bootstrap samples is at least 1"),
     (["--seed", "x"], 2, "argument --seed: 'x' is not a whole number\n  geval --help shows the options"),
     (["-", "-"], 2, "standard input (-) can be read only once: give one file as -"),
@@ -528,7 +574,8 @@ def test_standard_input(challenge, geval, monkeypatch):
 def test_help(geval):
     status, out, err = geval("--help")
     assert (status, err) == (0, "")
-    assert "  geval compare -t dev-0 --baseline out-model=unigram.tsv\n" in out
+    assert "  geval compare -t dev-0 --baseline unigram\n" in out
+    assert "--out-file" not in out
     assert "(default:\n                        10000)" in out
     assert "of the random numbers (default: 12345)" in out
     assert "{" + ",".join(FORMATS) + "}" in out

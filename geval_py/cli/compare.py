@@ -29,7 +29,8 @@ _AS_FOR_SCORING = ("test_name", "out_directory", "expected_directory", "expected
 _EPILOG = """\
 examples:
   geval compare -t dev-0               all outputs of dev-0, the first one the baseline
-  geval compare -t dev-0 --baseline out-model=unigram.tsv
+  geval compare -t dev-0 --baseline unigram
+                                       the baseline is out-model=unigram.tsv
   geval compare old/out.tsv new/out.tsv -t dev-0 -m LogLossHashed
   geval compare -t dev-0 --format latex >table.tex
 
@@ -51,7 +52,11 @@ def make_parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("-m", "--metric", metavar="METRIC", help="the metric to compare (default: the challenge's first)")
     add("--vocabulary", metavar="FILE", help="words, one a line, for metrics on exact words")
-    add("--baseline", metavar="NAME", help="the output to compare with (default: the first)")
+    add(
+        "--baseline",
+        metavar="NAME",
+        help="the output to compare with, by its name, path or parameters (default: the first)",
+    )
     add(
         "--samples",
         type=natural_number,
