@@ -531,12 +531,19 @@ ERRORS = [
     (["no.tsv", "out-model=one.tsv"], 1, "No file with the test results: `./dev-0/no.tsv`\n  `./dev-0` holds expected.tsv, out-model=good.tsv, out-model=one.tsv, out-model=two.tsv"),
     (["empty", "out-model=one.tsv"], 1, "No file with the test results: `empty/out.tsv`"),
     (["-m", "Foo"], 2, "Unknown or broken metric definition: Foo\n  geval --list-metrics shows those that are known"),
+    (["-m", "{LogLoss,Perplexity}Hashed"], 2, "geval compare takes one metric; 2 were given"),
+    (["-m", "{LogLoss,Perplexity}Hashed", "-m", "Accuracy"], 2, "geval compare takes one metric; 3 were given"),
+    (["-m", "LogLoss:q"], 2, "Unknown or broken metric flags: q"),
     (["--baseline", "godo"], 2, "`godo` is none of the outputs compared\n  did you mean good? there are out-model=good.tsv, out-model=one.tsv, out-model=two.tsv"),
     (["--samples", "0"], 2, "the number of bootstrap samples is at least 1"),
-    (["--seed", "x"], 2, "argument --seed: 'x' is not a whole number\n  geval --help shows the options"),
+    (["--seed", "x"], 2, "argument --seed: 'x' is not a whole number\n  geval compare --help shows the options"),
     (["-", "-"], 2, "standard input (-) can be read only once: give one file as -"),
     (["-e", "-"], 2, "the answers can be read only once, and there are several outputs: choose one with -o"),
-    (["-x"], 2, "unrecognized arguments: -x\n  geval --help shows the options"),
+    (["-x"], 2, "unrecognized arguments: -x\n  geval compare --help shows the options"),
+    (["-o", "\x1b"], 2, "unrecognized arguments: -o \\x1b\n  outputs are given without -o; geval compare --help shows the options"),
+    (["-ox.tsv"], 2, "unrecognized arguments: -o x.tsv\n  outputs are given without -o; geval compare --help shows the options"),
+    (["--out-file=x"], 2, "unrecognized arguments: --out-file x\n  outputs are given without --out-file; geval compare --help shows the options"),
+    (["-o"], 2, "unrecognized arguments: -o\n  outputs are given without -o; geval compare --help shows the options"),
 ]  # fmt: skip
 
 
