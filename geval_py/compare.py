@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from geval_py.analysis.groups import samples_needed
@@ -19,6 +19,7 @@ from geval_py.analysis.interval import DEFAULT_SEED, DEFAULT_TEST_SAMPLES, check
 from geval_py.challenge import Output
 from geval_py.errors import UsageError, named, visible
 from geval_py.evaluation import Evaluation, Score
+from geval_py.render.comparison import comparison_html, comparison_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,13 +31,15 @@ FEW_LINES = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Systems on the same lines, the best first.
+    """Systems on the same lines, the best first; printed, or in Jupyter, as a table.
 
-    ``metric``, ``unit`` and ``direction`` say what the scores are. Of ``lines`` lines, ``compared`` are those on
-    which every system's loss is finite. ``groups`` are the greatest sets of systems, by name, of which no two can be
-    told apart (approximate randomisation of all pairs, Holm's correction, 5 %). ``notes`` are warnings, for people.
+    ``test`` is the test set's name; ``metric``, ``unit`` and ``direction`` say what the scores are. Of ``lines``
+    lines, ``compared`` are those on which every system's loss is finite. ``groups`` are the greatest sets of
+    systems, by name, of which no two can be told apart (approximate randomisation of all pairs, Holm's correction,
+    5 %). ``notes`` are warnings, for people.
     """
 
+    test: str
     metric: str
     unit: str
     direction: str
@@ -45,9 +48,15 @@ class Comparison:
     baseline: str
     samples: int
     seed: int
-    systems: tuple[System, ...]
-    groups: tuple[tuple[str, ...], ...]
-    notes: tuple[str, ...]
+    systems: tuple[System, ...] = field(repr=False)
+    groups: tuple[tuple[str, ...], ...] = field(repr=False)
+    notes: tuple[str, ...] = field(repr=False)
+
+    def __str__(self) -> str:
+        return comparison_text(self, notes=True).removesuffix("\n")
+
+    def _repr_html_(self) -> str:
+        return comparison_html(self)
 
     def to_frame(self) -> pd.DataFrame:
         """Make a table with a row a system, in the same order; an interval is two columns, low and high.
@@ -80,7 +89,7 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Give what ``--format json`` shows; values may be inf."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        values = {known.name: getattr(self, known.name) for known in fields(self)}
         return values | {"systems": [system.to_dict() for system in self.systems]}
 
 
@@ -119,6 +128,7 @@ def compare(
         seed=seed,
     ).rank()
     return Comparison(
+        test=evaluations[0].split.name,
         metric=first.name,
         unit=first.unit,
         direction=first.direction,

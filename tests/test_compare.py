@@ -69,7 +69,9 @@ def geval(capsys):
 def test_a_comparison(challenge):
     one, two, good = evaluations(challenge, "one", "two", "good")
     result = compare([one, two, good], samples=2000, seed=3)
-    assert (result.metric, result.unit, result.direction) == ("PerplexityHashed", "words", "lower")
+    assert (result.test, result.metric, result.unit, result.direction) == (
+        "dev-0", "PerplexityHashed", "words", "lower",
+    )  # fmt: skip
     assert (result.lines, result.compared, result.samples, result.seed) == (LINES, LINES, 2000, 3)
     assert result.baseline == "out-model=one.tsv"
     assert [system.score for system in result.systems] == sorted(e.score for e in (one, two, good))
@@ -296,10 +298,34 @@ def test_to_dict(challenge):
     result = compare(evaluations(challenge, "one", "good"), samples=100)
     document = result.to_dict()
     assert list(document) == [
-        "metric", "unit", "direction", "lines", "compared", "baseline", "samples", "seed", "systems", "groups", "notes",
+        "test", "metric", "unit", "direction", "lines", "compared", "baseline", "samples", "seed", "systems", "groups",
+        "notes",
     ]  # fmt: skip
     assert document["systems"][0]["difference_interval"] == result.systems[0].difference_interval.to_dict()
     assert document["systems"][1]["difference"] is None
+
+
+def test_a_comparison_is_printed_as_its_table(challenge, geval):
+    result = compare(evaluations(challenge, "one", "good"), samples=10)
+    _, out, err = geval("-t", "dev-0", "out-model=one.tsv", "out-model=good.tsv", "--samples", "10")
+    assert f"{result}\n" == out + err.replace("geval: note:", "Note:").replace("\n", ".\n")
+    assert repr(result) == (
+        "Comparison(test='dev-0', metric='PerplexityHashed', unit='words', direction='lower', lines=40, compared=40, "
+        "baseline='out-model=one.tsv', samples=10, seed=12345)"
+    )
+
+
+def test_the_table_in_a_notebook(challenge):
+    """What strangers named is escaped, and nothing is cut."""
+    name = f"out-<script>alert(1)<&{'x' * 60}.tsv"
+    write(challenge, "out-x.tsv", guess(lambda n: 0.3))
+    (challenge / "dev-0/out-x.tsv").rename(challenge / "dev-0" / name)
+    pair = [evaluate(challenge, "dev-0", out=out) for out in (name, "out-model=one.tsv")]
+    html = compare(pair, samples=10)._repr_html_()
+    assert "<script>" not in html
+    assert html.count(f"out-&lt;script&gt;alert(1)&lt;&amp;{'x' * 60}.tsv") == 2
+    assert "<th>diff. 95 %</th>" in html
+    assert html.endswith("<br>Note: 10 samples are too few for any of 1 pairs to be told apart: take 20 or more.</p>")
 
 
 # Refused
@@ -385,20 +411,20 @@ def test_different_numbers_of_lines(challenge):
 # The command
 
 TABLE = """\
-system              score  95 % interval   difference  95 % interval   p boot   p rand   won      lost    tied   group
-out-model=good.tsv  1.250  [1.217, 1.284]  -2.47       [-3.13, -1.94]  <0.0001  <0.0001  100.0 %  0.0 %   0.0 %  a
-out-model=one.tsv   3.72   [3.16, 4.42]    baseline                                                              b
-out-model=two.tsv   3.75   [3.20, 4.44]    +0.03       [-0.87, 0.91]   0.9413   0.9385   50.0 %   50.0 %  0.0 %  b
+system              score  95 % interval   diff.     diff. 95 %      p boot   p rand   won    lost  tied  group
+out-model=good.tsv  1.250  [1.217, 1.284]  -2.47     [-3.13, -1.94]  <0.0001  <0.0001  100 %  0 %   0 %   a
+out-model=one.tsv   3.72   [3.16, 4.42]    baseline                                                       b
+out-model=two.tsv   3.75   [3.20, 4.44]    +0.03     [-0.87, 0.91]   0.9413   0.9385   50 %   50 %  0 %   b
 
-PerplexityHashed (words, lower is better) of 40 lines; the baseline is out-model=one.tsv; 10000 samples, seed 12345.
+PerplexityHashed (words, lower is better) of 40 lines of dev-0; the baseline is out-model=one.tsv; 10000 samples, seed 12345.
+won: lines with a lower loss than the baseline's; the score weighs by how much, so fewer may be better.
 p boot: paired bootstrap test; p rand: approximate randomisation; two-sided, against the baseline.
-won: lines with a lower loss than the baseline's.
 group: systems that share a letter cannot be told apart (p rand of all pairs, Holm's correction, 5 %).
 """
 
 
 def test_the_table(challenge, geval):
-    assert geval("-t", "dev-0", "--baseline", "out-model=one.tsv") == (0, TABLE, "")
+    assert geval("-t", "dev-0", "--baseline", "one") == (0, TABLE, "")
 
 
 def systems_in(text):
@@ -427,10 +453,10 @@ def test_outputs(words, systems, challenge, geval):
 def test_config_txt_is_honoured(challenge, geval):
     (challenge / "config.txt").write_text("--metric LogLossHashed8 -m Accuracy -t dev-0 --seed 7 -o x.tsv")
     _, out, _ = geval("--samples", "100")
-    assert "\nLogLossHashed8 (nats, lower is better) of 40 lines; " in out
+    assert "\nLogLossHashed8 (nats, lower is better) of 40 lines of dev-0; " in out
     assert "100 samples, seed 7." in out
     _, out, _ = geval("--samples", "100", "--seed", "0", "-m", "Accuracy")
-    assert "\nAccuracy (share, higher is better) of 40 lines; " in out
+    assert "\nAccuracy (share, higher is better) of 40 lines of dev-0; " in out
     assert "100 samples, seed 0." in out
 
 
@@ -466,11 +492,19 @@ def test_infinite_losses_in_the_table(challenge, geval):
     write(challenge, "out-model=two.tsv", lines)
     _, out, err = geval("-t", "dev-0", "--samples", "100")
     assert out.splitlines()[0].split("  ")[:1] == ["system"]
-    assert re.findall(r"infinite|finite score", out.splitlines()[0]) == ["infinite", "finite score"]
+    assert re.findall(r"infinite|score on .. ", out.splitlines()[0]) == ["infinite", "score on 39 "]
     assert re.split(r"  +", out.splitlines()[3])[:5] == [
         "out-model=two.tsv", "Infinity", "[3.326, Infinity]", "1", "3.326",
     ]  # fmt: skip
-    assert " of 40 lines, 39 of them compared; " in out
+    legend = (
+        "score on 39, diff., diff. 95 %, p boot, p rand and group are of the 39 lines with a finite loss for all; "
+        "the rest is of all 40."
+    )
+    assert f"\n{legend}\n" in out
+    assert f"\n{legend}\n" in geval("-t", "dev-0", "--samples", "100", "--format", "markdown")[1]
+    latex = geval("-t", "dev-0", "--samples", "100", "--format", "latex")[1]
+    assert f"\n% {legend}\n" in latex
+    assert r"out-model=two.tsv & $\infty$ & [3.326, $\infty$] & 1 & 3.326 & $" in latex
     assert err == (
         "geval: note: the loss of 1 of 40 lines is infinite for some system: "
         "the differences, tests and shares are of the other 39\n"
@@ -496,7 +530,7 @@ def test_markdown(hostile, geval):
     _, out, err = geval("-t", "dev-0", "--samples", "50", "--format", "markdown", "--baseline", HOSTILE)
     header, rule, *rows = out.split("\n\n")[0].splitlines()
     assert header.startswith("| system | score | 95 % interval |")
-    assert rule == "|" + " --- |" * 11
+    assert rule == "| --- | ---: | :---: | ---: | :---: | ---: | ---: | ---: | ---: | ---: | --- |"
     assert all(len(re.findall(r"(?<!\\)\|", row)) == 12 for row in (header, rule, *rows))
     assert r"out-\[a\|b\]\`&lt;i&gt;&amp;\$\_{x}\\%\#\~^\\x1b\\u202e.tsv" in out
     assert "Note: 50 samples are too few for any of 6 pairs to be told apart: take 120 or more.\n" in out
@@ -508,7 +542,9 @@ def test_latex(hostile, geval):
     words = ["-t", "dev-0", "--samples", "50", "--format", "latex", HOSTILE, "out-model=one.tsv", "[x].tsv"]
     _, out, _ = geval(*words)
     body, *comments = re.split(r"^% ", out, flags=re.MULTILINE)
-    assert body.startswith("\\begin{tabular}{lllllllllll}\n\\hline\nsystem & score & 95 \\% interval & ")
+    assert body.startswith(
+        "\\begin{tabular}{lrcrcrrrrrl}\n\\hline\nsystem & score & 95 \\% interval & diff. & diff. 95 \\% & p boot & "
+    )
     assert body.endswith("\\\\\n\\hline\n\\end{tabular}\n")
     assert all(row.count(" & ") == 10 for row in body.splitlines() if row.endswith(r"\\"))
     assert (
@@ -518,6 +554,15 @@ def test_latex(hostile, geval):
     assert "\n{}[x].tsv & " in body
     assert len(comments) == 5
     assert comments[-1].startswith("Note: 50 samples are too few for any of 3 pairs")
+
+
+def test_the_numbers_in_latex(challenge, geval):
+    out = geval("-t", "dev-0", "--format", "latex", "--baseline", "one")[1]
+    assert out.splitlines()[4:7] == [
+        r"out-model=good.tsv & 1.250 & [1.217, 1.284] & $-$2.47 & [$-$3.13, $-$1.94] & $<$0.0001 & $<$0.0001 & 100 \% & 0 \% & 0 \% & a \\",
+        r"out-model=one.tsv & 3.72 & [3.16, 4.42] & baseline &  &  &  &  &  &  & b \\",
+        r"out-model=two.tsv & 3.75 & [3.20, 4.44] & $+$0.03 & [$-$0.87, 0.91] & 0.9413 & 0.9385 & 50 \% & 50 \% & 0 \% & b \\",
+    ]  # fmt: skip
 
 
 def test_wide_names_are_aligned(challenge, geval):

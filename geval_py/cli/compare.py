@@ -165,6 +165,5 @@ def _show(comparison: Comparison, options: Options, form: str) -> None:
     where = {
         "version": __version__,
         "challenge": os.path.basename(os.path.abspath(options.challenge_directory)),
-        "test": options.test_name,
     }
     sys.stdout.write(json_text(where | comparison.to_dict()))
