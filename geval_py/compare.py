@@ -24,7 +24,7 @@ from geval_py.render.comparison import comparison_html, comparison_text
 if TYPE_CHECKING:
     import pandas as pd
 
-    from geval_py.analysis.systems import System
+    from geval_py.analysis.systems import Ranking, System
 
 FEW_LINES = 20
 
@@ -139,7 +139,7 @@ def compare(
         seed=seed,
         systems=ranking.systems,
         groups=ranking.groups,
-        notes=tuple(_notes(evaluations, ranking.lines, samples)),
+        notes=tuple(_notes(evaluations, ranking, samples)),
     )
 
 
@@ -225,15 +225,17 @@ def _unknown_baseline(baseline: str, names: Sequence[str], accepted: Sequence[st
     return f"`{visible(baseline)}` is none of the outputs compared\n  {advice}there are {visible(', '.join(names))}"
 
 
-def _notes(evaluations: Sequence[Evaluation], compared: int, samples: int) -> Iterator[str]:
-    lines, systems = evaluations[0].line_count, len(evaluations)
+def _notes(evaluations: Sequence[Evaluation], ranking: Ranking, samples: int) -> Iterator[str]:
+    lines, systems, compared = evaluations[0].line_count, len(evaluations), ranking.lines
     pairs = systems * (systems - 1) // 2
     unknown = max(evaluation.out_of_vocabulary for evaluation in evaluations)
     infinite = f"the loss of {lines - compared} of {lines} lines is infinite for some system"
+    for *others, last in ranking.equal:
+        yield f"{visible(', '.join(others))} and {visible(last)} have the same loss on every line"
     if compared == 0:
-        yield f"{infinite}: there is nothing to compare"
+        yield f"{infinite}: no line is left for differences and tests"
     elif compared < lines:
-        yield f"{infinite}: the differences, tests and shares are of the other {compared}"
+        yield f"{infinite}: the differences and tests are of the other {compared}"
     if unknown and compared < lines:
         yield (
             f"{unknown} of {lines} expected words are not in the vocabulary; where an output does not list them, "

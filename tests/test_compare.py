@@ -177,6 +177,7 @@ def test_an_output_against_itself(challenge):
     assert (other.p_bootstrap, other.p_randomisation, other.difference, other.tied) == (1, 1, 0, 1)
     assert other.difference_interval == Interval(low=0, high=0, samples=100, seed=DEFAULT_SEED)
     assert result.groups == ((path, f"{path} (2)"),)
+    assert result.notes[-1] == f"{path} and {path} (2) have the same loss on every line"
 
 
 def test_names_that_are_the_same_are_told_apart_by_their_paths():
@@ -219,32 +220,73 @@ def test_infinite_losses_are_counted_and_set_aside(challenge):
     assert last.finite_score == pytest.approx(math.exp(np.mean(kept)))
     base = [loss for n, loss in enumerate(one.line_losses) if n not in (3, 7)]
     assert last.difference == pytest.approx(math.exp(np.mean(kept)) - math.exp(np.mean(base)))
-    assert last.won + last.lost + last.tied == pytest.approx(1)
+    pairs = list(zip(two.line_losses, one.line_losses, strict=True))
+    won, lost = sum(loss < base for loss, base in pairs), sum(loss > base for loss, base in pairs)
+    assert (last.won, last.lost, last.tied) == (won / LINES, lost / LINES, 1 / LINES)
+    assert lost > 2
     assert result.notes == (
-        "the loss of 2 of 40 lines is infinite for some system: the differences, tests and shares are of the other 38",
+        "the loss of 2 of 40 lines is infinite for some system: the differences and tests are of the other 38",
     )
+
+
+def test_a_finite_loss_beats_an_infinite_one(challenge):
+    """And two infinite ones tie; on the only line left the other is better."""
+    write(challenge, "out-model=one.tsv", ["zebra:1"] * 30 + guess(lambda n: 0.2)[30:])
+    write(challenge, "out-model=two.tsv", ["zebra:1"] * 10 + guess(lambda n: 0.1)[10:])
+    result = compare(evaluations(challenge, "one", "two"), samples=100)
+    one, two = sorted(result.systems, key=lambda system: system.name)
+    assert (two.won, two.lost, two.tied) == (20 / 40, 10 / 40, 10 / 40)
+    assert two.difference > 0
+    assert (result.compared, one.won) == (10, None)
 
 
 def test_no_line_is_left(challenge):
     write(challenge, "out-model=two.tsv", ["zebra:1"] * LINES)
     result = compare(evaluations(challenge, "one", "two"), samples=10)
     assert (result.compared, result.groups) == (0, ())
-    assert result.notes[0] == "the loss of 40 of 40 lines is infinite for some system: there is nothing to compare"
+    assert result.notes[0] == (
+        "the loss of 40 of 40 lines is infinite for some system: no line is left for differences and tests"
+    )
     for system in result.systems:
         assert system.finite_score is None
         assert system.difference is None
         assert system.p_randomisation is None
+    assert (result.systems[1].won, result.systems[1].lost, result.systems[1].tied) == (0, 1, 0)
     assert result.to_frame()["difference"].isna().all()
+    table, legend = str(result).split("\n\n")
+    assert table.splitlines()[0].split() == [
+        "system",
+        "score",
+        "95",
+        "%",
+        "interval",
+        "infinite",
+        "won",
+        "lost",
+        "tied",
+    ]
+    assert [line.partition(" ")[0] for line in legend.splitlines()] == ["PerplexityHashed", "won:", "Note:", "Note:"]
+
+
+def test_outputs_that_are_the_same(challenge):
+    """Infinite losses may be the same too."""
+    lines = ["zebra:1", *guess(lambda n: 0.3)[1:]]
+    for name in ("out-a.tsv", "out-b\x1b.tsv", "out-c.tsv"):
+        write(challenge, name, lines)
+    outs = ["out-model=one.tsv", "out-a.tsv", "out-b\x1b.tsv", "out-c.tsv"]
+    result = compare([evaluate(challenge, "dev-0", out=out) for out in outs], samples=1000)
+    assert result.notes[0] == r"out-a.tsv, out-b\x1b.tsv and out-c.tsv have the same loss on every line"
+    assert len(result.notes) == 2
 
 
 def test_words_outside_the_vocabulary_explain_infinite_losses(challenge):
-    for name in ("one", "two"):
-        write(challenge, f"out-model={name}.tsv", [":1"] * LINES)
+    for name, word in (("one", "a"), ("two", "b")):
+        write(challenge, f"out-model={name}.tsv", [f"{word}:0.4 :0.6"] * LINES)
     (challenge / "train").mkdir()
     (challenge / "train/expected.tsv").write_text("a\nb\n")
     result = compare(evaluations(challenge, "one", "two", metrics="Perplexity"), samples=100)
     assert result.notes[:2] == (
-        "the loss of 32 of 40 lines is infinite for some system: the differences, tests and shares are of the other 8",
+        "the loss of 32 of 40 lines is infinite for some system: the differences and tests are of the other 8",
         "32 of 40 expected words are not in the vocabulary; where an output does not list them, its loss is infinite",
     )
 
@@ -447,7 +489,9 @@ def test_outputs(words, systems, challenge, geval):
     (challenge / "other/out.tsv").write_text(text)
     (challenge / "other/out-x.tsv").write_text(text.replace(":0.8", ":0.7"))
     status, out, err = geval(*words.split(), "-t", "dev-0", "--samples", "100")
-    assert (status, systems_in(out), err) == (0, systems, "")
+    assert (status, systems_in(out)) == (0, systems)
+    same = "geval: note: other/out.tsv and other/out.tsv (2) have the same loss on every line\n"
+    assert err == (same if systems.count("other/out.tsv") == 2 else "")
 
 
 def test_config_txt_is_honoured(challenge, geval):
@@ -507,7 +551,7 @@ def test_infinite_losses_in_the_table(challenge, geval):
     assert r"out-model=two.tsv & $\infty$ & [3.326, $\infty$] & 1 & 3.326 & $" in latex
     assert err == (
         "geval: note: the loss of 1 of 40 lines is infinite for some system: "
-        "the differences, tests and shares are of the other 39\n"
+        "the differences and tests are of the other 39\n"
     )
 
 
@@ -538,7 +582,7 @@ def test_markdown(hostile, geval):
 
 
 def test_latex(hostile, geval):
-    write(hostile, "[x].tsv", guess(lambda n: 0.3))
+    write(hostile, "[x].tsv", guess(lambda n: 0.4))
     words = ["-t", "dev-0", "--samples", "50", "--format", "latex", HOSTILE, "out-model=one.tsv", "[x].tsv"]
     _, out, _ = geval(*words)
     body, *comments = re.split(r"^% ", out, flags=re.MULTILINE)
