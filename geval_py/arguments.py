@@ -36,7 +36,7 @@ class QuietParser(argparse.ArgumentParser):
     """An ArgumentParser that raises UsageError instead of printing and exiting."""
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(message=f"{visible(message)}\n  geval --help shows the options")
+        raise UsageError(message=f"{visible(message)}\n  {self.prog} --help shows the options")
 
 
 @cache

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from geval_py.analysis.groups import samples_needed
@@ -19,24 +19,27 @@ from geval_py.analysis.interval import DEFAULT_SEED, DEFAULT_TEST_SAMPLES, check
 from geval_py.challenge import Output
 from geval_py.errors import UsageError, named, visible
 from geval_py.evaluation import Evaluation, Score
+from geval_py.render.comparison import comparison_html, comparison_text
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from geval_py.analysis.systems import System
+    from geval_py.analysis.systems import Ranking, System
 
 FEW_LINES = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Systems on the same lines, the best first.
+    """Systems on the same lines, the best first; printed, or in Jupyter, as a table.
 
-    ``metric``, ``unit`` and ``direction`` say what the scores are. Of ``lines`` lines, ``compared`` are those on
-    which every system's loss is finite. ``groups`` are the greatest sets of systems, by name, of which no two can be
-    told apart (approximate randomisation of all pairs, Holm's correction, 5 %). ``notes`` are warnings, for people.
+    ``test`` is the test set's name; ``metric``, ``unit`` and ``direction`` say what the scores are. Of ``lines``
+    lines, ``compared`` are those on which every system's loss is finite. ``groups`` are the greatest sets of
+    systems, by name, of which no two can be told apart (approximate randomisation of all pairs, Holm's correction,
+    5 %). ``notes`` are warnings, for people.
     """
 
+    test: str
     metric: str
     unit: str
     direction: str
@@ -45,9 +48,15 @@ class Comparison:
     baseline: str
     samples: int
     seed: int
-    systems: tuple[System, ...]
-    groups: tuple[tuple[str, ...], ...]
-    notes: tuple[str, ...]
+    systems: tuple[System, ...] = field(repr=False)
+    groups: tuple[tuple[str, ...], ...] = field(repr=False)
+    notes: tuple[str, ...] = field(repr=False)
+
+    def __str__(self) -> str:
+        return comparison_text(self, notes=True).removesuffix("\n")
+
+    def _repr_html_(self) -> str:
+        return comparison_html(self)
 
     def to_frame(self) -> pd.DataFrame:
         """Make a table with a row a system, in the same order; an interval is two columns, low and high.
@@ -80,7 +89,7 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Give what ``--format json`` shows; values may be inf."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        values = {known.name: getattr(self, known.name) for known in fields(self)}
         return values | {"systems": [system.to_dict() for system in self.systems]}
 
 
@@ -93,20 +102,22 @@ def compare(
 ) -> Comparison:
     """Compare two evaluations or more with a baseline, and all with each other.
 
-    ``baseline`` is an output's name or path, or its index (by default the first); ``samples`` is the number of
-    resamples of the lines for the intervals and the bootstrap test, and of exchanges for approximate randomisation;
-    ``seed`` that of the random numbers. Lines on which some system's loss is infinite are counted and left out of
-    the differences, tests and shares.
+    ``baseline`` is an output's name or path, its index (by default the first), or a shorter name that is that of
+    one output alone: ``"model=unigram"`` or ``"unigram"`` for ``out-model=unigram.tsv``. ``samples`` is the number
+    of resamples of the lines for the intervals and the bootstrap test, and of exchanges for approximate
+    randomisation; ``seed`` that of the random numbers. Lines on which some system's loss is infinite are counted,
+    and left out of the differences and tests, but not of the shares of lines won, lost and tied.
 
-    Raises UsageError for fewer than two evaluations, different answers or metrics, an unknown baseline, and samples
-    or a seed out of range; LineCountError for different numbers of lines.
+    Raises UsageError for fewer than two evaluations, different answers or metrics, an unknown or ambiguous baseline,
+    and samples or a seed out of range; LineCountError for different numbers of lines.
     """
     from geval_py.analysis.systems import Systems
 
     check_sampling(samples, seed)
     _check_comparable(evaluations)
-    names = unique_names([evaluation.output for evaluation in evaluations])
-    index = _find_baseline(baseline, names, [evaluation.output.path for evaluation in evaluations])
+    outputs = [evaluation.output for evaluation in evaluations]
+    names = unique_names(outputs)
+    index = _find_baseline(baseline, names, outputs)
     first = evaluations[0].scores[0]
     ranking = Systems(
         metric=first.metric,
@@ -117,6 +128,7 @@ def compare(
         seed=seed,
     ).rank()
     return Comparison(
+        test=evaluations[0].split.name,
         metric=first.name,
         unit=first.unit,
         direction=first.direction,
@@ -127,7 +139,7 @@ def compare(
         seed=seed,
         systems=ranking.systems,
         groups=ranking.groups,
-        notes=tuple(_notes(evaluations, ranking.lines, samples)),
+        notes=tuple(_notes(evaluations, ranking, samples)),
     )
 
 
@@ -162,36 +174,68 @@ def unique_names(outputs: Sequence[Output]) -> list[str]:
     return names
 
 
-def _find_baseline(baseline: str | int | None, names: Sequence[str], paths: Sequence[str]) -> int:
+def _find_baseline(baseline: str | int | None, names: Sequence[str], outputs: Sequence[Output]) -> int:
     if baseline is None:
         return 0
     if isinstance(baseline, int):
         if not 0 <= baseline < len(names):
             raise UsageError(message=f"there is no output {baseline}: they are numbered from 0 to {len(names) - 1}")
         return baseline
-    for known in (names, paths):
-        if baseline in known:
-            return known.index(baseline)
-    raise UsageError(message=_unknown_baseline(baseline, names))
+    called = _by_accepted_names(names, outputs)
+    found = called.get(baseline) or called.get(os.path.normpath(baseline), [])
+    if len(found) == 1:
+        return found[0]
+    if found:
+        several = visible(", ".join(names[n] for n in found))
+        raise UsageError(message=f"`{visible(baseline)}` names {len(found)} of the outputs compared\n  {several}")
+    accepted = [name for name, indices in called.items() if len(indices) == 1]
+    raise UsageError(message=_unknown_baseline(baseline, names, accepted))
 
 
-def _unknown_baseline(baseline: str, names: Sequence[str]) -> str:
+def _by_accepted_names(names: Sequence[str], outputs: Sequence[Output]) -> dict[str, list[int]]:
+    """Give which outputs may be called so, by their indices: of what a name may mean, the surest."""
+    called: dict[str, list[int]] = {}
+    for kind in (
+        [{name} for name in names],
+        [{output.path, os.path.normpath(output.path)} for output in outputs],
+        [_file_names(output) for output in outputs],
+        [_parameter_names(output) for output in outputs],
+    ):
+        called = {name: [n for n, known in enumerate(kind) if name in known] for name in set().union(*kind)} | called
+    return called
+
+
+def _file_names(output: Output) -> set[str]:
+    stem = output.name.removesuffix(".tsv")
+    return {os.path.basename(output.path), output.name, stem, stem.removeprefix("out-")}
+
+
+def _parameter_names(output: Output) -> set[str]:
+    """Give ``10``, ``lr=0.01`` and the like for epochs=10,lr=0.01: a parameter or a value, or all of them."""
+    values = list(output.parameters.values())
+    pairs = [f"{key}={value}" for key, value in output.parameters.items()]
+    return {*pairs, *values, ",".join(pairs), ",".join(values)} - {""}
+
+
+def _unknown_baseline(baseline: str, names: Sequence[str], accepted: Sequence[str]) -> str:
     from difflib import get_close_matches
 
-    close = get_close_matches(baseline, names, n=1)
+    close = get_close_matches(baseline, accepted, n=1)
     advice = f"did you mean {visible(close[0])}? " if close else ""
     return f"`{visible(baseline)}` is none of the outputs compared\n  {advice}there are {visible(', '.join(names))}"
 
 
-def _notes(evaluations: Sequence[Evaluation], compared: int, samples: int) -> Iterator[str]:
-    lines, systems = evaluations[0].line_count, len(evaluations)
+def _notes(evaluations: Sequence[Evaluation], ranking: Ranking, samples: int) -> Iterator[str]:
+    lines, systems, compared = evaluations[0].line_count, len(evaluations), ranking.lines
     pairs = systems * (systems - 1) // 2
     unknown = max(evaluation.out_of_vocabulary for evaluation in evaluations)
     infinite = f"the loss of {lines - compared} of {lines} lines is infinite for some system"
+    for *others, last in ranking.equal:
+        yield f"{visible(', '.join(others))} and {visible(last)} have the same loss on every line"
     if compared == 0:
-        yield f"{infinite}: there is nothing to compare"
+        yield f"{infinite}: no line is left for differences and tests"
     elif compared < lines:
-        yield f"{infinite}: the differences, tests and shares are of the other {compared}"
+        yield f"{infinite}: the differences and tests are of the other {compared}"
     if unknown and compared < lines:
         yield (
             f"{unknown} of {lines} expected words are not in the vocabulary; where an output does not list them, "

@@ -1,6 +1,7 @@
 """Comparing outputs: what is computed, what is said, and what is refused."""
 
 import csv
+import gzip
 import io
 import json
 import math
@@ -68,7 +69,9 @@ def geval(capsys):
 def test_a_comparison(challenge):
     one, two, good = evaluations(challenge, "one", "two", "good")
     result = compare([one, two, good], samples=2000, seed=3)
-    assert (result.metric, result.unit, result.direction) == ("PerplexityHashed", "words", "lower")
+    assert (result.test, result.metric, result.unit, result.direction) == (
+        "dev-0", "PerplexityHashed", "words", "lower",
+    )  # fmt: skip
     assert (result.lines, result.compared, result.samples, result.seed) == (LINES, LINES, 2000, 3)
     assert result.baseline == "out-model=one.tsv"
     assert [system.score for system in result.systems] == sorted(e.score for e in (one, two, good))
@@ -104,6 +107,10 @@ def test_a_system_against_the_baseline(challenge):
         (1, "out-model=good.tsv"),
         ("out-model=good.tsv", "out-model=good.tsv"),
         ("{challenge}/dev-0/out-model=good.tsv", "out-model=good.tsv"),
+        ("{challenge}/./dev-0//out-model=good.tsv", "out-model=good.tsv"),
+        ("out-model=good", "out-model=good.tsv"),
+        ("model=good", "out-model=good.tsv"),
+        ("good", "out-model=good.tsv"),
     ],
 )
 def test_the_baseline(baseline, name, challenge):
@@ -111,6 +118,47 @@ def test_the_baseline(baseline, name, challenge):
     result = compare(evaluations(challenge, "one", "good"), baseline=baseline, samples=10)
     assert result.baseline == name
     assert [system.name for system in result.systems if system.difference is None] == [name]
+
+
+@pytest.mark.parametrize(
+    ("baseline", "name"),
+    [
+        ("lr=0.1,epochs=5", "out-lr=0.1,epochs=5.tsv"),
+        ("0.1,5", "out-lr=0.1,epochs=5.tsv"),
+        ("epochs=20", "out-lr=0.1,epochs=20.tsv"),
+        ("20", "out-lr=0.1,epochs=20.tsv"),
+        ("lr=0.2", "out-lr=0.2,epochs=5.tsv"),
+        ("5", "out-5.tsv"),  # a file's name before a parameter
+        ("out-5.tsv.gz", "out-5.tsv"),
+        ("dev-0/out-5.tsv.gz", "out-5.tsv"),
+    ],
+)
+def test_what_the_baseline_may_be_called(baseline, name, challenge):
+    evaluations = several(challenge)
+    assert compare(evaluations, baseline=baseline, samples=10).baseline == name
+
+
+@pytest.mark.parametrize(
+    ("baseline", "message"),
+    [
+        ("lr=0.1", "`lr=0.1` names 2 of the outputs compared\n  out-lr=0.1,epochs=5.tsv, out-lr=0.1,epochs=20.tsv"),
+        ("epochs=50", "`epochs=50` is none of the outputs compared\n  did you mean epochs=20? there are out-lr=0.1,epochs=5.tsv, out-lr=0.1,epochs=20.tsv, out-lr=0.2,epochs=5.tsv, out-5.tsv"),
+    ],
+)  # fmt: skip
+def test_what_the_baseline_may_not_be_called(baseline, message, challenge):
+    """Only what names one output is advised: not epochs=5."""
+    with pytest.raises(UsageError) as caught:
+        compare(several(challenge), baseline=baseline)
+    assert str(caught.value) == message
+
+
+def several(challenge):
+    names = ["out-lr=0.1,epochs=5.tsv", "out-lr=0.1,epochs=20.tsv", "out-lr=0.2,epochs=5.tsv"]
+    for name in names:
+        write(challenge, name, guess(lambda n: 0.5))
+    text = (challenge / "dev-0" / names[0]).read_bytes()
+    (challenge / "dev-0/out-5.tsv.gz").write_bytes(gzip.compress(text))
+    return [evaluate(".", "dev-0", out=name) for name in (*names, "out-5.tsv")]
 
 
 def test_higher_is_better_too(challenge):
@@ -129,6 +177,7 @@ def test_an_output_against_itself(challenge):
     assert (other.p_bootstrap, other.p_randomisation, other.difference, other.tied) == (1, 1, 0, 1)
     assert other.difference_interval == Interval(low=0, high=0, samples=100, seed=DEFAULT_SEED)
     assert result.groups == ((path, f"{path} (2)"),)
+    assert result.notes[-1] == f"{path} and {path} (2) have the same loss on every line"
 
 
 def test_names_that_are_the_same_are_told_apart_by_their_paths():
@@ -171,32 +220,73 @@ def test_infinite_losses_are_counted_and_set_aside(challenge):
     assert last.finite_score == pytest.approx(math.exp(np.mean(kept)))
     base = [loss for n, loss in enumerate(one.line_losses) if n not in (3, 7)]
     assert last.difference == pytest.approx(math.exp(np.mean(kept)) - math.exp(np.mean(base)))
-    assert last.won + last.lost + last.tied == pytest.approx(1)
+    pairs = list(zip(two.line_losses, one.line_losses, strict=True))
+    won, lost = sum(loss < base for loss, base in pairs), sum(loss > base for loss, base in pairs)
+    assert (last.won, last.lost, last.tied) == (won / LINES, lost / LINES, 1 / LINES)
+    assert lost > 2
     assert result.notes == (
-        "the loss of 2 of 40 lines is infinite for some system: the differences, tests and shares are of the other 38",
+        "the loss of 2 of 40 lines is infinite for some system: the differences and tests are of the other 38",
     )
+
+
+def test_a_finite_loss_beats_an_infinite_one(challenge):
+    """And two infinite ones tie; on the only line left the other is better."""
+    write(challenge, "out-model=one.tsv", ["zebra:1"] * 30 + guess(lambda n: 0.2)[30:])
+    write(challenge, "out-model=two.tsv", ["zebra:1"] * 10 + guess(lambda n: 0.1)[10:])
+    result = compare(evaluations(challenge, "one", "two"), samples=100)
+    one, two = sorted(result.systems, key=lambda system: system.name)
+    assert (two.won, two.lost, two.tied) == (20 / 40, 10 / 40, 10 / 40)
+    assert two.difference > 0
+    assert (result.compared, one.won) == (10, None)
 
 
 def test_no_line_is_left(challenge):
     write(challenge, "out-model=two.tsv", ["zebra:1"] * LINES)
     result = compare(evaluations(challenge, "one", "two"), samples=10)
     assert (result.compared, result.groups) == (0, ())
-    assert result.notes[0] == "the loss of 40 of 40 lines is infinite for some system: there is nothing to compare"
+    assert result.notes[0] == (
+        "the loss of 40 of 40 lines is infinite for some system: no line is left for differences and tests"
+    )
     for system in result.systems:
         assert system.finite_score is None
         assert system.difference is None
         assert system.p_randomisation is None
+    assert (result.systems[1].won, result.systems[1].lost, result.systems[1].tied) == (0, 1, 0)
     assert result.to_frame()["difference"].isna().all()
+    table, legend = str(result).split("\n\n")
+    assert table.splitlines()[0].split() == [
+        "system",
+        "score",
+        "95",
+        "%",
+        "interval",
+        "infinite",
+        "won",
+        "lost",
+        "tied",
+    ]
+    assert [line.partition(" ")[0] for line in legend.splitlines()] == ["PerplexityHashed", "won:", "Note:", "Note:"]
+
+
+def test_outputs_that_are_the_same(challenge):
+    """Infinite losses may be the same too."""
+    lines = ["zebra:1", *guess(lambda n: 0.3)[1:]]
+    for name in ("out-a.tsv", "out-b\x1b.tsv", "out-c.tsv"):
+        write(challenge, name, lines)
+    outs = ["out-model=one.tsv", "out-a.tsv", "out-b\x1b.tsv", "out-c.tsv"]
+    result = compare([evaluate(challenge, "dev-0", out=out) for out in outs], samples=1000)
+    assert result.notes[0] == r"out-a.tsv, out-b\x1b.tsv and out-c.tsv have the same loss on every line"
+    assert len(result.notes) == 2
 
 
 def test_words_outside_the_vocabulary_explain_infinite_losses(challenge):
-    for name in ("one", "two"):
-        write(challenge, f"out-model={name}.tsv", [":1"] * LINES)
+    for name, word in (("one", "a"), ("two", "b")):
+        write(challenge, f"out-model={name}.tsv", [f"{word}:0.4 :0.6"] * LINES)
     (challenge / "train").mkdir()
     (challenge / "train/expected.tsv").write_text("a\nb\n")
     result = compare(evaluations(challenge, "one", "two", metrics="Perplexity"), samples=100)
     assert result.notes[:2] == (
-        "the loss of 32 of 40 lines is infinite for some system: the differences, tests and shares are of the other 8",
+        "the loss of 32 of 40 lines is infinite for some system: the differences and tests are of the other 8",
         "32 of 40 expected words are not in the vocabulary; where an output does not list them, its loss is infinite",
     )
 
@@ -250,10 +340,34 @@ def test_to_dict(challenge):
     result = compare(evaluations(challenge, "one", "good"), samples=100)
     document = result.to_dict()
     assert list(document) == [
-        "metric", "unit", "direction", "lines", "compared", "baseline", "samples", "seed", "systems", "groups", "notes",
+        "test", "metric", "unit", "direction", "lines", "compared", "baseline", "samples", "seed", "systems", "groups",
+        "notes",
     ]  # fmt: skip
     assert document["systems"][0]["difference_interval"] == result.systems[0].difference_interval.to_dict()
     assert document["systems"][1]["difference"] is None
+
+
+def test_a_comparison_is_printed_as_its_table(challenge, geval):
+    result = compare(evaluations(challenge, "one", "good"), samples=10)
+    _, out, err = geval("-t", "dev-0", "out-model=one.tsv", "out-model=good.tsv", "--samples", "10")
+    assert f"{result}\n" == out + err.replace("geval: note:", "Note:").replace("\n", ".\n")
+    assert repr(result) == (
+        "Comparison(test='dev-0', metric='PerplexityHashed', unit='words', direction='lower', lines=40, compared=40, "
+        "baseline='out-model=one.tsv', samples=10, seed=12345)"
+    )
+
+
+def test_the_table_in_a_notebook(challenge):
+    """What strangers named is escaped, and nothing is cut."""
+    name = f"out-<script>alert(1)<&{'x' * 60}.tsv"
+    write(challenge, "out-x.tsv", guess(lambda n: 0.3))
+    (challenge / "dev-0/out-x.tsv").rename(challenge / "dev-0" / name)
+    pair = [evaluate(challenge, "dev-0", out=out) for out in (name, "out-model=one.tsv")]
+    html = compare(pair, samples=10)._repr_html_()
+    assert "<script>" not in html
+    assert html.count(f"out-&lt;script&gt;alert(1)&lt;&amp;{'x' * 60}.tsv") == 2
+    assert "<th>diff. 95 %</th>" in html
+    assert html.endswith("<br>Note: 10 samples are too few for any of 1 pairs to be told apart: take 20 or more.</p>")
 
 
 # Refused
@@ -339,20 +453,20 @@ def test_different_numbers_of_lines(challenge):
 # The command
 
 TABLE = """\
-system              score  95 % interval   difference  95 % interval   p boot   p rand   won      lost    tied   group
-out-model=good.tsv  1.250  [1.217, 1.284]  -2.47       [-3.13, -1.94]  <0.0001  <0.0001  100.0 %  0.0 %   0.0 %  a
-out-model=one.tsv   3.72   [3.16, 4.42]    baseline                                                              b
-out-model=two.tsv   3.75   [3.20, 4.44]    +0.03       [-0.87, 0.91]   0.9413   0.9385   50.0 %   50.0 %  0.0 %  b
+system              score  95 % interval   diff.     diff. 95 %      p boot   p rand   won    lost  tied  group
+out-model=good.tsv  1.250  [1.217, 1.284]  -2.47     [-3.13, -1.94]  <0.0001  <0.0001  100 %  0 %   0 %   a
+out-model=one.tsv   3.72   [3.16, 4.42]    baseline                                                       b
+out-model=two.tsv   3.75   [3.20, 4.44]    +0.03     [-0.87, 0.91]   0.9413   0.9385   50 %   50 %  0 %   b
 
-PerplexityHashed (words, lower is better) of 40 lines; the baseline is out-model=one.tsv; 10000 samples, seed 12345.
+PerplexityHashed (words, lower is better) of 40 lines of dev-0; the baseline is out-model=one.tsv; 10000 samples, seed 12345.
+won: lines with a lower loss than the baseline's; the score weighs by how much, so fewer may be better.
 p boot: paired bootstrap test; p rand: approximate randomisation; two-sided, against the baseline.
-won: lines with a lower loss than the baseline's.
 group: systems that share a letter cannot be told apart (p rand of all pairs, Holm's correction, 5 %).
 """
 
 
 def test_the_table(challenge, geval):
-    assert geval("-t", "dev-0", "--baseline", "out-model=one.tsv") == (0, TABLE, "")
+    assert geval("-t", "dev-0", "--baseline", "one") == (0, TABLE, "")
 
 
 def systems_in(text):
@@ -375,16 +489,18 @@ def test_outputs(words, systems, challenge, geval):
     (challenge / "other/out.tsv").write_text(text)
     (challenge / "other/out-x.tsv").write_text(text.replace(":0.8", ":0.7"))
     status, out, err = geval(*words.split(), "-t", "dev-0", "--samples", "100")
-    assert (status, systems_in(out), err) == (0, systems, "")
+    assert (status, systems_in(out)) == (0, systems)
+    same = "geval: note: other/out.tsv and other/out.tsv (2) have the same loss on every line\n"
+    assert err == (same if systems.count("other/out.tsv") == 2 else "")
 
 
 def test_config_txt_is_honoured(challenge, geval):
     (challenge / "config.txt").write_text("--metric LogLossHashed8 -m Accuracy -t dev-0 --seed 7 -o x.tsv")
     _, out, _ = geval("--samples", "100")
-    assert "\nLogLossHashed8 (nats, lower is better) of 40 lines; " in out
+    assert "\nLogLossHashed8 (nats, lower is better) of 40 lines of dev-0; " in out
     assert "100 samples, seed 7." in out
     _, out, _ = geval("--samples", "100", "--seed", "0", "-m", "Accuracy")
-    assert "\nAccuracy (share, higher is better) of 40 lines; " in out
+    assert "\nAccuracy (share, higher is better) of 40 lines of dev-0; " in out
     assert "100 samples, seed 0." in out
 
 
@@ -420,14 +536,22 @@ def test_infinite_losses_in_the_table(challenge, geval):
     write(challenge, "out-model=two.tsv", lines)
     _, out, err = geval("-t", "dev-0", "--samples", "100")
     assert out.splitlines()[0].split("  ")[:1] == ["system"]
-    assert re.findall(r"infinite|finite score", out.splitlines()[0]) == ["infinite", "finite score"]
+    assert re.findall(r"infinite|score on .. ", out.splitlines()[0]) == ["infinite", "score on 39 "]
     assert re.split(r"  +", out.splitlines()[3])[:5] == [
         "out-model=two.tsv", "Infinity", "[3.326, Infinity]", "1", "3.326",
     ]  # fmt: skip
-    assert " of 40 lines, 39 of them compared; " in out
+    legend = (
+        "score on 39, diff., diff. 95 %, p boot, p rand and group are of the 39 lines with a finite loss for all; "
+        "the rest is of all 40."
+    )
+    assert f"\n{legend}\n" in out
+    assert f"\n{legend}\n" in geval("-t", "dev-0", "--samples", "100", "--format", "markdown")[1]
+    latex = geval("-t", "dev-0", "--samples", "100", "--format", "latex")[1]
+    assert f"\n% {legend}\n" in latex
+    assert r"out-model=two.tsv & $\infty$ & [3.326, $\infty$] & 1 & 3.326 & $" in latex
     assert err == (
         "geval: note: the loss of 1 of 40 lines is infinite for some system: "
-        "the differences, tests and shares are of the other 39\n"
+        "the differences and tests are of the other 39\n"
     )
 
 
@@ -450,7 +574,7 @@ def test_markdown(hostile, geval):
     _, out, err = geval("-t", "dev-0", "--samples", "50", "--format", "markdown", "--baseline", HOSTILE)
     header, rule, *rows = out.split("\n\n")[0].splitlines()
     assert header.startswith("| system | score | 95 % interval |")
-    assert rule == "|" + " --- |" * 11
+    assert rule == "| --- | ---: | :---: | ---: | :---: | ---: | ---: | ---: | ---: | ---: | --- |"
     assert all(len(re.findall(r"(?<!\\)\|", row)) == 12 for row in (header, rule, *rows))
     assert r"out-\[a\|b\]\`&lt;i&gt;&amp;\$\_{x}\\%\#\~^\\x1b\\u202e.tsv" in out
     assert "Note: 50 samples are too few for any of 6 pairs to be told apart: take 120 or more.\n" in out
@@ -458,11 +582,13 @@ def test_markdown(hostile, geval):
 
 
 def test_latex(hostile, geval):
-    write(hostile, "[x].tsv", guess(lambda n: 0.3))
+    write(hostile, "[x].tsv", guess(lambda n: 0.4))
     words = ["-t", "dev-0", "--samples", "50", "--format", "latex", HOSTILE, "out-model=one.tsv", "[x].tsv"]
     _, out, _ = geval(*words)
     body, *comments = re.split(r"^% ", out, flags=re.MULTILINE)
-    assert body.startswith("\\begin{tabular}{lllllllllll}\n\\hline\nsystem & score & 95 \\% interval & ")
+    assert body.startswith(
+        "\\begin{tabular}{lrcrcrrrrrl}\n\\hline\nsystem & score & 95 \\% interval & diff. & diff. 95 \\% & p boot & "
+    )
     assert body.endswith("\\\\\n\\hline\n\\end{tabular}\n")
     assert all(row.count(" & ") == 10 for row in body.splitlines() if row.endswith(r"\\"))
     assert (
@@ -472,6 +598,15 @@ def test_latex(hostile, geval):
     assert "\n{}[x].tsv & " in body
     assert len(comments) == 5
     assert comments[-1].startswith("Note: 50 samples are too few for any of 3 pairs")
+
+
+def test_the_numbers_in_latex(challenge, geval):
+    out = geval("-t", "dev-0", "--format", "latex", "--baseline", "one")[1]
+    assert out.splitlines()[4:7] == [
+        r"out-model=good.tsv & 1.250 & [1.217, 1.284] & $-$2.47 & [$-$3.13, $-$1.94] & $<$0.0001 & $<$0.0001 & 100 \% & 0 \% & 0 \% & a \\",
+        r"out-model=one.tsv & 3.72 & [3.16, 4.42] & baseline &  &  &  &  &  &  & b \\",
+        r"out-model=two.tsv & 3.75 & [3.20, 4.44] & $+$0.03 & [$-$0.87, 0.91] & 0.9413 & 0.9385 & 50 \% & 50 \% & 0 \% & b \\",
+    ]  # fmt: skip
 
 
 def test_wide_names_are_aligned(challenge, geval):
@@ -485,12 +620,19 @@ ERRORS = [
     (["no.tsv", "out-model=one.tsv"], 1, "No file with the test results: `./dev-0/no.tsv`\n  `./dev-0` holds expected.tsv, out-model=good.tsv, out-model=one.tsv, out-model=two.tsv"),
     (["empty", "out-model=one.tsv"], 1, "No file with the test results: `empty/out.tsv`"),
     (["-m", "Foo"], 2, "Unknown or broken metric definition: Foo\n  geval --list-metrics shows those that are known"),
-    (["--baseline", "one"], 2, "`one` is none of the outputs compared\n  there are out-model=good.tsv, out-model=one.tsv, out-model=two.tsv"),
+    (["-m", "{LogLoss,Perplexity}Hashed"], 2, "geval compare takes one metric; 2 were given"),
+    (["-m", "{LogLoss,Perplexity}Hashed", "-m", "Accuracy"], 2, "geval compare takes one metric; 3 were given"),
+    (["-m", "LogLoss:q"], 2, "Unknown or broken metric flags: q"),
+    (["--baseline", "godo"], 2, "`godo` is none of the outputs compared\n  did you mean good? there are out-model=good.tsv, out-model=one.tsv, out-model=two.tsv"),
     (["--samples", "0"], 2, "the number of bootstrap samples is at least 1"),
-    (["--seed", "x"], 2, "argument --seed: 'x' is not a whole number\n  geval --help shows the options"),
+    (["--seed", "x"], 2, "argument --seed: 'x' is not a whole number\n  geval compare --help shows the options"),
     (["-", "-"], 2, "standard input (-) can be read only once: give one file as -"),
     (["-e", "-"], 2, "the answers can be read only once, and there are several outputs: choose one with -o"),
-    (["-x"], 2, "unrecognized arguments: -x\n  geval --help shows the options"),
+    (["-x"], 2, "unrecognized arguments: -x\n  geval compare --help shows the options"),
+    (["-o", "\x1b"], 2, "unrecognized arguments: -o \\x1b\n  outputs are given without -o; geval compare --help shows the options"),
+    (["-ox.tsv"], 2, "unrecognized arguments: -o x.tsv\n  outputs are given without -o; geval compare --help shows the options"),
+    (["--out-file=x"], 2, "unrecognized arguments: --out-file x\n  outputs are given without --out-file; geval compare --help shows the options"),
+    (["-o"], 2, "unrecognized arguments: -o\n  outputs are given without -o; geval compare --help shows the options"),
 ]  # fmt: skip
 
 
@@ -528,7 +670,8 @@ def test_standard_input(challenge, geval, monkeypatch):
 def test_help(geval):
     status, out, err = geval("--help")
     assert (status, err) == (0, "")
-    assert "  geval compare -t dev-0 --baseline out-model=unigram.tsv\n" in out
+    assert "  geval compare -t dev-0 --baseline unigram\n" in out
+    assert "--out-file" not in out
     assert "(default:\n                        10000)" in out
     assert "of the random numbers (default: 12345)" in out
     assert "{" + ",".join(FORMATS) + "}" in out

@@ -26,9 +26,9 @@ ORDER = (
     "inputs",
     "evaluation",
     "evaluate",
+    "render",
     "compare",
     "check",
-    "render",
     "cli",
 )
 PACKAGE = Path(__file__).parent.parent / "geval_py"

@@ -15,6 +15,7 @@ from geval_py.analysis.groups import holm, samples_needed, undistinguished_group
 from geval_py.analysis.paired import (
     bootstrap_p_values,
     difference_intervals,
+    equal_systems,
     line_shares,
     randomisation_p_values,
 )
@@ -240,6 +241,35 @@ def test_many_lines_take_little_time():
     columns = [LineLosses(values=array("d", column)) for column in losses.T]
     Systems(metric=LOG_LOSS, names="ab", columns=columns, baseline=0, samples=10_000, seed=1).rank()
     assert time.perf_counter() - start < 10
+
+
+# Lines
+
+
+def test_shares_count_infinite_losses():
+    """They lose to finite ones and tie with each other; what is no number, or too much to sum, is infinite."""
+    inf, nan = float("inf"), float("nan")
+    tested = table([1.0, inf, nan, 1e300, 2.0, inf, 1.0, 1.0], [inf, 1.0, inf, nan, 1.0, 0.0, 1.0, 2.0])
+    assert line_shares(tested, 0) == [(0, 0, 1), (3 / 8, 2 / 8, 3 / 8)]
+    assert line_shares(tested, 1) == [(2 / 8, 3 / 8, 3 / 8), (0, 0, 1)]
+
+
+@PROPERTY
+@given(st.lists(st.tuples(st.floats(0), st.floats(0)), min_size=1, max_size=30))
+def test_shares_sum_to_one(pairs):
+    """Every line is won, lost or tied, and what one wins the other loses."""
+    tested = LossTable.of_array(np.array(pairs))
+    (_, (won, lost, tied)), ((lost_too, won_too, tied_too), _) = line_shares(tested, 0), line_shares(tested, 1)
+    assert won + lost + tied == pytest.approx(1)
+    assert (won, lost) == (won_too, lost_too)
+    assert tied == tied_too
+
+
+def test_equal_systems():
+    inf, nan = float("inf"), float("nan")
+    columns = np.array([[1, inf, 0.0], [1, inf, 1], [1, nan, -0.0], [2, 2, 2], [1, inf, 1], [1, inf, 1 + 1e-15]]).T
+    assert equal_systems(LossTable.of_array(columns)) == [(0, 2), (1, 4)]
+    assert equal_systems(LossTable.of_array(columns[:, 3:])) == []
 
 
 # Holm's correction

@@ -30,6 +30,7 @@ __all__ = [
     "DEFAULT_TEST_SAMPLES",
     "bootstrap_p_values",
     "difference_intervals",
+    "equal_systems",
     "line_shares",
     "randomisation_p_values",
     "tested_values",
@@ -101,13 +102,28 @@ def difference_intervals(scores: Array, baseline: int, *, seed: int) -> list[Int
 def line_shares(table: LossTable, baseline: int) -> list[tuple[float, float, float]]:
     """Give of each system the shares of lines with a lower, a higher and the same loss as the baseline's.
 
-    Losses that differ by rounding, by 1e-12, are the same.
+    Losses that differ by rounding, by 1e-12, are the same, and so are two infinite ones; what is no number is
+    infinite.
     """
-    against = table.losses[:, [baseline]]
-    tied = np.isclose(table.losses, against, rtol=NOISE, atol=NOISE)
-    won, lost = ~tied & (table.losses < against), ~tied & (table.losses > against)
+    losses = _comparable(table)
+    against = losses[:, [baseline]]
+    tied = np.isclose(losses, against, rtol=NOISE, atol=NOISE)
+    won, lost = ~tied & (losses < against), ~tied & (losses > against)
     shares = np.stack([won, lost, tied]).mean(axis=1).T
     return [(float(one), float(two), float(three)) for one, two, three in shares]
+
+
+def equal_systems(table: LossTable) -> list[tuple[int, ...]]:
+    """Give the sets of systems that have the same loss on every line, each of two systems at least."""
+    systems: dict[bytes, list[int]] = {}
+    for n, column in enumerate(_comparable(table).T):
+        systems.setdefault(column.tobytes(), []).append(n)
+    return [tuple(same) for same in systems.values() if len(same) > 1]
+
+
+def _comparable(table: LossTable) -> Array:
+    """Give the losses with one way to write those that count as infinite, and 0."""
+    return np.where(table.infinite, np.inf, table.losses) + 0.0
 
 
 def _p_value(differences: Array, observed: Array, noise: Array) -> Array:

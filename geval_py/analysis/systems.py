@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import combinations
 from typing import Any
@@ -14,6 +14,7 @@ from geval_py.analysis.interval import Interval
 from geval_py.analysis.paired import (
     bootstrap_p_values,
     difference_intervals,
+    equal_systems,
     line_shares,
     randomisation_p_values,
 )
@@ -28,10 +29,11 @@ class System:
     ``score`` and its 95 % ``interval`` are over all lines, of which ``infinite`` have an infinite loss;
     ``finite_score`` is over the lines compared: those on which every system's loss is finite.
 
-    Against the baseline, on the lines compared: the ``difference`` (finite score minus the baseline's, in the
-    metric's unit) and its 95 % interval, the p-values of both tests (two-sided, not corrected for the number of
-    systems), and the shares of lines ``won`` (a lower loss), ``lost`` and ``tied``. These are None for the baseline,
-    and where no line is left to compare; a difference of infinite scores is None too.
+    Against the baseline, on all lines: the shares of lines ``won`` (a lower loss; any finite loss is lower than an
+    infinite one), ``lost`` and ``tied`` (two infinite ones too). On the lines compared: the ``difference`` (finite
+    score minus the baseline's, in the metric's unit) and its 95 % interval, and the p-values of both tests
+    (two-sided, not corrected for the number of systems). All are None for the baseline; those of the lines compared
+    also where no line is left, and a difference of infinite scores.
     """
 
     name: str
@@ -55,10 +57,14 @@ class System:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
-    """Systems, the best first, and the groups of those that cannot be told apart; ``lines`` were compared."""
+    """Systems, the best first, and the groups of those that cannot be told apart; ``lines`` were compared.
+
+    ``equal`` are the sets of systems that have the same loss on every line.
+    """
 
     systems: tuple[System, ...]
     groups: tuple[tuple[str, ...], ...]
+    equal: tuple[tuple[str, ...], ...]
     lines: int
 
 
@@ -78,9 +84,10 @@ class Systems:
         table = LossTable.of_columns(self.columns)
         resampled = self._resample(table)
         systems = self._score(table, resampled)
+        equal = self._named(equal_systems(table))
         finite = table.finite()
         if not len(finite.losses):
-            return Ranking(systems=tuple(systems[n] for n in self._order(systems)), groups=(), lines=0)
+            return Ranking(systems=tuple(systems[n] for n in self._order(systems)), groups=(), equal=equal, lines=0)
         scores = [system.score for system in systems]
         if table.infinite.any():
             (scores,) = scores_on(self.metric, finite.observed(self.baseline)).tolist()
@@ -92,18 +99,23 @@ class Systems:
         groups = _groups(p_values[order][:, order])
         return Ranking(
             systems=tuple(systems[n] for n in order),
-            groups=tuple(tuple(self.names[order[n]] for n in group) for group in groups),
+            groups=self._named([order[n] for n in group] for group in groups),
+            equal=equal,
             lines=len(finite.losses),
         )
+
+    def _named(self, sets: Iterable[Iterable[int]]) -> tuple[tuple[str, ...], ...]:
+        return tuple(tuple(self.names[n] for n in indices) for indices in sets)
 
     def _resample(self, table: LossTable) -> Totals:
         return resample_totals(table, samples=self.samples, seed=self.seed, reference=self.baseline)
 
     def _score(self, table: LossTable, resampled: Totals) -> list[System]:
-        """Give each system's score on all lines, and its interval."""
+        """Give each system's score on all lines, its interval, and its shares of lines against the baseline."""
+        shares = line_shares(table, self.baseline)
         values = scores_on(self.metric, resampled).T.tolist()
         infinite = table.infinite.sum(axis=0).tolist()
-        return [
+        systems = [
             System(
                 name=name,
                 score=self.metric.value(self.columns[n]),
@@ -112,6 +124,10 @@ class Systems:
             )
             for n, name in enumerate(self.names)
         ]
+        for n, (won, lost, tied) in enumerate(shares):
+            if n != self.baseline:
+                systems[n] = replace(systems[n], won=won, lost=lost, tied=tied)
+        return systems
 
     def _test(
         self,
@@ -128,11 +144,9 @@ class Systems:
         """
         intervals = difference_intervals(scores_on(self.metric, resampled), self.baseline, seed=self.seed)
         bootstrap = bootstrap_p_values(self.metric, finite, resampled, self.baseline).tolist()
-        shares = line_shares(finite, self.baseline)
         tested = list(systems)
         for n, system in enumerate(systems):
             if n != self.baseline:
-                won, lost, tied = shares[n]
                 difference = scores[n] - scores[self.baseline]
                 tested[n] = replace(
                     system,
@@ -140,9 +154,6 @@ class Systems:
                     difference_interval=intervals[n],
                     p_bootstrap=bootstrap[n],
                     p_randomisation=randomisation[n],
-                    won=won,
-                    lost=lost,
-                    tied=tied,
                 )
         return tested
 

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NoReturn
 
 from geval_py.analysis.interval import DEFAULT_TEST_SAMPLES
 from geval_py.arguments import DEFAULT_SEED, QuietParser, natural_number
@@ -14,7 +15,7 @@ from geval_py.challenge import OUTPUT_FILE, Split, check_read_once, find_outputs
 from geval_py.cli.evaluations import evaluate_split, note
 from geval_py.cli.score import blaming_config
 from geval_py.compare import Comparison, compare
-from geval_py.errors import MissingFileError
+from geval_py.errors import MissingFileError, UsageError, visible
 from geval_py.evaluate import select_schemes
 from geval_py.evaluation import Evaluation
 from geval_py.options import Options, parse_options
@@ -29,7 +30,8 @@ _AS_FOR_SCORING = ("test_name", "out_directory", "expected_directory", "expected
 _EPILOG = """\
 examples:
   geval compare -t dev-0               all outputs of dev-0, the first one the baseline
-  geval compare -t dev-0 --baseline out-model=unigram.tsv
+  geval compare -t dev-0 --baseline unigram
+                                       the baseline is out-model=unigram.tsv
   geval compare old/out.tsv new/out.tsv -t dev-0 -m LogLossHashed
   geval compare -t dev-0 --format latex >table.tex
 
@@ -49,9 +51,20 @@ def make_parser() -> argparse.ArgumentParser:
     )
     _add_files(parser)
     add = parser.add_argument
-    add("-m", "--metric", metavar="METRIC", help="the metric to compare (default: the challenge's first)")
+    add(
+        "-m",
+        "--metric",
+        dest="metrics",
+        action="append",
+        metavar="METRIC",
+        help="the metric to compare (default: the challenge's first)",
+    )
     add("--vocabulary", metavar="FILE", help="words, one a line, for metrics on exact words")
-    add("--baseline", metavar="NAME", help="the output to compare with (default: the first)")
+    add(
+        "--baseline",
+        metavar="NAME",
+        help="the output to compare with, by its name, path or parameters (default: the first)",
+    )
     add(
         "--samples",
         type=natural_number,
@@ -79,6 +92,20 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
     add("--out-directory", metavar="DIR", help="where the outputs are (default: .)")
     add("--expected-directory", metavar="DIR", help="where the answers are (default: the out-directory)")
     add("-e", "--expected-file", metavar="FILE", help="the answers (default: expected.tsv)")
+    add("-o", "--out-file", action=_OutFile, nargs="?", help=argparse.SUPPRESS)
+
+
+class _OutFile(argparse.Action):
+    """Say to those who know -o of scoring how outputs are given here."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, _: object, value: object, option: str | None = None
+    ) -> NoReturn:
+        given = option if value is None else f"{option} {visible(str(value))}"
+        raise UsageError(
+            message=f"unrecognized arguments: {given}\n  outputs are given without {option}; "
+            f"{parser.prog} --help shows the options"
+        )
 
 
 def run(words: Sequence[str]) -> int:
@@ -101,9 +128,13 @@ def _options(given: argparse.Namespace) -> Options:
     values = {name: getattr(given, name) for name in _AS_FOR_SCORING}
     words = [f"--{name.replace('_', '-')}={value}" for name, value in values.items() if value is not None]
     options = replace(parse_options(words), out_file=None)
-    if given.metric is None:
+    if given.metrics is None:
         return options
-    return replace(options, alt_metrics=(given.metric,), select_metric=None)
+    options = replace(options, alt_metrics=tuple(given.metrics), select_metric=None)
+    metrics = len(options.schemes())
+    if metrics > 1:
+        raise UsageError(message=f"geval compare takes one metric; {metrics} were given")
+    return options
 
 
 def _evaluate(options: Options, outputs: Sequence[str]) -> list[Evaluation]:
@@ -134,6 +165,5 @@ def _show(comparison: Comparison, options: Options, form: str) -> None:
     where = {
         "version": __version__,
         "challenge": os.path.basename(os.path.abspath(options.challenge_directory)),
-        "test": options.test_name,
     }
     sys.stdout.write(json_text(where | comparison.to_dict()))

@@ -1,11 +1,13 @@
-"""A comparison of systems, as text, Markdown or LaTeX: a table, and below it what its columns are."""
+"""A comparison of systems, as text, Markdown, LaTeX or HTML: a table, and below it what its columns are."""
 
 from __future__ import annotations
 
 import math
+import re
 import string
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 from geval_py.errors import display_width, visible
 from geval_py.render.numbers import decimals_of, fixed
@@ -30,73 +32,133 @@ _LATEX_ESCAPES = str.maketrans(
         **{special: f"\\{special}" for special in "{}$&#_%"},
     }
 )
+_MARKDOWN_RULES = {"l": "---", "r": "---:", "c": ":---:"}
 _MARKDOWN_ESCAPES = str.maketrans(
     {"&": "&amp;", "<": "&lt;", ">": "&gt;", **{special: f"\\{special}" for special in "\\`*_[]|~$#"}}
 )
 
 
-def comparison_text(comparison: Comparison) -> str:
-    """Write an aligned table, and a legend below it."""
+def comparison_text(comparison: Comparison, *, notes: bool = False) -> str:
+    """Write an aligned table, and below it a legend; with ``notes``, these too."""
     rows = _table(comparison)
     widths = [max(map(display_width, column)) for column in zip(*rows, strict=True)]
     lines = [
         "  ".join(cell + " " * (width - display_width(cell)) for cell, width in zip(row, widths, strict=True))
         for row in rows
     ]
-    return "".join(f"{line.rstrip()}\n" for line in [*lines, "", *_legend(comparison)])
+    below = [*_legend(comparison), *(_notes(comparison) if notes else ())]
+    return "".join(f"{line.rstrip()}\n" for line in [*lines, "", *below])
 
 
 def comparison_markdown(comparison: Comparison) -> str:
     """Write a Markdown table, and below it the legend and the notes."""
     header, *rows = ([cell.translate(_MARKDOWN_ESCAPES) for cell in row] for row in _table(comparison))
-    lines = [f"| {' | '.join(row)} |" for row in (header, ["---"] * len(header), *rows)]
-    below = [*_legend(comparison), *(f"Note: {note}." for note in comparison.notes)]
-    return "".join(f"{line}\n" for line in [*lines, "", *(text.translate(_MARKDOWN_ESCAPES) for text in below)])
+    rule = [_MARKDOWN_RULES[column.alignment] for column in _shown_columns(comparison)]
+    lines = [f"| {' | '.join(row)} |" for row in (header, rule, *rows)]
+    below = (text.translate(_MARKDOWN_ESCAPES) for text in (*_legend(comparison), *_notes(comparison)))
+    return "".join(f"{line}\n" for line in [*lines, "", *below])
 
 
 def comparison_latex(comparison: Comparison) -> str:
     r"""Write a LaTeX tabular, which needs no package, and below it the legend and the notes as comments."""
-    header, *rows = ([_latex_cell(cell) for cell in row] for row in _table(comparison))
-    body = [r"\hline", _latex_row(header), r"\hline", *map(_latex_row, rows), r"\hline"]
-    below = [*_legend(comparison), *(f"Note: {note}." for note in comparison.notes)]
-    columns = "l" * len(header)
-    lines = [rf"\begin{{tabular}}{{{columns}}}", *body, r"\end{tabular}", *(f"% {text}" for text in below)]
+    header, *rows = _table(comparison)
+    alignments = "".join(column.alignment for column in _shown_columns(comparison))
+    body = [
+        r"\hline",
+        _latex_row(map(_latex_text, header)),
+        r"\hline",
+        *(_latex_row([_latex_text(name), *map(_latex_number, cells)]) for name, *cells in rows),
+        r"\hline",
+    ]
+    below = (f"% {text}" for text in (*_legend(comparison), *_notes(comparison)))
+    lines = [rf"\begin{{tabular}}{{{alignments}}}", *body, r"\end{tabular}", *below]
     return "".join(f"{line}\n" for line in lines)
 
 
-def _latex_row(cells: Sequence[str]) -> str:
-    return " & ".join(cells) + r" \\"
+def _latex_row(cells: Iterable[str]) -> str:
+    """Join cells; a row that begins with [ or * would be an argument of the row end before it."""
+    row = " & ".join(cells)
+    return ("{}" if row.startswith(("[", "*")) else "") + row + r" \\"
 
 
-def _latex_cell(text: str) -> str:
-    """Escape a cell; one that begins with [ or * would be an argument of the row end before it."""
-    return ("{}" if text.startswith(("[", "*")) else "") + text.translate(_LATEX_ESCAPES)
+def _latex_text(text: str) -> str:
+    return text.translate(_LATEX_ESCAPES)
+
+
+def _latex_number(text: str) -> str:
+    r"""Write what stands in a cell of numbers, with the signs of mathematics.
+
+    >>> _latex_number("[-213, Infinity]"), _latex_number("<1 %")
+    ('[$-$213, $\\infty$]', '$<$1 \\%')
+    """
+    signs = re.sub("[-+<]?Infinity|[-+<]", lambda match: f"${match[0]}$", text)
+    return signs.replace("Infinity", r"\infty").replace("%", r"\%")
+
+
+def comparison_html(comparison: Comparison) -> str:
+    """Write an HTML table, for notebooks, and below it the legend and the notes; all text is escaped."""
+    import html
+
+    import pandas as pd
+
+    header, *rows = _table(comparison)
+    with pd.option_context("display.max_colwidth", None):
+        table = pd.DataFrame(rows, columns=header).to_html(index=False)
+    return f"{table}\n<p>{'<br>'.join(html.escape(text) for text in (*_legend(comparison), *_notes(comparison)))}</p>"
 
 
 def _table(comparison: Comparison) -> list[list[str]]:
     """Give the cells, the header first; text from strangers without what a terminal would act on."""
-    hidden = () if comparison.compared < comparison.lines else ("infinite", "finite score")
-    columns = [(name, cell) for name, cell in _COLUMNS if name not in hidden]
-    rows = [[visible(cell(system, comparison)) for _, cell in columns] for system in comparison.systems]
-    return [[name for name, _ in columns], *rows]
+    columns = _shown_columns(comparison)
+    rows = [[visible(column.cell(system, comparison)) for column in columns] for system in comparison.systems]
+    return [[column.name.format(comparison.compared) for column in columns], *rows]
 
 
-Cell = Callable[["System", "Comparison"], str]
+def _shown_columns(comparison: Comparison) -> list[_Column]:
+    """Leave out what only infinite losses ask for, and what no line is left for."""
+    some_infinite, some_finite = comparison.compared < comparison.lines, comparison.compared > 0
+    return [
+        column
+        for column in _COLUMNS
+        if (some_infinite or not column.if_infinite) and (some_finite or not column.of_finite)
+    ]
 
-_COLUMNS: tuple[tuple[str, Cell], ...] = (
-    ("system", lambda system, _: system.name),
-    ("score", lambda system, _: _measured(system.score, system.interval)),
-    ("95 % interval", lambda system, _: _ends(system.interval)),
-    ("infinite", lambda system, _: str(system.infinite)),
-    ("finite score", lambda system, _: _measured(system.finite_score, system.interval)),
-    ("difference", lambda system, comparison: _difference(system, comparison)),
-    ("95 % interval", lambda system, _: _ends(system.difference_interval)),
-    ("p boot", lambda system, _: p_value_text(system.p_bootstrap)),
-    ("p rand", lambda system, _: p_value_text(system.p_randomisation)),
-    ("won", lambda system, _: _share(system.won)),
-    ("lost", lambda system, _: _share(system.lost)),
-    ("tied", lambda system, _: _share(system.tied)),
-    ("group", lambda system, comparison: _groups(system, comparison)),
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A column: its header (``{}`` is the number of lines compared), LaTeX's letter for its alignment, its cells.
+
+    ``of_finite`` tells whether it is of the lines compared alone, ``if_infinite`` whether it is shown only where
+    these are not all lines.
+    """
+
+    name: str
+    alignment: Literal["l", "r", "c"]
+    cell: Callable[[System, Comparison], str]
+    of_finite: bool = False
+    if_infinite: bool = False
+
+
+_COLUMNS = (
+    _Column("system", "l", lambda system, _: system.name),
+    _Column("score", "r", lambda system, _: _measured(system.score, system.interval)),
+    _Column("95 % interval", "c", lambda system, _: _ends(system.interval)),
+    _Column("infinite", "r", lambda system, _: str(system.infinite), if_infinite=True),
+    _Column(
+        "score on {}",
+        "r",
+        lambda system, _: _measured(system.finite_score, system.interval),
+        of_finite=True,
+        if_infinite=True,
+    ),
+    _Column("diff.", "r", lambda system, comparison: _difference(system, comparison), of_finite=True),
+    _Column("diff. 95 %", "c", lambda system, _: _ends(system.difference_interval), of_finite=True),
+    _Column("p boot", "r", lambda system, _: p_value_text(system.p_bootstrap), of_finite=True),
+    _Column("p rand", "r", lambda system, _: p_value_text(system.p_randomisation), of_finite=True),
+    _Column("won", "r", lambda system, _: share_text(system.won)),
+    _Column("lost", "r", lambda system, _: share_text(system.lost)),
+    _Column("tied", "r", lambda system, _: share_text(system.tied)),
+    _Column("group", "l", lambda system, comparison: _groups(system, comparison), of_finite=True),
 )
 
 
@@ -138,8 +200,17 @@ def p_value_text(p_value: float | None) -> str:
     return "<0.0001" if p_value < 0.0001 else fixed(p_value, 4)
 
 
-def _share(share: float | None) -> str:
-    return "" if share is None else f"{fixed(100 * share, 1)} %"
+def share_text(share: float | None) -> str:
+    """Write a share in whole percents; 0 % and 100 % are none and all.
+
+    >>> share_text(0.0), share_text(0.001), share_text(0.3502), share_text(0.999), share_text(1.0)
+    ('0 %', '<1 %', '35 %', '99 %', '100 %')
+    """
+    if share is None:
+        return ""
+    if 0 < share < 0.01:
+        return "<1 %"
+    return f"{100 if share == 1 else min(99, round(100 * share))} %"
 
 
 def _groups(system: System, comparison: Comparison) -> str:
@@ -151,13 +222,22 @@ def _label(group: int) -> str:
 
 
 def _legend(comparison: Comparison) -> Iterator[str]:
-    compared = f"{comparison.lines} lines"
-    if comparison.compared < comparison.lines:
-        compared += f", {comparison.compared} of them compared"
     yield visible(
-        f"{comparison.metric} ({comparison.unit}, {comparison.direction} is better) of {compared}; "
-        f"the baseline is {comparison.baseline}; {comparison.samples} samples, seed {comparison.seed}."
+        f"{comparison.metric} ({comparison.unit}, {comparison.direction} is better) of {comparison.lines} lines of "
+        f"{comparison.test}; the baseline is {comparison.baseline}; {comparison.samples} samples, "
+        f"seed {comparison.seed}."
     )
-    yield "p boot: paired bootstrap test; p rand: approximate randomisation; two-sided, against the baseline."
-    yield "won: lines with a lower loss than the baseline's."
-    yield "group: systems that share a letter cannot be told apart (p rand of all pairs, Holm's correction, 5 %)."
+    if 0 < comparison.compared < comparison.lines:
+        *names, last = (c.name.format(comparison.compared) for c in _COLUMNS if c.of_finite)
+        yield (
+            f"{', '.join(names)} and {last} are of the {comparison.compared} lines with a finite loss for all; "
+            f"the rest is of all {comparison.lines}."
+        )
+    yield "won: lines with a lower loss than the baseline's; the score weighs by how much, so fewer may be better."
+    if comparison.compared:
+        yield "p boot: paired bootstrap test; p rand: approximate randomisation; two-sided, against the baseline."
+        yield "group: systems that share a letter cannot be told apart (p rand of all pairs, Holm's correction, 5 %)."
+
+
+def _notes(comparison: Comparison) -> Iterator[str]:
+    return (f"Note: {note}." for note in comparison.notes)
