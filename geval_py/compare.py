@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 from geval_py.analysis.groups import samples_needed
 from geval_py.analysis.interval import DEFAULT_SEED, DEFAULT_TEST_SAMPLES, check_sampling
 from geval_py.challenge import Output
-from geval_py.errors import UsageError, named, visible
+from geval_py.errors import UsageError, named, nearest, visible
 from geval_py.evaluation import Evaluation, Score
+from geval_py.parallel import Progress
 from geval_py.render.comparison import comparison_html, comparison_text
 
 if TYPE_CHECKING:
@@ -99,14 +100,17 @@ def compare(
     baseline: str | int | None = None,
     samples: int = DEFAULT_TEST_SAMPLES,
     seed: int = DEFAULT_SEED,
+    progress: Progress | None = None,
 ) -> Comparison:
     """Compare two evaluations or more with a baseline, and all with each other.
 
     ``baseline`` is an output's name or path, its index (by default the first), or a shorter name that is that of
     one output alone: ``"model=unigram"`` or ``"unigram"`` for ``out-model=unigram.tsv``. ``samples`` is the number
     of resamples of the lines for the intervals and the bootstrap test, and of exchanges for approximate
-    randomisation; ``seed`` that of the random numbers. Lines on which some system's loss is infinite are counted,
-    and left out of the differences and tests, but not of the shares of lines won, lost and tied.
+    randomisation; ``seed`` that of the random numbers; ``progress`` is called now and then.
+
+    Lines on which some system's loss is infinite are counted, and left out of the differences and tests, but not of
+    the shares of lines won, lost and tied.
 
     Raises UsageError for fewer than two evaluations, different answers or metrics, an unknown or ambiguous baseline,
     and samples or a seed out of range; LineCountError for different numbers of lines.
@@ -126,6 +130,7 @@ def compare(
         baseline=index,
         samples=samples,
         seed=seed,
+        progress=progress,
     ).rank()
     return Comparison(
         test=evaluations[0].split.name,
@@ -218,10 +223,8 @@ def _parameter_names(output: Output) -> set[str]:
 
 
 def _unknown_baseline(baseline: str, names: Sequence[str], accepted: Sequence[str]) -> str:
-    from difflib import get_close_matches
-
-    close = get_close_matches(baseline, accepted, n=1)
-    advice = f"did you mean {visible(close[0])}? " if close else ""
+    close = nearest(baseline, accepted)
+    advice = f"did you mean {visible(close)}? " if close else ""
     return f"`{visible(baseline)}` is none of the outputs compared\n  {advice}there are {visible(', '.join(names))}"
 
 

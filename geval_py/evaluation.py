@@ -51,14 +51,16 @@ class Score:
         """Which values are better: "higher" or "lower"."""
         return self.metric.measure.direction
 
-    def interval(self, *, samples: int = DEFAULT_SAMPLES, seed: int = DEFAULT_SEED) -> Interval:
+    def interval(
+        self, *, samples: int = DEFAULT_SAMPLES, seed: int = DEFAULT_SEED, progress: Progress | None = None
+    ) -> Interval:
         """Give the 95 % percentile bootstrap interval, from as many resamples of the lines as ``samples``.
 
         Raises UsageError for fewer than one sample, or a seed below 0.
         """
         from geval_py.analysis import bootstrap
 
-        return bootstrap.interval(self.metric, self.losses, samples=samples, seed=seed)
+        return bootstrap.interval(self.metric, self.losses, samples=samples, seed=seed, progress=progress)
 
     def to_dict(self, *, samples: int | None = None, seed: int = DEFAULT_SEED) -> dict[str, Any]:
         """Give what ``--format json`` shows of one metric: its lines only where its filter selects them."""

@@ -324,7 +324,7 @@ def test_the_api_is_frozen():
         "hashed_log_losses",
     }  # fmt: skip
     signatures = {
-        "compare": "(evaluations, *, baseline=None, samples=10000, seed=12345)",
+        "compare": "(evaluations, *, baseline=None, samples=10000, seed=12345, progress=None)",
         "evaluate": "(challenge, test='test-A', *, out=None, metrics=(), keep_texts=True)",
         "format_line": "(probabilities, rest=None)",
         "hashed_log_losses": "(outputs, expected, bits=10, first_line=1)",

@@ -360,3 +360,22 @@ def test_many_systems_take_little_time():
     ranking = Systems(metric=LOG_LOSS, names=names, columns=columns, baseline=0, samples=2000, seed=1).rank()
     assert time.perf_counter() - start < 10
     assert len(ranking.systems) == 50
+
+
+@pytest.mark.parametrize("baseline", [0, 1, 2])
+def test_a_huge_loss_of_one_system_is_no_matter_to_the_others(baseline):
+    """A masked word may cost 1e38 and more: the other systems' sums must not be rounded to that scale."""
+    rng = np.random.default_rng(5)
+    losses = np.column_stack([rng.gamma(2, 0.3, 100), rng.gamma(2, 0.7, 100), rng.gamma(2, 0.7, 100)])
+    losses[7, 0] = 1e38
+    metric = METRICS["LogLossHashed"]
+
+    def p_values(table, baseline):
+        bootstrap = bootstrap_p_values(metric, table, resample_totals(table, samples=200, seed=1), baseline)
+        return bootstrap, randomisation_p_values(metric, table, samples=200, seed=1)
+
+    with_it = p_values(LossTable.of_array(losses), baseline)
+    without = p_values(LossTable.of_array(losses[:, 1:]), max(0, baseline - 1))
+    assert with_it[1][1:, 1:] == pytest.approx(without[1])
+    if baseline:
+        assert with_it[0][1:] == pytest.approx(without[0])

@@ -10,6 +10,7 @@ import scipy.stats
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from geval_py import UsageError
 from geval_py.analysis import cartesian, tally
 from geval_py.analysis.cartesian import count_pairs
 from geval_py.analysis.features import FeatureKinds, Fields, word_shape
@@ -598,3 +599,14 @@ def test_where_features_are_is_kept_for_pairs_only(monkeypatch):
     found = tally.tally_features(iter(items), np.zeros((1, 4)), Fields(), FeatureKinds(cartesian=True))
     places = [(owners.tolist(), codes.tolist()) for owners, codes in found["exp"].tallies[0].places]
     assert places == [([0, 0, 1], [0, 1, 1]), ([3, 3], [0, 2])]
+
+
+def test_too_many_pairs_are_refused(monkeypatch):
+    monkeypatch.setattr(cartesian, "MOST_PAIRS", 5)
+    on_item = [{n for n in range(10) if item < 3 or n % 6 == item - 3} for item in range(9)]  # any two: on the first
+    items = [("", " ".join(f"w{n}" for n in sorted(words)), "") for words in on_item]
+    with pytest.raises(UsageError) as caught:
+        worst_features(items, range(9), worst_is_greatest=False, kinds=FeatureKinds(cartesian=True))
+    assert str(caught.value) == (
+        "more than 5 pairs of features are left\n  take fewer with --min-cartesian-frequency or --min-frequency"
+    )

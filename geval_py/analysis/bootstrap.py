@@ -21,6 +21,7 @@ from geval_py.analysis.interval import (
 )
 from geval_py.analysis.resampling import Array, LossTable, Totals, bootstrap_weights
 from geval_py.metrics.base import LineLosses, Metric, likelihood, perplexity
+from geval_py.parallel import Progress
 
 __all__ = [
     "CONFIDENCE",
@@ -42,15 +43,25 @@ _ARRAY_TWINS: dict[Callable[[float, int], float], Callable[..., Any]] = {
 
 
 def interval(
-    metric: Metric, losses: LineLosses, *, samples: int = DEFAULT_SAMPLES, seed: int = DEFAULT_SEED
+    metric: Metric,
+    losses: LineLosses,
+    *,
+    samples: int = DEFAULT_SAMPLES,
+    seed: int = DEFAULT_SEED,
+    progress: Progress | None = None,
 ) -> Interval:
     """Give the 95 % interval of a metric's score; arguments and errors as those of :func:`bootstrap_scores`."""
-    values = bootstrap_scores(metric, losses, samples=samples, seed=seed)
+    values = bootstrap_scores(metric, losses, samples=samples, seed=seed, progress=progress)
     return Interval.of(values.tolist(), samples=samples, seed=seed)
 
 
 def bootstrap_scores(
-    metric: Metric, losses: LineLosses, *, samples: int = DEFAULT_SAMPLES, seed: int = DEFAULT_SEED
+    metric: Metric,
+    losses: LineLosses,
+    *,
+    samples: int = DEFAULT_SAMPLES,
+    seed: int = DEFAULT_SEED,
+    progress: Progress | None = None,
 ) -> Array:
     """Give a metric's score on each of ``samples`` resamples of the lines (at least one line).
 
@@ -60,14 +71,14 @@ def bootstrap_scores(
     Raises UsageError for fewer than one sample, or a seed below 0.
     """
     table = LossTable.of_columns([losses])
-    column: Array = scores_on(metric, resample_totals(table, samples=samples, seed=seed))[:, 0]
+    column: Array = scores_on(metric, resample_totals(table, samples=samples, seed=seed, progress=progress))[:, 0]
     return column
 
 
-def resample_totals(table: LossTable, *, samples: int, seed: int, reference: int = 0) -> Totals:
+def resample_totals(table: LossTable, *, samples: int, seed: int, progress: Progress | None = None) -> Totals:
     """Sum the losses of all systems on the same resamples; raises UsageError as :func:`bootstrap_scores`."""
     check_sampling(samples, seed)
-    return table.totals(bootstrap_weights(len(table.losses), samples, seed), reference)
+    return table.totals(bootstrap_weights(len(table.losses), samples, seed, progress))
 
 
 def scores_on(metric: Metric, totals: Totals) -> Array:

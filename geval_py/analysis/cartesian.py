@@ -8,7 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from geval_py.errors import UsageError
+
 PAIRS_AT_ONCE = 2_000_000
+MOST_PAIRS = 10_000_000  # that are shown: as many take 2 GB
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -43,11 +46,15 @@ def count_pairs(items: Integers, features: Integers, weights: Floats, keep: Keep
     ends = np.searchsorted(items, items, side="right")  # where each one's item ends
     by_feature = np.argsort(features, kind="stable")
     following = (ends - np.arange(len(items)) - 1)[by_feature]  # how many features follow it on its item
-    kept = [
-        counted.only(keep(counted))
-        for part in _batches(features[by_feature], following)
-        for counted in [_count(by_feature[part], following[part], items, features, weights)]
-    ]
+    kept: list[Pairs] = []
+    for part in _batches(features[by_feature], following):
+        counted = _count(by_feature[part], following[part], items, features, weights)
+        kept.append(counted.only(keep(counted)))
+        if sum(len(pairs.counts) for pairs in kept) > MOST_PAIRS:
+            raise UsageError(
+                message=f"more than {MOST_PAIRS} pairs of features are left\n"
+                "  take fewer with --min-cartesian-frequency or --min-frequency"
+            )
     return Pairs(
         np.concatenate([np.zeros(0, np.int64), *(pairs.first for pairs in kept)]),
         np.concatenate([np.zeros(0, np.int64), *(pairs.second for pairs in kept)]),

@@ -25,6 +25,7 @@ from geval_py.analysis.bootstrap import scores_on
 from geval_py.analysis.interval import DEFAULT_TEST_SAMPLES, NOISE, Interval, check_sampling
 from geval_py.analysis.resampling import Array, LossTable, Totals, swap_weights
 from geval_py.metrics.base import Metric
+from geval_py.parallel import Progress
 
 __all__ = [
     "DEFAULT_TEST_SAMPLES",
@@ -47,10 +48,10 @@ def tested_values(metric: Metric, totals: Totals) -> Array:
 def bootstrap_p_values(metric: Metric, table: LossTable, resampled: Totals, baseline: int) -> Array:
     """Test each system against the baseline by the bootstrap; gives a p-value a system, 1 for the baseline.
 
-    ``table`` holds finite losses only, ``resampled`` its sums on resamples of the lines, both with ``baseline`` as
-    the reference. A single line tells nothing about the spread: p is 1.
+    ``table`` holds finite losses only, ``resampled`` its sums on resamples of the lines. A single line tells
+    nothing about the spread: p is 1.
     """
-    observed = tested_values(metric, table.observed(baseline))
+    observed = tested_values(metric, table.observed())
     values = tested_values(metric, resampled)
     if len(table.losses) == 1:
         return np.ones(values.shape[1])
@@ -60,7 +61,9 @@ def bootstrap_p_values(metric: Metric, table: LossTable, resampled: Totals, base
     return _p_value(centred, difference, noise)
 
 
-def randomisation_p_values(metric: Metric, table: LossTable, *, samples: int, seed: int) -> Array:
+def randomisation_p_values(
+    metric: Metric, table: LossTable, *, samples: int, seed: int, progress: Progress | None = None
+) -> Array:
     """Test all pairs of systems by approximate randomisation; gives systems x systems, 1 on the diagonal.
 
     ``table`` holds finite losses only. The systems of every pair change places on the same lines.
@@ -69,7 +72,7 @@ def randomisation_p_values(metric: Metric, table: LossTable, *, samples: int, se
     """
     check_sampling(samples, seed)
     observed = table.observed()
-    swapped = table.totals(swap_weights(len(table.losses), samples, seed))
+    swapped = table.totals(swap_weights(len(table.losses), samples, seed, progress))
     p_values = np.ones((table.losses.shape[1],) * 2)
     for one, other in combinations(range(len(p_values)), 2):
         p_values[one, other] = p_values[other, one] = _pair_p_value(metric, observed, swapped, (one, other))

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geval_py.metrics.base import LineLosses
+from geval_py.parallel import Progress
 
 Array = NDArray[np.float64]
 
@@ -27,26 +28,28 @@ MOST_LOSS = 1e280  # more counts as infinite, since a sum of such may overflow; 
 BLOCK_BYTES = 1 << 22  # of the weights of one block, which are held a few times over; a resample at least
 
 
-def bootstrap_weights(lines: int, samples: int, seed: int) -> Iterator[Array]:
+def bootstrap_weights(lines: int, samples: int, seed: int, progress: Progress | None = None) -> Iterator[Array]:
     """Draw ``samples`` times as many lines as there are, with replacement: how often each was drawn, in blocks."""
     rng = np.random.default_rng(seed)
-    for rows in _block_sizes(lines, samples):
+    for rows in _block_sizes(lines, samples, progress):
         drawn = rng.integers(0, lines, (rows, lines))
         drawn += lines * np.arange(rows)[:, np.newaxis]
         yield np.bincount(drawn.ravel(), minlength=rows * lines).reshape(rows, lines).astype(np.float64)
 
 
-def swap_weights(lines: int, samples: int, seed: int) -> Iterator[Array]:
+def swap_weights(lines: int, samples: int, seed: int, progress: Progress | None = None) -> Iterator[Array]:
     """Toss a coin for each line, ``samples`` times: 1 where the systems change places, else 0, in blocks."""
     rng = np.random.default_rng(seed)
-    for rows in _block_sizes(lines, samples):
+    for rows in _block_sizes(lines, samples, progress):
         coins = np.frombuffer(rng.bytes(rows * -(-lines // 8)), dtype=np.uint8).reshape(rows, -1)
         yield np.unpackbits(coins, axis=1, count=lines).astype(np.float64)
 
 
-def _block_sizes(lines: int, samples: int) -> Iterator[int]:
+def _block_sizes(lines: int, samples: int, progress: Progress | None) -> Iterator[int]:
     most = max(1, BLOCK_BYTES // (8 * lines))
     for start in range(0, samples, most):
+        if progress is not None:
+            progress(start, samples)
         yield min(most, samples - start)
 
 
@@ -91,27 +94,26 @@ class LossTable:
         members = self.members[keep]
         return LossTable(losses=self.losses[keep], members=members[:, members.any(axis=0)])
 
-    def observed(self, reference: int = 0) -> Totals:
+    def observed(self) -> Totals:
         """Sum over the lines as they are: one resample, every weight 1."""
-        return self.totals([np.ones((1, len(self.losses)))], reference)
+        return self.totals([np.ones((1, len(self.losses)))])
 
-    def totals(self, blocks: Iterable[Array], reference: int = 0) -> Totals:
+    def totals(self, blocks: Iterable[Array]) -> Totals:
         """Sum over the lines with the weights of each resample.
 
-        The sums of a system that equals the system ``reference`` in every line equal its sums to the last bit:
-        each is that of the reference and that of the difference. A sum with an infinite loss is inf, never NaN.
+        The sums of systems with the same loss on every line are equal to the last bit, whatever the order in which
+        the product adds. A sum with an infinite loss is inf, never NaN.
         """
         systems, classes = self.losses.shape[1], self.members.shape[1]
         finite = np.where(self.infinite, 0.0, self.losses)
-        others = np.arange(systems) != reference
-        finite[:, others] -= finite[:, [reference]]
         infinite = self.infinite.astype(np.float64)
         columns = np.hstack([self._by_class(finite), self._by_class(infinite), self.members])
         sums = np.concatenate([weights @ columns for weights in blocks])
         losses, infinities = sums[:, :-classes].reshape(-1, 2, systems, classes).swapaxes(0, 1)
-        losses[:, others] += losses[:, [reference]]
         losses[infinities > 0] = np.inf
-        return Totals(losses=losses, counts=sums[:, -classes:])
+        first_of: dict[bytes, int] = {}
+        twins = [first_of.setdefault(column.tobytes(), n) for n, column in enumerate(self.losses.T)]
+        return Totals(losses=losses[:, twins], counts=sums[:, -classes:])
 
     def _by_class(self, values: Array) -> Array:
         """Spread each system's column over columns of its classes: lines x (systems x classes)."""

@@ -20,6 +20,7 @@ from geval_py.analysis.paired import (
 )
 from geval_py.analysis.resampling import Array, LossTable, Totals
 from geval_py.metrics.base import LineLosses, Metric
+from geval_py.parallel import Progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +79,7 @@ class Systems:
     baseline: int
     samples: int
     seed: int
+    progress: Progress | None = None
 
     def rank(self) -> Ranking:
         """Score, test and group the systems; raises UsageError for samples or a seed out of range."""
@@ -90,11 +92,13 @@ class Systems:
             return Ranking(systems=tuple(systems[n] for n in self._order(systems)), groups=(), equal=equal, lines=0)
         scores = [system.score for system in systems]
         if table.infinite.any():
-            (scores,) = scores_on(self.metric, finite.observed(self.baseline)).tolist()
+            (scores,) = scores_on(self.metric, finite.observed()).tolist()
             resampled = self._resample(finite)
         systems = [replace(system, finite_score=score) for system, score in zip(systems, scores, strict=True)]
         order = self._order(systems)
-        p_values = randomisation_p_values(self.metric, finite, samples=self.samples, seed=self.seed)
+        p_values = randomisation_p_values(
+            self.metric, finite, samples=self.samples, seed=self.seed, progress=self.progress
+        )
         systems = self._test(systems, scores, finite, resampled, p_values[self.baseline].tolist())
         groups = _groups(p_values[order][:, order])
         return Ranking(
@@ -108,7 +112,7 @@ class Systems:
         return tuple(tuple(self.names[n] for n in indices) for indices in sets)
 
     def _resample(self, table: LossTable) -> Totals:
-        return resample_totals(table, samples=self.samples, seed=self.seed, reference=self.baseline)
+        return resample_totals(table, samples=self.samples, seed=self.seed, progress=self.progress)
 
     def _score(self, table: LossTable, resampled: Totals) -> list[System]:
         """Give each system's score on all lines, its interval, and its shares of lines against the baseline."""

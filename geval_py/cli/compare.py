@@ -13,6 +13,7 @@ from geval_py.analysis.interval import DEFAULT_TEST_SAMPLES
 from geval_py.arguments import DEFAULT_SEED, QuietParser, natural_number
 from geval_py.challenge import OUTPUT_FILE, Split, check_read_once, find_outputs, locate
 from geval_py.cli.evaluations import evaluate_split, note
+from geval_py.cli.progress import ProgressBar
 from geval_py.cli.score import blaming_config
 from geval_py.compare import Comparison, compare
 from geval_py.errors import MissingFileError, UsageError, visible
@@ -118,7 +119,10 @@ def run(words: Sequence[str]) -> int:
     with blaming_config(options):
         evaluations = _evaluate(options, given.outputs)
     seed = options.seed if given.seed is None else given.seed
-    comparison = compare(evaluations, baseline=given.baseline, samples=given.samples, seed=seed)
+    with ProgressBar("samples", unit="items") as progress:
+        comparison = compare(
+            evaluations, baseline=given.baseline, samples=given.samples, seed=seed, progress=progress
+        )
     _show(comparison, options, given.format)
     return 0
 

@@ -10,6 +10,7 @@ from functools import partial
 
 from geval_py.arguments import make_parser
 from geval_py.cli.evaluations import evaluate_outputs
+from geval_py.cli.progress import ProgressBar
 from geval_py.errors import ConfigError, SchemeError
 from geval_py.evaluation import Evaluation, Score
 from geval_py.kernel import choose_backend
@@ -73,10 +74,11 @@ def _show_scores(options: Options) -> None:
     if options.format == "json":
         sys.stdout.write(json_text(_document(options, evaluations)))
         return
-    interval = None
-    if options.bootstrap is not None:
-        interval = partial(Score.interval, samples=options.bootstrap, seed=options.seed)
-    text = scores_text(evaluations, options.precision, percentage=options.percentage, interval=interval)
+    with ProgressBar("samples", unit="items") as progress:
+        interval = None
+        if options.bootstrap is not None:
+            interval = partial(Score.interval, samples=options.bootstrap, seed=options.seed, progress=progress)
+        text = scores_text(evaluations, options.precision, percentage=options.percentage, interval=interval)
     sys.stdout.write(text)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from geval_py.errors import display_width, visible
-from geval_py.render.numbers import decimals_of, fixed
+from geval_py.render.numbers import MOST_PLAIN, decimals_of, fixed, shortest
 
 if TYPE_CHECKING:
     from geval_py.analysis.interval import Interval
@@ -163,13 +163,19 @@ _COLUMNS = (
 
 
 def _measured(value: float | None, interval: Interval | None) -> str:
-    return "" if value is None else fixed(value, _decimals(value, interval))
+    return "" if value is None else _shown(value, interval)
+
+
+def _shown(value: float, interval: Interval | None) -> str:
+    if MOST_PLAIN <= abs(value) < math.inf:
+        return shortest(float(f"{value:.{SIGNIFICANT_DIGITS - 1}e}"))
+    return fixed(value, _decimals(value, interval))
 
 
 def _ends(interval: Interval | None) -> str:
     if interval is None:
         return ""
-    low, high = (fixed(end, _decimals(end, interval)) for end in (interval.low, interval.high))
+    low, high = (_shown(end, interval) for end in (interval.low, interval.high))
     return f"[{low}, {high}]"
 
 

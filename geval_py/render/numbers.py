@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from geval_py.analysis.interval import Interval
 
+MOST_PLAIN = 1e15  # from here on an estimate is written with an exponent
+
 
 def shortest(value: float) -> str:
     """Write a number with the shortest digits that read back the same, as GEval does.
@@ -77,6 +79,8 @@ def with_half_width(interval: Interval, precision: int | None = None, *, percent
     middle, half = interval.middle, interval.half_width
     if not math.isfinite(middle):
         return special(middle)
+    if abs(middle) >= MOST_PLAIN:
+        return "±".join(shortest(float(f"{value:.1e}")) for value in (middle, half))
     decimals = decimals_of(half)
     decimals = decimals if precision is None else min(decimals, precision)
     return "±".join(number(value, decimals, percentage=percentage) for value in (middle, half))
