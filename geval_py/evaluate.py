@@ -142,6 +142,7 @@ def evaluate_output(
     digests = {"expected": expected.sha256, "output": outputs.sha256}
     if needs_input:
         digests["input"] = input_text.sha256
+        digests["header"] = _digest("\t".join(split.in_header))
     return Evaluation(
         split=split,
         output=output,
@@ -208,7 +209,11 @@ def _signature(scores: Sequence[Score], digests: Mapping[str, str | None], vocab
         "version": __version__,
     }
     if vocabulary:
-        from hashlib import sha256
-
-        parts["vocabulary"] = sha256("\n".join(sorted(vocabulary)).encode()).hexdigest()
+        parts["vocabulary"] = _digest("\n".join(sorted(vocabulary)))
     return "|".join(f"{key}:{value}" for key, value in parts.items())
+
+
+def _digest(text: str) -> str:
+    from hashlib import sha256
+
+    return sha256(text.encode()).hexdigest()

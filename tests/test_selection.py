@@ -346,7 +346,7 @@ def test_the_signature_names_the_input_that_was_read(challenge):
     assert early["input"] == digest
     assert early["lines"] == "3"
     assert early["metric"] == "LogLossHashed:f<in[Year]:1601>"
-    assert list(early) == ["metric", "bits", "lines", "expected", "output", "input", "version"]
+    assert list(early) == ["metric", "bits", "lines", "expected", "output", "input", "header", "version"]
     assert "input" not in signature("LogLossHashed:f<exp:the>")
     assert "input" not in signature("LogLossHashed")
 

@@ -601,12 +601,14 @@ def test_where_features_are_is_kept_for_pairs_only(monkeypatch):
     assert places == [([0, 0, 1], [0, 1, 1]), ([3, 3], [0, 2])]
 
 
-def test_too_many_pairs_are_refused(monkeypatch):
-    monkeypatch.setattr(cartesian, "MOST_PAIRS", 5)
+@pytest.mark.parametrize(("limit", "what"), [("MOST_SHOWN", "to show"), ("MOST_COUNTED", "to count")])
+def test_too_many_pairs_are_refused(limit, what, monkeypatch):
+    monkeypatch.setattr(cartesian, limit, 5)
     on_item = [{n for n in range(10) if item < 3 or n % 6 == item - 3} for item in range(9)]  # any two: on the first
     items = [("", " ".join(f"w{n}" for n in sorted(words)), "") for words in on_item]
     with pytest.raises(UsageError) as caught:
         worst_features(items, range(9), worst_is_greatest=False, kinds=FeatureKinds(cartesian=True))
     assert str(caught.value) == (
-        "more than 5 pairs of features are left\n  take fewer with --min-cartesian-frequency or --min-frequency"
+        f"there are more than 5 pairs of features {what}\n"
+        "  take fewer with --min-cartesian-frequency or --min-frequency"
     )

@@ -11,7 +11,8 @@ import numpy.typing as npt
 from geval_py.errors import UsageError
 
 PAIRS_AT_ONCE = 2_000_000
-MOST_PAIRS = 10_000_000  # that are shown: as many take 2 GB
+MOST_COUNTED = 2_000_000_000  # on all items together: as many take some minutes
+MOST_SHOWN = 10_000_000  # as many take 2 GB
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -40,27 +41,35 @@ def count_pairs(items: Integers, features: Integers, weights: Floats, keep: Keep
 
     ``weights`` has a row a weight and a column an item; those of a pair's items are added. ``keep`` tells which of
     some pairs are wanted; only those are held. A feature is on an item at most once.
+
+    Raises UsageError for more pairs than can be counted in minutes, or held.
     """
     order = np.lexsort((features, items))
     items, features = items[order], features[order]
     ends = np.searchsorted(items, items, side="right")  # where each one's item ends
     by_feature = np.argsort(features, kind="stable")
     following = (ends - np.arange(len(items)) - 1)[by_feature]  # how many features follow it on its item
+    _check_number(int(following.sum()), MOST_COUNTED, "to count")
     kept: list[Pairs] = []
     for part in _batches(features[by_feature], following):
         counted = _count(by_feature[part], following[part], items, features, weights)
         kept.append(counted.only(keep(counted)))
-        if sum(len(pairs.counts) for pairs in kept) > MOST_PAIRS:
-            raise UsageError(
-                message=f"more than {MOST_PAIRS} pairs of features are left\n"
-                "  take fewer with --min-cartesian-frequency or --min-frequency"
-            )
+        _check_number(sum(len(pairs.counts) for pairs in kept), MOST_SHOWN, "to show")
     return Pairs(
         np.concatenate([np.zeros(0, np.int64), *(pairs.first for pairs in kept)]),
         np.concatenate([np.zeros(0, np.int64), *(pairs.second for pairs in kept)]),
         np.concatenate([np.zeros(0, np.int64), *(pairs.counts for pairs in kept)]),
         np.concatenate([np.zeros((len(weights), 0)), *(pairs.sums for pairs in kept)], axis=1),
     )
+
+
+def _check_number(pairs: int, most: int, what: str) -> None:
+    """Refuse what would take hours, or all memory: a single line of a stranger's output may hold so many words."""
+    if pairs > most:
+        raise UsageError(
+            message=f"there are more than {most} pairs of features {what}\n"
+            "  take fewer with --min-cartesian-frequency or --min-frequency"
+        )
 
 
 def _batches(features: Integers, following: Integers) -> Iterator[slice]:
