@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
@@ -95,7 +95,7 @@ class Comparison:
 
 
 def compare(
-    evaluations: Sequence[Evaluation],
+    evaluations: Iterable[Evaluation],
     *,
     baseline: str | int | None = None,
     samples: int = DEFAULT_TEST_SAMPLES,
@@ -118,6 +118,7 @@ def compare(
     from geval_py.analysis.systems import Systems
 
     check_sampling(samples, seed)
+    evaluations = tuple(evaluations)
     _check_comparable(evaluations)
     outputs = [evaluation.output for evaluation in evaluations]
     names = unique_names(outputs)

@@ -111,7 +111,7 @@ def evaluate_output(
     are cores) beside the one that reads; ``progress`` is called after each block. The scores are the same for any
     number of threads. Raises DataError, and SchemeError for a metric's filter that no line has.
     """
-    columns = [(scheme.filters, column_of(metric, vocabulary, _preparation(scheme))) for scheme, metric in schemes]
+    keys = [(scheme.filters, column_of(metric, vocabulary, _preparation(scheme))) for scheme, metric in schemes]
     selections = {scheme.filters: Selection(scheme, split.in_header) for scheme, _ in schemes if scheme.filters}
     needs_input = any(selection.filter.needs_input for selection in selections.values())
     input_text = input_text or InputText(split, keep=keep_texts, digest=sign)
@@ -120,29 +120,19 @@ def evaluate_output(
         LineReader(output.path, header=split.output_header, digest=sign) as outputs,
         LineReader(split.expected, header=split.output_header, digest=sign) as expected,
     ):
-        everything = dict.fromkeys(column for filters, column in columns if not filters)
+        of_all_lines = tuple(dict.fromkeys(column for filters, column in keys if not filters))
         inputs = InputReader(input_text) if needs_input else None
-        reading = _Reading(outputs, expected, inputs, tuple(everything), tuple(selections.values()))
+        reading = _Reading(outputs, expected, inputs, of_all_lines, tuple(selections.values()))
         found = reading.score(texts, threads, progress)
-    losses: dict[tuple[tuple[str, ...], Column], LineLosses] = {((), column): found[column] for column in found}
-    for filters, column in dict.fromkeys(columns):
+    losses: dict[_Key, LineLosses] = {((), column): found[column] for column in found}
+    for filters, column in dict.fromkeys(keys):
         if filters:
             losses[filters, column] = selections[filters].losses(column, output.path, split.expected)
-    scores = tuple(
-        Score(
-            name=shown_name(scheme, metric),
-            value=metric.value(losses[key]),
-            metric=metric,
-            scheme=scheme,
-            losses=losses[key],
-        )
-        for (scheme, metric), key in zip(schemes, columns, strict=True)
-    )
-    first_filter = columns[0][0]
+    scores = tuple(_score(named, losses[key]) for named, key in zip(schemes, keys, strict=True))
+    first_filter = keys[0][0]
     digests = {"expected": expected.sha256, "output": outputs.sha256}
     if needs_input:
-        digests["input"] = input_text.sha256
-        digests["header"] = _digest("\t".join(split.in_header))
+        digests |= {"input": input_text.sha256, "header": _digest("\t".join(split.in_header))}
     return Evaluation(
         split=split,
         output=output,
@@ -152,6 +142,15 @@ def evaluate_output(
         signature=_signature(scores, digests, vocabulary) if sign else None,
         texts=texts,
     )
+
+
+_Key = tuple[tuple[str, ...], Column]  # what a metric is made from: the filters, and the column of losses
+
+
+def _score(named: Named, losses: LineLosses) -> Score:
+    scheme, metric = named
+    value = metric.value(losses)
+    return Score(name=shown_name(scheme, metric), value=value, metric=metric, scheme=scheme, losses=losses)
 
 
 @dataclass(frozen=True, slots=True)
