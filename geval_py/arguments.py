@@ -55,7 +55,8 @@ def make_parser() -> argparse.ArgumentParser:
     _add_files(parser.add_argument_group("what is scored"))
     _add_metrics(parser.add_argument_group("metrics"))
     _add_modes(parser.add_argument_group("what is shown"))
-    _add_features(parser.add_argument_group("features, for -w and --most-worsening-features"))
+    _add_appearance(parser.add_argument_group("how it is shown"))
+    _add_features(parser.add_argument_group("features, for -w, --most-worsening-features, --filter and marks"))
     for names, arguments in _NOT_YET:
         parser.add_argument(*names, action=_NotYet, nargs=arguments, help=argparse.SUPPRESS)
     return parser
@@ -130,6 +131,10 @@ def _add_modes(group: argparse._ArgumentGroup) -> None:
     add("--most-worsening-features", metavar="OTHER", help="what goes with being worse than another output")
     add("--oracle-item-based", action="store_true", help="the best line of -o and each --alt-out-file")
     add("--alt-out-file", dest="alt_out_files", action="append", metavar="FILE", help="another output; repeatable")
+
+
+def _add_appearance(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
     add("-p", "--precision", type=_digits_after_point, metavar="N", help="digits after the point")
     add(
         "-%",
@@ -152,15 +157,6 @@ def _add_modes(group: argparse._ArgumentGroup) -> None:
         help=f"with -B: of its random numbers (default: {DEFAULT_SEED})",
     )
     add("--format", choices=FORMATS, help="text (the default), or one JSON document")
-    add(
-        "-T",
-        "--tokenizer",
-        type=_tokenizer,
-        metavar="NAME",
-        help="how text is split into words, for features and -j: minimalistic, character-by-character, 13a or v14; "
-        "scores do not depend on it",
-    )
-    add("-j", "--just-tokenize", action="store_true", help="only write standard input as tokens, by -T")
     add("--threads", type=_positive, metavar="N", help="threads that score (default: one a core)")
     add("-v", "--version", action="store_true", help="show the version and the kernel's backend")
     add("-h", "--help", action="store_true", help="show this and exit")
@@ -168,6 +164,15 @@ def _add_modes(group: argparse._ArgumentGroup) -> None:
 
 def _add_features(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
+    add(
+        "-T",
+        "--tokenizer",
+        type=_tokenizer,
+        metavar="NAME",
+        help="how text is split into words: minimalistic, character-by-character, 13a or v14; scores do not depend "
+        "on it",
+    )
+    add("-j", "--just-tokenize", action="store_true", help="only write standard input as tokens, by -T")
     add("--min-frequency", type=natural_number, metavar="N", help="only what is on N items, and missing on N (1)")
     add("--bigrams", action="store_true", help="neighbouring words too, as in<Text>:New++York")
     add("--word-shapes", action="store_true", help="shapes of words too, as exp:SHAPE:Aa+")
