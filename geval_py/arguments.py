@@ -8,11 +8,11 @@ from functools import cache
 from typing import Any, NoReturn
 
 from geval_py.errors import UsageError, visible
+from geval_py.sampling import DEFAULT_SEED
 
 MOST_DIGITS = 1100  # after the point: the smallest double has 1074
 FORMATS = ("text", "json")
 COMMANDS = ("check", "compare")
-DEFAULT_SEED = 12345  # of the random numbers of the bootstrap, and of tests
 
 _NOT_YET = (  # GEval's options that geval-py knows of but does not have yet, and their number of arguments
     (("--init",), 0),

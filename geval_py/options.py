@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from geval_py.arguments import COMMANDS, DEFAULT_SEED, make_parser
+from geval_py.arguments import COMMANDS, make_parser
 from geval_py.errors import ConfigError, UnreadableFileError, UsageError, nearest, visible
+from geval_py.sampling import DEFAULT_SEED, check_sampling
 from geval_py.schemes import EvaluationScheme, parse_schemes
 
 CONFIG_FILE = "config.txt"
@@ -22,6 +23,20 @@ _SHOW_AND_EXIT = frozenset({"help", "version", "list_metrics"})
 SCORES = "scores"
 _MODES = ("line_by_line", "worst_features", "diff", "most_worsening_features", "oracle_item_based", "just_tokenize")
 _MODES_WITHOUT_INPUT = (SCORES, "oracle_item_based", "just_tokenize")
+_ORDERS = ("sort", "reverse_sort")
+_LINES = ("line_by_line", "diff")
+_FEATURES = ("worst_features", "most_worsening_features")
+_GO_WITH = (  # options, the modes in which they mean something, and what helps in another
+    (("filters",), _LINES, "; a metric that is filtered: METRIC:f<FEATURE>"),
+    (("mark_worst_features",), ("line_by_line",), ""),
+    (("show_preprocessed",), _LINES, ""),
+    (("alt_out_files",), ("oracle_item_based",), ""),
+    (_ORDERS, (*_LINES, *_FEATURES), ""),
+    (("bigrams", "word_shapes", "numerical_features", "cartesian"), (*_FEATURES, *_LINES), ""),
+    (("min_frequency", "min_cartesian_frequency"), (*_FEATURES, "line_by_line"), ""),
+    (("bootstrap",), (SCORES,), ", not with another mode"),
+)
+_SINGULAR = {"filters": "filter", "alt_out_files": "alt-out-file"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +85,8 @@ class Options:
     list_metrics: bool = False
 
     def __post_init__(self) -> None:
-        if self.bootstrap == 0:
-            raise UsageError(message="the number of bootstrap samples is at least 1")
+        if self.bootstrap is not None:
+            check_sampling(self.bootstrap)
         if self.sort and self.reverse_sort:
             raise UsageError(message="--sort shows the worst lines first, --reverse-sort the best: take one")
         modes = [option_name(mode) for mode in _MODES if getattr(self, mode) not in (False, None)]
@@ -79,18 +94,8 @@ class Options:
             raise UsageError(message=f"{' and '.join(modes)} are different modes: take one")
         if modes and self.format != "text":
             raise UsageError(message=f"{modes[0]} has no {self.format} format; leave --format out")
-        if self.filters and self.mode not in ("line_by_line", "diff"):
-            raise UsageError(
-                message="--filter goes with --line-by-line or --diff; a metric that is filtered: METRIC:f<FEATURE>"
-            )
-        if (self.sort or self.reverse_sort) and self.mode == SCORES:
-            raise UsageError(message="--sort and --reverse-sort go with --line-by-line, --diff and features")
         if self.mark_worst_features and self.show_preprocessed:
             raise UsageError(message="--mark-worst-features marks lines as they are: leave --show-preprocessed out")
-        if self.mark_worst_features and not self.line_by_line:
-            raise UsageError(message="--mark-worst-features goes with --line-by-line")
-        if self.alt_out_files and not self.oracle_item_based:
-            raise UsageError(message="--alt-out-file goes with --oracle-item-based")
         if self.oracle_item_based and not self.alt_out_files:
             raise UsageError(message="--oracle-item-based chooses between outputs: name others with --alt-out-file")
 
@@ -141,7 +146,23 @@ def parse_options(words: Sequence[str]) -> Options:
     if alone.keys() & _SHOW_AND_EXIT:
         return Options(help="help" in alone, version="version" in alone, list_metrics="list_metrics" in alone)
     directory = alone.get("expected_directory", alone.get("out_directory", "."))
-    return Options(**_read_words([*_checked_config(directory), *words]))
+    values = _read_words([*_checked_config(directory), *words])
+    for alternatives in (_MODES, _ORDERS):
+        if alone.keys() & set(alternatives):
+            values = {name: value for name, value in values.items() if name in alone or name not in alternatives}
+    options = Options(**values)
+    _check_mode_of(alone.keys(), options.mode)
+    return options
+
+
+def _check_mode_of(given: Collection[str], mode: str) -> None:
+    """Refuse an option that would be ignored. Those of config.txt are for whatever mode they matter to."""
+    for names, modes, hint in _GO_WITH:
+        for name in names:
+            if name in given and mode not in modes:
+                *others, last = ("scores" if mode_of == SCORES else option_name(mode_of) for mode_of in modes)
+                together = f"{', '.join(others)} or {last}" if others else last
+                raise UsageError(message=f"{option_name(_SINGULAR.get(name, name))} goes with {together}{hint}")
 
 
 def config_options(directory: str) -> Options:

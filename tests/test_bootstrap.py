@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from geval_py import UsageError, evaluate
 from geval_py.analysis import resampling
-from geval_py.analysis.bootstrap import bootstrap_scores, interval, percentile_bounds
-from geval_py.analysis.interval import Interval
+from geval_py.analysis.bootstrap import bootstrap_scores, interval
+from geval_py.analysis.interval import Interval, percentile_bounds
 from geval_py.analysis.resampling import LossTable, bootstrap_weights, swap_weights
 from geval_py.cli import main
 from geval_py.metrics import METRICS, LineLosses

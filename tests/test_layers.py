@@ -8,6 +8,7 @@ import pytest
 ORDER = (
     "version",
     "errors",
+    "sampling",
     "compression",
     "sources",
     "schemes",

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from geval_py.analysis.bootstrap import percentile_bounds, resample_totals, scores_on
+from geval_py.analysis.bootstrap import resample_totals, scores_on
+from geval_py.analysis.interval import percentile_bounds
 from geval_py.analysis.paired import bootstrap_p_values, difference_intervals, randomisation_p_values
 from geval_py.analysis.resampling import LossTable
 from geval_py.metrics import METRICS

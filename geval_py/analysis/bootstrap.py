@@ -11,29 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from geval_py.analysis.interval import (
-    CONFIDENCE,
-    DEFAULT_SAMPLES,
-    DEFAULT_SEED,
-    Interval,
-    check_sampling,
-    percentile_bounds,
-)
+from geval_py.analysis.interval import Interval
 from geval_py.analysis.resampling import Array, LossTable, Totals, bootstrap_weights
 from geval_py.metrics.base import LineLosses, Metric, likelihood, perplexity
 from geval_py.parallel import Progress
-
-__all__ = [
-    "CONFIDENCE",
-    "DEFAULT_SAMPLES",
-    "DEFAULT_SEED",
-    "Interval",
-    "bootstrap_scores",
-    "interval",
-    "percentile_bounds",
-    "resample_totals",
-    "scores_on",
-]
+from geval_py.sampling import DEFAULT_SAMPLES, DEFAULT_SEED, check_sampling
 
 # Of those measures that do not take arrays as they are.
 _ARRAY_TWINS: dict[Callable[[float, int], float], Callable[..., Any]] = {

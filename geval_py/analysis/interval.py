@@ -10,24 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from geval_py.arguments import DEFAULT_SEED
-from geval_py.errors import UsageError
-
 CONFIDENCE = 0.95
-DEFAULT_SAMPLES = 1000
-DEFAULT_TEST_SAMPLES = 10_000  # of the paired tests: a p-value of 0.05 is then right to about 0.004
 NOISE = 1e-12  # what differs by less, relatively, differs by rounding: a loss is right to about 1e-13
-
-__all__ = [
-    "CONFIDENCE",
-    "DEFAULT_SAMPLES",
-    "DEFAULT_SEED",
-    "DEFAULT_TEST_SAMPLES",
-    "NOISE",
-    "Interval",
-    "check_sampling",
-    "percentile_bounds",
-]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,11 +71,3 @@ def percentile_bounds(values: Iterable[float]) -> tuple[float, float]:
     ordered = sorted(values)
     cut = math.floor((1 - CONFIDENCE + 0.0001) * len(ordered) / 2)
     return ordered[cut], ordered[-1 - cut]
-
-
-def check_sampling(samples: int, seed: int) -> None:
-    """Raise UsageError for fewer than one sample, or a seed below 0."""
-    if samples < 1:
-        raise UsageError(message="the number of bootstrap samples is at least 1")
-    if seed < 0:
-        raise UsageError(message="the seed is a whole number from 0 on")

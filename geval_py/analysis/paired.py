@@ -22,20 +22,11 @@ from itertools import combinations
 import numpy as np
 
 from geval_py.analysis.bootstrap import scores_on
-from geval_py.analysis.interval import DEFAULT_TEST_SAMPLES, NOISE, Interval, check_sampling
+from geval_py.analysis.interval import NOISE, Interval
 from geval_py.analysis.resampling import Array, LossTable, Totals, swap_weights
 from geval_py.metrics.base import Metric
 from geval_py.parallel import Progress
-
-__all__ = [
-    "DEFAULT_TEST_SAMPLES",
-    "bootstrap_p_values",
-    "difference_intervals",
-    "equal_systems",
-    "line_shares",
-    "randomisation_p_values",
-    "tested_values",
-]
+from geval_py.sampling import check_sampling
 
 
 def tested_values(metric: Metric, totals: Totals) -> Array:
