@@ -9,18 +9,18 @@ All is computed on the first metric. The tests are described in :mod:`geval_py.a
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
+from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
 from geval_py.analysis.groups import samples_needed
-from geval_py.analysis.interval import DEFAULT_SEED, DEFAULT_TEST_SAMPLES, check_sampling
 from geval_py.challenge import Output
 from geval_py.errors import UsageError, named, nearest, visible
 from geval_py.evaluation import Evaluation, Score
 from geval_py.parallel import Progress
 from geval_py.render.comparison import comparison_html, comparison_text
+from geval_py.sampling import DEFAULT_SEED, DEFAULT_TEST_SAMPLES, check_sampling
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -172,17 +172,18 @@ def unique_names(outputs: Sequence[Output]) -> list[str]:
     """Name outputs so that no two names are the same: by their paths, and numbers, where need be."""
     names = [output.name for output in outputs]
     names = [o.path if names.count(name) > 1 else name for o, name in zip(outputs, names, strict=True)]
-    seen: Counter[str] = Counter()
-    for index, name in enumerate(names):
-        seen[name] += 1
-        if seen[name] > 1:
-            names[index] = f"{name} ({seen[name]})"
-    return names
+    unique: list[str] = []
+    for name in names:
+        numbered = chain([name], (f"{name} ({number})" for number in count(2)))
+        unique.append(next(new for new in numbered if new not in unique and (new == name or new not in names)))
+    return unique
 
 
 def _find_baseline(baseline: str | int | None, names: Sequence[str], outputs: Sequence[Output]) -> int:
     if baseline is None:
         return 0
+    if isinstance(baseline, bool):
+        raise UsageError(message="the baseline is an output's name or its index")
     if isinstance(baseline, int):
         if not 0 <= baseline < len(names):
             raise UsageError(message=f"there is no output {baseline}: they are numbered from 0 to {len(names) - 1}")

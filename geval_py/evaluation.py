@@ -10,12 +10,13 @@ from itertools import chain, compress, count
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from geval_py.analysis.features import FeatureKinds, Fields, Item, ItemFilter, Tokens, parse_filter, split_tokens
-from geval_py.analysis.interval import DEFAULT_SAMPLES, DEFAULT_SEED, NOISE, Interval
+from geval_py.analysis.interval import NOISE, Interval
 from geval_py.challenge import Output, Split
 from geval_py.errors import LineCountError, UsageError, named
 from geval_py.inputs import InputText
 from geval_py.metrics import LineLosses, Metric
 from geval_py.parallel import Progress
+from geval_py.sampling import DEFAULT_SAMPLES, DEFAULT_SEED
 from geval_py.schemes import EvaluationScheme
 from geval_py.sources import decode_lines
 
@@ -50,6 +51,10 @@ class Score:
     def direction(self) -> str:
         """Which values are better: "higher" or "lower"."""
         return self.metric.measure.direction
+
+    @property
+    def lower_is_better(self) -> bool:
+        return self.direction == "lower"
 
     def interval(
         self, *, samples: int = DEFAULT_SAMPLES, seed: int = DEFAULT_SEED, progress: Progress | None = None
@@ -192,21 +197,29 @@ class Evaluation:
         return next(name for name in names if name not in taken)
 
     def lines(
-        self, *, sort: Literal["worst", "best"] | None = None, filter: str | Sequence[str] = ()
+        self,
+        *,
+        sort: Literal["worst", "best"] | None = None,
+        filter: str | Sequence[str] = (),
+        tokenizer: str | None = None,
+        cartesian: bool = False,
     ) -> pd.DataFrame:
         """Give the table of :meth:`to_frame`: the worst or the best lines first, or only those with some features.
 
         ``filter`` is a feature, such as ``"exp:the"`` or ``"in<Year>:1901"``, or several, which a line must all
-        have. Raises UsageError for a feature that cannot be read, or that no line has, and for another ``sort``.
+        have; as :meth:`worst_features` gives them, with the same ``tokenizer`` and ``cartesian``.
+
+        Raises UsageError for a feature that cannot be read, or that no line has, and for another ``sort``.
         """
         if sort not in (None, "worst", "best"):
             raise UsageError(message=f"lines are sorted by the worst or the best first, not by {sort!r}")
         names = (filter,) if isinstance(filter, str) else tuple(filter)
-        wanted = parse_filter(names, Fields(self.split.in_header)) if names else None
+        kinds = FeatureKinds(cartesian=cartesian, tokens=tokens_of(tokenizer))
+        wanted = parse_filter(names, Fields(self.split.in_header), kinds) if names else None
         frame = self._frame(None if wanted is None else self.select(wanted))
         if sort is None:
             return frame
-        greatest_first = (self.scores[0].direction == "lower") == (sort == "worst")
+        greatest_first = self.scores[0].lower_is_better == (sort == "worst")
         return frame.sort_values("score", ascending=not greatest_first, kind="stable")
 
     def select(self, filter: ItemFilter) -> list[bool]:
@@ -234,7 +247,9 @@ class Evaluation:
         """Rank the features of the lines by how surely they go with bad scores.
 
         Gives a table with the columns ``feature``, ``count`` (lines that have it), ``score`` (their mean) and ``p``
-        (one-sided, of the Mann-Whitney U test; not corrected for the number of features), by rising p. With an
+        (one-sided, of the Mann-Whitney U test; not corrected for the number of features), by rising p. A numerical
+        feature has the count and the mean of the quarter at one end, and p of Kendall's rank correlation, two-sided.
+        With an
         ``other`` evaluation, of the same lines, the differences to its scores are ranked: what goes with being worse
         than it. ``best`` ranks what goes with good scores. The other arguments are those of the command line.
         """
@@ -266,7 +281,7 @@ class Evaluation:
         return worst_features(
             self.read_items(),
             self.line_scores() if other is None else self.score_differences(other),
-            worst_is_greatest=(self.scores[0].direction == "lower") != best,
+            worst_is_greatest=self.scores[0].lower_is_better != best,
             header=self.split.in_header,
             kinds=kinds,
             frequencies=Frequencies(least=least, least_cartesian=least_cartesian),

@@ -21,7 +21,7 @@ from geval_py.cli import main
 from geval_py.cli.compare import FORMATS
 from geval_py.compare import unique_names
 from geval_py.metrics import METRICS, LineLosses
-from geval_py.options import DEFAULT_SEED
+from geval_py.sampling import DEFAULT_SEED
 
 WORDS = "abcdefghij"
 LINES = 40
@@ -184,6 +184,8 @@ def test_names_that_are_the_same_are_told_apart_by_their_paths():
     outputs = [Output(path=path, name=path.rpartition("/")[2]) for path in ("a/out.tsv", "b/out.tsv", "c/x.tsv")]
     assert unique_names(outputs) == ["a/out.tsv", "b/out.tsv", "x.tsv"]
     assert unique_names([outputs[0]] * 3) == ["a/out.tsv", "a/out.tsv (2)", "a/out.tsv (3)"]
+    taken = Output(path="a/out.tsv (2)", name="a/out.tsv (2)")
+    assert unique_names([outputs[0], outputs[0], taken]) == ["a/out.tsv", "a/out.tsv (3)", "a/out.tsv (2)"]
 
 
 def test_classes(tmp_path):

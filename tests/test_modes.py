@@ -436,7 +436,7 @@ def test_lines_that_are_infinite_in_both_are_noted(challenge, geval):
 def test_lines_that_are_infinite_in_one_of_the_two(challenge, geval):
     write(challenge / "test-A", "other", [*OTHER[:3], "c:1", "b:1"])
     status, out, err = geval("--most-worsening-features", "other")
-    note = "geval: note: 2 of 5 lines are infinite in one output: so is the mean of their features\n"
+    note = "geval: note: 2 of 5 lines are infinite in one output: so are means, or not defined\n"
     assert (status, err) == (0, note)
     means = {row[0]: row[2] for row in feature_lines(out)}
     assert (means["exp:c"], means["in<Year>:1903"], means["exp:a"]) == ("Infinity", "-Infinity", "-Infinity")
@@ -594,7 +594,21 @@ def test_a_mode_of_config_txt(challenge, geval):
     message = "geval: --line-by-line and --worst-features are different modes: take one\n  in `./config.txt`\n"
     assert geval() == (1, "", message)
     write(challenge, "config.txt", ["-m Perplexity -l"])
-    assert geval("-w") == (2, "", message.replace("  in `./config.txt`\n", ""))
+    assert geval("-w") == geval("-w", "--expected-directory", ".")
+    assert geval("-w")[1].startswith("exp:c\t1\t")
+
+
+@pytest.mark.parametrize(
+    ("config", "words"), [("-s", "-l"), ("-s", "-lr"), ("-r", "-ls"), ("--filter exp:a", "-l"), ("--bigrams", "")]
+)
+def test_options_of_config_txt_are_for_the_modes_they_matter_to(config, words, challenge, geval):
+    """Spec 6: config.txt's words come in front, and the command line wins."""
+    words = words.split()
+    own = [] if "r" in "".join(words) or "s" in "".join(words) else config.split()
+    want = geval(*words, *own) if words else geval()
+    write(challenge, "config.txt", [f"--metric Perplexity --in-header in-header.tsv {config}"])
+    assert geval(*words) == want
+    assert geval()[0] == 0
 
 
 # How figures are written

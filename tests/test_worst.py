@@ -612,3 +612,19 @@ def test_too_many_pairs_are_refused(limit, what, monkeypatch):
         f"there are more than 5 pairs of features {what}\n"
         "  take fewer with --min-cartesian-frequency or --min-frequency"
     )
+
+
+def test_the_mean_of_scores_whose_sum_is_too_large():
+    items = [("", "a", ""), ("", "a", ""), ("", "b", ""), ("", "b", "")]
+    features = worst_features(items, [1.2e308, 1.4e308, 1, 2], worst_is_greatest=True)
+    assert dict(zip(features.names, features.means.tolist(), strict=True)) == pytest.approx(
+        {"exp:a": 1.3e308, "exp:b": 1.5}
+    )
+
+
+def test_columns_called_by_numbers_of_any_length():
+    header = ("0" + "1" * 5000, "9" * 5000, "٣")
+    features = worst_features(
+        [("a\tb\tc", "x", ""), ("b\tc\td", "x", "")], [1, 2], worst_is_greatest=True, header=header
+    )
+    assert {name.partition(":")[0] for name in features.names} == {"in<1>", "in<2>", "in<3>"}

@@ -102,14 +102,15 @@ class Fields:
         if index >= len(self.header) or self.header.index(self.header[index]) != index:
             return False
         name = self.header[index]
-        return re.fullmatch("[1-9][0-9]*", name) is None or name == str(index + 1)
+        return not name.isdigit() or name == str(index + 1)
 
     def order(self, name: str) -> tuple[int, str, int]:
         """Give the sort key of a field: exp, out, columns with a name by name, the others by number."""
         if not name.startswith("in<"):
             return ((EXPECTED, OUTPUT).index(name), "", 0)
         column = name[3:-1]
-        return (2, column, 0) if column in self.header and not column.isdecimal() else (3, "", int(column))
+        is_number = re.fullmatch("[1-9][0-9]{0,17}", column)  # so many columns fit in no memory
+        return (3, "", int(column)) if is_number else (2, column, 0)
 
     def split(self, item: Item) -> list[tuple[str, str]]:
         """Give an item's fields, named."""
@@ -150,9 +151,10 @@ class Feature:
     def is_in(self, item: Item, kinds: FeatureKinds) -> bool:
         """Tell whether an item has the feature, be it a token, or a shape or bigram by its name."""
         text = self.text(item)
-        return text is not None and any(self.token in features for features in self._kinds(kinds).of_text(text))
+        return text is not None and any(self.token in features for features in self.kinds(kinds).of_text(text))
 
-    def _kinds(self, kinds: FeatureKinds) -> FeatureKinds:
+    def kinds(self, kinds: FeatureKinds) -> FeatureKinds:
+        """Give the kinds of features among which this one is, by its name or as asked for."""
         shapes = self.token.startswith(SHAPE)
         bigrams = BETWEEN_TOKENS in self.token
         return FeatureKinds(bigrams=bigrams, word_shapes=shapes, tokens=kinds.tokens) if shapes or bigrams else kinds
@@ -218,7 +220,8 @@ class ItemFilter:
         for item in items:
             text = feature.text(item)
             if text is not None:
-                tokens.update(dict.fromkeys(token for kind in self.kinds.of_text(text) for token in kind))
+                kinds = feature.kinds(self.kinds)
+                tokens.update(dict.fromkeys(token for kind in kinds.of_text(text) for token in kind))
             if len(tokens) > MOST_CANDIDATES:
                 break
         other_case = (token for token in tokens if token.casefold() == feature.token.casefold())

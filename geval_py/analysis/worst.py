@@ -99,7 +99,8 @@ def worst_features(
     all_scores = np.array(scores, np.float64)
     known = ~np.isnan(all_scores)
     figures = all_scores[known]
-    weights = np.array([rank_scores(figures.tolist(), greatest_first=worst_is_greatest), figures])
+    # Each score is taken as its share of the mean, since a sum of scores may be too large for a double.
+    weights = np.array([rank_scores(figures.tolist(), greatest_first=worst_is_greatest), figures / len(figures)])
     found = tally_features(compress(items, known.tolist()), weights, Fields(header), kinds, progress)
     return _Ranking(weights, kinds, frequencies).of(found)
 
@@ -136,7 +137,7 @@ def rank_sum_p(counts: Integers | Floats, rank_sums: Floats, items: int) -> Floa
 
 @dataclass(frozen=True, slots=True)
 class _Ranking:
-    """From tallies to features by rising p; ``weights`` are the items' ranks and their scores."""
+    """From tallies to features by rising p; ``weights`` are the items' ranks, and their scores by their number."""
 
     weights: Floats
     kinds: FeatureKinds
@@ -166,6 +167,10 @@ class _Ranking:
         every = _joined(parts)
         return every.reordered(np.argsort(every.p_values, kind="stable"))
 
+    def _means(self, sums: Floats, counts: Integers) -> Floats:
+        """Give mean scores from sums of scores by their number."""
+        return sums / (counts / self.items)
+
     def _often_enough(self, counts: Integers) -> Truths:
         least = self.frequencies.least
         return np.logical_and(counts >= least, self.items - counts >= least)
@@ -180,7 +185,8 @@ class _Ranking:
         numbers, rank_sums, score_sums = tally.figures[:, codes]
         counts = numbers.astype(np.int64)
         names = [f"{field}:{tokens[code]}" for code in codes]
-        return WorstFeatures(names, counts, score_sums / counts, rank_sum_p(counts, rank_sums, self.items)), place
+        means = self._means(score_sums, counts)
+        return WorstFeatures(names, counts, means, rank_sum_p(counts, rank_sums, self.items)), place
 
     def _numerical(self, field: str, numbers: Numbers) -> Iterator[WorstFeatures]:
         """Give the feature that a field's numbers, or else its lengths, make; its name says which end is worse."""
@@ -197,11 +203,10 @@ class _Ranking:
         ascending = best_first[np.argsort(values[best_first], kind="stable")]
         extreme = (ascending if worse_when_small else ascending[::-1])[:selected]
         name = f"{field}:={'#' if numbers.values is None else ''}{'-' if worse_when_small else '+'}"
-        with np.errstate(invalid="ignore"):
-            # Divided first, since a sum of scores may be too large.
-            mean = float((scores[extreme] / selected).sum()) if selected else math.nan
+        with np.errstate(invalid="ignore"):  # opposite infinities, and no line at all
+            means = self._means(scores[extreme].sum(keepdims=True), np.array([selected]))
         p = 2 * normal_cdf(-abs(z))
-        yield WorstFeatures([name], np.array([selected]), np.array([mean]), np.array([p]))
+        yield WorstFeatures([name], np.array([selected]), means, np.array([p]))
 
     def _pairs(
         self, alone: WorstFeatures, shown: Truths, places: Sequence[tuple[Integers, Integers]]
@@ -224,7 +229,7 @@ class _Ranking:
         pairs = count_pairs(owners[of_frequent], features[of_frequent], self.weights, wanted)
         couples = zip(pairs.first.tolist(), pairs.second.tolist(), strict=True)
         names = [f"{alone.names[a]}{BETWEEN_FEATURES}{alone.names[b]}" for a, b in couples]
-        return WorstFeatures(names, pairs.counts, pairs.sums[1] / pairs.counts, p_of(pairs))
+        return WorstFeatures(names, pairs.counts, self._means(pairs.sums[1], pairs.counts), p_of(pairs))
 
 
 def _placed(owners: Integers, places: Integers, offset: int) -> tuple[Integers, Integers]:

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NoReturn
 
-from geval_py.analysis.interval import DEFAULT_TEST_SAMPLES
-from geval_py.arguments import DEFAULT_SEED, QuietParser, natural_number
+from geval_py.arguments import QuietParser, natural_number
 from geval_py.challenge import OUTPUT_FILE, Split, check_read_once, find_outputs, locate
 from geval_py.cli.evaluations import evaluate_split, note
 from geval_py.cli.progress import ProgressBar
@@ -22,6 +21,7 @@ from geval_py.evaluation import Evaluation
 from geval_py.options import Options, parse_options
 from geval_py.render.comparison import comparison_latex, comparison_markdown, comparison_text
 from geval_py.render.documents import json_text
+from geval_py.sampling import DEFAULT_SEED, DEFAULT_TEST_SAMPLES
 from geval_py.version import __version__
 
 TEXTS = {"text": comparison_text, "markdown": comparison_markdown, "latex": comparison_latex}

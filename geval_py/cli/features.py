@@ -34,7 +34,7 @@ def show_worsening(options: Options) -> None:
     if undefined:
         note(f"{undefined} of {len(differences)} lines are infinite in both outputs and are left out")
     if infinite:
-        note(f"{infinite} of {len(differences)} lines are infinite in one output: so is the mean of their features")
+        note(f"{infinite} of {len(differences)} lines are infinite in one output: so are means, or not defined")
     _write(rank(options, evaluation, other, best=options.reverse_sort))
 
 

@@ -66,7 +66,7 @@ def show_best(options: Options) -> None:
     for other in evaluations[1:]:
         evaluations[0].check_same_lines(other)
     for_terminal = sys.stdout.isatty()
-    lower_is_better = evaluations[0].scores[0].direction == "lower"
+    lower_is_better = evaluations[0].scores[0].lower_is_better
     scores = zip(*(evaluation.line_scores() for evaluation in evaluations), strict=True)
     outputs = zip(*(evaluation.read_outputs() for evaluation in evaluations), strict=True)
     for of_line, candidates in zip(scores, outputs, strict=True):
@@ -95,7 +95,7 @@ def _ordered(rows: Iterable[tuple[float, Row]], evaluation: Evaluation, options:
     """Order rows by score, the worst or the best first, where that is asked for."""
     if not (options.sort or options.reverse_sort):
         return list(rows)
-    greatest_first = (evaluation.scores[0].direction == "lower") == options.sort
+    greatest_first = evaluation.scores[0].lower_is_better == options.sort
     return sorted(rows, key=itemgetter(0), reverse=greatest_first)
 
 

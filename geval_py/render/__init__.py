@@ -1,4 +1,5 @@
 """Turn values into text: the only place that does.
 
-Text from strangers is given as it is to files and pipes, and with its control characters escaped to terminals.
+Texts of lines are given as they are to files and pipes, and with their control characters escaped to terminals;
+names (of metrics, outputs, parameters) are always escaped.
 """
