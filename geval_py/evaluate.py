@@ -21,12 +21,12 @@ from geval_py.options import Options
 from geval_py.parallel import Progress, map_in_order
 from geval_py.schemes import EvaluationScheme
 from geval_py.scoring import Block, BlockScorer
-from geval_py.selection import Selection
 from geval_py.sources import LineReader, decode_lines
 from geval_py.version import __version__
 
 if TYPE_CHECKING:
     from geval_py.preparation import Preparation
+    from geval_py.selection import Selection
 
 
 def evaluate(
@@ -112,7 +112,7 @@ def evaluate_output(
     number of threads. Raises DataError, and SchemeError for a metric's filter that no line has.
     """
     keys = [(scheme.filters, column_of(metric, vocabulary, _preparation(scheme))) for scheme, metric in schemes]
-    selections = {scheme.filters: Selection(scheme, split.in_header) for scheme, _ in schemes if scheme.filters}
+    selections = _selections([scheme for scheme, _ in schemes if scheme.filters], split)
     needs_input = any(selection.filter.needs_input for selection in selections.values())
     input_text = input_text or InputText(split, keep=keep_texts, digest=sign)
     texts = Texts(input=input_text) if keep_texts else None
@@ -188,6 +188,15 @@ class _Reading:
         items = list(zip(inputs, expected, outputs, strict=True))
         for selection in self.selections:
             selection.add(block.first_line, items)
+
+
+def _selections(filtered: Sequence[EvaluationScheme], split: Split) -> dict[tuple[str, ...], Selection]:
+    """Give the lines to select for schemes with filters; who has none does not wait for the import."""
+    if not filtered:
+        return {}
+    from geval_py.selection import Selection
+
+    return {scheme.filters: Selection(scheme, split.in_header) for scheme in filtered}
 
 
 def _preparation(scheme: EvaluationScheme) -> Preparation | None:

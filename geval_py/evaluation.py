@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from itertools import chain, compress, count
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from geval_py.analysis.features import FeatureKinds, Fields, Item, ItemFilter, Tokens, parse_filter, split_tokens
-from geval_py.analysis.interval import NOISE, Interval
 from geval_py.challenge import Output, Split
 from geval_py.errors import LineCountError, UsageError, named
 from geval_py.inputs import InputText
@@ -23,6 +21,8 @@ from geval_py.sources import decode_lines
 if TYPE_CHECKING:
     import pandas as pd
 
+    from geval_py.analysis.features import FeatureKinds, Item, ItemFilter, Tokens
+    from geval_py.analysis.interval import Interval
     from geval_py.analysis.worst import WorstFeatures
 
 
@@ -211,6 +211,8 @@ class Evaluation:
 
         Raises UsageError for a feature that cannot be read, or that no line has, and for another ``sort``.
         """
+        from geval_py.analysis.features import FeatureKinds, Fields, parse_filter
+
         if sort not in (None, "worst", "best"):
             raise UsageError(message=f"lines are sorted by the worst or the best first, not by {sort!r}")
         names = (filter,) if isinstance(filter, str) else tuple(filter)
@@ -253,6 +255,8 @@ class Evaluation:
         ``other`` evaluation, of the same lines, the differences to its scores are ranked: what goes with being worse
         than it. ``best`` ranks what goes with good scores. The other arguments are those of the command line.
         """
+        from geval_py.analysis.features import FeatureKinds
+
         kinds = FeatureKinds(
             bigrams=bigrams,
             word_shapes=word_shapes,
@@ -294,7 +298,10 @@ class Evaluation:
         Raises as :meth:`check_same_lines`.
         """
         self.check_same_lines(other)
-        return list(map(_difference, self.line_scores(), other.line_scores()))
+        from geval_py.analysis.interval import NOISE
+
+        pairs = zip(self.line_scores(), other.line_scores(), strict=True)
+        return [_difference(score, of_other, NOISE) for score, of_other in pairs]
 
     def check_same_lines(self, other: Evaluation) -> None:
         """Raise UsageError if a filter selects other lines of each output, LineCountError if they are not as many."""
@@ -332,9 +339,9 @@ class Evaluation:
         return pd.DataFrame(rows, columns=["output", "metric", "score", "unit", ""]).to_html(index=False)
 
 
-def _difference(score: float, other: float) -> float:
+def _difference(score: float, other: float, noise: float) -> float:
     """Subtract scores; those that differ by rounding, as those of a line with its words reordered, are equal."""
-    return 0.0 if math.isfinite(score) and math.isclose(score, other, rel_tol=NOISE) else score - other
+    return 0.0 if math.isfinite(score) and math.isclose(score, other, rel_tol=noise) else score - other
 
 
 def _lines(blocks: Iterable[bytes]) -> Iterator[str]:
@@ -343,6 +350,8 @@ def _lines(blocks: Iterable[bytes]) -> Iterator[str]:
 
 def tokens_of(tokenizer: str | None) -> Tokens:
     """Tell how texts are split into features: by a tokenizer, by default at space, TAB and colon."""
+    from geval_py.analysis.features import split_tokens
+
     if tokenizer is None:
         return split_tokens
     from geval_py.tokenizers import find_tokenizer

@@ -19,7 +19,7 @@ from geval_py.analysis.systems import Systems
 from geval_py.challenge import Output
 from geval_py.cli import main
 from geval_py.cli.compare import FORMATS
-from geval_py.compare import unique_names
+from geval_py.comparison import unique_names
 from geval_py.metrics import METRICS, LineLosses
 from geval_py.sampling import DEFAULT_SEED
 

@@ -28,7 +28,7 @@ ORDER = (
     "evaluation",
     "evaluate",
     "render",
-    "compare",
+    "comparison",
     "check",
     "cli",
 )

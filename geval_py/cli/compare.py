@@ -14,7 +14,7 @@ from geval_py.challenge import OUTPUT_FILE, Split, check_read_once, find_outputs
 from geval_py.cli.evaluations import evaluate_split, note
 from geval_py.cli.progress import ProgressBar
 from geval_py.cli.score import blaming_config
-from geval_py.compare import Comparison, compare
+from geval_py.comparison import Comparison, compare
 from geval_py.errors import MissingFileError, UsageError, visible
 from geval_py.evaluate import select_schemes
 from geval_py.evaluation import Evaluation

@@ -15,7 +15,7 @@ from geval_py.render.numbers import MOST_PLAIN, decimals_of, fixed, shortest
 if TYPE_CHECKING:
     from geval_py.analysis.interval import Interval
     from geval_py.analysis.systems import System
-    from geval_py.compare import Comparison
+    from geval_py.comparison import Comparison
 
 SIGNIFICANT_DIGITS = 4  # of a number whose interval does not tell how many are worth showing
 _LETTERS = string.ascii_letters
