@@ -33,7 +33,11 @@ class _NotYet(argparse.Action):
 
 
 class QuietParser(argparse.ArgumentParser):
-    """An ArgumentParser that raises UsageError instead of printing and exiting."""
+    """An ArgumentParser that raises UsageError instead of printing and exiting; options are written in full."""
+
+    def __init__(self, **settings: Any) -> None:
+        formatter = argparse.RawDescriptionHelpFormatter
+        super().__init__(formatter_class=formatter, allow_abbrev=False, add_help=False, **settings)
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(message=f"{visible(message)}\n  {self.prog} --help shows the options")
@@ -47,9 +51,6 @@ def make_parser() -> argparse.ArgumentParser:
         usage="geval [options]\n       geval COMMAND …",
         description="Score word-gap prediction exactly as GEval does, and learn why.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-        add_help=False,
         argument_default=argparse.SUPPRESS,
     )
     _add_files(parser.add_argument_group("what is scored"))
@@ -62,22 +63,47 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_files(group: argparse._ArgumentGroup) -> None:
+def add_places(group: argparse._ActionsContainer) -> None:
+    """Add the options that say where outputs, answers and input are, which several commands share."""
     add = group.add_argument
     add("-t", "--test-name", metavar="NAME", help="the test set's sub-directory (default: test-A)")
     add("--out-directory", metavar="DIR", help="where the outputs are (default: .)")
     add("--expected-directory", metavar="DIR", help="where the answers are (default: the out-directory)")
-    add(
+    add("-e", "--expected-file", metavar="FILE", help="the answers (default: expected.tsv)")
+    add("-i", "--input-file", metavar="FILE", help="the input (default: in.tsv)")
+    add("--in-header", metavar="FILE", help="a line with the names of the input's columns")
+    add("--out-header", metavar="FILE", help="a line with the names of the answers' columns")
+
+
+def add_vocabulary(group: argparse._ActionsContainer) -> None:
+    """Add the option that names the words which metrics on exact words know."""
+    group.add_argument(
+        "--vocabulary",
+        metavar="FILE",
+        help="words, one a line, for metrics on exact words (default: the words of train/expected.tsv)",
+    )
+
+
+def add_seed(group: argparse._ActionsContainer, what: str) -> None:
+    """Add the option that sets the seed of random numbers."""
+    help_text = f"{what} (default: {DEFAULT_SEED})"
+    group.add_argument("--seed", type=natural_number, metavar="S", help=help_text)
+
+
+def add_threads(group: argparse._ActionsContainer) -> None:
+    """Add the option that says how many threads score."""
+    group.add_argument("--threads", type=_positive, metavar="N", help="threads that score (default: one a core)")
+
+
+def _add_files(group: argparse._ArgumentGroup) -> None:
+    add_places(group)
+    group.add_argument(
         "-o",
         "--out-file",
         metavar="FILE",
         help="the output to score, looked for in DIR/NAME, then as a path; - for standard input, or an "
         "http(s) address (default: out.tsv and all out-*.tsv)",
     )
-    add("-e", "--expected-file", metavar="FILE", help="the answers (default: expected.tsv)")
-    add("-i", "--input-file", metavar="FILE", help="the input (default: in.tsv)")
-    add("--in-header", metavar="FILE", help="a line with the names of the input's columns")
-    add("--out-header", metavar="FILE", help="a line with the names of the answers' columns")
 
 
 def _add_metrics(group: argparse._ArgumentGroup) -> None:
@@ -99,11 +125,7 @@ def _add_metrics(group: argparse._ArgumentGroup) -> None:
         help="a metric that replaces those of config.txt; repeatable",
     )
     add("--select-metric", metavar="NAME", help="show only the metric with this name")
-    add(
-        "--vocabulary",
-        metavar="FILE",
-        help="words, one a line, for metrics on exact words (default: the words of train/expected.tsv)",
-    )
+    add_vocabulary(group)
     add("--list-metrics", action="store_true", help="list the metrics and exit")
 
 
@@ -150,14 +172,9 @@ def _add_appearance(group: argparse._ArgumentGroup) -> None:
         metavar="N",
         help="show the 95 %% interval of a score, from N resamples of the lines (1000 are typical)",
     )
-    add(
-        "--seed",
-        type=natural_number,
-        metavar="S",
-        help=f"with -B: of its random numbers (default: {DEFAULT_SEED})",
-    )
+    add_seed(group, "with -B: of its random numbers")
     add("--format", choices=FORMATS, help="text (the default), or one JSON document")
-    add("--threads", type=_positive, metavar="N", help="threads that score (default: one a core)")
+    add_threads(group)
     add("-v", "--version", action="store_true", help="show the version and the kernel's backend")
     add("-h", "--help", action="store_true", help="show this and exit")
 

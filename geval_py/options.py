@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -145,14 +145,30 @@ def parse_options(words: Sequence[str]) -> Options:
     alone = _read_words(words)
     if alone.keys() & _SHOW_AND_EXIT:
         return Options(help="help" in alone, version="version" in alone, list_metrics="list_metrics" in alone)
-    directory = alone.get("expected_directory", alone.get("out_directory", "."))
-    values = _read_words([*_checked_config(directory), *words])
-    for alternatives in (_MODES, _ORDERS):
-        if alone.keys() & set(alternatives):
-            values = {name: value for name, value in values.items() if name in alone or name not in alternatives}
-    options = Options(**values)
+    options = merge_options(alone)
     _check_mode_of(alone.keys(), options.mode)
+    if "seed" in alone and options.bootstrap is None:
+        raise UsageError(message="--seed goes with --bootstrap")
     return options
+
+
+def merge_options(given: Mapping[str, Any]) -> Options:
+    """Put the values that a command line gave behind those of the challenge's config.txt.
+
+    Values of options that can be repeated add up, of others the given ones win; a mode or an order that is given
+    takes the place of config.txt's. Raises UsageError, ConfigError and UnreadableFileError.
+    """
+    directory = given.get("expected_directory", given.get("out_directory", "."))
+    config = _checked_config(directory)
+    for alternatives in (_MODES, _ORDERS):
+        if given.keys() & set(alternatives):
+            config = {name: value for name, value in config.items() if name not in alternatives}
+    repeated = {name: (*config[name], *value) for name, value in given.items() if _adds_up(config.get(name))}
+    return Options(**(config | dict(given) | repeated))
+
+
+def _adds_up(value: object) -> bool:
+    return isinstance(value, tuple)
 
 
 def _check_mode_of(given: Collection[str], mode: str) -> None:
@@ -167,11 +183,11 @@ def _check_mode_of(given: Collection[str], mode: str) -> None:
 
 def config_options(directory: str) -> Options:
     """Give the options of a challenge's config.txt alone; raises ConfigError and UnreadableFileError."""
-    return Options(**_read_words([*_checked_config(directory), "--out-directory", directory]))
+    return Options(**(_checked_config(directory) | {"out_directory": directory}))
 
 
-def _checked_config(directory: str) -> list[str]:
-    """Read the words of config.txt; raise ConfigError if they cannot be understood on their own."""
+def _checked_config(directory: str) -> dict[str, Any]:
+    """Read the values that config.txt gives; raise ConfigError if they cannot be understood on their own."""
     path = os.path.join(directory, CONFIG_FILE)
     words = read_config(path)
     try:
@@ -182,7 +198,7 @@ def _checked_config(directory: str) -> list[str]:
             raise UsageError(message="an option that shows something and exits has no place in config.txt")
     except UsageError as error:
         raise ConfigError(path=path, message=error.message) from error
-    return words
+    return values
 
 
 def read_config(path: str) -> list[str]:

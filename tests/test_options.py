@@ -263,6 +263,7 @@ MODE_ERRORS = {
     "--sort": "--sort goes with --line-by-line, --diff, --worst-features or --most-worsening-features",
     "-r": "--reverse-sort goes with --line-by-line, --diff, --worst-features or --most-worsening-features",
     "--bigrams": "--bigrams goes with --worst-features, --most-worsening-features, --line-by-line or --diff",
+    "--seed 3": "--seed goes with --bootstrap",
     "-l -B 5": "--bootstrap goes with scores, not with another mode",
     "-B 1000001": "the number of samples is at most 1000000, not 1000001",
     "-w --show-preprocessed": "--show-preprocessed goes with --line-by-line or --diff",

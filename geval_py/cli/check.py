@@ -42,9 +42,6 @@ def make_parser() -> argparse.ArgumentParser:
         prog="geval check",
         description="Find every problem of a submission, at its line and column, without the hidden answers.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-        add_help=False,
     )
     add = parser.add_argument
     add("paths", nargs="*", metavar="PATH", help="an output, or a submission's folder (default: .)")

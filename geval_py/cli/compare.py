@@ -5,28 +5,26 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from geval_py.arguments import QuietParser, natural_number
+from geval_py.arguments import QuietParser, add_places, add_seed, add_threads, add_vocabulary, natural_number
 from geval_py.challenge import OUTPUT_FILE, Split, check_read_once, find_outputs, locate
-from geval_py.cli.evaluations import evaluate_split, note
+from geval_py.cli.evaluations import blaming_config, document_head, evaluate_split, note
 from geval_py.cli.progress import ProgressBar
-from geval_py.cli.score import blaming_config
 from geval_py.comparison import Comparison, compare
 from geval_py.errors import MissingFileError, UsageError, visible
 from geval_py.evaluate import select_schemes
 from geval_py.evaluation import Evaluation
-from geval_py.options import Options, parse_options
+from geval_py.options import Options, merge_options
 from geval_py.render.comparison import comparison_latex, comparison_markdown, comparison_text
 from geval_py.render.documents import json_text
-from geval_py.sampling import DEFAULT_SEED, DEFAULT_TEST_SAMPLES
-from geval_py.version import __version__
+from geval_py.sampling import DEFAULT_TEST_SAMPLES
 
 TEXTS = {"text": comparison_text, "markdown": comparison_markdown, "latex": comparison_latex}
 FORMATS = ("json", *TEXTS)
-_AS_FOR_SCORING = ("test_name", "out_directory", "expected_directory", "expected_file", "vocabulary", "threads")
+_NOT_OF_SCORING = ("outputs", "metrics", "baseline", "samples", "form", "help")
 
 _EPILOG = """\
 examples:
@@ -46,23 +44,32 @@ def make_parser() -> argparse.ArgumentParser:
         description="Compare outputs of one test set: intervals, paired tests against a baseline, and groups of\n"
         "outputs that cannot be told apart. The challenge's config.txt is read as for scoring.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-        add_help=False,
+        argument_default=argparse.SUPPRESS,
     )
-    _add_files(parser)
     add = parser.add_argument
+    add(
+        "outputs",
+        nargs="*",
+        default=[],
+        metavar="OUT",
+        help="an output, looked for in DIR/NAME, then as a path; or a folder with out.tsv and out-*.tsv "
+        "(default: those of the test set)",
+    )
+    add_places(parser)
+    add("-o", "--out-file", action=_OutFile, nargs="?", help=argparse.SUPPRESS)
     add(
         "-m",
         "--metric",
         dest="metrics",
         action="append",
+        default=[],
         metavar="METRIC",
         help="the metric to compare (default: the challenge's first)",
     )
-    add("--vocabulary", metavar="FILE", help="words, one a line, for metrics on exact words")
+    add_vocabulary(parser)
     add(
         "--baseline",
+        default=None,
         metavar="NAME",
         help="the output to compare with, by its name, path or parameters (default: the first)",
     )
@@ -73,27 +80,17 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="N",
         help=f"random samples of each test and interval (default: {DEFAULT_TEST_SAMPLES})",
     )
-    add("--seed", type=natural_number, metavar="S", help=f"of the random numbers (default: {DEFAULT_SEED})")
-    add("--format", choices=FORMATS, default="text", help="text (the default), for programs, or for a paper")
-    add("--threads", metavar="N", help="threads that score (default: one a core)")
-    add("-h", "--help", action="store_true", help="show this and exit")
-    return parser
-
-
-def _add_files(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
+    add_seed(parser, "of the random numbers")
     add(
-        "outputs",
-        nargs="*",
-        metavar="OUT",
-        help="an output, looked for in DIR/NAME, then as a path; or a folder with out.tsv and out-*.tsv "
-        "(default: those of the test set)",
+        "--format",
+        dest="form",
+        choices=FORMATS,
+        default="text",
+        help="text (the default), for programs, or for a paper",
     )
-    add("-t", "--test-name", metavar="NAME", help="the test set's sub-directory (default: test-A)")
-    add("--out-directory", metavar="DIR", help="where the outputs are (default: .)")
-    add("--expected-directory", metavar="DIR", help="where the answers are (default: the out-directory)")
-    add("-e", "--expected-file", metavar="FILE", help="the answers (default: expected.tsv)")
-    add("-o", "--out-file", action=_OutFile, nargs="?", help=argparse.SUPPRESS)
+    add_threads(parser)
+    add("-h", "--help", action="store_true", default=False, help="show this and exit")
+    return parser
 
 
 class _OutFile(argparse.Action):
@@ -111,33 +108,35 @@ class _OutFile(argparse.Action):
 
 def run(words: Sequence[str]) -> int:
     """Run the command; gives the exit status, raises GevalError."""
-    given = make_parser().parse_args(words)
-    if given.help:
+    given = vars(make_parser().parse_args(words))
+    own = {name: given.pop(name) for name in _NOT_OF_SCORING}
+    if own["help"]:
         sys.stdout.write(make_parser().format_help())
         return 0
-    options = _options(given)
+    options = _options(given, own["metrics"])
     with blaming_config(options):
-        evaluations = _evaluate(options, given.outputs)
-    seed = options.seed if given.seed is None else given.seed
+        evaluations = _evaluate(options, own["outputs"])
     with ProgressBar("samples", unit="items") as progress:
         comparison = compare(
-            evaluations, baseline=given.baseline, samples=given.samples, seed=seed, progress=progress
+            evaluations,
+            baseline=own["baseline"],
+            samples=own["samples"],
+            seed=options.seed,
+            progress=progress,
         )
-    _show(comparison, options, given.format)
+    _show(comparison, options, own["form"])
     return 0
 
 
-def _options(given: argparse.Namespace) -> Options:
+def _options(given: Mapping[str, Any], metrics: Sequence[str]) -> Options:
     """Give the options as for scoring, from config.txt and the command line; a metric given replaces the others."""
-    values = {name: getattr(given, name) for name in _AS_FOR_SCORING}
-    words = [f"--{name.replace('_', '-')}={value}" for name, value in values.items() if value is not None]
-    options = replace(parse_options(words), out_file=None)
-    if given.metrics is None:
+    options = replace(merge_options(given), out_file=None)
+    if not metrics:
         return options
-    options = replace(options, alt_metrics=tuple(given.metrics), select_metric=None)
-    metrics = len(options.schemes())
-    if metrics > 1:
-        raise UsageError(message=f"geval compare takes one metric; {metrics} were given")
+    options = replace(options, alt_metrics=tuple(metrics), select_metric=None)
+    number = len(options.schemes())
+    if number > 1:
+        raise UsageError(message=f"geval compare takes one metric; {number} were given")
     return options
 
 
@@ -166,8 +165,4 @@ def _show(comparison: Comparison, options: Options, form: str) -> None:
     if form != "json":
         sys.stdout.write(TEXTS[form](comparison))
         return
-    where = {
-        "version": __version__,
-        "challenge": os.path.basename(os.path.abspath(options.challenge_directory)),
-    }
-    sys.stdout.write(json_text(where | comparison.to_dict()))
+    sys.stdout.write(json_text(document_head(options) | comparison.to_dict()))

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from math import inf
 
 from geval_py.challenge import Split, locate, locate_others, other_test_set
 from geval_py.cli.progress import ProgressBar
-from geval_py.errors import UsageError, named, visible
+from geval_py.errors import ConfigError, SchemeError, UsageError, named, visible
 from geval_py.evaluate import Named, evaluate_output, select_schemes, vocabulary_for
 from geval_py.evaluation import Evaluation
 from geval_py.inputs import InputText
-from geval_py.options import Options
+from geval_py.options import CONFIG_FILE, Options, config_options
+from geval_py.schemes import parse_schemes
+from geval_py.version import __version__
 
 
 def evaluate_outputs(options: Options) -> list[Evaluation]:
@@ -92,6 +96,31 @@ def _note_infinite_losses(evaluation: Evaluation) -> None:
     for infinite, lines in dict.fromkeys((losses.count(inf), len(losses)) for losses in columns):
         if infinite:
             note(f"{named(evaluation.output.path)}: the loss of {infinite} of {lines} lines is infinite")
+
+
+def document_head(options: Options) -> dict[str, object]:
+    """Give what every JSON document begins with."""
+    challenge = os.path.basename(os.path.abspath(options.challenge_directory))
+    return {"version": __version__, "challenge": challenge}
+
+
+@contextmanager
+def blaming_config(options: Options) -> Iterator[None]:
+    """Turn an error in a metric that config.txt asks for into one of config.txt."""
+    try:
+        yield
+    except SchemeError as error:
+        if not _is_from_config(error.scheme, options):
+            raise
+        path = os.path.join(options.challenge_directory, CONFIG_FILE)
+        raise ConfigError(path=path, message=error.message) from error
+
+
+def _is_from_config(scheme: str, options: Options) -> bool:
+    """Tell whether config.txt asks for a scheme or a metric, of those that are scored."""
+    config = config_options(options.challenge_directory)
+    texts = config.alt_metrics if options.alt_metrics else config.metrics
+    return any(scheme in (found.text, found.metric) for text in texts for found in parse_schemes(text))
 
 
 def note(message: str) -> None:

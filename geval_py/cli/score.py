@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import partial
 
 from geval_py.arguments import make_parser
-from geval_py.cli.evaluations import evaluate_outputs
+from geval_py.cli.evaluations import blaming_config, document_head, evaluate_outputs
 from geval_py.cli.progress import ProgressBar
-from geval_py.errors import ConfigError, SchemeError
 from geval_py.evaluation import Evaluation, Score
 from geval_py.kernel import choose_backend
 from geval_py.metrics import METRICS
-from geval_py.options import CONFIG_FILE, SCORES, Options, config_options, parse_options
+from geval_py.options import SCORES, Options, parse_options
 from geval_py.render.documents import json_text
 from geval_py.render.scores import scores_text
-from geval_py.schemes import parse_schemes
 from geval_py.version import __version__
 
 
@@ -28,25 +24,6 @@ def run(words: Sequence[str]) -> int:
     with blaming_config(options):
         _show(options)
     return 0
-
-
-@contextmanager
-def blaming_config(options: Options) -> Iterator[None]:
-    """Turn an error in a metric that config.txt asks for into one of config.txt."""
-    try:
-        yield
-    except SchemeError as error:
-        if not _is_from_config(error.scheme, options):
-            raise
-        path = os.path.join(options.challenge_directory, CONFIG_FILE)
-        raise ConfigError(path=path, message=error.message) from error
-
-
-def _is_from_config(scheme: str, options: Options) -> bool:
-    """Tell whether config.txt asks for a scheme or a metric, of those that are scored."""
-    config = config_options(options.challenge_directory)
-    texts = config.alt_metrics if options.alt_metrics else config.metrics
-    return any(scheme in (found.text, found.metric) for text in texts for found in parse_schemes(text))
 
 
 def _show(options: Options) -> None:
@@ -83,12 +60,8 @@ def _show_scores(options: Options) -> None:
 
 
 def _document(options: Options, evaluations: Sequence[Evaluation]) -> dict[str, object]:
-    return {
-        "version": __version__,
-        "challenge": os.path.basename(os.path.abspath(options.challenge_directory)),
-        "test": options.test_name,
-        "outputs": [e.to_dict(samples=options.bootstrap, seed=options.seed) for e in evaluations],
-    }
+    outputs = [e.to_dict(samples=options.bootstrap, seed=options.seed) for e in evaluations]
+    return document_head(options) | {"test": options.test_name, "outputs": outputs}
 
 
 def _show_mode(options: Options) -> None:
