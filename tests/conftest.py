@@ -1,7 +1,10 @@
-"""Every kernel test runs on every backend."""
+"""What several test files use: the kernels, each of which every kernel test runs on, and the command."""
+
+import sys
 
 import pytest
 
+from geval_py.cli import main
 from geval_py.kernel import native, reference
 
 KERNELS = {"python": reference, "native": native}
@@ -11,3 +14,16 @@ KERNELS = {"python": reference, "native": native}
 def kernel(request):
     """A kernel backend; a missing native build is an error, not a skip."""
     return KERNELS[request.param]
+
+
+@pytest.fixture
+def geval(capsys, monkeypatch):
+    """Run the command, on a terminal or in a pipe; gives status, standard output and standard error."""
+
+    def run(*words, terminal=False):
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
+        status = main(list(words))
+        captured = capsys.readouterr()
+        return status, captured.out, captured.err
+
+    return run

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from geval_py.cli import main
 from geval_py.sources import BLOCK_BYTES, READ_AHEAD_BYTES
 from geval_py.version import __version__
 
@@ -31,18 +30,6 @@ def challenge(tmp_path, monkeypatch):
     (tmp_path / "dev-0/out.tsv").write_text("a:0.5 :0.5\nb:1\n:1\n")
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-@pytest.fixture
-def geval(capsys):
-    """Run the command; gives status, standard output and standard error."""
-
-    def run(*words):
-        status = main(list(words))
-        captured = capsys.readouterr()
-        return status, captured.out, captured.err
-
-    return run
 
 
 @pytest.mark.parametrize("row", BAD, ids=lambda row: repr(row["name"]))
@@ -201,10 +188,9 @@ def test_just_tokenize_without_a_tokenizer(challenge, standard_input, geval):
     assert geval("-j") == (2, "", "geval: a tokenizer must be specified with --tokenizer option\n")
 
 
-def test_just_tokenize_on_a_terminal(challenge, standard_input, monkeypatch, geval):
+def test_just_tokenize_on_a_terminal(challenge, standard_input, geval):
     standard_input(b"a\tb \x1b[31m\n")
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    assert geval("-j", "-T", "minimalistic") == (0, "a\tb \\x1b[ 31m\n", "")
+    assert geval("-j", "-T", "minimalistic", terminal=True) == (0, "a\tb \\x1b[ 31m\n", "")
 
 
 def test_just_tokenize_reads_on_while_it_writes(challenge):

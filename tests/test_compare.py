@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from array import array
+from functools import partial
 
 import numpy as np
 import pytest
@@ -17,7 +18,6 @@ import geval_py
 from geval_py import Interval, LineCountError, UsageError, compare, evaluate
 from geval_py.analysis.systems import Systems
 from geval_py.challenge import Output
-from geval_py.cli import main
 from geval_py.cli.compare import FORMATS
 from geval_py.comparison import unique_names
 from geval_py.metrics import METRICS, LineLosses
@@ -54,13 +54,9 @@ def evaluations(challenge, *names, **options):
 
 
 @pytest.fixture
-def geval(capsys):
-    def run(*words):
-        status = main(["compare", *words])
-        captured = capsys.readouterr()
-        return status, captured.out, captured.err
-
-    return run
+def compared(geval):
+    """Run geval compare; gives status, standard output and standard error."""
+    return partial(geval, "compare")
 
 
 # From Python
@@ -349,9 +345,9 @@ def test_to_dict(challenge):
     assert document["systems"][1]["difference"] is None
 
 
-def test_a_comparison_is_printed_as_its_table(challenge, geval):
+def test_a_comparison_is_printed_as_its_table(challenge, compared):
     result = compare(evaluations(challenge, "one", "good"), samples=10)
-    _, out, err = geval("-t", "dev-0", "out-model=one.tsv", "out-model=good.tsv", "--samples", "10")
+    _, out, err = compared("-t", "dev-0", "out-model=one.tsv", "out-model=good.tsv", "--samples", "10")
     assert f"{result}\n" == out + err.replace("geval: note:", "Note:").replace("\n", ".\n")
     assert repr(result) == (
         "Comparison(test='dev-0', metric='PerplexityHashed', unit='words', direction='lower', lines=40, compared=40, "
@@ -467,8 +463,8 @@ group: systems that share a letter cannot be told apart (p rand of all pairs, Ho
 """
 
 
-def test_the_table(challenge, geval):
-    assert geval("-t", "dev-0", "--baseline", "one") == (0, TABLE, "")
+def test_the_table(challenge, compared):
+    assert compared("-t", "dev-0", "--baseline", "one") == (0, TABLE, "")
 
 
 def systems_in(text):
@@ -485,44 +481,44 @@ def systems_in(text):
         ("other other/out.tsv", ["other/out.tsv", "other/out.tsv", "out-x.tsv"]),
     ],
 )
-def test_outputs(words, systems, challenge, geval):
+def test_outputs(words, systems, challenge, compared):
     (challenge / "other").mkdir()
     text = (challenge / "dev-0/out-model=good.tsv").read_text()
     (challenge / "other/out.tsv").write_text(text)
     (challenge / "other/out-x.tsv").write_text(text.replace(":0.8", ":0.7"))
-    status, out, err = geval(*words.split(), "-t", "dev-0", "--samples", "100")
+    status, out, err = compared(*words.split(), "-t", "dev-0", "--samples", "100")
     assert (status, systems_in(out)) == (0, systems)
     same = "geval: note: other/out.tsv and other/out.tsv (2) have the same loss on every line\n"
     assert err == (same if systems.count("other/out.tsv") == 2 else "")
 
 
-def test_config_txt_is_honoured(challenge, geval):
+def test_config_txt_is_honoured(challenge, compared):
     (challenge / "config.txt").write_text("--metric LogLossHashed8 -m Accuracy -t dev-0 --seed 7 -o x.tsv")
-    _, out, _ = geval("--samples", "100")
+    _, out, _ = compared("--samples", "100")
     assert "\nLogLossHashed8 (nats, lower is better) of 40 lines of dev-0; " in out
     assert "100 samples, seed 7." in out
-    _, out, _ = geval("--samples", "100", "--seed", "0", "-m", "Accuracy")
+    _, out, _ = compared("--samples", "100", "--seed", "0", "-m", "Accuracy")
     assert "\nAccuracy (share, higher is better) of 40 lines of dev-0; " in out
     assert "100 samples, seed 0." in out
 
 
-def test_a_metric_replaces_those_of_config_txt(challenge, geval):
+def test_a_metric_replaces_those_of_config_txt(challenge, compared):
     (challenge / "config.txt").write_text("-a LogLossHashed --select-metric LogLossHashed")
-    assert "\nAccuracy (" in geval("-t", "dev-0", "--samples", "100", "-m", "Accuracy")[1]
+    assert "\nAccuracy (" in compared("-t", "dev-0", "--samples", "100", "-m", "Accuracy")[1]
 
 
-def test_other_directories(challenge, geval, monkeypatch, tmp_path_factory):
+def test_other_directories(challenge, compared, monkeypatch, tmp_path_factory):
     monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
     words = ["-t", "dev-0", "--out-directory", str(challenge), "--samples", "50"]
-    assert geval(*words)[0] == 0
+    assert compared(*words)[0] == 0
     (challenge / "dev-0/expected.tsv").rename("answers.tsv")
     (challenge / "dev-0/expected.tsv").mkdir()
-    assert geval(*words, "-e", "answers.tsv", "--threads", "1")[0] == 0
+    assert compared(*words, "-e", "answers.tsv", "--threads", "1")[0] == 0
 
 
-def test_json(challenge, geval):
+def test_json(challenge, compared):
     write(challenge, "out-model=two.tsv", ["zebra:1"] * LINES)
-    status, out, err = geval("-t", "dev-0", "--format", "json", "--samples", "100")
+    status, out, err = compared("-t", "dev-0", "--format", "json", "--samples", "100")
     document = json.loads(out, parse_constant=lambda name: pytest.fail(name))
     assert status == 0
     assert document["challenge"] == challenge.name
@@ -532,11 +528,11 @@ def test_json(challenge, geval):
     assert len(document["notes"]) == 1
 
 
-def test_infinite_losses_in_the_table(challenge, geval):
+def test_infinite_losses_in_the_table(challenge, compared):
     lines = guess(lambda n: 0.3)
     lines[3] = "zebra:1"
     write(challenge, "out-model=two.tsv", lines)
-    _, out, err = geval("-t", "dev-0", "--samples", "100")
+    _, out, err = compared("-t", "dev-0", "--samples", "100")
     assert out.splitlines()[0].split("  ")[:1] == ["system"]
     assert re.findall(r"infinite|score on .. ", out.splitlines()[0]) == ["infinite", "score on 39 "]
     assert re.split(r"  +", out.splitlines()[3])[:5] == [
@@ -547,8 +543,8 @@ def test_infinite_losses_in_the_table(challenge, geval):
         "the rest is of all 40."
     )
     assert f"\n{legend}\n" in out
-    assert f"\n{legend}\n" in geval("-t", "dev-0", "--samples", "100", "--format", "markdown")[1]
-    latex = geval("-t", "dev-0", "--samples", "100", "--format", "latex")[1]
+    assert f"\n{legend}\n" in compared("-t", "dev-0", "--samples", "100", "--format", "markdown")[1]
+    latex = compared("-t", "dev-0", "--samples", "100", "--format", "latex")[1]
     assert f"\n% {legend}\n" in latex
     assert r"out-model=two.tsv & $\infty$ & [3.326, $\infty$] & 1 & 3.326 & $" in latex
     assert err == (
@@ -566,14 +562,14 @@ def hostile(challenge):
     return challenge
 
 
-def test_the_terminal_is_safe(hostile, geval):
-    _, out, _ = geval("-t", "dev-0", "--samples", "50")
+def test_the_terminal_is_safe(hostile, compared):
+    _, out, _ = compared("-t", "dev-0", "--samples", "50")
     assert r"out-[a|b]`<i>&$_{x}\%#~^\x1b\u202e.tsv" in out
     assert not {"\x1b", "\u202e"} & set(out)
 
 
-def test_markdown(hostile, geval):
-    _, out, err = geval("-t", "dev-0", "--samples", "50", "--format", "markdown", "--baseline", HOSTILE)
+def test_markdown(hostile, compared):
+    _, out, err = compared("-t", "dev-0", "--samples", "50", "--format", "markdown", "--baseline", HOSTILE)
     header, rule, *rows = out.split("\n\n")[0].splitlines()
     assert header.startswith("| system | score | 95 % interval |")
     assert rule == "| --- | ---: | :---: | ---: | :---: | ---: | ---: | ---: | ---: | ---: | --- |"
@@ -583,10 +579,10 @@ def test_markdown(hostile, geval):
     assert err == "geval: note: 50 samples are too few for any of 6 pairs to be told apart: take 120 or more\n"
 
 
-def test_latex(hostile, geval):
+def test_latex(hostile, compared):
     write(hostile, "[x].tsv", guess(lambda n: 0.4))
     words = ["-t", "dev-0", "--samples", "50", "--format", "latex", HOSTILE, "out-model=one.tsv", "[x].tsv"]
-    _, out, _ = geval(*words)
+    _, out, _ = compared(*words)
     body, *comments = re.split(r"^% ", out, flags=re.MULTILINE)
     assert body.startswith(
         "\\begin{tabular}{lrcrcrrrrrl}\n\\hline\nsystem & score & 95 \\% interval & diff. & diff. 95 \\% & p boot & "
@@ -602,8 +598,8 @@ def test_latex(hostile, geval):
     assert comments[-1].startswith("Note: 50 samples are too few for any of 3 pairs")
 
 
-def test_the_numbers_in_latex(challenge, geval):
-    out = geval("-t", "dev-0", "--format", "latex", "--baseline", "one")[1]
+def test_the_numbers_in_latex(challenge, compared):
+    out = compared("-t", "dev-0", "--format", "latex", "--baseline", "one")[1]
     assert out.splitlines()[4:7] == [
         r"out-model=good.tsv & 1.250 & [1.217, 1.284] & $-$2.47 & [$-$3.13, $-$1.94] & $<$0.0001 & $<$0.0001 & 100 \% & 0 \% & 0 \% & a \\",
         r"out-model=one.tsv & 3.72 & [3.16, 4.42] & baseline &  &  &  &  &  &  & b \\",
@@ -611,9 +607,9 @@ def test_the_numbers_in_latex(challenge, geval):
     ]  # fmt: skip
 
 
-def test_wide_names_are_aligned(challenge, geval):
+def test_wide_names_are_aligned(challenge, compared):
     write(challenge, "out-模型.tsv", guess(lambda n: 0.3))
-    rows = geval("-t", "dev-0", "--samples", "50")[1].splitlines()[1:5]
+    rows = compared("-t", "dev-0", "--samples", "50")[1].splitlines()[1:5]
     assert len({row.replace("模型", "xxxx").index("[") for row in rows}) == 1
 
 
@@ -641,14 +637,14 @@ ERRORS = [
 @pytest.mark.parametrize(
     ("words", "status", "message"), ERRORS, ids=lambda v: " ".join(v) if isinstance(v, list) else ""
 )
-def test_errors(words, status, message, challenge, geval):
+def test_errors(words, status, message, challenge, compared):
     (challenge / "empty").mkdir()
-    assert geval("-t", "dev-0", *words) == (status, "", f"geval: {message}\n")
+    assert compared("-t", "dev-0", *words) == (status, "", f"geval: {message}\n")
 
 
-def test_a_metric_of_config_txt_that_is_not_known(challenge, geval):
+def test_config_txt_is_blamed_for_its_metric(challenge, compared):
     (challenge / "config.txt").write_text("--metric Foo")
-    assert geval("-t", "dev-0") == (
+    assert compared("-t", "dev-0") == (
         1,
         "",
         "geval: Unknown or broken metric definition: Foo\n  geval --list-metrics shows those that are known\n"
@@ -656,21 +652,23 @@ def test_a_metric_of_config_txt_that_is_not_known(challenge, geval):
     )
 
 
-def test_a_malformed_line(challenge, geval):
+def test_a_malformed_line(challenge, compared):
     write(challenge, "out-model=two.tsv", [*guess(lambda n: 0.3)[1:], "x"])
-    assert geval("-t", "dev-0")[2].startswith("geval: Line 40: Unexpected data [input does not start with a digit]\n")
+    assert compared("-t", "dev-0")[2].startswith(
+        "geval: Line 40: Unexpected data [input does not start with a digit]\n"
+    )
 
 
-def test_standard_input(challenge, geval, monkeypatch):
+def test_standard_input(challenge, compared, monkeypatch):
     monkeypatch.setattr(
         sys, "stdin", io.TextIOWrapper(io.BytesIO((challenge / "dev-0/out-model=good.tsv").read_bytes()))
     )
-    status, out, _ = geval("-t", "dev-0", "-", "out-model=good.tsv", "--samples", "50")
+    status, out, _ = compared("-t", "dev-0", "-", "out-model=good.tsv", "--samples", "50")
     assert (status, systems_in(out)) == (0, ["-", "out-model=good.tsv"])
 
 
-def test_help(geval):
-    status, out, err = geval("--help")
+def test_help(compared):
+    status, out, err = compared("--help")
     assert (status, err) == (0, "")
     assert "  geval compare -t dev-0 --baseline unigram\n" in out
     assert "--out-file" not in out
@@ -689,8 +687,8 @@ def test_nothing_heavy_is_imported_but_numpy(challenge):
     assert run.stderr.splitlines()[-1] == "[]"
 
 
-def test_the_table_reads_as_columns(challenge, geval):
+def test_the_table_reads_as_columns(challenge, compared):
     """Two spaces at least stand between columns."""
-    out = geval("-t", "dev-0", "--samples", "100")[1].split("\n\n")[0]
+    out = compared("-t", "dev-0", "--samples", "100")[1].split("\n\n")[0]
     rows = list(csv.reader(re.sub(r"  +", "\t", out).splitlines(), delimiter="\t"))
     assert [len(row) for row in rows] == [11, 5, 11, 11]

@@ -9,7 +9,6 @@ import pytest
 
 from geval_py.analysis.features import Fields, split_tokens
 from geval_py.analysis.worst import WorstFeatures
-from geval_py.cli import main
 from geval_py.render.features import Marker, feature_rows
 from geval_py.render.numbers import p_value
 
@@ -41,19 +40,6 @@ def challenge(tmp_path, monkeypatch):
     write(tmp_path / "test-A", "other", OTHER)
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-@pytest.fixture
-def geval(capsys, monkeypatch):
-    """Run the command, on a terminal or in a pipe; gives status, standard output and standard error."""
-
-    def run(*words, terminal=False):
-        monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
-        status = main(list(words))
-        captured = capsys.readouterr()
-        return status, captured.out, captured.err
-
-    return run
 
 
 @pytest.fixture

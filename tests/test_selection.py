@@ -1,14 +1,15 @@
 """Metrics on a part of the lines, such as ``LogLossHashed:f<in[Year]:1901>``."""
 
 import hashlib
+import io
 import json
+import sys
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from geval_py import ConfigError, LineCountError, MalformedLineError, SchemeError, evaluate, hashed_log_losses, kernel
-from geval_py.cli import main
 
 YEARS = ["1601", "1702", "1601", "1803", "1601", "1702"]
 WORDS = ["the", "a", "the", "the", "of", "a"]
@@ -39,18 +40,6 @@ def backend(request, monkeypatch):
     kernel.choose_backend.cache_clear()
     yield request.param
     kernel.choose_backend.cache_clear()
-
-
-@pytest.fixture
-def geval(capsys):
-    """Run the command; gives status, standard output and standard error."""
-
-    def run(*words):
-        status = main(list(words))
-        captured = capsys.readouterr()
-        return status, captured.out, captured.err
-
-    return run
 
 
 def refused(challenge, metric, kind=SchemeError):
@@ -382,3 +371,15 @@ def test_outputs_are_compared_on_the_same_lines(challenge, geval):
         assert geval(*words, *mode) == (2, "", message)
     assert geval(*words, "--oracle-item-based", "--alt-out-file", "other") == (2, "", message)
     assert geval("-o", "out.tsv", "-a", "LogLossHashed:f<in[Year]:1601>", "-d", "other")[0] == 0
+
+
+def test_the_input_of_a_filter_may_be_a_pipe_for_several_outputs(challenge, geval, monkeypatch):
+    """The input is read once, for all outputs."""
+    write(challenge / "test-A", "out-x.tsv", OUTPUTS)
+    words = ["-a", "LogLossHashed:f<in[Year]:1601>"]
+    expected = geval(*words)
+    text = (challenge / "test-A" / "in.tsv").read_bytes()
+    (challenge / "test-A" / "in.tsv").unlink()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+    assert expected[0] == 0
+    assert geval(*words, "-i", "-") == expected
