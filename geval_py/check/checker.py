@@ -7,7 +7,6 @@ where a flag is not the whole truth (which error it is, which character), or to 
 from __future__ import annotations
 
 import re
-from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
@@ -15,6 +14,8 @@ from functools import partial
 from math import inf
 from typing import NamedTuple
 
+from geval_py.check.blocks import Block, Lines, Seen, score
+from geval_py.check.causes import line_count_causes
 from geval_py.check.findings import Findings
 from geval_py.check.places import (
     case_mismatch,
@@ -23,13 +24,12 @@ from geval_py.check.places import (
     has_capital_word,
     impossible_word,
     lists_in_other_case_only,
-    lists_word,
     odd_character_in,
     place_of,
 )
 from geval_py.check.rules import Place, Problem
 from geval_py.errors import CorruptFileError, MalformedLineError, TooLargeError, UnreadableFileError, visible
-from geval_py.kernel import choose_backend, count_lines, score_lines
+from geval_py.kernel import choose_backend, count_lines
 from geval_py.kernel.flags import (
     ABOVE_ONE,
     ALL_ZERO,
@@ -51,10 +51,8 @@ from geval_py.kernel.flags import (
 )
 from geval_py.kernel.reference import line_loss
 from geval_py.metrics.hashed import DEFAULT_BITS
-from geval_py.parallel import available_cores, map_in_order
+from geval_py.parallel import Progress, available_cores, map_in_order
 from geval_py.sources import Bytes, LineReader, decode_lines
-
-Progress = Callable[[int, int], None]
 
 DEFAULT_MAX_BYTES = 20 * 10**9
 DEFAULT_MAX_PLACES = 20
@@ -109,29 +107,6 @@ class Target:
     in_header: str | None = None
     header_is_skipped: bool = False
     words_are_plain: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
-    """Some lines of the output, with as many expected words; words beyond ``known`` are stand-ins.
-
-    ``outputs`` is a part of ``buffer``, which is used again.
-    """
-
-    first_line: int
-    outputs: memoryview
-    words: bytes
-    known: int
-    buffer: bytearray
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """A block, scored: its losses and flags."""
-
-    block: Block
-    losses: array[float]
-    flags: array[int]
 
 
 def check_output(
@@ -206,13 +181,13 @@ class _Checker:
         threads = available_cores() if choose_backend().parallel else 0
         try:
             if expected is None:
-                for seen in map_in_order(_score, self._blocks(outputs, None), threads):
+                for seen in map_in_order(score, self._blocks(outputs, None), threads):
                     self._see(seen, outputs, progress)
                 items = self._count_input()
             else:
                 header = self._target.header if self._target.header_is_skipped else None
                 with LineReader(expected, header=header) as answers:
-                    for seen in map_in_order(_score, self._blocks(outputs, answers), threads):
+                    for seen in map_in_order(score, self._blocks(outputs, answers), threads):
                         self._see(seen, outputs, progress)
                     items = self._answers_taken + answers.count_rest()
         except _NotTextError:
@@ -245,7 +220,7 @@ class _Checker:
         self.lines += len(seen.flags)
         combinations = Counter(seen.flags)
         self._count_scales(combinations)
-        lines = _Lines(block)
+        lines = Lines(block)
         for rule in FLAG_RULES:
             self._apply(rule, combinations, seen, lines)
         if any(flags & MALFORMED for flags in combinations):
@@ -264,7 +239,7 @@ class _Checker:
         is_binary = b"\0" in data or data.startswith(UTF_16_MARKS)
         if is_binary and all(flags & MALFORMED for flags in seen.flags):
             raise _NotTextError
-        lines = _Lines(block)
+        lines = Lines(block)
         self._first_texts = [lines.text(index) for index in range(min(LINES_FOR_SHIFT, len(seen.flags)))]
         self._first_words = decode_lines(block.words)[: min(LINES_FOR_SHIFT, block.known)]
         name = self._target.header
@@ -282,7 +257,7 @@ class _Checker:
             else:
                 self._probability_lines += lines
 
-    def _apply(self, rule: FlagRule, combinations: Counter[int], seen: Seen, lines: _Lines) -> None:
+    def _apply(self, rule: FlagRule, combinations: Counter[int], seen: Seen, lines: Lines) -> None:
         holding = {flags for flags in combinations if flags & rule.has == rule.has and not flags & rule.lacks}
         if not holding:
             return
@@ -295,10 +270,10 @@ class _Checker:
                 wanted -= 1
                 self._show(rule.code, lines, index)
 
-    def _show(self, code: str, lines: _Lines, index: int) -> None:
+    def _show(self, code: str, lines: Lines, index: int) -> None:
         self._findings.show(code, lambda: place_of(code, lines.text(index), lines.number(index)))
 
-    def _sort_out_errors(self, seen: Seen, lines: _Lines) -> None:
+    def _sort_out_errors(self, seen: Seen, lines: Lines) -> None:
         for index, flags in enumerate(seen.flags):
             if not flags & MALFORMED:
                 continue
@@ -308,7 +283,7 @@ class _Checker:
                 error = _error_of(lines.text(index), lines.number(index))
                 self._findings.add(error_code(error), partial(error_place, error))
 
-    def _look_at_characters(self, seen: Seen, combinations: Counter[int], lines: _Lines) -> None:
+    def _look_at_characters(self, seen: Seen, combinations: Counter[int], lines: Lines) -> None:
         look = CONTROL * any(flags & CONTROL for flags in combinations)
         if any(flags & NOT_ASCII for flags in combinations):
             data = seen.block.outputs
@@ -325,7 +300,7 @@ class _Checker:
                     self._findings.count("W208", 1)
                     self._show("W208", lines, index)
 
-    def _compare_with_answers(self, seen: Seen, combinations: Counter[int], lines: _Lines) -> None:
+    def _compare_with_answers(self, seen: Seen, combinations: Counter[int], lines: Lines) -> None:
         if inf in seen.losses:
             words = decode_lines(seen.block.words)
             for index in range(seen.block.known):
@@ -339,7 +314,7 @@ class _Checker:
                 for index, flags in enumerate(seen.flags)
             )
 
-    def _look_for_other_case(self, seen: Seen, lines: _Lines) -> None:
+    def _look_for_other_case(self, seen: Seen, lines: Lines) -> None:
         words = decode_lines(seen.block.words)
         for index, word in enumerate(words):
             if word == word.lower() or seen.flags[index] & (MALFORMED | VECTOR):
@@ -365,7 +340,7 @@ class _Checker:
             findings.add_file("E102", "the output has no line")
         elif items is not None and self.lines != items:
             few = self.lines < items
-            message = f"the output has {self.lines} lines, there are {items} items{self._cause(items)}"
+            message = f"the output has {self.lines} lines, there are {items} items{self._causes(items)}"
             findings.add_file("E103" if few else "E104", message, line=min(self.lines, items) + 1, column=1)
         if self._logarithm_lines and self._probability_lines:
             message = f"{self._probability_lines} lines hold probabilities, {self._logarithm_lines} logarithms"
@@ -378,62 +353,11 @@ class _Checker:
                 self._capital_places,
             )
 
-    def _cause(self, items: int) -> str:
-        """Look for the cause of a wrong number of lines."""
-        causes = []
-        if self._findings.counted("E111") and self.lines > items:
-            causes.append("there are empty lines")
-        if self._findings.counted("W215"):
-            causes.append("the first line is a header")
-        if any(re.fullmatch('".+"', text) for text in self._first_texts):
-            causes.append("there are quotes, as of a CSV writer: read and write with QUOTE_NONE")
-        elif self.lines < items and self._input_has_quotes():
-            causes.append("the input has quotes, at which a CSV reader merges lines: read it with QUOTE_NONE")
-        shift = self._shift()
-        if shift:
-            causes.append(f"the outputs fit the expected words better when moved by one line {shift}")
+    def _causes(self, items: int) -> str:
+        causes = line_count_causes(
+            self._findings, self.lines, items, self._first_texts, self._first_words, self._target.input
+        )
         return "".join(f"; {cause}" for cause in causes)
-
-    def _input_has_quotes(self) -> bool:
-        if self._target.input is None:
-            return False
-        with LineReader(self._target.input) as inputs:
-            return re.search(rb'(?:^|\t)"', inputs.block(), re.MULTILINE) is not None
-
-    def _shift(self) -> str:
-        """Tell whether more expected words are listed one line up or down; "" if not."""
-        texts, words = self._first_texts, self._first_words
-        hits = {
-            "": sum(map(lists_word, texts, words)),
-            "up": sum(map(lists_word, texts[1:], words)),
-            "down": sum(map(lists_word, texts, words[1:])),
-        }
-        best = max(hits, key=lambda way: hits[way])
-        return best if hits[best] > max(3, 2 * hits[""]) else ""
-
-
-class _Lines:
-    """The lines of a block, split and decoded only if one is asked for."""
-
-    def __init__(self, block: Block) -> None:
-        self._block = block
-        self._raw: list[bytes] | None = None
-
-    def number(self, index: int) -> int:
-        return self._block.first_line + index
-
-    def raw(self, index: int) -> bytes:
-        if self._raw is None:
-            self._raw = bytes(self._block.outputs).split(b"\n")
-        return self._raw[index]
-
-    def text(self, index: int) -> str:
-        return str(self.raw(index), "utf-8", "replace").replace("\r", "")
-
-
-def _score(block: Block) -> Seen:
-    losses, flags = score_lines(block.outputs, block.words, DEFAULT_BITS, block.first_line)
-    return Seen(block=block, losses=losses, flags=flags)
 
 
 def _error_of(text: str, line: int) -> MalformedLineError:
