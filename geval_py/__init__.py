@@ -23,8 +23,9 @@ from geval_py.errors import (
     UsageError,
 )
 from geval_py.evaluate import evaluate
-from geval_py.evaluation import Evaluation, Score
+from geval_py.evaluation import Evaluation
 from geval_py.metrics.hashed import hashed_log_losses
+from geval_py.score import Score
 from geval_py.version import __version__
 from geval_py.wordprobs import format_line
 

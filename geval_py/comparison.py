@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any
 from geval_py.analysis.groups import samples_needed
 from geval_py.challenge import Output
 from geval_py.errors import UsageError, named, nearest, visible
-from geval_py.evaluation import Evaluation, Score
+from geval_py.evaluation import Evaluation
 from geval_py.parallel import Progress
 from geval_py.render.comparison import comparison_html, comparison_text
 from geval_py.sampling import DEFAULT_SEED, DEFAULT_TEST_SAMPLES, check_sampling
+from geval_py.score import Score
 
 if TYPE_CHECKING:
     import pandas as pd

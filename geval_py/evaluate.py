@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 
 from geval_py.challenge import Challenge, Output, Split, locate, read_vocabulary
 from geval_py.errors import UsageError, visible
-from geval_py.evaluation import Evaluation, Score, Texts
+from geval_py.evaluation import Evaluation, Texts
 from geval_py.inputs import InputReader, InputText
 from geval_py.metrics import Column, LineLosses, Metric, column_of, find_metric
 from geval_py.options import Options
 from geval_py.parallel import Progress, map_in_order
 from geval_py.schemes import EvaluationScheme
+from geval_py.score import Score
 from geval_py.scoring import Block, BlockScorer
 from geval_py.sources import LineReader, decode_lines
 from geval_py.version import __version__
@@ -138,7 +139,6 @@ def evaluate_output(
         output=output,
         scores=scores,
         line_numbers=selections[first_filter].line_numbers if first_filter else None,
-        out_of_vocabulary=max(column_losses.out_of_vocabulary for column_losses in losses.values()),
         signature=_signature(scores, digests, vocabulary) if sign else None,
         texts=texts,
     )

@@ -1,4 +1,4 @@
-"""One output, scored: its scores, its line losses, and what they explain."""
+"""One output, scored: its scores, its lines, and what explains them."""
 
 from __future__ import annotations
 
@@ -6,81 +6,27 @@ import math
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, compress, count
+from itertools import compress
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from geval_py.challenge import Output, Split
 from geval_py.errors import LineCountError, UsageError, named
 from geval_py.inputs import InputText
-from geval_py.metrics import LineLosses, Metric
+from geval_py.metrics import NOISE
 from geval_py.parallel import Progress
 from geval_py.sampling import DEFAULT_SAMPLES, DEFAULT_SEED
-from geval_py.schemes import EvaluationScheme
+from geval_py.score import Score
 from geval_py.sources import decode_lines
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from geval_py.analysis.features import FeatureKinds, Item, ItemFilter, Tokens
+    from geval_py.analysis.features import FeatureKinds, Item, ItemFilter
     from geval_py.analysis.interval import Interval
     from geval_py.analysis.worst import WorstFeatures
 
 
 Line = TypeVar("Line")  # what belongs to a line: a text, or an item
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Score:
-    """One metric's value on one output.
-
-    ``name`` is the name shown, from the scheme; ``losses`` the column of line losses that it is made from.
-    """
-
-    name: str
-    value: float
-    metric: Metric
-    scheme: EvaluationScheme
-    losses: LineLosses = field(repr=False, compare=False)
-
-    @property
-    def unit(self) -> str:
-        """What the value counts: nats, bits, words, probability or share."""
-        return self.metric.measure.unit
-
-    @property
-    def direction(self) -> str:
-        """Which values are better: "higher" or "lower"."""
-        return self.metric.measure.direction
-
-    @property
-    def lower_is_better(self) -> bool:
-        return self.direction == "lower"
-
-    def interval(
-        self, *, samples: int = DEFAULT_SAMPLES, seed: int = DEFAULT_SEED, progress: Progress | None = None
-    ) -> Interval:
-        """Give the 95 % percentile bootstrap interval, from as many resamples of the lines as ``samples``.
-
-        Raises UsageError for fewer than one sample, or a seed below 0.
-        """
-        from geval_py.analysis import bootstrap
-
-        return bootstrap.interval(self.metric, self.losses, samples=samples, seed=seed, progress=progress)
-
-    def to_dict(self, *, samples: int | None = None, seed: int = DEFAULT_SEED) -> dict[str, Any]:
-        """Give what ``--format json`` shows of one metric: its lines only where its filter selects them."""
-        shown: dict[str, Any] = {
-            "name": self.name,
-            "value": self.value,
-            "unit": self.unit,
-            "direction": self.direction,
-            "infinite_losses": self.losses.values.count(math.inf),
-        }
-        if self.scheme.filters:
-            shown["lines"] = len(self.losses.values)
-        if samples is not None:
-            shown["interval"] = self.interval(samples=samples, seed=seed).to_dict()
-        return shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,15 +45,13 @@ class Evaluation:
     ``scores`` are in the order of the metrics. ``line_losses`` is the column that the first metric is made from:
     nats (for Accuracy 0 and 1), a value a line, possibly inf. ``line_numbers`` are those of the lines that the first
     metric's filter selects, from 1; None if it has none. Two equal ``signature`` mean the same scores; it is None
-    where it was not asked for, since it costs time. ``out_of_vocabulary`` counts the expected words that the
-    vocabulary of a metric on exact words does not have.
+    where it was not asked for, since it costs time.
     """
 
     split: Split
     output: Output
     scores: tuple[Score, ...]
     line_numbers: array[int] | None = field(repr=False)
-    out_of_vocabulary: int
     signature: str | None
     texts: Texts | None = field(repr=False)
 
@@ -119,6 +63,11 @@ class Evaluation:
     def line_count(self) -> int:
         """The number of lines that the first metric scored."""
         return len(self.line_losses)
+
+    @property
+    def out_of_vocabulary(self) -> int:
+        """The number of expected words that the vocabulary of a metric on exact words does not have."""
+        return max(score.losses.out_of_vocabulary for score in self.scores)
 
     @property
     def score(self) -> float:
@@ -170,31 +119,22 @@ class Evaluation:
 
     def _frame(self, selected: Sequence[bool] | None) -> pd.DataFrame:
         """Make the table of all lines, or of those selected; the index tells a line's place among all."""
-        import pandas as pd
+        from geval_py.analysis.tables import item_table
 
         keep = [True] * self.line_count if selected is None else selected
-        width = max(text.count("\t") + 1 for text, _, _ in self.read_items())
-        inputs, expected, outputs = zip(*compress(self.read_items(), keep), strict=True)
         numbers = self.line_numbers or range(1, self.line_count + 1)
-        columns: dict[str, Any] = {"line": list(compress(numbers, keep))}
-        own = {
-            "expected": expected,
-            "output": outputs,
-            "loss": list(compress(self.line_losses, keep)),
-            "score": list(compress(self.line_scores(), keep)),
-        }
+        width = 0
         if self.split.input is not None:
-            rows = [text.split("\t") for text in inputs]
-            for index in range(width):
-                name = self._column_name(index, {*columns, *own})
-                columns[name] = [row[index] if index < len(row) else None for row in rows]
-        return pd.DataFrame(columns | own, index=list(compress(range(self.line_count), keep)))
-
-    def _column_name(self, index: int, taken: set[str]) -> str:
-        header = self.split.in_header
-        name = header[index] if index < len(header) else str(index + 1)
-        names = chain((name, f"in<{name}>"), (f"in<{index + 1}>{'′' * primes}" for primes in count()))
-        return next(name for name in names if name not in taken)
+            width = max(text.count("\t") + 1 for text, _, _ in self.read_items())
+        return item_table(
+            compress(self.read_items(), keep),
+            lines=list(compress(numbers, keep)),
+            losses=list(compress(self.line_losses, keep)),
+            scores=list(compress(self.line_scores(), keep)),
+            header=self.split.in_header,
+            width=width,
+            index=list(compress(range(self.line_count), keep)),
+        )
 
     def lines(
         self,
@@ -211,7 +151,7 @@ class Evaluation:
 
         Raises UsageError for a feature that cannot be read, or that no line has, and for another ``sort``.
         """
-        from geval_py.analysis.features import FeatureKinds, Fields, parse_filter
+        from geval_py.analysis.features import FeatureKinds, Fields, parse_filter, tokens_of
 
         if sort not in (None, "worst", "best"):
             raise UsageError(message=f"lines are sorted by the worst or the best first, not by {sort!r}")
@@ -221,7 +161,7 @@ class Evaluation:
         frame = self._frame(None if wanted is None else self.select(wanted))
         if sort is None:
             return frame
-        greatest_first = self.scores[0].lower_is_better == (sort == "worst")
+        greatest_first = self.scores[0].greatest_first(worst=sort == "worst")
         return frame.sort_values("score", ascending=not greatest_first, kind="stable")
 
     def select(self, filter: ItemFilter) -> list[bool]:
@@ -251,11 +191,12 @@ class Evaluation:
         Gives a table with the columns ``feature``, ``count`` (lines that have it), ``score`` (their mean) and ``p``
         (one-sided, of the Mann-Whitney U test; not corrected for the number of features), by rising p. A numerical
         feature has the count and the mean of the quarter at one end, and p of Kendall's rank correlation, two-sided.
-        With an
-        ``other`` evaluation, of the same lines, the differences to its scores are ranked: what goes with being worse
-        than it. ``best`` ranks what goes with good scores. The other arguments are those of the command line.
+
+        With an ``other`` evaluation, of the same lines, the differences to its scores are ranked: what goes with
+        being worse than it. ``best`` ranks what goes with good scores. The other arguments are those of the command
+        line.
         """
-        from geval_py.analysis.features import FeatureKinds
+        from geval_py.analysis.features import FeatureKinds, tokens_of
 
         kinds = FeatureKinds(
             bigrams=bigrams,
@@ -285,7 +226,7 @@ class Evaluation:
         return worst_features(
             self.read_items(),
             self.line_scores() if other is None else self.score_differences(other),
-            worst_is_greatest=self.scores[0].lower_is_better != best,
+            worst_is_greatest=self.scores[0].greatest_first(worst=not best),
             header=self.split.in_header,
             kinds=kinds,
             frequencies=Frequencies(least=least, least_cartesian=least_cartesian),
@@ -298,10 +239,7 @@ class Evaluation:
         Raises as :meth:`check_same_lines`.
         """
         self.check_same_lines(other)
-        from geval_py.analysis.interval import NOISE
-
-        pairs = zip(self.line_scores(), other.line_scores(), strict=True)
-        return [_difference(score, of_other, NOISE) for score, of_other in pairs]
+        return list(map(_difference, self.line_scores(), other.line_scores()))
 
     def check_same_lines(self, other: Evaluation) -> None:
         """Raise UsageError if a filter selects other lines of each output, LineCountError if they are not as many."""
@@ -339,21 +277,10 @@ class Evaluation:
         return pd.DataFrame(rows, columns=["output", "metric", "score", "unit", ""]).to_html(index=False)
 
 
-def _difference(score: float, other: float, noise: float) -> float:
+def _difference(score: float, other: float) -> float:
     """Subtract scores; those that differ by rounding, as those of a line with its words reordered, are equal."""
-    return 0.0 if math.isfinite(score) and math.isclose(score, other, rel_tol=noise) else score - other
+    return 0.0 if math.isfinite(score) and math.isclose(score, other, rel_tol=NOISE) else score - other
 
 
 def _lines(blocks: Iterable[bytes]) -> Iterator[str]:
     return (line for block in blocks for line in decode_lines(block))
-
-
-def tokens_of(tokenizer: str | None) -> Tokens:
-    """Tell how texts are split into features: by a tokenizer, by default at space, TAB and colon."""
-    from geval_py.analysis.features import split_tokens
-
-    if tokenizer is None:
-        return split_tokens
-    from geval_py.tokenizers import find_tokenizer
-
-    return find_tokenizer(tokenizer).tokens

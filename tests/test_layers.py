@@ -25,6 +25,7 @@ ORDER = (
     "analysis",
     "selection",
     "inputs",
+    "score",
     "evaluation",
     "evaluate",
     "render",

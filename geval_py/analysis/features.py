@@ -38,6 +38,15 @@ def split_tokens(text: str) -> list[str]:
     return [token for token in text.replace("\t", " ").replace(":", " ").split(" ") if token]
 
 
+def tokens_of(tokenizer: str | None) -> Tokens:
+    """Tell how texts are split into features: by a tokenizer, by default at space, TAB and colon."""
+    if tokenizer is None:
+        return split_tokens
+    from geval_py.tokenizers import find_tokenizer
+
+    return find_tokenizer(tokenizer).tokens
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureKinds:
     """Which features there are beside the tokens themselves; ``tokens`` splits a text."""

@@ -10,8 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from geval_py.metrics.base import NOISE
+
 CONFIDENCE = 0.95
-NOISE = 1e-12  # what differs by less, relatively, differs by rounding: a loss is right to about 1e-13
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,9 +22,9 @@ from itertools import combinations
 import numpy as np
 
 from geval_py.analysis.bootstrap import scores_on
-from geval_py.analysis.interval import NOISE, Interval
+from geval_py.analysis.interval import Interval
 from geval_py.analysis.resampling import Array, LossTable, Totals, swap_weights
-from geval_py.metrics.base import Metric
+from geval_py.metrics.base import NOISE, Metric
 from geval_py.parallel import Progress
 from geval_py.sampling import check_sampling
 

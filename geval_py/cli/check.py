@@ -10,7 +10,6 @@ from geval_py.arguments import QuietParser, natural_number
 from geval_py.check.checker import (
     DEFAULT_MAX_BYTES,
     DEFAULT_MAX_PLACES,
-    Progress,
     Target,
     check_output,
     without,
@@ -21,6 +20,7 @@ from geval_py.check.rules import RULES, Problem, Report, Rule
 from geval_py.check.targets import find_targets
 from geval_py.cli.progress import ProgressBar
 from geval_py.errors import DataError, GevalError, UsageError, visible
+from geval_py.parallel import Progress
 from geval_py.version import __version__
 
 TEXT_MAX_PLACES = 3  # for people, who see the line too

@@ -50,7 +50,7 @@ def evaluate_split(
     """Score each output of a split."""
     vocabulary = vocabulary_for(schemes, options)
     sign = options.format == "json"
-    input_text = InputText(split, keep=True, digest=sign) if keep_texts else None
+    input_text = InputText(split, keep=keep_texts or len(split.outputs) > 1, digest=sign)
     evaluations = []
     for output in split.outputs:
         with ProgressBar(output.name) as progress:

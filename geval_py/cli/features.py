@@ -6,10 +6,10 @@ import math
 import sys
 from typing import TYPE_CHECKING
 
-from geval_py.analysis.features import FeatureKinds
+from geval_py.analysis.features import FeatureKinds, tokens_of
 from geval_py.cli.evaluations import evaluate_lines, note
 from geval_py.cli.progress import ProgressBar
-from geval_py.evaluation import Evaluation, tokens_of
+from geval_py.evaluation import Evaluation
 from geval_py.options import Options
 from geval_py.render.features import feature_rows
 

@@ -11,11 +11,11 @@ from operator import itemgetter
 from typing import TypeVar
 
 from geval_py.analysis.features import Fields, ItemFilter, parse_filter
-from geval_py.analysis.interval import NOISE
 from geval_py.cli.evaluations import evaluate_lines, note
 from geval_py.cli.features import kinds_of, rank
 from geval_py.errors import visible
 from geval_py.evaluation import Evaluation
+from geval_py.metrics import NOISE
 from geval_py.options import Options
 from geval_py.preparation import preparation_of
 from geval_py.render.features import STYLES, Marker, marks_text
@@ -66,11 +66,11 @@ def show_best(options: Options) -> None:
     for other in evaluations[1:]:
         evaluations[0].check_same_lines(other)
     for_terminal = sys.stdout.isatty()
-    lower_is_better = evaluations[0].scores[0].lower_is_better
+    best_of = max if evaluations[0].scores[0].greatest_first(worst=False) else min
     scores = zip(*(evaluation.line_scores() for evaluation in evaluations), strict=True)
     outputs = zip(*(evaluation.read_outputs() for evaluation in evaluations), strict=True)
     for of_line, candidates in zip(scores, outputs, strict=True):
-        best = min(of_line) if lower_is_better else max(of_line)
+        best = best_of(of_line)
         index = max(index for index, score in enumerate(of_line) if isclose(score, best, rel_tol=NOISE))
         line = candidates[index]
         sys.stdout.write((visible(line) if for_terminal else line) + "\n")
@@ -95,7 +95,7 @@ def _ordered(rows: Iterable[tuple[float, Row]], evaluation: Evaluation, options:
     """Order rows by score, the worst or the best first, where that is asked for."""
     if not (options.sort or options.reverse_sort):
         return list(rows)
-    greatest_first = evaluation.scores[0].lower_is_better == options.sort
+    greatest_first = evaluation.scores[0].greatest_first(worst=options.sort)
     return sorted(rows, key=itemgetter(0), reverse=greatest_first)
 
 

@@ -11,6 +11,7 @@ from geval_py.metrics.base import (
     CROSS_ENTROPY,
     LIKELIHOOD,
     LOG_LOSS,
+    NOISE,
     PERPLEXITY,
     Column,
     LineLosses,
@@ -23,7 +24,7 @@ from geval_py.metrics.hashed import DEFAULT_BITS, LEAST_BITS, MOST_BITS, HashedC
 if TYPE_CHECKING:
     from geval_py.preparation import Preparation
 
-__all__ = ["METRICS", "Column", "LineLosses", "Metric", "column_of", "find_metric"]
+__all__ = ["METRICS", "NOISE", "Column", "LineLosses", "Metric", "column_of", "find_metric"]
 
 _METRICS = (
     Metric("LikelihoodHashed", "hashed", LIKELIHOOD, "geometric mean of the probabilities", DEFAULT_BITS),

@@ -14,6 +14,8 @@ from typing import Literal, Protocol
 
 from geval_py.sources import Bytes
 
+NOISE = 1e-12  # what differs by less, relatively, differs by rounding: a loss is right to about 1e-13
+
 Direction = Literal["higher", "lower"]
 Kind = Literal["hashed", "exact", "binary", "misses"]
 

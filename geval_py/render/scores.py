@@ -11,7 +11,8 @@ from geval_py.render.numbers import number, with_half_width
 
 if TYPE_CHECKING:
     from geval_py.analysis.interval import Interval
-    from geval_py.evaluation import Evaluation, Score
+    from geval_py.evaluation import Evaluation
+from geval_py.score import Score
 
 MOST_NAMES_IN_CROSS_TABLES = 100
 LONGEST_NAME_IN_CROSS_TABLES = 80  # characters
