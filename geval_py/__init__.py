@@ -6,7 +6,6 @@ print(evaluate("my-challenge", "dev-0").score)
 
 from typing import TYPE_CHECKING
 
-from geval_py.challenge import Challenge
 from geval_py.errors import (
     AmbiguousFileError,
     ConfigError,
@@ -22,16 +21,17 @@ from geval_py.errors import (
     UnreadableFileError,
     UsageError,
 )
-from geval_py.evaluate import evaluate
-from geval_py.evaluation import Evaluation
-from geval_py.metrics.hashed import hashed_log_losses
-from geval_py.score import Score
+from geval_py.reading.challenge import Challenge
+from geval_py.reading.wordprobs import format_line
+from geval_py.scoring.evaluate import evaluate
+from geval_py.scoring.evaluation import Evaluation
+from geval_py.scoring.metrics.hashed import hashed_log_losses
+from geval_py.scoring.score import Score
 from geval_py.version import __version__
-from geval_py.wordprobs import format_line
 
 if TYPE_CHECKING:
-    from geval_py.analysis.interval import Interval
-    from geval_py.comparison import Comparison, compare
+    from geval_py.explaining.comparison import Comparison, compare
+    from geval_py.explaining.statistics.interval import Interval
 
 __all__ = [
     "AmbiguousFileError",
@@ -61,9 +61,9 @@ __all__ = [
 
 # What scoring does not need is imported when it is asked for.
 _LATER = {
-    "Comparison": "geval_py.comparison",
-    "Interval": "geval_py.analysis.interval",
-    "compare": "geval_py.comparison",
+    "Comparison": "geval_py.explaining.comparison",
+    "Interval": "geval_py.explaining.statistics.interval",
+    "compare": "geval_py.explaining.comparison",
 }
 
 

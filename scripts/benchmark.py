@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 import mmh3
 
-from geval_py.kernel import native, reference
+from geval_py.scoring.kernel import native, reference
 
 CACHE = Path(os.environ.get("GEVAL_BENCHMARK_CACHE", Path(tempfile.gettempdir()) / "geval-py-benchmark"))
 GEVAL = Path(sys.executable).with_name("geval")

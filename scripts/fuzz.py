@@ -17,8 +17,8 @@ from types import ModuleType
 
 import atheris
 
-from geval_py.kernel import reference
-from geval_py.kernel.flags import MALFORMED
+from geval_py.scoring.kernel import reference
+from geval_py.scoring.kernel.flags import MALFORMED
 
 ROOT = Path(__file__).parent.parent
 WORK = ROOT / "build" / "fuzz"

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from geval_py.cli import main
-from geval_py.kernel import native, reference
+from geval_py.scoring.kernel import native, reference
 
 KERNELS = {"python": reference, "native": native}
 

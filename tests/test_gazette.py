@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from geval_py.wordprobs import REST, parse_line
+from geval_py.reading.wordprobs import REST, parse_line
 
 ROOT = Path(__file__).parent.parent
 CHALLENGE = ROOT / "challenges" / "gazette"

@@ -5,7 +5,12 @@ import sys
 
 import pytest
 
-UNUSED = ("geval_py.preparation", "geval_py.tokenizers", "sacrebleu", "regex")  # but for what the words ask for
+UNUSED = (
+    "geval_py.reading.preparation",
+    "geval_py.reading.tokenizers",
+    "sacrebleu",
+    "regex",
+)  # but for what the words ask for
 HEAVY = ("numpy", "pandas", "rich", "yaml", "importlib.metadata", "urllib.request", "scipy", "email")
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from geval_py.kernel import flags
+from geval_py.scoring.kernel import flags
 
 ROOT = Path(__file__).parent.parent
 
@@ -21,6 +21,6 @@ def test_workflows_parse(path):
 
 
 def test_the_flags_are_those_of_the_native_kernel():
-    text = (ROOT / "geval_py/kernel/native.cpp").read_text()
+    text = (ROOT / "geval_py/scoring/kernel/native.cpp").read_text()
     native = {name: 1 << int(bit) for name, bit in re.findall(r"^    ([A-Z_]+) = 1 << (\d+),$", text, re.MULTILINE)}
     assert native == {name: value for name, value in vars(flags).items() if name.isupper()}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from geval_py.check.rules import RULES
+from geval_py.checking.rules import RULES
 
 ROOT = Path(__file__).parent.parent
 READMES = [ROOT / "README.md", *sorted((ROOT / "challenges").glob("*/README.md"))]

@@ -6,21 +6,21 @@ import argparse
 import sys
 from collections.abc import Iterable, Sequence
 
-from geval_py.arguments import QuietParser, natural_number
-from geval_py.check.checker import (
+from geval_py.checking.checker import (
     DEFAULT_MAX_BYTES,
     DEFAULT_MAX_PLACES,
     Target,
     check_output,
     without,
 )
-from geval_py.check.fixes import DIFF_LINES, fix_file
-from geval_py.check.formats import FORMATS, inert, render
-from geval_py.check.rules import RULES, Problem, Report, Rule
-from geval_py.check.targets import find_targets
+from geval_py.checking.fixes import DIFF_LINES, fix_file
+from geval_py.checking.rules import RULES, Problem, Report, Rule
+from geval_py.checking.targets import find_targets
+from geval_py.cli.arguments import QuietParser, natural_number
 from geval_py.cli.progress import ProgressBar
 from geval_py.errors import DataError, GevalError, UsageError, visible
-from geval_py.parallel import Progress
+from geval_py.scoring.parallel import Progress
+from geval_py.showing.problems import FORMATS, inert, render
 from geval_py.version import __version__
 
 TEXT_MAX_PLACES = 3  # for people, who see the line too

@@ -6,15 +6,15 @@ import math
 import sys
 from typing import TYPE_CHECKING
 
-from geval_py.analysis.features import FeatureKinds, tokens_of
 from geval_py.cli.evaluations import evaluate_lines, note
 from geval_py.cli.progress import ProgressBar
-from geval_py.evaluation import Evaluation
-from geval_py.options import Options
-from geval_py.render.features import feature_rows
+from geval_py.reading.features import FeatureKinds, tokens_of
+from geval_py.reading.options import Options
+from geval_py.scoring.evaluation import Evaluation
+from geval_py.showing.features import feature_rows
 
 if TYPE_CHECKING:
-    from geval_py.analysis.worst import WorstFeatures
+    from geval_py.explaining.features.worst import WorstFeatures
 
 
 def show_worst(options: Options) -> None:

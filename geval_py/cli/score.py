@@ -6,16 +6,16 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 
-from geval_py.arguments import make_parser
+from geval_py.cli.arguments import make_parser
 from geval_py.cli.evaluations import blaming_config, document_head, evaluate_outputs
 from geval_py.cli.progress import ProgressBar
-from geval_py.evaluation import Evaluation
-from geval_py.kernel import choose_backend
-from geval_py.metrics import METRICS
-from geval_py.options import SCORES, Options, parse_options
-from geval_py.render.documents import json_text
-from geval_py.render.scores import scores_text
-from geval_py.score import Score
+from geval_py.reading.options import SCORES, Options, parse_options
+from geval_py.scoring.evaluation import Evaluation
+from geval_py.scoring.kernel import choose_backend
+from geval_py.scoring.metrics import METRICS
+from geval_py.scoring.score import Score
+from geval_py.showing.json import json_text
+from geval_py.showing.scores import scores_text
 from geval_py.version import __version__
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 
 from geval_py.errors import UsageError, visible
-from geval_py.options import Options
-from geval_py.sources import STANDARD_INPUT, LineReader, decode_lines
+from geval_py.reading.options import Options
+from geval_py.reading.sources import STANDARD_INPUT, LineReader, decode_lines
 
 
 def write_tokens(options: Options) -> None:
@@ -17,7 +17,7 @@ def write_tokens(options: Options) -> None:
     """
     if options.tokenizer is None:
         raise UsageError(message="a tokenizer must be specified with --tokenizer option")
-    from geval_py.tokenizers import find_tokenizer
+    from geval_py.reading.tokenizers import find_tokenizer
 
     tokenizer = find_tokenizer(options.tokenizer)
     for_terminal = sys.stdout.isatty()

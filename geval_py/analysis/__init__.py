@@ -1,1 +1,0 @@
-"""Why a score is what it is: arithmetic on the column of line losses."""

@@ -1,0 +1,84 @@
+"""What the rules found in one file, as it is found: counts, and the first places."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+
+from geval_py.checking.rules import RULES, Place, Problem
+
+
+class Findings:
+    """Counts the lines of each rule and keeps the first ``max_places`` places (all, for 0)."""
+
+    def __init__(self, path: str, rules: Collection[str], max_places: int) -> None:
+        self.path = path
+        self._rules = frozenset(rules)
+        self._max_places = max_places
+        self._counts: dict[str, int] = {}
+        self._places: dict[str, list[Place]] = {}
+        self._summaries: dict[str, str] = {}
+
+    def asks_for(self, code: str) -> bool:
+        """Tell whether a rule is asked for."""
+        return code in self._rules
+
+    def wants_places(self, code: str) -> int:
+        """How many more places of a rule are wanted."""
+        if not self.asks_for(code):
+            return 0
+        known = len(self._places.get(code, ()))
+        return max(0, self._max_places - known) if self._max_places else 1 << 62
+
+    def count(self, code: str, lines: int) -> None:
+        """Count lines of a rule, asked for or not: one may be the cause of another."""
+        if lines:
+            self._counts[code] = self._counts.get(code, 0) + lines
+
+    def show(self, code: str, place: Callable[[], Place]) -> None:
+        """Keep a place, if one more is wanted."""
+        if self.wants_places(code):
+            self._places.setdefault(code, []).append(place())
+
+    def add(self, code: str, place: Callable[[], Place]) -> None:
+        """Count a line, and keep its place if one more is wanted."""
+        self.count(code, 1)
+        self.show(code, place)
+
+    def add_file(self, code: str, message: str, *, line: int = 0, column: int = 0, token: str = "") -> None:
+        """Note a problem of the file as a whole."""
+        self._summaries[code] = message
+        self.add(code, lambda: Place(line=line, column=column, token=token, message=message))
+
+    def replace(self, code: str, lines: int, message: str, places: Iterable[Callable[[], Place]]) -> None:
+        """Say something of the whole file instead of what was found line by line."""
+        self._counts.pop(code, None)
+        self._places.pop(code, None)
+        self.count(code, lines)
+        self._summaries[code] = message
+        for place in places:
+            self.show(code, place)
+
+    def forget(self) -> None:
+        """Drop all that was found: something is wrong with the whole file."""
+        self._counts.clear()
+        self._places.clear()
+        self._summaries.clear()
+
+    def counted(self, code: str) -> int:
+        """How many lines of a rule were counted."""
+        return self._counts.get(code, 0)
+
+    def problems(self, lines: int) -> list[Problem]:
+        """Give a problem a rule, in the order of the table."""
+        return [
+            Problem(
+                rule=rule,
+                path=self.path,
+                count=self._counts[rule.code],
+                share=min(1.0, self._counts[rule.code] / lines) if lines else 1.0,
+                summary=self._summaries.get(rule.code, rule.summary),
+                places=tuple(self._places.get(rule.code, ())),
+            )
+            for rule in RULES
+            if rule.code in self._counts and self.asks_for(rule.code)
+        ]

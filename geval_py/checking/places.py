@@ -1,0 +1,245 @@
+"""Where on a line a problem is, and what is said there: one function a rule, and one that sorts out errors.
+
+All take the decoded line and its number. They are called for the few lines that are shown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from geval_py.checking.rules import RULES_BY_CODE, Place
+from geval_py.errors import MalformedLineError, shorten, visible
+from geval_py.reading.wordprobs import (
+    COLON_EXPECTED,
+    NUMBER,
+    REST,
+    TOO_LARGE,
+    WRONG_VECTOR_LENGTH,
+    number_mistake,
+    parse_entries,
+)
+from geval_py.scoring.kernel.reference import sum_in_order
+
+LONGEST_LINE = 10_000_000  # characters that are parsed in Python for a place; a gigabyte would take minutes
+
+ODD_CHARACTER = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\xa0\u2007\u200b-\u200f\u2028-\u202f\u2066-\u2069\ufeff\t]"
+)
+_ODD_BUT_TAB = re.compile(ODD_CHARACTER.pattern.replace("\t", ""))
+NAMES = {
+    "\t": "TAB",
+    "\xa0": "no-break space",
+    "\ufeff": "byte order mark",
+    "\x00": "NUL",
+    "\u200b": "zero-width space",
+}
+
+
+def error_code(error: MalformedLineError) -> str:
+    """Tell which rule a malformed line breaks."""
+    if not error.text:
+        return "E111"
+    if error.reason == TOO_LARGE:
+        return "E116"
+    if error.reason == WRONG_VECTOR_LENGTH:
+        return "E115"
+    if not error.token and (error.reason == COLON_EXPECTED or ":" not in error.text):
+        return "E112"
+    if error.reason == COLON_EXPECTED or (":" not in error.text and not _is_bad_number_in_vector(error)):
+        return "E113"
+    return "E114"
+
+
+def _is_bad_number_in_vector(error: MalformedLineError) -> bool:
+    """Tell whether a line without a colon was meant as numbers, one of which is none."""
+    first, several, _ = error.text.partition(" ")
+    return bool(several) and NUMBER.fullmatch(first) is not None and number_mistake(error.token)[0] != "text"
+
+
+def error_place(error: MalformedLineError) -> Place:
+    """Say where a malformed line is at fault."""
+    message = error.hint
+    if error_code(error) == "E114" and error.token:
+        kind, advice = number_mistake(error.token)
+        message = f"`{visible(shorten(error.token))}` is not a number ({kind}); {advice}"
+    return Place(line=error.line, column=error.column, token=error.token, message=message, text=error.text)
+
+
+def _entries(text: str) -> list[tuple[int, str, str, float]]:
+    """Give each entry's column, token, word and value."""
+    words, values = parse_entries(text, 0)
+    found, column = [], 1
+    for token, word, value in zip(text.split(" "), words, values, strict=True):
+        found.append((column, token, word, value))
+        column += len(token) + 1
+    return found
+
+
+def _place(text: str, line: int, column: int, token: str, message: str) -> Place:
+    return Place(line=line, column=column, token=token, message=message, text=text)
+
+
+def _total(text: str) -> str:
+    return repr(sum_in_order([value for _, _, _, value in _entries(text)]))
+
+
+def read_as_logs(text: str, line: int) -> Place:
+    """Name the token that flips the line."""
+    column, token, word, _ = next(entry for entry in _entries(text) if not 0 <= entry[3] <= 1)
+    number = token[len(word) + 1 :]
+    message = f"`{visible(shorten(number))}` is not in [0,1], so all values of the line are read as logarithms"
+    return _place(text, line, column + len(word) + 1, token, message)
+
+
+def sum_above_one(text: str, line: int) -> Place:
+    """Say what the line sums to."""
+    return _place(text, line, 1, "", f"the probabilities sum to {_total(text)}; they are divided by it")
+
+
+def sum_below_one(text: str, line: int) -> Place:
+    """Say what the line sums to."""
+    message = f"the probabilities sum to {_total(text)} with the rest entry; they are divided by it"
+    return _place(text, line, 1, "", message)
+
+
+def no_rest_mass(text: str, line: int) -> Place:
+    """Point at the rest entry of 0, or behind the last entry."""
+    rests = [entry for entry in _entries(text) if entry[2] == REST]
+    if rests:
+        return _place(text, line, rests[0][0], rests[0][1], "the rest has probability 0: a miss costs infinity")
+    return _place(text, line, len(text) + 1, "", "no rest entry, and nothing left for one: a miss costs infinity")
+
+
+def zero_read_as_certainty(text: str, line: int) -> Place:
+    """Point at the first zero."""
+    column, token, word, _ = _entries(text)[0]
+    message = "all values are 0: they are read as logarithms, each of probability 1"
+    return _place(text, line, column + len(word) + 1, token, message)
+
+
+def repeated_word(text: str, line: int) -> Place:
+    """Point at the second time."""
+    seen: dict[str, int] = {}
+    for column, token, word, _ in _entries(text):
+        if word in seen:
+            name = "the rest" if word == REST else f"`{visible(shorten(word))}`"
+            message = f"{name} stands at column {seen[word]} already; its entries add up"
+            return _place(text, line, column, token, message)
+        seen[word] = column
+    return _place(text, line, 1, "", "a word stands on the line more than once")
+
+
+def zero_entry(text: str, line: int) -> Place:
+    """Point at the first word of probability 0."""
+    column, token, word, _ = next(entry for entry in _entries(text) if entry[2] != REST and entry[3] == 0)
+    return _place(text, line, column, token, f"`{visible(shorten(word))}` has probability 0; leave it out")
+
+
+def odd_character_in(text: str) -> re.Match[str] | None:
+    """Find the first odd character; a TAB only if it does not look like a separator of entries."""
+    looks_split = any(":" in token and re.search("[0-9]\t", token) for token in text.split(" "))
+    return (_ODD_BUT_TAB if looks_split else ODD_CHARACTER).search(text)
+
+
+def odd_character(text: str, line: int) -> Place:
+    """Point at the first one."""
+    match = odd_character_in(text)
+    if match is None:
+        return _place(text, line, 1, "", "an odd character")
+    character = match.group()
+    name = NAMES.get(character, "control or invisible character")
+    message = f"a {name} (U+{ord(character):04X}), which is a part of the word"
+    return _place(text, line, match.start() + 1, character, message)
+
+
+def wrong_separator(text: str, line: int) -> Place:
+    """Point at what looks like a separator."""
+    for column, _, word, _ in _entries(text):
+        places = [match.end() for match in re.finditer(r"[0-9][,;\t]", word)] if ":" in word else []
+        if places:
+            place = next((place for place in places if ":" in word[:place]), places[0])
+            separator = word[place - 1]
+            name = NAMES.get(separator, f"`{separator}`")
+            message = f"two entries look split by {name}; only a space separates entries"
+            return _place(text, line, column + place - 1, separator, message)
+    return _place(text, line, 1, "", "two entries look split by something else than a space")
+
+
+def carriage_return(text: str, line: int) -> Place:
+    """Point at the end of the line, where carriage returns mostly are."""
+    return _place(text, line, len(text) + 1, "\r", "a carriage return, which is dropped")
+
+
+def not_utf8(text: str, line: int) -> Place:
+    """Point at the first replacement."""
+    column = text.find("\ufffd") + 1
+    return _place(text, line, max(1, column), "\ufffd", "bytes that are not UTF-8, read as U+FFFD")
+
+
+def no_guess(text: str, line: int) -> Place:
+    """Point at the rest entry."""
+    return _place(text, line, 1, text, "the rest alone: no word is more likely than another")
+
+
+def impossible_word(text: str, line: int, expected: str) -> Place:
+    """Name the word that has no mass."""
+    message = f"the expected word `{visible(shorten(expected))}` has no mass: the loss is infinite"
+    return _place(text, line, 1, expected, message)
+
+
+PLACERS: dict[str, Callable[[str, int], Place]] = {
+    "W201": read_as_logs,
+    "W202": sum_above_one,
+    "W203": sum_below_one,
+    "W204": no_rest_mass,
+    "W205": zero_read_as_certainty,
+    "W206": repeated_word,
+    "W207": zero_entry,
+    "W208": odd_character,
+    "W209": wrong_separator,
+    "W210": carriage_return,
+    "W212": not_utf8,
+    "W214": no_guess,
+}
+
+
+def case_mismatch(text: str, line: int, expected: str) -> Place:
+    """Point at the entry that differs in case only, or at the line."""
+    folded = expected.casefold()
+    for column, token, word, _ in _entries(text):
+        if word.casefold() == folded:
+            message = f"`{visible(shorten(expected))}` is expected; this is another word"
+            return _place(text, line, column, token, message)
+    message = f"`{visible(shorten(expected))}` is expected; the output has no capital anywhere"
+    return _place(text, line, 1, expected, message)
+
+
+def lists_in_other_case_only(text: str, expected: str) -> bool:
+    """Tell whether a line lists a word, but only with other capitals."""
+    folded = expected.casefold()
+    if f" {folded}:" not in f" {text.casefold()}":
+        return False
+    words = [token.rpartition(":")[0] for token in text.split(" ")]
+    return expected not in words and any(word.casefold() == folded for word in words)
+
+
+def place_of(code: str, text: str, line: int) -> Place:
+    """Say where on a line a rule's problem is; on a line too long to be taken apart, only that it is there."""
+    if len(text) > LONGEST_LINE:
+        message = f"{RULES_BY_CODE[code].summary} (the line has {len(text)} characters, too many to say where)"
+        return Place(line=line, column=1, token="", message=message)
+    return PLACERS[code](text, line)
+
+
+def has_capital_word(text: str) -> bool:
+    """Tell whether a word on the line has a capital letter (an exponent's E is none)."""
+    words = (match.group().rpartition(":")[0] for match in re.finditer("[^ ]+", text))
+    return any(word != word.lower() for word in words)
+
+
+def lists_word(text: str, word: str) -> bool:
+    """Tell whether a line has an entry for a word."""
+    return any(
+        token.rpartition(":")[0] == word and NUMBER.fullmatch(token.rpartition(":")[2]) for token in text.split(" ")
+    )

@@ -1,0 +1,1 @@
+"""Line losses to why, how sure, and what would help."""

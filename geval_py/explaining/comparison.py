@@ -1,0 +1,256 @@
+"""Compare outputs of one test set: whether one is better than another, or was lucky.
+
+    evaluations ──> line losses, a column a system ──> differences, tests, groups
+
+All is computed on the first metric. The tests are described in :mod:`geval_py.explaining.statistics.paired`, the
+groups in :mod:`geval_py.explaining.statistics.groups`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from itertools import chain, count
+from typing import TYPE_CHECKING, Any
+
+from geval_py.errors import UsageError, named, nearest, visible
+from geval_py.explaining.statistics.groups import samples_needed
+from geval_py.reading.challenge import Output
+from geval_py.scoring.evaluation import Evaluation
+from geval_py.scoring.parallel import Progress
+from geval_py.scoring.sampling import DEFAULT_SEED, DEFAULT_TEST_SAMPLES, check_sampling
+from geval_py.scoring.score import Score
+from geval_py.showing.comparison import comparison_html, comparison_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from geval_py.explaining.statistics.systems import Ranking, System
+
+FEW_LINES = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Systems on the same lines, the best first; printed, or in Jupyter, as a table.
+
+    ``test`` is the test set's name; ``metric``, ``unit`` and ``direction`` say what the scores are. Of ``lines``
+    lines, ``compared`` are those on which every system's loss is finite. ``groups`` are the greatest sets of
+    systems, by name, of which no two can be told apart (approximate randomisation of all pairs, Holm's correction,
+    5 %). ``notes`` are warnings, for people.
+    """
+
+    test: str
+    metric: str
+    unit: str
+    direction: str
+    lines: int
+    compared: int
+    baseline: str
+    samples: int
+    seed: int
+    systems: tuple[System, ...] = field(repr=False)
+    groups: tuple[tuple[str, ...], ...] = field(repr=False)
+    notes: tuple[str, ...] = field(repr=False)
+
+    def __str__(self) -> str:
+        return comparison_text(self, notes=True).removesuffix("\n")
+
+    def _repr_html_(self) -> str:
+        return comparison_html(self)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Make a table with a row a system, in the same order; an interval is two columns, low and high.
+
+        The column ``groups`` holds the numbers, from 0, of the groups that the system is in.
+        """
+        import pandas as pd
+
+        return pd.DataFrame([self._row(system) for system in self.systems])
+
+    def _row(self, system: System) -> dict[str, Any]:
+        versus = system.difference_interval
+        return {
+            "system": system.name,
+            "score": system.score,
+            "low": system.interval.low,
+            "high": system.interval.high,
+            "infinite": system.infinite,
+            "finite_score": system.finite_score,
+            "difference": system.difference,
+            "difference_low": versus.low if versus else None,
+            "difference_high": versus.high if versus else None,
+            "p_bootstrap": system.p_bootstrap,
+            "p_randomisation": system.p_randomisation,
+            "won": system.won,
+            "lost": system.lost,
+            "tied": system.tied,
+            "groups": tuple(n for n, group in enumerate(self.groups) if system.name in group),
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give what ``--format json`` shows; values may be inf."""
+        values = {known.name: getattr(self, known.name) for known in fields(self)}
+        return values | {"systems": [system.to_dict() for system in self.systems]}
+
+
+def compare(
+    evaluations: Iterable[Evaluation],
+    *,
+    baseline: str | int | None = None,
+    samples: int = DEFAULT_TEST_SAMPLES,
+    seed: int = DEFAULT_SEED,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Compare two evaluations or more with a baseline, and all with each other.
+
+    ``baseline`` is an output's name or path, its index (by default the first), or a shorter name that is that of
+    one output alone: ``"model=unigram"`` or ``"unigram"`` for ``out-model=unigram.tsv``. ``samples`` is the number
+    of resamples of the lines for the intervals and the bootstrap test, and of exchanges for approximate
+    randomisation; ``seed`` that of the random numbers; ``progress`` is called now and then.
+
+    Lines on which some system's loss is infinite are counted, and left out of the differences and tests, but not of
+    the shares of lines won, lost and tied.
+
+    Raises UsageError for fewer than two evaluations, different answers or metrics, an unknown or ambiguous baseline,
+    and samples or a seed out of range; LineCountError for different numbers of lines.
+    """
+    from geval_py.explaining.statistics.systems import Systems
+
+    check_sampling(samples, seed)
+    evaluations = tuple(evaluations)
+    _check_comparable(evaluations)
+    outputs = [evaluation.output for evaluation in evaluations]
+    names = unique_names(outputs)
+    index = _find_baseline(baseline, names, outputs)
+    first = evaluations[0].scores[0]
+    ranking = Systems(
+        metric=first.metric,
+        names=names,
+        columns=[evaluation.scores[0].losses for evaluation in evaluations],
+        baseline=index,
+        samples=samples,
+        seed=seed,
+        progress=progress,
+    ).rank()
+    return Comparison(
+        test=evaluations[0].split.name,
+        metric=first.name,
+        unit=first.unit,
+        direction=first.direction,
+        lines=evaluations[0].line_count,
+        compared=ranking.lines,
+        baseline=names[index],
+        samples=samples,
+        seed=seed,
+        systems=ranking.systems,
+        groups=ranking.groups,
+        notes=tuple(_notes(evaluations, ranking, samples)),
+    )
+
+
+def _check_comparable(evaluations: Sequence[Evaluation]) -> None:
+    if len(evaluations) < 2:
+        raise UsageError(message=f"a comparison takes two outputs or more; there is {len(evaluations) or 'none'}")
+    first = evaluations[0]
+    for other in evaluations[1:]:
+        both = f"{named(first.output.path)} and {named(other.output.path)} were scored with different"
+        if os.path.realpath(first.split.expected) != os.path.realpath(other.split.expected):
+            answers = f"{named(first.split.expected)} and {named(other.split.expected)}"
+            raise UsageError(message=f"{both} answers: {answers}")
+        if _what_is_scored(first.scores[0]) != _what_is_scored(other.scores[0]):
+            metrics = f"{first.scores[0].scheme.text} and {other.scores[0].scheme.text}"
+            raise UsageError(message=f"{both} metrics: {visible(metrics)}")
+        first.check_same_lines(other)
+
+
+def _what_is_scored(score: Score) -> tuple[object, ...]:
+    return score.metric.name, score.scheme.text_flags, score.scheme.filters
+
+
+def unique_names(outputs: Sequence[Output]) -> list[str]:
+    """Name outputs so that no two names are the same: by their paths, and numbers, where need be."""
+    names = [output.name for output in outputs]
+    names = [o.path if names.count(name) > 1 else name for o, name in zip(outputs, names, strict=True)]
+    unique: list[str] = []
+    for name in names:
+        numbered = chain([name], (f"{name} ({number})" for number in count(2)))
+        unique.append(next(new for new in numbered if new not in unique and (new == name or new not in names)))
+    return unique
+
+
+def _find_baseline(baseline: str | int | None, names: Sequence[str], outputs: Sequence[Output]) -> int:
+    if baseline is None:
+        return 0
+    if isinstance(baseline, bool):
+        raise UsageError(message="the baseline is an output's name or its index")
+    if isinstance(baseline, int):
+        if not 0 <= baseline < len(names):
+            raise UsageError(message=f"there is no output {baseline}: they are numbered from 0 to {len(names) - 1}")
+        return baseline
+    called = _by_accepted_names(names, outputs)
+    found = called.get(baseline) or called.get(os.path.normpath(baseline), [])
+    if len(found) == 1:
+        return found[0]
+    if found:
+        several = visible(", ".join(names[n] for n in found))
+        raise UsageError(message=f"`{visible(baseline)}` names {len(found)} of the outputs compared\n  {several}")
+    accepted = [name for name, indices in called.items() if len(indices) == 1]
+    raise UsageError(message=_unknown_baseline(baseline, names, accepted))
+
+
+def _by_accepted_names(names: Sequence[str], outputs: Sequence[Output]) -> dict[str, list[int]]:
+    """Give which outputs may be called so, by their indices: of what a name may mean, the surest."""
+    called: dict[str, list[int]] = {}
+    for kind in (
+        [{name} for name in names],
+        [{output.path, os.path.normpath(output.path)} for output in outputs],
+        [_file_names(output) for output in outputs],
+        [_parameter_names(output) for output in outputs],
+    ):
+        called = {name: [n for n, known in enumerate(kind) if name in known] for name in set().union(*kind)} | called
+    return called
+
+
+def _file_names(output: Output) -> set[str]:
+    stem = output.name.removesuffix(".tsv")
+    return {os.path.basename(output.path), output.name, stem, stem.removeprefix("out-")}
+
+
+def _parameter_names(output: Output) -> set[str]:
+    """Give ``10``, ``lr=0.01`` and the like for epochs=10,lr=0.01: a parameter or a value, or all of them."""
+    values = list(output.parameters.values())
+    pairs = [f"{key}={value}" for key, value in output.parameters.items()]
+    return {*pairs, *values, ",".join(pairs), ",".join(values)} - {""}
+
+
+def _unknown_baseline(baseline: str, names: Sequence[str], accepted: Sequence[str]) -> str:
+    close = nearest(baseline, accepted)
+    advice = f"did you mean {visible(close)}? " if close else ""
+    return f"`{visible(baseline)}` is none of the outputs compared\n  {advice}there are {visible(', '.join(names))}"
+
+
+def _notes(evaluations: Sequence[Evaluation], ranking: Ranking, samples: int) -> Iterator[str]:
+    lines, systems, compared = evaluations[0].line_count, len(evaluations), ranking.lines
+    pairs = systems * (systems - 1) // 2
+    unknown = max(evaluation.out_of_vocabulary for evaluation in evaluations)
+    infinite = f"the loss of {lines - compared} of {lines} lines is infinite for some system"
+    for *others, last in ranking.equal:
+        yield f"{visible(', '.join(others))} and {visible(last)} have the same loss on every line"
+    if compared == 0:
+        yield f"{infinite}: no line is left for differences and tests"
+    elif compared < lines:
+        yield f"{infinite}: the differences and tests are of the other {compared}"
+    if unknown and compared < lines:
+        yield (
+            f"{unknown} of {lines} expected words are not in the vocabulary; where an output does not list them, "
+            "its loss is infinite"
+        )
+    if 0 < compared < FEW_LINES:
+        yield f"{compared} line{'s' if compared > 1 else ''}: a test on so few means little"
+    if samples < samples_needed(pairs):
+        yield (
+            f"{samples} samples are too few for any of {pairs} pairs to be told apart: take {samples_needed(pairs)} "
+            "or more"
+        )

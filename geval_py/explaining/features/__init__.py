@@ -1,0 +1,1 @@
+"""Which features of the lines go with bad scores."""

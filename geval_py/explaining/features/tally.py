@@ -1,0 +1,116 @@
+"""Count the features of many items in one pass, a few thousand items at a time.
+
+What is kept is a row of figures a feature; the texts are let go. Only for pairs of features, which cannot be counted
+before it is known which features are frequent, it is kept on which items each feature is.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import count, islice
+
+import numpy as np
+import numpy.typing as npt
+
+from geval_py.reading.features import FeatureKinds, Fields, Item
+from geval_py.scoring.parallel import Progress
+
+ITEMS_AT_ONCE = 4096
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+# What Haskell reads as a number, as far as people write it.
+_NUMBER = re.compile(r"\s*-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?\s*", re.ASCII)
+
+
+@dataclass(slots=True)
+class Tally:
+    """The features of one kind in one field: on how many items each is, and the sums of these items' weights.
+
+    ``codes`` numbers the features from 0; ``figures`` has a column a feature: the number of items, then a row a
+    weight. ``places`` are the (items, codes) at which they are, where that is wanted.
+    """
+
+    codes: defaultdict[str, int] = field(default_factory=lambda: defaultdict(count().__next__))
+    figures: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    places: list[tuple[Integers, Integers]] = field(default_factory=list)
+
+    def add(self, items: Integers, features: Sequence[Sequence[str]], weights: Floats, *, keep: bool) -> None:
+        """Count the features of some items, distinct within each; ``weights`` has a column an item of all."""
+        codes = array("q")
+        for of_item in features:
+            codes.extend(map(self.codes.__getitem__, of_item))
+        flat = np.array(codes, np.int64)
+        owners = np.repeat(items, [len(of_item) for of_item in features])
+        size = len(self.codes)
+        sums = (np.bincount(flat, of_item[owners], size) for of_item in weights)
+        figures = np.array([np.bincount(flat, minlength=size), *sums], np.float64)
+        if self.figures.size:
+            with np.errstate(invalid="ignore"):  # opposite infinities
+                figures[:, : self.figures.shape[1]] += self.figures
+        self.figures = figures
+        if keep:
+            self.places.append((owners, flat))
+
+
+@dataclass(slots=True)
+class Numbers:
+    """A field's lengths in characters and, as long as all of them are numbers, its values; aligned with ``items``."""
+
+    items: array[int] = field(default_factory=lambda: array("q"))
+    lengths: array[int] = field(default_factory=lambda: array("q"))
+    values: array[float] | None = field(default_factory=lambda: array("d"))
+
+    def add(self, items: Iterable[int], texts: Sequence[str]) -> None:
+        """Take the texts of some items."""
+        self.items.extend(items)
+        self.lengths.extend(map(len, texts))
+        if self.values is not None and all(map(_NUMBER.fullmatch, texts)):
+            self.values.extend(map(float, texts))
+        else:
+            self.values = None
+
+
+@dataclass(slots=True)
+class FieldTally:
+    """What is counted of one field of the items: a tally a kind of feature, and numbers where they are wanted."""
+
+    kinds: FeatureKinds
+    tallies: list[Tally] = field(default_factory=list)
+    numbers: Numbers = field(default_factory=Numbers)
+
+    def add(self, items: Sequence[int], texts: Sequence[str], weights: Floats) -> None:
+        """Count the features of some items' texts."""
+        by_kind = list(zip(*map(self.kinds.of_text, texts), strict=True))
+        self.tallies.extend(Tally() for _ in by_kind[len(self.tallies) :])
+        owners = np.array(items, np.int64)
+        for tally, features in zip(self.tallies, by_kind, strict=True):
+            tally.add(owners, features, weights, keep=self.kinds.cartesian)
+        if self.kinds.numerical:
+            self.numbers.add(items, texts)
+
+
+def tally_features(
+    items: Iterator[Item], weights: Floats, fields: Fields, kinds: FeatureKinds, progress: Progress | None = None
+) -> dict[str, FieldTally]:
+    """Count the features of all items; gives the fields by name, in order. ``weights`` has a column an item."""
+    found: dict[str, FieldTally] = {}
+    first = 0
+    while chunk := list(islice(items, ITEMS_AT_ONCE)):
+        texts: dict[str, tuple[list[int], list[str]]] = {}
+        for number, item in enumerate(chunk, first):
+            for name, text in fields.split(item):
+                owners, of_field = texts.setdefault(name, ([], []))
+                owners.append(number)
+                of_field.append(text)
+        for name, (owners, of_field) in texts.items():
+            found.setdefault(name, FieldTally(kinds)).add(owners, of_field, weights)
+        first += len(chunk)
+        if progress is not None:
+            progress(first, len(weights[0]))
+    return {name: found[name] for name in sorted(found, key=fields.order)}

@@ -1,0 +1,1 @@
+"""How sure a score is, and a difference of scores."""

@@ -1,0 +1,177 @@
+"""Systems on the same lines: the score of each, and each against a baseline."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import combinations
+from typing import Any
+
+from geval_py.explaining.statistics.bootstrap import resample_totals, scores_on
+from geval_py.explaining.statistics.groups import LEVEL, holm, undistinguished_groups
+from geval_py.explaining.statistics.interval import Interval
+from geval_py.explaining.statistics.paired import (
+    bootstrap_p_values,
+    difference_intervals,
+    equal_systems,
+    line_shares,
+    randomisation_p_values,
+)
+from geval_py.explaining.statistics.resampling import Array, LossTable, Totals
+from geval_py.scoring.metrics.base import LineLosses, Metric
+from geval_py.scoring.parallel import Progress
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class System:
+    """One output among those compared.
+
+    ``score`` and its 95 % ``interval`` are over all lines, of which ``infinite`` have an infinite loss;
+    ``finite_score`` is over the lines compared: those on which every system's loss is finite.
+
+    Against the baseline, on all lines: the shares of lines ``won`` (a lower loss; any finite loss is lower than an
+    infinite one), ``lost`` and ``tied`` (two infinite ones too). On the lines compared: the ``difference`` (finite
+    score minus the baseline's, in the metric's unit) and its 95 % interval, and the p-values of both tests
+    (two-sided, not corrected for the number of systems). All are None for the baseline; those of the lines compared
+    also where no line is left, and a difference of infinite scores.
+    """
+
+    name: str
+    score: float
+    interval: Interval
+    infinite: int
+    finite_score: float | None = None
+    difference: float | None = None
+    difference_interval: Interval | None = None
+    p_bootstrap: float | None = None
+    p_randomisation: float | None = None
+    won: float | None = None
+    lost: float | None = None
+    tied: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the fields by name, intervals as dictionaries too; values may be inf."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {n: value.to_dict() if isinstance(value, Interval) else value for n, value in values.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking:
+    """Systems, the best first, and the groups of those that cannot be told apart; ``lines`` were compared.
+
+    ``equal`` are the sets of systems that have the same loss on every line.
+    """
+
+    systems: tuple[System, ...]
+    groups: tuple[tuple[str, ...], ...]
+    equal: tuple[tuple[str, ...], ...]
+    lines: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Systems:
+    """What is compared and how: a metric, a column of line losses a system, which one is the baseline."""
+
+    metric: Metric
+    names: Sequence[str]
+    columns: Sequence[LineLosses]
+    baseline: int
+    samples: int
+    seed: int
+    progress: Progress | None = None
+
+    def rank(self) -> Ranking:
+        """Score, test and group the systems; raises UsageError for samples or a seed out of range."""
+        table = LossTable.of_columns(self.columns)
+        resampled = self._resample(table)
+        systems = self._score(table, resampled)
+        equal = self._named(equal_systems(table))
+        finite = table.finite()
+        if not len(finite.losses):
+            return Ranking(systems=tuple(systems[n] for n in self._order(systems)), groups=(), equal=equal, lines=0)
+        scores = [system.score for system in systems]
+        if table.infinite.any():
+            (scores,) = scores_on(self.metric, finite.observed()).tolist()
+            resampled = self._resample(finite)
+        systems = [replace(system, finite_score=score) for system, score in zip(systems, scores, strict=True)]
+        order = self._order(systems)
+        p_values = randomisation_p_values(
+            self.metric, finite, samples=self.samples, seed=self.seed, progress=self.progress
+        )
+        systems = self._test(systems, scores, finite, resampled, p_values[self.baseline].tolist())
+        groups = _groups(p_values[order][:, order])
+        return Ranking(
+            systems=tuple(systems[n] for n in order),
+            groups=self._named([order[n] for n in group] for group in groups),
+            equal=equal,
+            lines=len(finite.losses),
+        )
+
+    def _named(self, sets: Iterable[Iterable[int]]) -> tuple[tuple[str, ...], ...]:
+        return tuple(tuple(self.names[n] for n in indices) for indices in sets)
+
+    def _resample(self, table: LossTable) -> Totals:
+        return resample_totals(table, samples=self.samples, seed=self.seed, progress=self.progress)
+
+    def _score(self, table: LossTable, resampled: Totals) -> list[System]:
+        """Give each system's score on all lines, its interval, and its shares of lines against the baseline."""
+        shares = line_shares(table, self.baseline)
+        values = scores_on(self.metric, resampled).T.tolist()
+        infinite = table.infinite.sum(axis=0).tolist()
+        systems = [
+            System(
+                name=name,
+                score=self.metric.value(self.columns[n]),
+                interval=Interval.of(values[n], samples=self.samples, seed=self.seed),
+                infinite=infinite[n],
+            )
+            for n, name in enumerate(self.names)
+        ]
+        for n, (won, lost, tied) in enumerate(shares):
+            if n != self.baseline:
+                systems[n] = replace(systems[n], won=won, lost=lost, tied=tied)
+        return systems
+
+    def _test(
+        self,
+        systems: Sequence[System],
+        scores: Sequence[float],
+        finite: LossTable,
+        resampled: Totals,
+        randomisation: Sequence[float],
+    ) -> list[System]:
+        """Add what each system is against the baseline on the lines compared.
+
+        ``scores``, the ``finite`` losses and their ``resampled`` sums are of those lines; ``randomisation`` are the
+        p-values of that test.
+        """
+        intervals = difference_intervals(scores_on(self.metric, resampled), self.baseline, seed=self.seed)
+        bootstrap = bootstrap_p_values(self.metric, finite, resampled, self.baseline).tolist()
+        tested = list(systems)
+        for n, system in enumerate(systems):
+            if n != self.baseline:
+                difference = scores[n] - scores[self.baseline]
+                tested[n] = replace(
+                    system,
+                    difference=None if math.isnan(difference) else difference,
+                    difference_interval=intervals[n],
+                    p_bootstrap=bootstrap[n],
+                    p_randomisation=randomisation[n],
+                )
+        return tested
+
+    def _order(self, systems: Sequence[System]) -> list[int]:
+        """Give the indices of the systems, the best first; those of the same score by that on the finite lines."""
+        sign = 1 if self.metric.measure.direction == "lower" else -1
+        return sorted(
+            range(len(systems)), key=lambda n: (sign * systems[n].score, sign * (systems[n].finite_score or 0.0))
+        )
+
+
+def _groups(p_values: Array) -> list[tuple[int, ...]]:
+    """Group systems in order of score by the p-values of all pairs, systems x systems."""
+    pairs = list(combinations(range(len(p_values)), 2))
+    corrected = holm([float(p_values[pair]) for pair in pairs])
+    distinct = frozenset(pair for pair, p_value in zip(pairs, corrected, strict=True) if p_value < LEVEL)
+    return undistinguished_groups(len(p_values), distinct)

@@ -1,0 +1,76 @@
+"""The input that goes with an output: a line an item."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice, repeat
+
+from geval_py.errors import LineCountError
+from geval_py.reading.challenge import Split
+from geval_py.reading.sources import LineReader, decode_lines
+
+
+class InputText:
+    """The input of a split. With ``keep`` it is read once, however often it is asked for: it may be a pipe.
+
+    ``sha256`` is the digest of what was read, where a ``digest`` is wanted.
+    """
+
+    def __init__(self, split: Split, *, keep: bool, digest: bool = False) -> None:
+        self._split, self._keep, self._digest = split, keep, digest
+        self._blocks: list[bytes] | None = None
+        self.sha256: str | None = None
+
+    def lines(self) -> Iterator[str]:
+        """Give the lines; empty ones without end if there is no input."""
+        if self._split.input is None:
+            return repeat("")
+        blocks = self._read() if not self._keep else self._kept()
+        return (line for block in blocks for line in decode_lines(block))
+
+    def check_lines(self, expected: int) -> None:
+        """Raise LineCountError if there is an input, which has to be kept, and its number of lines is another."""
+        if self._split.input is not None:
+            self.check_count(sum(block.count(b"\n") for block in self._kept()), expected)
+
+    def check_count(self, lines: int, expected: int) -> None:
+        """Raise LineCountError for another number of lines than expected."""
+        if lines != expected:
+            raise LineCountError(
+                what="input",
+                path=self._split.input or "",
+                lines=lines,
+                expected_path=self._split.expected,
+                expected_lines=expected,
+            )
+
+    def _kept(self) -> list[bytes]:
+        if self._blocks is None:
+            self._blocks = list(self._read())
+        return self._blocks
+
+    def _read(self) -> Iterator[bytes]:
+        with LineReader(self._split.input or "", header=self._split.input_header, digest=self._digest) as reader:
+            while block := reader.block():
+                yield block
+            self.sha256 = reader.sha256
+
+
+class InputReader:
+    """Takes the input's lines as those of the output are read."""
+
+    def __init__(self, text: InputText) -> None:
+        self._text = text
+        self._lines = text.lines()
+        self._taken = self._found = 0
+
+    def take(self, lines: int) -> list[str]:
+        """Give the next lines; those that are not there are empty, until :meth:`check_end`."""
+        texts = list(islice(self._lines, lines))
+        self._taken += lines
+        self._found += len(texts)
+        return texts + [""] * (lines - len(texts))
+
+    def check_end(self) -> None:
+        """Raise LineCountError if the input has not as many lines as were taken."""
+        self._text.check_count(self._found + sum(1 for _ in self._lines), self._taken)

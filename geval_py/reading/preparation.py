@@ -1,0 +1,158 @@
+r"""What the text flags of an evaluation scheme do to each line, before it is scored.
+
+    l  u  c                     lower case, upper case, case folding
+    m<regexp>                   all that matches, put together
+    t<regexp>                   of the words, those in which the regexp is found, joined by a space
+    s<regexp><replacement>      all that matches, replaced; ``\N`` there is group N, ``\0`` the whole match
+    S                           the words in code point order, joined by a space
+
+They go from left to right, over output and expected lines alike, and over the whole line: a regexp meets the
+numbers of a distribution too. Words are split at white space as Haskell's ``Data.Text.words`` does.
+
+The regular expressions are those of :mod:`re`, in Unicode. GEval's are PCRE's, over the bytes of UTF-8: there ``.``
+is one byte, and ``\w``, ``\d``, ``\s``, ``\b`` and ``(?i)`` know ASCII only (``(?a)`` in front makes all but ``.`` so
+here). What PCRE has and re has not is refused: ``\p{L}``, ``\Q…\E``, ``\K``, ``\h``, recursion, ``[[:alpha:]]``. But
+``a{,3}`` is at most three here, and five characters there.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeAlias
+
+from geval_py.errors import SchemeError, visible
+from geval_py.reading.schemes import EvaluationScheme, Flag
+
+Step: TypeAlias = Callable[[str], str]
+
+_CASES = frozenset("luc")
+_WORD = r"[^\t-\r \u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]+"  # neither U+0085, U+001C to 1F, nor U+2028 and 2029
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """What is done to a line, as a function from text to text. Equal flags do the same.
+
+    A line never comes to hold a line end. ``str()`` gives the flags as written.
+    """
+
+    flags: tuple[Flag, ...]
+    steps: tuple[Step, ...] = field(compare=False, repr=False)
+
+    def __call__(self, line: str) -> str:
+        for step in self.steps:
+            line = step(line)
+        return line
+
+    def __str__(self) -> str:
+        return "".join(map(str, self.flags))
+
+    def of_lines(self, text: str) -> str:
+        """Prepare each line of a text; as many come out as went in."""
+        if all(flag.letter in _CASES for flag in self.flags):  # no case makes a line end, or depends on what is near
+            return self(text)
+        lines = text.split("\n")
+        last = lines.pop()
+        return "".join(f"{self(line)}\n" for line in lines) + (self(last) if last else "")
+
+
+def preparation_of(scheme: EvaluationScheme) -> Preparation | None:
+    """Give what a scheme's text flags do, None if it has none.
+
+    Raises SchemeError for a broken regular expression, and for a line end in a flag.
+    """
+    flags = scheme.text_flags
+    if not flags:
+        return None
+    return Preparation(flags, tuple(_step(flag, scheme) for flag in flags))
+
+
+def split_words(text: str) -> list[str]:
+    r"""Split at white space as Haskell's ``Data.Text.words``: at space, TAB to CR, U+00A0 and the category Zs.
+
+    >>> split_words(" a\tb\u3000c\u2028d ")
+    ['a', 'b', 'c\u2028d']
+    """
+    return re.findall(_WORD, text)
+
+
+def lower_case(text: str) -> str:
+    """Put in lower case as Haskell's ``Data.Text.toLower``, which knows no final sigma.
+
+    >>> lower_case("ΣΑΣ")
+    'σασ'
+    """
+    return text.replace("Σ", "σ").lower()
+
+
+def _sorted_words(text: str) -> str:
+    return " ".join(sorted(split_words(text)))
+
+
+def _matches(pattern: re.Pattern[str], text: str) -> str:
+    return "".join(match.group() for match in pattern.finditer(text))
+
+
+def _words_with(pattern: re.Pattern[str], text: str) -> str:
+    return " ".join(word for word in split_words(text) if pattern.search(word))
+
+
+def _replaced(pattern: re.Pattern[str], template: tuple[str | int, ...], text: str) -> str:
+    def expand(match: re.Match[str]) -> str:
+        return "".join(part if isinstance(part, str) else match[part] or "" for part in template)
+
+    return pattern.sub(expand, text)
+
+
+def _step(flag: Flag, scheme: EvaluationScheme) -> Step:
+    match flag.letter:
+        case "l":
+            return lower_case
+        case "u":
+            return str.upper
+        case "c":
+            return str.casefold
+        case "S":
+            return _sorted_words
+    pattern = _compiled(flag, scheme)
+    match flag.letter:
+        case "m":
+            return partial(_matches, pattern)
+        case "t":
+            return partial(_words_with, pattern)
+    return partial(_replaced, pattern, _template(flag.arguments[1], pattern.groups))
+
+
+def _compiled(flag: Flag, scheme: EvaluationScheme) -> re.Pattern[str]:
+    """Compile a flag's regexp; where re warns that it may come to read it in another way, it is refused too."""
+    if any(end in argument for argument in flag.arguments for end in "\r\n"):
+        raise _broken(flag, scheme, f"there is a line end in {visible(str(flag))}; lines have none")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", FutureWarning)
+            return re.compile(flag.arguments[0])
+    except (re.error, FutureWarning, OverflowError, RecursionError) as error:
+        hint = f"in the regular expression of {visible(str(flag))}: {visible(str(error))}"
+        raise _broken(flag, scheme, hint) from error
+
+
+def _broken(flag: Flag, scheme: EvaluationScheme, hint: str) -> SchemeError:
+    message = f"Unknown or broken metric flags: {visible(str(flag))}\n  {hint}"
+    return SchemeError(scheme=scheme.text, message=message)
+
+
+def _template(replacement: str, groups: int) -> tuple[str | int, ...]:
+    r"""Split a replacement into texts and numbers of groups; a group that is not there is an empty text.
+
+    >>> _template(r"<\1-\2>", groups=1)
+    ('<', 1, '-', '', '>')
+    """
+    parts: list[str | int] = list(re.split(r"\\([0-9]+)", replacement))
+    for index, digits in enumerate(parts[1::2]):
+        number = int(str(digits).lstrip("0")[:9] or "0")  # nine digits are far too many groups already
+        parts[2 * index + 1] = number if number <= groups else ""
+    return tuple(parts)

@@ -1,0 +1,120 @@
+"""Evaluation schemes: a metric with flags, such as ``PerplexityHashed:N<ppl>P<2>``.
+
+    schemes  = text with products "{a,b}", never inside "<...>"
+    scheme   = metric [ ":" *flag ]
+    flag     = letter | letter "<" argument ">" | "s<" regexp "><" replacement ">" | "f<in<" column ">:" token ">"
+
+This module knows the grammar; which metrics there are is said in :mod:`geval_py.scoring.metrics`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from geval_py.errors import SchemeError, shorten, visible
+
+MOST_PRODUCTS = 10_000
+
+_FLAG = r"[lucS]|f<(in<[^>]*>:[^>]*)>|[NPmtf]<([^>]*)>|s<([^>]*)><([^>]*)>"
+_FLAGS = "the flags are l u c S m<REGEXP> t<REGEXP> s<REGEXP><REPLACEMENT> f<FEATURE> N<NAME> P<NUMBER>"
+_TEXT_FLAGS = frozenset("lucSmts")
+_PRODUCT = r"f<in<[^>]*>:[^>]*>|<[^>]*>|\{([^{}<>]*)\}"
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """One flag: its letter and its arguments (none, one, or a regexp and its replacement)."""
+
+    letter: str
+    arguments: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return self.letter + "".join(f"<{argument}>" for argument in self.arguments)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationScheme:
+    """A metric's name with what shall be done before and around it.
+
+    ``text`` is the scheme as written; ``metric`` the name without flags (with its bits, if given).
+    """
+
+    text: str
+    metric: str
+    flags: tuple[Flag, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The name shown: from the ``N`` flags, else the metric and its other flags as written."""
+        names = [flag.arguments[0] for flag in self.flags if flag.letter == "N"]
+        return " ".join(names) if names else self.text.removesuffix(":")
+
+    @property
+    def flag_text(self) -> str:
+        """The flags as written."""
+        return self.text.partition(":")[2]
+
+    @property
+    def priority(self) -> int:
+        """The display priority, from the last ``P`` flag; 1 is shown first."""
+        return next((int(flag.arguments[0]) for flag in reversed(self.flags) if flag.letter == "P"), 1)
+
+    @property
+    def text_flags(self) -> tuple[Flag, ...]:
+        """The flags that change the lines before scoring, in order."""
+        return tuple(flag for flag in self.flags if flag.letter in _TEXT_FLAGS)
+
+    @property
+    def filters(self) -> tuple[str, ...]:
+        """The features that a line must have to be scored."""
+        return tuple(flag.arguments[0] for flag in self.flags if flag.letter == "f")
+
+
+def parse_schemes(text: str) -> list[EvaluationScheme]:
+    """Parse a metric argument, in which ``{a,b}`` multiplies out.
+
+    Raises SchemeError.
+
+    >>> [scheme.metric for scheme in parse_schemes("{Likelihood,LogLoss}Hashed{8,12}")]
+    ['LikelihoodHashed8', 'LikelihoodHashed12', 'LogLossHashed8', 'LogLossHashed12']
+    """
+    return [parse_scheme(product) for product in multiply_out(text)]
+
+
+def multiply_out(text: str) -> list[str]:
+    """Replace each ``{a,b}`` outside of ``<...>`` by its alternatives, the last one changing fastest."""
+    if "{" not in text:
+        return [text]
+    products = [""]
+    position = 0
+    for match in re.finditer(_PRODUCT, text):
+        alternatives = [match.group()] if match.group(1) is None else match.group(1).split(",")
+        between = text[position : match.start()]
+        if len(products) * len(alternatives) > MOST_PRODUCTS:
+            message = f"More than {MOST_PRODUCTS} metrics in one definition: {visible(shorten(text))}"
+            raise SchemeError(scheme=text, message=message)
+        products = [done + between + new for done in products for new in alternatives]
+        position = match.end()
+    return [done + text[position:] for done in products]
+
+
+def parse_scheme(text: str) -> EvaluationScheme:
+    """Parse one scheme; raises SchemeError."""
+    metric, _, flag_text = text.partition(":")
+    flags: list[Flag] = []
+    position = 0
+    while position < len(flag_text):
+        rest = flag_text[position:]
+        match = re.match(_FLAG, rest)
+        if match is None:
+            raise SchemeError(scheme=text, message=f"Unknown or broken metric flags: {visible(rest)}\n  {_FLAGS}")
+        arguments = tuple(group for group in match.groups() if group is not None)
+        if rest[0] == "P" and not re.fullmatch("[0-9]{1,9}", arguments[0]):
+            raise SchemeError(
+                scheme=text,
+                message=f"Unknown or broken metric flags: {visible(rest)}\n  P<n> takes a whole number",
+            )
+        flags.append(Flag(rest[0], arguments))
+        position += match.end()
+    return EvaluationScheme(text=text, metric=metric, flags=tuple(flags))

@@ -1,0 +1,1 @@
+"""Items to line statistics to scores."""

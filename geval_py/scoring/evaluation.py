@@ -1,0 +1,286 @@
+"""One output, scored: its scores, its lines, and what explains them."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import compress
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from geval_py.errors import LineCountError, UsageError, named
+from geval_py.reading.challenge import Output, Split
+from geval_py.reading.inputs import InputText
+from geval_py.reading.sources import decode_lines
+from geval_py.scoring.metrics import NOISE
+from geval_py.scoring.parallel import Progress
+from geval_py.scoring.sampling import DEFAULT_SAMPLES, DEFAULT_SEED
+from geval_py.scoring.score import Score
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from geval_py.explaining.features.worst import WorstFeatures
+    from geval_py.explaining.statistics.interval import Interval
+    from geval_py.reading.features import FeatureKinds, Item, ItemFilter
+
+
+Line = TypeVar("Line")  # what belongs to a line: a text, or an item
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Texts:
+    """The texts that were scored, as they were read, in blocks of whole lines; the input when it is asked for."""
+
+    input: InputText
+    outputs: list[bytes] = field(default_factory=list)
+    expected: list[bytes] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """One output, scored.
+
+    ``scores`` are in the order of the metrics. ``line_losses`` is the column that the first metric is made from:
+    nats (for Accuracy 0 and 1), a value a line, possibly inf. ``line_numbers`` are those of the lines that the first
+    metric's filter selects, from 1; None if it has none. Two equal ``signature`` mean the same scores; it is None
+    where it was not asked for, since it costs time.
+    """
+
+    split: Split
+    output: Output
+    scores: tuple[Score, ...]
+    line_numbers: array[int] | None = field(repr=False)
+    signature: str | None
+    texts: Texts | None = field(repr=False)
+
+    @property
+    def line_losses(self) -> array[float]:
+        return self.scores[0].losses.values
+
+    @property
+    def line_count(self) -> int:
+        """The number of lines that the first metric scored."""
+        return len(self.line_losses)
+
+    @property
+    def out_of_vocabulary(self) -> int:
+        """The number of expected words that the vocabulary of a metric on exact words does not have."""
+        return max(score.losses.out_of_vocabulary for score in self.scores)
+
+    @property
+    def score(self) -> float:
+        """The value of the first metric."""
+        return self.scores[0].value
+
+    def interval(self, *, samples: int = DEFAULT_SAMPLES, seed: int = DEFAULT_SEED) -> Interval:
+        """Give the interval of the first metric's value; see :meth:`Score.interval`."""
+        return self.scores[0].interval(samples=samples, seed=seed)
+
+    def line_scores(self) -> list[float]:
+        """Give the first metric's value of each line alone."""
+        of_line = self.scores[0].metric.of_line
+        return [of_line(loss) for loss in self.line_losses]
+
+    def read_items(self) -> Iterator[Item]:
+        """Give each scored line's input, expected word and output; the input is "" if there is no input file.
+
+        Raises UsageError if the texts were not kept, and LineCountError if the input has another number of lines.
+        """
+        texts = self._kept_texts()
+        texts.input.check_lines(sum(block.count(b"\n") for block in texts.outputs))
+        return self._scored(zip(texts.input.lines(), _lines(texts.expected), _lines(texts.outputs), strict=False))
+
+    def read_outputs(self) -> Iterator[str]:
+        """Give each scored line of the output; raises UsageError if the texts were not kept."""
+        return self._scored(_lines(self._kept_texts().outputs))
+
+    def _kept_texts(self) -> Texts:
+        if self.texts is None:
+            raise UsageError(message="the texts were not kept: evaluate(…, keep_texts=True)")
+        return self.texts
+
+    def _scored(self, items: Iterable[Line]) -> Iterator[Line]:
+        """Give what belongs to the lines that were scored."""
+        if self.line_numbers is None:
+            return iter(items)
+        wanted = frozenset(self.line_numbers)
+        return (item for number, item in enumerate(items, 1) if number in wanted)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Make a table with a row a line.
+
+        Columns: ``line`` (from 1), those of the input by their header names (or numbers, from 1), ``expected``,
+        ``output``, ``loss`` and ``score`` (of the first metric). A column of the input whose name is taken
+        is called ``in<name>``, or by its number. Raises as :meth:`read_items`.
+        """
+        return self._frame(None)
+
+    def _frame(self, selected: Sequence[bool] | None) -> pd.DataFrame:
+        """Make the table of all lines, or of those selected; the index tells a line's place among all."""
+        from geval_py.scoring.frame import item_table
+
+        keep = [True] * self.line_count if selected is None else selected
+        numbers = self.line_numbers or range(1, self.line_count + 1)
+        width = 0
+        if self.split.input is not None:
+            width = max(text.count("\t") + 1 for text, _, _ in self.read_items())
+        return item_table(
+            compress(self.read_items(), keep),
+            lines=list(compress(numbers, keep)),
+            losses=list(compress(self.line_losses, keep)),
+            scores=list(compress(self.line_scores(), keep)),
+            header=self.split.in_header,
+            width=width,
+            index=list(compress(range(self.line_count), keep)),
+        )
+
+    def lines(
+        self,
+        *,
+        sort: Literal["worst", "best"] | None = None,
+        filter: str | Sequence[str] = (),
+        tokenizer: str | None = None,
+        cartesian: bool = False,
+    ) -> pd.DataFrame:
+        """Give the table of :meth:`to_frame`: the worst or the best lines first, or only those with some features.
+
+        ``filter`` is a feature, such as ``"exp:the"`` or ``"in<Year>:1901"``, or several, which a line must all
+        have; as :meth:`worst_features` gives them, with the same ``tokenizer`` and ``cartesian``.
+
+        Raises UsageError for a feature that cannot be read, or that no line has, and for another ``sort``.
+        """
+        from geval_py.reading.features import FeatureKinds, Fields, parse_filter, tokens_of
+
+        if sort not in (None, "worst", "best"):
+            raise UsageError(message=f"lines are sorted by the worst or the best first, not by {sort!r}")
+        names = (filter,) if isinstance(filter, str) else tuple(filter)
+        kinds = FeatureKinds(cartesian=cartesian, tokens=tokens_of(tokenizer))
+        wanted = parse_filter(names, Fields(self.split.in_header), kinds) if names else None
+        frame = self._frame(None if wanted is None else self.select(wanted))
+        if sort is None:
+            return frame
+        greatest_first = self.scores[0].greatest_first(worst=sort == "worst")
+        return frame.sort_values("score", ascending=not greatest_first, kind="stable")
+
+    def select(self, filter: ItemFilter) -> list[bool]:
+        """Tell of each scored line whether it has the features of a filter; raises UsageError if none has."""
+        if filter.needs_input and self.split.input is None:
+            raise UsageError(message="a feature of the input was asked for, and there is no input file")
+        selected = [filter.selects(item) for item in self.read_items()]
+        if not any(selected):
+            raise UsageError(message=filter.nothing_found(self.read_items()))
+        return selected
+
+    def worst_features(
+        self,
+        *,
+        other: Evaluation | None = None,
+        best: bool = False,
+        min_frequency: int = 1,
+        bigrams: bool = False,
+        word_shapes: bool = False,
+        numerical_features: bool = False,
+        cartesian: bool = False,
+        min_cartesian_frequency: int | None = None,
+        tokenizer: str | None = None,
+    ) -> pd.DataFrame:
+        """Rank the features of the lines by how surely they go with bad scores.
+
+        Gives a table with the columns ``feature``, ``count`` (lines that have it), ``score`` (their mean) and ``p``
+        (one-sided, of the Mann-Whitney U test; not corrected for the number of features), by rising p. A numerical
+        feature has the count and the mean of the quarter at one end, and p of Kendall's rank correlation, two-sided.
+
+        With an ``other`` evaluation, of the same lines, the differences to its scores are ranked: what goes with
+        being worse than it. ``best`` ranks what goes with good scores. The other arguments are those of the command
+        line.
+        """
+        from geval_py.reading.features import FeatureKinds, tokens_of
+
+        kinds = FeatureKinds(
+            bigrams=bigrams,
+            word_shapes=word_shapes,
+            numerical=numerical_features,
+            cartesian=cartesian,
+            tokens=tokens_of(tokenizer),
+        )
+        ranking = self.rank_features(
+            kinds, other=other, best=best, least=min_frequency, least_cartesian=min_cartesian_frequency
+        )
+        return ranking.to_frame()
+
+    def rank_features(
+        self,
+        kinds: FeatureKinds,
+        *,
+        other: Evaluation | None = None,
+        best: bool = False,
+        least: int = 1,
+        least_cartesian: int | None = None,
+        progress: Progress | None = None,
+    ) -> WorstFeatures:
+        """Rank features as :meth:`worst_features` does, into aligned arrays."""
+        from geval_py.explaining.features.worst import Frequencies, worst_features
+
+        return worst_features(
+            self.read_items(),
+            self.line_scores() if other is None else self.score_differences(other),
+            worst_is_greatest=self.scores[0].greatest_first(worst=not best),
+            header=self.split.in_header,
+            kinds=kinds,
+            frequencies=Frequencies(least=least, least_cartesian=least_cartesian),
+            progress=progress,
+        )
+
+    def score_differences(self, other: Evaluation) -> list[float]:
+        """Give each line's score minus the other output's: 0 for rounding noise, NaN where both are infinite.
+
+        Raises as :meth:`check_same_lines`.
+        """
+        self.check_same_lines(other)
+        return list(map(_difference, self.line_scores(), other.line_scores()))
+
+    def check_same_lines(self, other: Evaluation) -> None:
+        """Raise UsageError if a filter selects other lines of each output, LineCountError if they are not as many."""
+        if other.line_numbers != self.line_numbers:
+            both = f"{named(self.output.path)} and {named(other.output.path)}"
+            raise UsageError(message=f"the metric's filter selects other lines of {both}: filter by input or answer")
+        if other.line_count != self.line_count:
+            raise LineCountError(
+                what="output",
+                path=other.output.path,
+                lines=other.line_count,
+                expected_path=self.output.path,
+                expected_lines=self.line_count,
+            )
+
+    def to_dict(self, *, samples: int | None = None, seed: int = DEFAULT_SEED) -> dict[str, Any]:
+        """Give what ``--format json`` shows of one output; values may be inf.
+
+        With a number of ``samples``, each metric has its bootstrap interval; raises as :meth:`interval`.
+        """
+        return {
+            "file": self.output.name,
+            "parameters": self.output.parameters,
+            "lines": self.line_count,
+            "out_of_vocabulary": self.out_of_vocabulary,
+            "signature": self.signature,
+            "metrics": [score.to_dict(samples=samples, seed=seed) for score in self.scores],
+        }
+
+    def _repr_html_(self) -> str:
+        """Show the scores as a table in Jupyter; pandas escapes what strangers named."""
+        import pandas as pd
+
+        rows = [(self.output.name, s.name, s.value, s.unit, f"{s.direction} is better") for s in self.scores]
+        return pd.DataFrame(rows, columns=["output", "metric", "score", "unit", ""]).to_html(index=False)
+
+
+def _difference(score: float, other: float) -> float:
+    """Subtract scores; those that differ by rounding, as those of a line with its words reordered, are equal."""
+    return 0.0 if math.isfinite(score) and math.isclose(score, other, rel_tol=NOISE) else score - other
+
+
+def _lines(blocks: Iterable[bytes]) -> Iterator[str]:
+    return (line for block in blocks for line in decode_lines(block))

@@ -1,0 +1,820 @@
+// The fast twin of reference.py: the same losses and flags, from the same bytes.
+//
+// A block of lines is read once. Of each line only the sum of the values, the values of the expected word's bucket
+// and of the rest, and a few flags are kept; the values themselves stay in a buffer that is reused from line to
+// line, for the lines that turn out to hold logarithms. A malformed line is only marked: the reference parses it
+// again and makes the error, so that each error text exists once.
+//
+// Nothing is assumed of the bytes. Carriage returns are dropped and undecodable bytes replaced in a copy of the line
+// that has them.
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <limits>
+#include <new>
+#include <random>
+#include <string>
+#include <vector>
+#if !defined(__cpp_lib_to_chars) || defined(GEVAL_WITHOUT_FROM_CHARS)
+#include <locale>
+#include <sstream>
+#endif
+#if defined(_MSC_VER)
+#include <intrin.h>
+#endif
+
+#include "powers_of_five.hpp"
+
+namespace {
+
+// Flags of a line; the names and values stand in flags.py too.
+enum Flag : std::uint32_t {
+    MALFORMED = 1 << 0,
+    LOGARITHMS = 1 << 1,
+    ABOVE_ONE = 1 << 2,
+    BELOW_ONE = 1 << 3,
+    HAS_REST = 1 << 4,
+    ZERO_REST = 1 << 5,
+    REST_ALONE = 1 << 6,
+    ZERO_ENTRY = 1 << 7,
+    CARRIAGE_RETURN = 1 << 8,
+    NOT_ASCII = 1 << 9,
+    CONTROL = 1 << 10,
+    SEPARATOR = 1 << 11,
+    CAPITAL = 1 << 12,
+    VECTOR = 1 << 13,
+    REPEATED = 1 << 14,
+    ALL_ZERO = 1 << 15,
+    LOOKS_LIKE_PROBABILITIES = 1 << 16,
+};
+
+constexpr double INFINITE = std::numeric_limits<double>::infinity();
+constexpr double TOLERANCE = 1e-8;
+constexpr double OVERSHOOT = 1e-6;
+constexpr double LEAST_TOTAL = 1.0 - TOLERANCE;
+const double LEAST_LOG_TOTAL = std::log1p(-TOLERANCE);
+
+// Some bytes. Those of a line are *padded*: they are followed by one that is neither a digit nor a colon nor a space, and
+// by seven more that may be read, so that eight bytes can be loaded from any place up to the end.
+struct Text {
+    const char* begin;
+    const char* end;
+    std::size_t size() const { return static_cast<std::size_t>(end - begin); }
+};
+
+// ---- bytes, eight at a time --------------------------------------------------------------------------------------
+
+constexpr std::uint64_t ONES = 0x0101010101010101u;
+
+// Eight bytes, the first one lowest on every machine.
+inline std::uint64_t load8(const char* p) {
+    std::uint64_t x;
+    std::memcpy(&x, p, 8);
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    x = __builtin_bswap64(x);
+#endif
+    return x;
+}
+
+// The high bit of each byte that equals c; bits above the lowest match may be wrong.
+inline std::uint64_t matches(std::uint64_t x, char c) {
+    x ^= ONES * static_cast<unsigned char>(c);
+    return (x - ONES) & ~x & (ONES * 0x80);
+}
+
+inline int lowest_bit(std::uint64_t x) {
+#if defined(_MSC_VER)
+    unsigned long index;
+    _BitScanForward64(&index, x);
+    return static_cast<int>(index);
+#else
+    return __builtin_ctzll(x);
+#endif
+}
+
+inline int leading_zeros(std::uint64_t x) {
+#if defined(_MSC_VER)
+    unsigned long index;
+    _BitScanReverse64(&index, x);
+    return 63 - static_cast<int>(index);
+#else
+    return __builtin_clzll(x);
+#endif
+}
+
+inline Wide multiply(std::uint64_t a, std::uint64_t b) {
+#if defined(_MSC_VER) && defined(_M_X64)
+    Wide product;
+    product.low = _umul128(a, b, &product.high);
+    return product;
+#elif defined(_MSC_VER)
+    return {a * b, __umulh(a, b)};
+#else
+    unsigned __int128 product = static_cast<unsigned __int128>(a) * b;
+    return {static_cast<std::uint64_t>(product), static_cast<std::uint64_t>(product >> 64)};
+#endif
+}
+
+// ---- MurmurHash3_x86_32, by Austin Appleby, in the public domain -------------------------------------------------
+
+inline std::uint32_t rotate(std::uint32_t x, int by) { return (x << by) | (x >> (32 - by)); }
+
+inline std::uint32_t scramble(std::uint32_t k) { return rotate(k * 0xcc9e2d51u, 15) * 0x1b873593u; }
+
+inline std::uint32_t mix_block(std::uint32_t h, std::uint64_t bytes) {
+    return rotate(h ^ scramble(static_cast<std::uint32_t>(bytes)), 13) * 5 + 0xe6546b64u;
+}
+
+// The hash of a word in a padded text. Most words are shorter than eight bytes: they are hashed without a branch that
+// depends on their length, which no processor could foretell.
+inline std::uint32_t murmur3(Text word, std::uint32_t seed) {
+    std::uint32_t h = seed;
+    const char* p = word.begin;
+    for (; word.end - p >= 8; p += 8) {
+        const std::uint64_t bytes = load8(p);
+        h = mix_block(mix_block(h, bytes), bytes >> 32);
+    }
+    const int left = static_cast<int>(word.end - p);
+    std::uint64_t bytes = load8(p) & ((std::uint64_t{1} << 8 * left) - 1);
+    const std::uint32_t mixed = mix_block(h, bytes);
+    h = left >= 4 ? mixed : h;
+    bytes = left >= 4 ? bytes >> 32 : bytes;
+    h ^= scramble(static_cast<std::uint32_t>(bytes)) ^ static_cast<std::uint32_t>(word.size());
+    h = (h ^ (h >> 16)) * 0x85ebca6bu;
+    h = (h ^ (h >> 13)) * 0xc2b2ae35u;
+    return h ^ (h >> 16);
+}
+
+// ---- numbers -----------------------------------------------------------------------------------------------------
+
+// How many of eight bytes are digits, from the first on.
+inline int count_digits(std::uint64_t x) {
+    std::uint64_t not_digit = ((x ^ (ONES * 0x30)) + ONES * 0x76) | (x ^ (ONES * 0x30));
+    not_digit &= ONES * 0x80;
+    return not_digit ? lowest_bit(not_digit) >> 3 : 8;
+}
+
+// The value of eight digits: pairs, then fours, then all, each in one multiplication.
+inline std::uint64_t eight_digits(std::uint64_t x) {
+    x = (x & (ONES * 0x0f)) * 2561 >> 8;
+    x = (x & 0x00ff00ff00ff00ffu) * 6553601 >> 16;
+    return (x & 0x0000ffff0000ffffu) * 42949672960001u >> 32;
+}
+
+constexpr std::uint64_t POWERS_OF_TEN[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
+
+// Appends digits to a value (which may overflow: the caller counts them); gives the first byte that is none.
+inline const char* read_digits(const char* p, std::uint64_t& value) {
+    for (;;) {
+        const std::uint64_t x = load8(p);
+        const int n = count_digits(x);
+        if (n == 8) {
+            value = value * 100000000 + eight_digits(x);
+            p += 8;
+        } else {
+            if (n == 1)
+                value = value * 10 + (x & 0x0f);
+            else if (n)
+                value = value * POWERS_OF_TEN[n] + eight_digits(x << (64 - 8 * n));
+            return p + n;
+        }
+    }
+}
+
+constexpr double EXACT_POWERS_OF_TEN[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                                          1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+
+// digits * 10^exponent for LEAST_EXPONENT <= exponent <= 0, correctly rounded: D. Lemire, "Number parsing at a
+// gigabyte per second", Software: Practice and Experience 51 (2021), section 5. In this range 128 bits of the power
+// are always enough (N. Mushtak and D. Lemire, "Fast number parsing without fallback", 2023).
+inline double scale(std::uint64_t digits, int exponent) {
+    // Two numbers that doubles hold exactly, and one rounding (W. D. Clinger, "How to read floating point numbers
+    // accurately", 1990): small probabilities, and all with few digits.
+    if (digits < (std::uint64_t{1} << 53) && exponent >= -22)
+        return static_cast<double>(static_cast<std::int64_t>(digits)) / EXACT_POWERS_OF_TEN[-exponent];
+    int shift = leading_zeros(digits);
+    const Wide& power = POWERS_OF_FIVE[-exponent];
+    Wide product = multiply(digits << shift, power.high);
+    if ((product.high & 0x1ff) == 0x1ff) {
+        Wide more = multiply(digits << shift, power.low);
+        product.low += more.high;
+        if (more.high > product.low) ++product.high;
+    }
+    int upper = static_cast<int>(product.high >> 63);
+    std::uint64_t mantissa = product.high >> (upper + 9);
+    int binary = ((217706 * exponent) >> 16) + 63 + upper - shift + 1023;
+    // Exactly half way between two doubles, which only small powers allow: round to even.
+    if (product.low <= 1 && exponent >= -4 && (mantissa & 3) == 1 && mantissa << (upper + 9) == product.high)
+        mantissa &= ~std::uint64_t{1};
+    mantissa = (mantissa + (mantissa & 1)) >> 1;
+    if (mantissa >> 53) {
+        mantissa >>= 1;
+        ++binary;
+    }
+    std::uint64_t bits = (mantissa & ((std::uint64_t{1} << 52) - 1)) | static_cast<std::uint64_t>(binary) << 52;
+    double value;
+    std::memcpy(&value, &bits, 8);
+    return value;
+}
+
+// Any number of the grammar without its sign; false if it is too large for a double, 0 if too small.
+bool read_any(const char* p, const char* end, bool large, double& value) {
+#if defined(__cpp_lib_to_chars) && !defined(GEVAL_WITHOUT_FROM_CHARS)
+    value = 0;
+    if (std::from_chars(p, end, value).ec != std::errc::result_out_of_range) return true;
+    value = 0;
+    return !large;
+#else
+    std::istringstream stream(std::string(p, end));
+    stream.imbue(std::locale::classic());
+    stream >> value;
+    if (!large && !(value <= 1)) value = 0;
+    return !(large && std::fabs(value) >= std::numeric_limits<double>::max() && stream.fail());
+#endif
+}
+
+inline bool is_digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
+
+// Reads the exponent behind an e; gives the first byte behind it, or nullptr if there is none.
+const char* read_exponent(const char* p, std::int64_t& exponent) {
+    const bool below = *p == '-';
+    if (*p == '-' || *p == '+') ++p;
+    if (!is_digit(*p)) return nullptr;
+    std::int64_t written = 0;
+    for (; is_digit(*p); ++p) written = std::min<std::int64_t>(written * 10 + (*p - '0'), 1 << 30);
+    exponent += below ? -written : written;
+    return p;
+}
+
+// How many of so many digits, with or without a point between them, are left when leading zeros are dropped.
+inline std::ptrdiff_t significant_digits(const char* p, std::ptrdiff_t count) {
+    for (; *p == '0' || *p == '.'; ++p) count -= *p == '0';
+    return count;
+}
+
+// Reads a number of the grammar in a padded text; gives the first byte behind it, or nullptr if there is none. What is
+// too large for a double is infinite.
+inline const char* read_number(const char* p, double& value) {
+    bool negative = false;
+    if (!is_digit(*p)) {
+        negative = *p == '-';
+        if (*p == '-' || *p == '+') ++p;
+    }
+    const char* begin = p;
+    std::uint64_t digits = 0;
+    if (p[1] == '.' && is_digit(*p)) {  // as probabilities are written
+        digits = static_cast<std::uint64_t>(*p++ - '0');
+    } else {
+        p = read_digits(p, digits);
+        if (p == begin) return nullptr;
+    }
+    std::ptrdiff_t count = p - begin;
+    std::int64_t exponent = 0;
+    if (*p == '.') {
+        const char* fraction = ++p;
+        p = read_digits(p, digits);
+        if (p == fraction) return nullptr;
+        exponent = fraction - p;
+        count += p - fraction;
+    }
+    if ((*p | 0x20) == 'e') {
+        p = read_exponent(p + 1, exponent);
+        if (!p) return nullptr;
+    }
+    const std::ptrdiff_t significant = count > 19 ? significant_digits(begin, count) : count;
+    const bool exact = significant <= 19;  // more digits may have overflowed
+    if (exact && exponent <= 0 && exponent >= LEAST_EXPONENT && digits)
+        value = scale(digits, static_cast<int>(exponent));
+    else if (exact && !digits)
+        value = 0;
+    else if (!read_any(begin, p, exponent + significant_digits(begin, count) > 0, value))
+        value = INFINITE;
+    if (negative) value = -value;
+    return p;
+}
+
+// ---- text --------------------------------------------------------------------------------------------------------
+
+// How long the first character is: positive if it is well-formed UTF-8, else minus the length of what Python's
+// decoder replaces by one U+FFFD (the longest beginning of a character, at least one byte).
+int character(const char* p, const char* end) {
+    auto byte = [&](int i) { return static_cast<unsigned char>(p[i]); };
+    const int first = byte(0);
+    if (first < 0x80) return 1;
+    const int length = first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
+    for (int i = 1; i < length; ++i) {
+        if (p + i == end) return -i;
+        const int least = i > 1 ? 0x80 : first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
+        const int most = i > 1 ? 0xbf : first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
+        if (byte(i) < least || byte(i) > most) return -i;
+    }
+    return length ? length : -1;
+}
+
+bool is_utf8(Text text) {
+    for (const char* p = text.begin; p != text.end;) {
+        if (text.end - p >= 8 && !(load8(p) & (ONES * 0x80))) {
+            p += 8;
+            continue;
+        }
+        const int length = character(p, text.end);
+        if (length < 0) return false;
+        p += length;
+    }
+    return true;
+}
+
+constexpr std::size_t PADDING = 8;
+
+Text padded(std::string& copy) {
+    const std::size_t size = copy.size();
+    copy.append(PADDING, '\0');
+    return {copy.data(), copy.data() + size};
+}
+
+// A line as it is decoded: undecodable bytes replaced, carriage returns dropped; and padded, in a text that goes on to
+// limit. Copied only if need be.
+Text decode(Text text, const char* limit, std::string& copy, bool has_return, bool has_high) {
+    const bool replace = has_high && !is_utf8(text);
+    if (!has_return && !replace && limit - text.end >= static_cast<std::ptrdiff_t>(PADDING)) return text;
+    copy.clear();
+    if (!has_return && !replace) {
+        copy.assign(text.begin, text.end);
+        return padded(copy);
+    }
+    for (const char* p = text.begin; p != text.end;) {
+        const int length = replace ? character(p, text.end) : 1;
+        if (length < 0)
+            copy += "\xef\xbf\xbd";
+        else if (*p != '\r')
+            copy.append(p, static_cast<std::size_t>(length));
+        p += std::abs(length);
+    }
+    return padded(copy);
+}
+
+Text decode(Text text, const char* limit, std::string& copy) {
+    const bool high = std::any_of(text.begin, text.end, [](char c) { return c & 0x80; });
+    return decode(text, limit, copy, std::memchr(text.begin, '\r', text.size()) != nullptr, high);
+}
+
+bool is_control(unsigned char c) { return (c < 0x20 && c != '\r') || c == 0x7f; }
+
+// What bytes a line has. The loop is one that compilers turn into vector instructions.
+unsigned byte_flags(Text line) {
+    unsigned char least = 0xff, most = 0, capital = 0;
+    const auto* p = reinterpret_cast<const unsigned char*>(line.begin);
+    const auto* end = p + line.size();
+    for (const auto* q = p; q != end; ++q) {
+        const unsigned char c = *q;
+        least = std::min(least, c);
+        most = std::max(most, c);
+        capital |= static_cast<unsigned char>(c - 'A') < 26;
+    }
+    unsigned flags = (most & 0x80 ? NOT_ASCII : 0) | (capital ? CAPITAL : 0);
+    if (least < 0x20 || most >= 0x7f) {
+        if (std::memchr(p, '\r', line.size())) flags |= CARRIAGE_RETURN;
+        if (std::any_of(p, end, is_control)) flags |= CONTROL;
+    }
+    return flags;
+}
+
+// ---- a line ------------------------------------------------------------------------------------------------------
+
+// Numbers that outlive a line, so that their memory is reused for the next one.
+class Numbers {
+  public:
+    void clear() { size_ = 0; }
+    void add(double value) {
+        if (size_ == values_.size()) values_.resize(std::max<std::size_t>(64, 2 * size_));
+        values_[size_++] = value;
+    }
+    std::size_t size() const { return size_; }
+    bool empty() const { return size_ == 0; }
+    double operator[](std::size_t i) const { return values_[i]; }
+    double sum() const {
+        double total = 0;
+        for (std::size_t i = 0; i < size_; ++i) total += values_[i];
+        return total;
+    }
+    double greatest() const {
+        double most = -INFINITE;
+        for (std::size_t i = 0; i < size_; ++i) most = std::max(most, values_[i]);
+        return most;
+    }
+    // ln of the sum of exp of the numbers less an offset.
+    double log_sum_exp(double offset) const {
+        const double most = greatest() - offset;
+        if (most == -INFINITE) return most;
+        double total = 0;
+        for (std::size_t i = 0; i < size_; ++i) total += std::exp((values_[i] - offset) - most);
+        return most + std::log(total);
+    }
+
+  private:
+    std::vector<double> values_;
+    std::size_t size_ = 0;
+};
+
+// Two odd numbers, different in each process.
+struct Secrets {
+    std::uint64_t first, hash;
+};
+
+Secrets make_secrets() {
+    std::uint64_t seed = static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+    try {
+        std::random_device random;
+        seed ^= static_cast<std::uint64_t>(random()) << 32 | random();
+    } catch (const std::exception&) {
+        // No source of random numbers: the time has to do.
+    }
+    std::mt19937_64 generator(seed);
+    return {generator() | 1, generator() | 1};
+}
+
+const Secrets SECRETS = make_secrets();
+
+// The words of a line, to see whether one comes twice. Words are told apart by their hash and their first eight bytes;
+// some that are made to agree in both are taken for the same.
+class WordSet {
+  public:
+    void clear() {
+        size_ = 0;
+        if (++line_ == 0) {  // the numbers of lines have run out: forget all of them
+            std::fill(slots_.begin(), slots_.end(), Slot{});
+            line_ = 1;
+        }
+    }
+
+    // Whether the word is new.
+    bool add(Text word, std::uint32_t hash) {
+        if (2 * ++size_ > slots_.size()) grow();
+        const std::size_t length = word.size();
+        const std::uint64_t first = length >= 8 ? load8(word.begin)
+                                                : load8(word.begin) & ((std::uint64_t{1} << 8 * length) - 1);
+        return insert({first, hash, line_});
+    }
+
+  private:
+    struct Slot {
+        std::uint64_t first = 0;
+        std::uint32_t hash = 0, line = 0;
+    };
+
+    bool insert(Slot word) {
+        const std::size_t mask = slots_.size() - 1;
+        // The top bits depend on all bits of both, and on numbers that nobody can foretell: nobody can choose words
+        // which all want the same slot.
+        const std::uint64_t mixed = word.first * SECRETS.first + word.hash * SECRETS.hash;
+        for (std::size_t i = mixed >> leading_zeros(mask);; i = (i + 1) & mask) {
+            if (slots_[i].line != line_) {
+                slots_[i] = word;
+                return true;
+            }
+            if (slots_[i].hash == word.hash && slots_[i].first == word.first) return false;
+        }
+    }
+
+    void grow() {
+        std::vector<Slot> old(std::max<std::size_t>(64, 2 * slots_.size()));
+        old.swap(slots_);
+        for (const Slot& slot : old)
+            if (slot.line == line_) insert(slot);
+    }
+
+    std::vector<Slot> slots_;
+    std::size_t size_ = 0;
+    std::uint32_t line_ = 0;
+};
+
+double log_add_exp(double a, double b) {
+    const double most = std::max(a, b);
+    if (most == -INFINITE) return most;
+    return most + std::log(std::exp(a - most) + std::exp(b - most));
+}
+
+inline double loss_of_log(double log_mass) { return std::max(0.0, -log_mass); }
+
+class Line {
+  public:
+    // thorough: look for repeated words too.
+    Line(int bits, bool thorough) : thorough_(thorough), mask_((std::uint32_t{1} << bits) - 1), share_(1.0 / (mask_ + 1.0)) {}
+
+    // Reads and scores a line; the flags say whether the loss means anything. The texts that line and expected are parts
+    // of go on to the limits.
+    double score(Text line, const char* line_limit, Text expected, const char* expected_limit, std::uint32_t seed,
+                 unsigned& flags) {
+        const unsigned byte_flags_only = flags = byte_flags(line);
+        line = decode(line, line_limit, line_copy_, flags & CARRIAGE_RETURN, flags & NOT_ASCII);
+        expected = decode(expected, expected_limit, expected_copy_);
+        const std::uint32_t bucket = murmur3(expected, seed) & mask_;
+        values_.clear(), hits_.clear(), rests_.clear();
+        if (!std::memchr(line.begin, ':', line.size())) {
+            flags |= VECTOR;
+            if (read_vector(line)) return vector_loss(bucket, flags);
+        } else if (read_entries(line, seed, bucket, flags)) {
+            return entries_loss(flags);
+        }
+        flags = byte_flags_only | MALFORMED;
+        return std::numeric_limits<double>::quiet_NaN();
+    }
+
+  private:
+    bool read_vector(Text line) {
+        const char* p = line.begin;
+        for (;;) {
+            double value;
+            p = read_number(p, value);
+            if (!p || std::isinf(value)) return false;
+            values_.add(value);
+            if (p == line.end) return values_.size() == mask_ + std::size_t{1};
+            if (*p++ != ' ') return false;
+        }
+    }
+
+    bool read_entries(const Text line, const std::uint32_t seed, const std::uint32_t bucket, unsigned& flags) {
+        const std::uint32_t mask = mask_;
+        double least = INFINITE, most = -INFINITE, total = 0;
+        bool zero = false;
+        if (thorough_) words_.clear();
+        const char* p = line.begin;
+        for (;;) {
+            Text word{p, find_word_end(p, line.end)};
+            double value;
+            p = word.end == line.end || *word.end == ' ' ? nullptr : read_number(word.end + 1, value);
+            if (!p || (p != line.end && *p != ' ')) {
+                p = read_long_entry(word, line.end, value, flags);
+                if (!p) return false;
+            }
+            if (std::isinf(value)) return false;
+            values_.add(value);
+            least = std::min(least, value), most = std::max(most, value);
+            total += value;
+            if (word.begin == word.end) {
+                rests_.add(value);
+            } else {
+                zero |= value == 0;
+                const std::uint32_t hash = murmur3(word, seed);
+                if ((hash & mask) == bucket) hits_.add(value);
+                if (thorough_ && !words_.add(word, hash)) flags |= REPEATED;
+            }
+            if (p == line.end) break;
+            ++p;
+        }
+        total_ = total;
+        probabilities_ = least >= 0 && most > 0 && most <= 1;
+        if (zero) flags |= ZERO_ENTRY;
+        if (thorough_ && rests_.size() > 1) flags |= REPEATED;
+        if (least == 0 && most == 0) flags |= ALL_ZERO;
+        return true;
+    }
+
+    // Reads an entry whose word has colons; gives its end, or nullptr if it is malformed.
+    static const char* read_long_entry(Text& word, const char* line_end, double& value, unsigned& flags) {
+        const char* end = std::find(word.begin, line_end, ' ');
+        const char* colon = end;
+        while (colon != word.begin && *--colon != ':') {
+        }
+        word.end = colon;
+        if (colon == end || *colon != ':' || read_number(colon + 1, value) != end) return nullptr;
+        for (const char* p = word.begin; p != word.end; ++p)
+            if ((*p == ',' || *p == ';' || *p == '\t') && p != word.begin && p[-1] >= '0' && p[-1] <= '9')
+                flags |= SEPARATOR;
+        return end;
+    }
+
+    // The first colon or space, or the end.
+    static const char* find_word_end(const char* p, const char* end) {
+        for (;; p += 8) {
+            const std::uint64_t bytes = load8(p);
+            if (const std::uint64_t found = matches(bytes, ':') | matches(bytes, ' '))
+                return std::min(end, p + (lowest_bit(found) >> 3));
+            if (end - p <= 8) return end;
+        }
+    }
+
+    double entries_loss(unsigned& flags) {
+        if (!rests_.empty()) flags |= HAS_REST;
+        if (rests_.size() == values_.size()) flags |= REST_ALONE;
+        return probabilities_ ? probability_loss(flags) : logarithm_loss(flags);
+    }
+
+    double probability_loss(unsigned& flags) {
+        const double hit = hits_.sum(), rest = rests_.sum();
+        if (total_ > 1 + TOLERANCE) flags |= ABOVE_ONE;
+        if (total_ < LEAST_TOTAL) flags |= BELOW_ONE;
+        if (!rests_.empty() && rest == 0) flags |= ZERO_REST;
+        double mass;
+        if (total_ > 1 || (total_ < LEAST_TOTAL && !rests_.empty()))
+            mass = hit / total_ + rest / total_ * share_;
+        else if (total_ < LEAST_TOTAL)
+            mass = hit + (1 - total_) * share_;
+        else
+            mass = hit + rest * share_;
+        return mass > 0 ? loss_of_log(std::log(mass)) : INFINITE;
+    }
+
+    double logarithm_loss(unsigned& flags) {
+        const double log_share = std::log(share_);
+        const double log_total = values_.log_sum_exp(0);
+        const bool below = log_total < LEAST_LOG_TOTAL;
+        flags |= LOGARITHMS | logarithm_flags(log_total) | looks_like_probabilities();
+        if (log_total > 0 || (below && !rests_.empty())) {
+            const double greatest = values_.greatest();
+            const double log_mass = log_add_exp(hits_.log_sum_exp(greatest), rests_.log_sum_exp(greatest) + log_share);
+            return std::max(0.0, values_.log_sum_exp(greatest) - log_mass);
+        }
+        const double log_rest = below ? std::log(-std::expm1(log_total)) : rests_.log_sum_exp(0);
+        return loss_of_log(log_add_exp(hits_.log_sum_exp(0), log_rest + log_share));
+    }
+
+    double vector_loss(std::uint32_t bucket, unsigned& flags) {
+        const double log_total = values_.log_sum_exp(0);
+        flags |= LOGARITHMS | logarithm_flags(log_total);
+        if (log_total > 0 || log_total < LEAST_LOG_TOTAL) {
+            const double greatest = values_.greatest();
+            return std::max(0.0, values_.log_sum_exp(greatest) - (values_[bucket] - greatest));
+        }
+        return loss_of_log(values_[bucket]);
+    }
+
+    unsigned looks_like_probabilities() const {
+        std::size_t inside = 0, positive = 0;
+        double least = INFINITE, most = -INFINITE;
+        for (std::size_t i = 0; i < values_.size(); ++i) {
+            const bool is_inside = values_[i] >= 0 && values_[i] <= 1;
+            inside += is_inside;
+            positive += is_inside && values_[i] > 0;
+            least = std::min(least, values_[i]), most = std::max(most, values_[i]);
+        }
+        const bool overshoots = most >= 0.5 && most <= 1 + OVERSHOOT && least >= -OVERSHOOT;
+        return overshoots || (positive && 2 * inside > values_.size()) ? LOOKS_LIKE_PROBABILITIES : 0;
+    }
+
+    static unsigned logarithm_flags(double log_total) {
+        static const double most = std::log1p(TOLERANCE);
+        return (log_total > most ? ABOVE_ONE : 0) | (log_total < LEAST_LOG_TOTAL ? BELOW_ONE : 0);
+    }
+
+    bool thorough_;
+    std::uint32_t mask_;
+    double share_;
+    WordSet words_;
+    Numbers values_, hits_, rests_;
+    double total_ = 0;
+    bool probabilities_ = false;
+    std::string line_copy_, expected_copy_;
+};
+
+// ---- a block -----------------------------------------------------------------------------------------------------
+
+// Takes the next line off a text.
+inline Text take_line(Text& text) {
+    const auto* end = static_cast<const char*>(std::memchr(text.begin, '\n', text.size()));
+    Text line{text.begin, end ? end : text.end};
+    text.begin = end ? end + 1 : text.end;
+    return line;
+}
+
+// Counts in bytes, which vector instructions hold sixteen of and more, before they overflow.
+std::size_t count_lines(Text text) {
+    std::size_t lines = text.begin != text.end && text.end[-1] != '\n';
+    while (text.begin != text.end) {
+        constexpr std::ptrdiff_t LANES = 32;
+        unsigned char found[LANES] = {};
+        const char* stop = text.begin + std::min<std::ptrdiff_t>(255 * LANES, text.end - text.begin) / LANES * LANES;
+        for (; text.begin != stop; text.begin += LANES)
+            for (int lane = 0; lane < LANES; ++lane) found[lane] += text.begin[lane] == '\n';
+        for (unsigned char count : found) lines += count;
+        if (text.end - text.begin < LANES)
+            for (; text.begin != text.end; ++text.begin) lines += *text.begin == '\n';
+    }
+    return lines;
+}
+
+constexpr std::ptrdiff_t NONE = -1, UNEQUAL = -2;
+
+// Scores the lines, of which there must be as many as expected ones; gives the index of the first malformed one,
+// NONE or UNEQUAL.
+std::ptrdiff_t score_block(Text outputs, Text expected, std::size_t lines, int bits, std::uint64_t first_line,
+                           bool thorough, double* losses, std::uint32_t* flags) {
+    std::ptrdiff_t first_malformed = NONE;
+    Line line(bits, thorough);
+    for (std::size_t i = 0; i < lines; ++i) {
+        if (outputs.begin == outputs.end) return UNEQUAL;
+        unsigned found;
+        const Text text = take_line(outputs), word = take_line(expected);
+        losses[i] = line.score(text, outputs.end, word, expected.end, static_cast<std::uint32_t>(first_line + i), found);
+        flags[i] = static_cast<std::uint32_t>(found);
+        if (first_malformed == NONE && (found & MALFORMED)) first_malformed = static_cast<std::ptrdiff_t>(i);
+    }
+    return outputs.begin == outputs.end ? first_malformed : UNEQUAL;
+}
+
+// ---- Python ------------------------------------------------------------------------------------------------------
+
+class Buffer {
+  public:
+    Buffer() = default;
+    Buffer(const Buffer&) = delete;
+    Buffer& operator=(const Buffer&) = delete;
+    ~Buffer() {
+        if (view.obj) PyBuffer_Release(&view);
+    }
+    Text text() const {
+        const char* begin = static_cast<const char*>(view.buf);
+        return {begin, begin + view.len};
+    }
+    Py_buffer view{};
+};
+
+PyObject* score_lines(PyObject*, PyObject* arguments) {
+    Buffer outputs, expected;
+    int bits;
+    unsigned long long first_line;
+    int thorough;
+    if (!PyArg_ParseTuple(arguments, "y*y*iKp", &outputs.view, &expected.view, &bits, &first_line, &thorough))
+        return nullptr;
+    if (bits < 1 || bits > 24) {
+        PyErr_SetString(PyExc_ValueError, "bits is from 1 to 24");
+        return nullptr;
+    }
+    const std::size_t lines = count_lines(expected.text());
+    PyObject* losses = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(lines * sizeof(double)));
+    PyObject* flags = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(lines * sizeof(std::uint32_t)));
+    if (!losses || !flags) {
+        Py_XDECREF(losses);
+        Py_XDECREF(flags);
+        return nullptr;
+    }
+    std::ptrdiff_t malformed = NONE;
+    bool enough_memory = true;
+    auto* loss_values = reinterpret_cast<double*>(PyBytes_AsString(losses));
+    auto* flag_values = reinterpret_cast<std::uint32_t*>(PyBytes_AsString(flags));
+    Py_BEGIN_ALLOW_THREADS;
+    try {
+        malformed = score_block(outputs.text(), expected.text(), lines, bits, first_line, thorough != 0,
+                                loss_values, flag_values);
+    } catch (const std::bad_alloc&) {
+        enough_memory = false;
+    }
+    Py_END_ALLOW_THREADS;
+    if (!enough_memory || malformed == UNEQUAL) {
+        Py_DECREF(losses);
+        Py_DECREF(flags);
+        if (!enough_memory) return PyErr_NoMemory();
+        PyErr_SetString(PyExc_ValueError, "the two blocks differ in their number of lines");
+        return nullptr;
+    }
+    return Py_BuildValue("(NNn)", losses, flags, static_cast<Py_ssize_t>(malformed));
+}
+
+PyObject* count_lines(PyObject*, PyObject* arguments) {
+    Buffer text;
+    if (!PyArg_ParseTuple(arguments, "y*", &text.view)) return nullptr;
+    std::size_t lines;
+    Py_BEGIN_ALLOW_THREADS;
+    lines = count_lines(text.text());
+    Py_END_ALLOW_THREADS;
+    return PyLong_FromSize_t(lines);
+}
+
+// For the tests, which could not see the last bit of a number in a loss.
+PyObject* read_number(PyObject*, PyObject* arguments) {
+    Buffer text;
+    if (!PyArg_ParseTuple(arguments, "y*", &text.view)) return nullptr;
+    std::string copy(text.text().begin, text.text().end);
+    const Text number = padded(copy);
+    double value = 0;
+    if (read_number(number.begin, value) != number.end) Py_RETURN_NONE;
+    return PyFloat_FromDouble(value);
+}
+
+PyMethodDef METHODS[] = {
+    {"read_number", read_number, METH_VARARGS, "read_number(text) -> the number, inf if too large; None if it is none"},
+    {"count_lines", count_lines, METH_VARARGS, "count_lines(text) -> number of lines; the last may lack its LF"},
+    {"score_lines", score_lines, METH_VARARGS,
+     "score_lines(outputs, expected, bits, first_line, thorough) -> (losses, flags, first malformed index or -1)"},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+PyModuleDef_Slot SLOTS[] = {{0, nullptr}};
+
+PyModuleDef MODULE = {
+    PyModuleDef_HEAD_INIT, "_native", "The native kernel; see geval_py.scoring.kernel.native.", 0, METHODS, SLOTS, nullptr, nullptr,
+    nullptr,
+};
+
+}  // namespace
+
+PyMODINIT_FUNC PyInit__native() { return PyModuleDef_Init(&MODULE); }

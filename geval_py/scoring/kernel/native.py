@@ -1,0 +1,34 @@
+"""The native kernel (native.cpp), with the names, arguments and errors of the reference."""
+
+from __future__ import annotations
+
+from array import array
+
+import geval_py.scoring.kernel._native as _native  # not "from": where it was not built, that is another error
+from geval_py.reading.sources import Bytes
+from geval_py.scoring.kernel._native import count_lines
+
+__all__ = ["count_lines", "hashed_losses", "score_lines"]
+
+
+def hashed_losses(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> array[float]:
+    """Score a block of output lines; see :func:`geval_py.scoring.kernel.reference.hashed_losses`."""
+    losses, _, malformed = _native.score_lines(outputs, expected, bits, first_line, False)
+    if malformed >= 0:
+        _raise_malformed(outputs, bits, first_line, malformed)
+    return array("d", losses)
+
+
+def score_lines(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> tuple[array[float], array[int]]:
+    """Score a block and flag its lines; see :func:`geval_py.scoring.kernel.reference.score_lines`."""
+    losses, flags, _ = _native.score_lines(outputs, expected, bits, first_line, True)
+    return array("d", losses), array("I", flags)
+
+
+def _raise_malformed(outputs: Bytes, bits: int, first_line: int, index: int) -> None:
+    """Let the reference parse the malformed line and raise."""
+    from geval_py.scoring.kernel import reference
+
+    line = bytes(outputs).split(b"\n", index + 1)[index]
+    reference.hashed_losses(line + b"\n", b"\n", bits, first_line + index)
+    raise AssertionError(f"line {first_line + index} is malformed only to the native kernel")

@@ -1,0 +1,231 @@
+r"""The readable truth: from an output line and an expected word to a loss.
+
+With the values v of a line (Specification, "From a line to a distribution"):
+
+1.  If every v has 0 <= v <= 1 and at least one is > 0, they are probabilities; otherwise natural logarithms.
+2.  Their total (of exp v, for logarithms) is *off* when it is > 1 or < 1 - 1e-8.
+3.  Probabilities, off: if the total is > 1 or there is a rest entry, divide all by the total; else the rest is
+    1 - total. Logarithms, off: if the total is < 1 and there is no rest entry, the rest is 1 - total; else divide
+    (softmax).
+4.  A word's mass goes to its bucket, MurmurHash3_x86_32(word, seed = line number mod 2^32) mod 2^bits; the rest is
+    spread evenly over all buckets. A vector is the buckets, as logarithms.
+
+The loss is -ln of the mass in the expected word's bucket, in nats. Only that bucket, the total and the rest
+matter, so no vector of buckets is made. Totals are summed from left to right, as GEval does, since a sum decides
+what happens next; logarithms are combined by log-sum-exp, which is right where exp overflows or underflows.
+
+Every function here has a native twin of the same name, arguments and errors in :mod:`geval_py.scoring.kernel`.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from math import exp, expm1, inf, log, log1p, nan
+
+from mmh3 import hash as murmur3
+
+from geval_py.errors import MalformedLineError
+from geval_py.reading.sources import Bytes, decode_lines
+from geval_py.reading.wordprobs import parse_entries, parse_vector, wrong_vector_length
+from geval_py.scoring.kernel.flags import (
+    ABOVE_ONE,
+    ALL_ZERO,
+    BELOW_ONE,
+    CAPITAL,
+    CARRIAGE_RETURN,
+    CONTROL,
+    HAS_REST,
+    LOGARITHMS,
+    LOOKS_LIKE_PROBABILITIES,
+    MALFORMED,
+    NOT_ASCII,
+    REPEATED,
+    REST_ALONE,
+    SEPARATOR,
+    VECTOR,
+    ZERO_ENTRY,
+    ZERO_REST,
+)
+
+TOLERANCE = 1e-8  # how far below 1 a total may be and still count as 1 (GEval's epsilon)
+OVERSHOOT = 1e-6  # how far outside [0, 1] a value may be and still be a probability that was rounded badly
+LEAST_TOTAL = 1.0 - TOLERANCE
+LEAST_LOG_TOTAL = log1p(-TOLERANCE)
+MOST_LOG_TOTAL = log1p(TOLERANCE)
+
+_CONTROL = re.compile(rb"[\x00-\x09\x0b\x0c\x0e-\x1f\x7f]")
+_CAPITAL = re.compile(rb"[A-Z]")
+_SEPARATOR = re.compile(r"[0-9][,;\t]")
+
+
+def hashed_losses(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> array[float]:
+    """Score a block of output lines against as many expected words.
+
+    ``outputs`` and ``expected`` are UTF-8 lines, each ended by LF (the last one may lack it); ``bits`` is the
+    binary logarithm of the number of buckets, 1 to 24; ``first_line`` is the number, from 1, of the first line in
+    its file: it seeds the hash. Gives the losses in nats, in [0, inf].
+
+    Raises MalformedLineError, with the line's number in the file, at the first line that is not in the format,
+    and ValueError if the two blocks differ in their number of lines.
+    """
+    pairs = zip(decode_lines(outputs), decode_lines(expected), strict=True)
+    return array("d", (line_loss(text, word, bits, line) for line, (text, word) in enumerate(pairs, first_line)))
+
+
+def score_lines(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> tuple[array[float], array[int]]:
+    """Score a block as :func:`hashed_losses`, and tell of each line what deserves a second look.
+
+    Gives the losses, NaN on malformed lines, and the lines' flags (:mod:`geval_py.scoring.kernel.flags`). Raises
+    ValueError if the two blocks differ in their number of lines.
+    """
+    losses, flags = array("d"), array("I")
+    raw_lines = bytes(outputs).split(b"\n")
+    words = decode_lines(expected)
+    if not raw_lines[-1]:
+        raw_lines.pop()
+    for line, (raw, word) in enumerate(zip(raw_lines, words, strict=True), first_line):
+        (text,) = decode_lines(raw + b"\n")
+        of_bytes = byte_flags(raw)
+        try:
+            losses.append(line_loss(text, word, bits, line))
+            flags.append(of_bytes | distribution_flags(text, line))
+        except MalformedLineError:
+            losses.append(nan)
+            flags.append(of_bytes | MALFORMED)
+    return losses, flags
+
+
+def byte_flags(raw: bytes) -> int:
+    """Give the flags that follow from a line's bytes alone."""
+    return (
+        CARRIAGE_RETURN * (b"\r" in raw)
+        | NOT_ASCII * (not raw.isascii())
+        | CONTROL * bool(_CONTROL.search(raw))
+        | CAPITAL * bool(_CAPITAL.search(raw))
+    )
+
+
+def distribution_flags(text: str, line: int) -> int:
+    """Give the flags that follow from what a well-formed line says."""
+    if ":" not in text:
+        values = parse_vector(text, line)
+        return VECTOR | LOGARITHMS | _logarithm_flags(values)
+    words, values = parse_entries(text, line)
+    rests = [value for word, value in zip(words, values, strict=True) if not word]
+    flags = (
+        HAS_REST * bool(rests)
+        | REST_ALONE * (len(rests) == len(values))
+        | ZERO_ENTRY * any(value == 0.0 and word for word, value in zip(words, values, strict=True))
+        | REPEATED * (len(set(words)) < len(words))
+        | ALL_ZERO * (not any(values))
+        | SEPARATOR * any(":" in word and _SEPARATOR.search(word) is not None for word in words)
+    )
+    if not are_probabilities(values):
+        inside = [value for value in values if 0.0 <= value <= 1.0]
+        overshoots = 0.5 <= max(values) <= 1.0 + OVERSHOOT and min(values) >= -OVERSHOOT
+        looks = LOOKS_LIKE_PROBABILITIES * (overshoots or (any(inside) and 2 * len(inside) > len(values)))
+        return flags | looks | LOGARITHMS | _logarithm_flags(values)
+    total = sum_in_order(values)
+    return (
+        flags
+        | ABOVE_ONE * (total > 1.0 + TOLERANCE)
+        | BELOW_ONE * (total < LEAST_TOTAL)
+        | ZERO_REST * (bool(rests) and sum(rests) == 0.0)
+    )
+
+
+def _logarithm_flags(values: list[float]) -> int:
+    log_total = log_sum_exp(values)
+    return ABOVE_ONE * (log_total > MOST_LOG_TOTAL) | BELOW_ONE * (log_total < LEAST_LOG_TOTAL)
+
+
+def count_lines(text: Bytes) -> int:
+    """Count the lines of a text; the last one may lack its LF."""
+    data = bytes(text)
+    return data.count(b"\n") + (data != b"" and not data.endswith(b"\n"))
+
+
+def line_loss(text: str, expected: str, bits: int, line: int) -> float:
+    """Give the loss of one output line, in nats; see :func:`hashed_losses`."""
+    mask = (1 << bits) - 1
+    seed = line & 0xFFFFFFFF
+    bucket = murmur3(expected, seed) & mask
+    if ":" not in text:
+        values = parse_vector(text, line)
+        if len(values) != 1 << bits:
+            raise wrong_vector_length(text, line, len(values), bits)
+        return _vector_loss(values, bucket)
+    words, values = parse_entries(text, line)
+    hits: list[float] = []
+    rests: list[float] = []
+    for word, value in zip(words, values, strict=True):
+        if not word:
+            rests.append(value)
+        elif murmur3(word, seed) & mask == bucket:
+            hits.append(value)
+    return mixture_loss(values, hits, rests, 1 / (mask + 1))
+
+
+def mixture_loss(values: list[float], hits: list[float], rests: list[float], share: float) -> float:
+    """Give the loss of what has the values ``hits`` and a share of the rest, on a line of ``values``.
+
+    ``rests`` are the values of the rest entries (they add up); ``share`` in [0, 1] is the part of the rest's mass
+    that goes to what is scored. Every number is one as written: this is where it becomes a mass.
+    """
+    if are_probabilities(values):
+        return _probability_loss(values, hits, rests, share)
+    return _logarithm_loss(values, hits, rests, share)
+
+
+def are_probabilities(values: list[float]) -> bool:
+    """Tell whether a line's values are probabilities; otherwise they are natural logarithms."""
+    return 0.0 < max(values) <= 1.0 and min(values) >= 0.0
+
+
+def _probability_loss(values: list[float], hits: list[float], rests: list[float], share: float) -> float:
+    total, hit, rest = sum_in_order(values), sum(hits), sum(rests)
+    if total > 1.0 or (total < LEAST_TOTAL and rests):
+        mass = hit / total + rest / total * share
+    elif total < LEAST_TOTAL:
+        mass = hit + (1.0 - total) * share
+    else:
+        mass = hit + rest * share
+    return max(0.0, -log(mass)) if mass > 0.0 else inf
+
+
+def _logarithm_loss(values: list[float], hits: list[float], rests: list[float], share: float) -> float:
+    log_total = log_sum_exp(values)
+    log_share = log(share) if share > 0.0 else -inf
+    off_below = log_total < LEAST_LOG_TOTAL
+    if log_total > 0.0 or (off_below and rests):
+        # Divided by the total. Relative to the greatest value, which cancels out, nothing is lost to rounding.
+        greatest = max(values)
+        values, hits, rests = ([v - greatest for v in part] for part in (values, hits, rests))
+        return max(0.0, log_sum_exp(values) - log_sum_exp([log_sum_exp(hits), log_sum_exp(rests) + log_share]))
+    log_rest = log(-expm1(log_total)) if off_below else log_sum_exp(rests)  # ln(1 - total)
+    return max(0.0, -log_sum_exp([log_sum_exp(hits), log_rest + log_share]))
+
+
+def _vector_loss(values: list[float], bucket: int) -> float:
+    log_total = log_sum_exp(values)
+    if log_total > 0.0 or log_total < LEAST_LOG_TOTAL:
+        greatest = max(values)
+        return max(0.0, log_sum_exp([v - greatest for v in values]) - (values[bucket] - greatest))
+    return max(0.0, -values[bucket])
+
+
+def log_sum_exp(values: list[float]) -> float:
+    """Give ln of the sum of exp of the values, -inf for none, without overflow or underflow."""
+    greatest = max(values, default=-inf)
+    if greatest == -inf:
+        return -inf
+    return greatest + log(sum_in_order([exp(value - greatest) for value in values]))
+
+
+def sum_in_order(values: list[float]) -> float:
+    """Sum from left to right, as GEval does; sum() compensates from Python 3.12 on."""
+    total = 0.0
+    for value in values:
+        total += value
+    return total

@@ -1,0 +1,38 @@
+"""Metrics of binary classification: output lines are the probability of 1, expected lines are 0 or 1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf, log, log1p
+
+from geval_py.errors import MalformedLineError
+from geval_py.reading.sources import Bytes, decode_lines
+from geval_py.reading.wordprobs import parse_number
+from geval_py.scoring.metrics.base import LineLosses
+
+
+@dataclass(frozen=True, slots=True)
+class BinaryColumn:
+    """The loss of the expected class, in nats, and the classes."""
+
+    def losses(self, outputs: Bytes, expected: bytes, first_line: int) -> LineLosses:
+        column = LineLosses()
+        pairs = zip(decode_lines(outputs), decode_lines(expected), strict=True)
+        for line, (text, word) in enumerate(pairs, first_line):
+            loss, positive = binary_loss(text, word, line)
+            column.values.append(loss)
+            column.classes.append(positive)
+        return column
+
+
+def binary_loss(text: str, expected: str, line: int) -> tuple[float, bool]:
+    """Give the loss of a probability of 1, clipped to [0, 1], and whether 1 was expected (more than 0.5)."""
+    probability = min(1.0, max(0.0, parse_number(text, line)))
+    try:
+        positive = parse_number(expected, line) > 0.5
+    except MalformedLineError as error:
+        error.role = "expected"
+        raise
+    if positive:
+        return (max(0.0, -log(probability)) if probability > 0 else inf), True
+    return (max(0.0, -log1p(-probability)) if probability < 1 else inf), False

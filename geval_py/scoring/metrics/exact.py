@@ -1,0 +1,99 @@
+"""Metrics on exact words: the expected word's own probability, and whether the best guess was right."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite
+
+from geval_py.errors import MalformedLineError
+from geval_py.reading.sources import Bytes, decode_lines
+from geval_py.reading.wordprobs import COLON_EXPECTED, NUMBER, REST, parse_entries
+from geval_py.scoring.kernel.reference import mixture_loss
+from geval_py.scoring.metrics.base import LineLosses
+from geval_py.scoring.metrics.binary import binary_loss
+
+
+@dataclass(frozen=True, slots=True)
+class WordColumn:
+    """The loss of the expected word itself, in nats.
+
+    A word that the line does not list shares the rest evenly with the other unlisted words of the vocabulary; a
+    word outside the vocabulary has probability 0. A line that is one plain number where 0 or 1 is expected is
+    binary classification (GEval's own LogLoss and Likelihood).
+    """
+
+    vocabulary: frozenset[str]
+
+    def losses(self, outputs: Bytes, expected: bytes, first_line: int) -> LineLosses:
+        column = LineLosses()
+        pairs = zip(decode_lines(outputs), decode_lines(expected), strict=True)
+        for line, (text, word) in enumerate(pairs, first_line):
+            if ":" in text:
+                column.values.append(self._word_loss(text, word, line))
+                column.out_of_vocabulary += word not in self.vocabulary
+            elif NUMBER.fullmatch(text) and not NUMBER.fullmatch(word):
+                raise _colon_expected(text, line)
+            else:
+                column.values.append(binary_loss(text, word, line)[0])
+        return column
+
+    def _word_loss(self, text: str, expected: str, line: int) -> float:
+        words, values = parse_entries(text, line)
+        pairs = list(zip(words, values, strict=True))
+        hits = [value for word, value in pairs if word == expected and word != REST]
+        rests = [value for word, value in pairs if word == REST]
+        share = 0.0
+        if not hits and expected in self.vocabulary:
+            listed = {word for word in words if word != REST and word in self.vocabulary}
+            share = 1 / (len(self.vocabulary) - len(listed))
+        return mixture_loss(values, hits, rests, share)
+
+
+def _colon_expected(text: str, line: int) -> MalformedLineError:
+    return MalformedLineError(
+        line=line,
+        column=1,
+        reason=COLON_EXPECTED,
+        token=text,
+        text=text,
+        hint="a plain number answers only where 0 or 1 is expected; here a word is: write `word:probability`",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class MissColumn:
+    """0 where the best guess is the expected line, 1 where it is not."""
+
+    def losses(self, outputs: Bytes, expected: bytes, first_line: int) -> LineLosses:
+        del first_line  # no line is malformed for Accuracy
+        pairs = zip(decode_lines(outputs), decode_lines(expected), strict=True)
+        column = LineLosses()
+        column.values.extend(0.0 if is_hit(text, word) else 1.0 for text, word in pairs)
+        return column
+
+
+def is_hit(text: str, expected: str) -> bool:
+    """Tell whether an output line's best guess is what was expected.
+
+    The guess of a line of entries is the word with the greatest number (ties: the greatest word in code point
+    order; the rest is no word). Another line is compared whole, both stripped; where 0 or 1 is expected it may be
+    the probability of 1.
+    """
+    guess = best_guess(text)
+    if guess is not None:
+        return guess != REST and guess == expected.strip()
+    text, expected = text.strip(), expected.strip()
+    if expected in {"0", "1"} and NUMBER.fullmatch(text) and isfinite(float(text)):
+        return (float(text) >= 0.5) == (expected == "1")
+    return text == expected
+
+
+def best_guess(text: str) -> str | None:
+    """Give the word with the greatest number, "" if there is only the rest; None for another kind of line."""
+    if ":" not in text:
+        return None
+    try:
+        words, values = parse_entries(text, 1)
+    except MalformedLineError:
+        return None
+    return max(zip(values, words, strict=True), key=lambda pair: (pair[1] != REST, *pair))[1]

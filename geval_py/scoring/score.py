@@ -1,0 +1,69 @@
+"""One metric's value on one output."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from geval_py.reading.schemes import EvaluationScheme
+from geval_py.scoring.metrics import LineLosses, Metric
+from geval_py.scoring.parallel import Progress
+from geval_py.scoring.sampling import DEFAULT_SAMPLES, DEFAULT_SEED
+
+if TYPE_CHECKING:
+    from geval_py.explaining.statistics.interval import Interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """One metric's value on one output.
+
+    ``name`` is the name shown, from the scheme; ``losses`` the column of line losses that it is made from.
+    """
+
+    name: str
+    value: float
+    metric: Metric
+    scheme: EvaluationScheme
+    losses: LineLosses = field(repr=False, compare=False)
+
+    @property
+    def unit(self) -> str:
+        """What the value counts: nats, bits, words, probability or share."""
+        return self.metric.measure.unit
+
+    @property
+    def direction(self) -> str:
+        """Which values are better: "higher" or "lower"."""
+        return self.metric.measure.direction
+
+    def greatest_first(self, *, worst: bool) -> bool:
+        """Tell whether the greatest values come first where the worst ones, or the best ones, should."""
+        return (self.direction == "lower") == worst
+
+    def interval(
+        self, *, samples: int = DEFAULT_SAMPLES, seed: int = DEFAULT_SEED, progress: Progress | None = None
+    ) -> Interval:
+        """Give the 95 % percentile bootstrap interval, from as many resamples of the lines as ``samples``.
+
+        Raises UsageError for fewer than one sample, or a seed below 0.
+        """
+        from geval_py.explaining.statistics import bootstrap
+
+        return bootstrap.interval(self.metric, self.losses, samples=samples, seed=seed, progress=progress)
+
+    def to_dict(self, *, samples: int | None = None, seed: int = DEFAULT_SEED) -> dict[str, Any]:
+        """Give what ``--format json`` shows of one metric: its lines only where its filter selects them."""
+        shown: dict[str, Any] = {
+            "name": self.name,
+            "value": self.value,
+            "unit": self.unit,
+            "direction": self.direction,
+            "infinite_losses": self.losses.values.count(math.inf),
+        }
+        if self.scheme.filters:
+            shown["lines"] = len(self.losses.values)
+        if samples is not None:
+            shown["interval"] = self.interval(samples=samples, seed=seed).to_dict()
+        return shown

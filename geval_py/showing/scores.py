@@ -1,0 +1,151 @@
+"""The scores of one output (a number, or rows and cross tables), or of several (a table)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from geval_py.errors import visible
+from geval_py.showing.numbers import number, with_half_width
+
+if TYPE_CHECKING:
+    from geval_py.explaining.statistics.interval import Interval
+    from geval_py.scoring.evaluation import Evaluation
+from geval_py.scoring.score import Score
+
+MOST_NAMES_IN_CROSS_TABLES = 100
+LONGEST_NAME_IN_CROSS_TABLES = 80  # characters
+
+
+def scores_text(
+    evaluations: Sequence[Evaluation],
+    precision: int | None = None,
+    *,
+    percentage: bool = False,
+    interval: Callable[[Score], Interval] | None = None,
+) -> str:
+    """Write the scores of one output (a number, or rows and cross tables), or of several (a table).
+
+    With ``interval``, which gives a score's, intervals are written in place of the scores.
+    """
+
+    def cell(score: Score) -> str:
+        if interval is None:
+            return number(score.value, precision, percentage=percentage)
+        return with_half_width(interval(score), precision, percentage=percentage)
+
+    def cells(evaluation: Evaluation) -> list[str]:
+        return [cell(score) for score in evaluation.scores]
+
+    names = [visible(score.name) for score in evaluations[0].scores]
+    if len(evaluations) > 1:
+        return _rows(_variant_rows(evaluations, names, [cells(e) for e in evaluations]))
+    if len(names) == 1:
+        return cells(evaluations[0])[0] + "\n"
+    return _metric_blocks(names, cells(evaluations[0]))
+
+
+def _rows(rows: Iterable[Sequence[str]]) -> str:
+    return "".join("\t".join(row) + "\n" for row in rows)
+
+
+def _variant_rows(
+    evaluations: Sequence[Evaluation], names: list[str], values: list[list[str]]
+) -> Iterator[list[str]]:
+    """Give a row an output, with the parameters in its name, or the name where those do not tell it apart."""
+    outputs = [evaluation.output for evaluation in evaluations]
+    keys = sorted({key for output in outputs for key in output.parameters})
+    labels = [[visible(output.parameters.get(key, "")) for key in keys] for output in outputs]
+    if len({tuple(label) for label in labels}) < len(labels):
+        labels = [[visible(output.name), *label] for output, label in zip(outputs, labels, strict=True)]
+        keys = ["File name", *keys]
+    if keys != ["File name"] or len(names) > 1:
+        yield [*map(visible, keys), *names]
+    for label, cells in zip(labels, values, strict=True):
+        yield label + cells
+
+
+def _metric_blocks(names: list[str], values: list[str]) -> str:
+    """Write NAME<TAB>VALUE rows, and cross tables for names that form a grid."""
+    by_name = dict(zip(names, values, strict=True))
+    blocks: list[list[list[str]]] = []
+    open_block: list[list[str]] | None = None
+    grids = find_grids(names)
+    for name, value in zip(names, values, strict=True):
+        grid = next((g for g in grids if name in g.cells()), None)
+        if grid is None:
+            if open_block is None:
+                open_block = []
+                blocks.append(open_block)
+            open_block.append([name, value])
+        elif name == grid.first:
+            blocks.append(list(grid.table(by_name)))
+            open_block = None
+    return "\n".join(_rows(block) for block in blocks)
+
+
+class Grid:
+    """Names that are all the products of some prefixes and some suffixes."""
+
+    def __init__(self, prefixes: Sequence[str], suffixes: Sequence[str], names: Sequence[str]) -> None:
+        self.prefixes, self.suffixes = prefixes, suffixes
+        self.first = next(name for name in names if name in self.cells())
+
+    def cells(self) -> frozenset[str]:
+        return frozenset(prefix + suffix for prefix in self.prefixes for suffix in self.suffixes)
+
+    def table(self, values: Mapping[str, str]) -> Iterator[list[str]]:
+        """Give the rows of the cross table: at least as many rows as columns, an empty corner."""
+        upright = len(self.prefixes) >= len(self.suffixes)
+        rows, columns = (self.prefixes, self.suffixes) if upright else (self.suffixes, self.prefixes)
+        yield ["", *(column.strip() for column in columns)]
+        for row in rows:
+            names = (row + column if upright else column + row for column in columns)
+            yield [row.strip(), *(values[name] for name in names)]
+
+
+def find_grids(names: Sequence[str]) -> list[Grid]:
+    """Find the greatest grids, at least 2 x 2, that names form; each name is in one at most.
+
+    Names are split only between their parts. Equal names are in none.
+    """
+    free = [name for name in names if names.count(name) == 1] if len(names) <= MOST_NAMES_IN_CROSS_TABLES else []
+    grids = []
+    while grid := _greatest_grid(free):
+        grids.append(grid)
+        free = [name for name in free if name not in grid.cells()]
+    return grids
+
+
+def _greatest_grid(names: Sequence[str]) -> Grid | None:
+    suffixes: dict[str, list[str]] = {}  # of each prefix, in order
+    for name in names:
+        for cut in _part_boundaries(name):
+            suffixes.setdefault(name[:cut], []).append(name[cut:])
+    wide = {prefix: ends for prefix, ends in suffixes.items() if len(ends) >= 2}
+    sets = {prefix: frozenset(ends) for prefix, ends in wide.items()}
+    best: tuple[int, int, list[str], list[str]] | None = None
+    seen = set()
+    for one, ends in wide.items():
+        for other in sets.values():
+            shared = sets[one] & other
+            if len(shared) < 2 or shared in seen:
+                continue
+            seen.add(shared)
+            common = [end for end in ends if end in shared]
+            rows = [prefix for prefix, of in sets.items() if shared <= of]
+            cells = {row + end for row in rows for end in common}
+            if len(rows) >= 2 and len(cells) == len(rows) * len(common):
+                rank = (len(common) * len(rows), max(map(len, rows)))  # equal sizes: the longest prefixes
+                if best is None or rank > best[:2]:
+                    best = (*rank, rows, common)
+    return None if best is None else Grid(best[2], best[3], names)
+
+
+def _part_boundaries(name: str) -> list[int]:
+    """Give the places where a name may be split: before a digit run or a capital, after other characters."""
+    if len(name) > LONGEST_NAME_IN_CROSS_TABLES:
+        return []
+    found = re.finditer(r"(?<=[^0-9])(?=[0-9])|(?=[A-Z])|(?<=[\W_])", name)
+    return sorted({match.start() for match in found} - {0, len(name)})

@@ -1,0 +1,546 @@
+"""Every rule: the smallest output that shows it, one that nearly does, and what is said, to the letter."""
+
+import bz2
+import gzip
+import json
+import lzma
+import os
+from pathlib import Path
+
+import pytest
+from backports import zstd
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from geval_py.checking import checker
+from geval_py.checking.checker import Target, check_output
+from geval_py.checking.rules import RULES, RULES_BY_CODE, Problem
+from geval_py.checking.targets import find_targets
+from geval_py.cli import main
+from geval_py.errors import GevalError
+from geval_py.reading.challenge import locate
+from geval_py.reading.options import Options
+from geval_py.scoring.evaluate import evaluate_output, select_schemes
+
+ROOT = Path(__file__).parent.parent.parent
+ALL = [rule.code for rule in RULES]
+BAD = json.loads((Path(__file__).parent.parent / "data/bad-lines.json").read_text())
+RAW = {"invalid utf-8", "nul byte", "utf-16", "truncated gzip", "gzip named tsv"}
+
+
+@pytest.fixture
+def check(tmp_path):
+    """Check an output (bytes) and give its problems by code."""
+
+    def run(output, expected=None, rules=ALL, **options):
+        path = tmp_path / "out.tsv"
+        path.write_bytes(output)
+        known = {}
+        if expected is not None:
+            (tmp_path / "expected.tsv").write_bytes(expected)
+            known["expected"] = str(tmp_path / "expected.tsv")
+        for name in ("header", "header_is_skipped"):
+            if name in options:
+                known[name] = options.pop(name)
+        problems = check_output(Target(output=str(path), **known), rules, **options)
+        return {problem.rule.code: problem for problem in problems}
+
+    return run
+
+
+def first(problem):
+    place = problem.places[0]
+    return (place.line, place.column, place.token, place.message)
+
+
+GOOD = b"the:0.5 of:0.25 :0.25\n"
+
+# rule, output, first place (line, column, token, message), an output that nearly breaks it
+LINES = [
+    ("E111", GOOD + b"\n", (2, 1, "", "the line is empty; write `:1` where there is no guess"), GOOD + b":1\n"),
+    ("E112", b"a:0.5  :0.5\n", (1, 6, "", "a double space; entries are separated by exactly one space"), b"a:0.5 :0.5\n"),
+    ("E112", b" a:1\n", (1, 1, "", "a leading space; entries are separated by exactly one space"), b"\xc2\xa0a:0.5 :0.5\n"),
+    ("E112", b"a:1 \n", (1, 4, "", "a trailing space; entries are separated by exactly one space"), b"a:0.5 :0.5\n"),
+    ("E113", b"a:0.5 b :0.5\n", (1, 7, "b", "`b` has no probability; an entry is `word:probability`"), b"a:0.5 b:0 :0.5\n"),
+    ("E113", b"guess\n", (1, 1, "guess", "`guess` is not an entry; an entry is `word:probability`, with a colon"), b"guess:0.5 :0.5\n"),
+    ("E114", b"a:0,5\n", (1, 3, "0,5", "`0,5` is not a number (decimal comma); write a decimal point, not a comma"), b"0,5:0.5 :0.5\n"),
+    ("E114", b"a:50%\n", (1, 3, "50%", "`50%` is not a number (percent); write a fraction, not a percentage: 0.5, not 50%"), b"50%:0.5 :0.5\n"),
+    ("E114", b"a:nan\n", (1, 3, "nan", "`nan` is not a number (NaN); your model produced NaN (not a number): look for 0/0 or log of a negative number"), b"nan:0.5 :0.5\n"),
+    ("E114", b"a:-inf\n", (1, 3, "-inf", "`-inf` is not a number (infinity); your model produced an infinity: leave the word out, or write 0"), b"inf:0.5 :0.5\n"),
+    ("E114", b"a:.5\n", (1, 3, ".5", "`.5` is not a number (missing leading digit); write a digit before the point: 0.5, not .5"), b"a:0.5\n"),
+    ("E114", b"a:0x1\n", (1, 3, "0x1", "`0x1` is not a number (hexadecimal); write a decimal number, not a hexadecimal one"), b"a:0.1\n"),
+    ("E114", "a:１\n".encode(), (1, 3, "１", "`１` is not a number (digits of another script); write the digits 0 to 9"), "１:1\n".encode()),
+    ("E114", b"a:b\n", (1, 3, "b", "`b` is not a number (text); digits were expected, such as 0.25, -1.5 or 2.5e-3"), b"a:b:0.5 :0.5\n"),
+    ("E114", b"a:\n", (1, 3, "", "a number should follow the colon"), b"a:1\n"),
+    ("E115", b"-1 -2\n", (1, 1, "-1 -2", "a line without a colon holds a log probability for each of 1024 buckets, this one holds 2; were `word:probability` entries meant?"), b" ".join([b"-7"] * 1024) + b"\n"),
+    ("E116", b"a:1e400\n", (1, 3, "1e400", "`1e400` is too large for a double (the largest is about 1.8e308)"), b"a:1e308\n"),
+    ("W201", b"a:0.5 b:0.25 c:-1e-9\n", (1, 16, "c:-1e-9", "`-1e-9` is not in [0,1], so all values of the line are read as logarithms"), b"a:-0.5 b:-2 c:0.1\n"),
+    ("W202", b"a:0.9 b:0.2 :0.1\n", (1, 1, "", "the probabilities sum to 1.2000000000000002; they are divided by it"), b"a:0.9 b:0.1 :0.000000009\n"),
+    ("W203", b"a:0.5 :0.25\n", (1, 1, "", "the probabilities sum to 0.75 with the rest entry; they are divided by it"), b"a:0.5 b:0.25\n"),
+    ("W204", b"a:0.5 b:0.5\n", (1, 12, "", "no rest entry, and nothing left for one: a miss costs infinity"), b"a:0.5 b:0.4\n"),
+    ("W204", b"a:0.5 b:0.5 :0\n", (1, 13, ":0", "the rest has probability 0: a miss costs infinity"), b"a:0.5 b:0.4 :0.1\n"),
+    ("W205", b":0\n", (1, 2, ":0", "all values are 0: they are read as logarithms, each of probability 1"), b":1\n"),
+    ("W206", b"a:0.25 b:0.25 a:0.25 :0.25\n", (1, 15, "a:0.25", "`a` stands at column 1 already; its entries add up"), b"a:0.25 b:0.25 A:0.25 :0.25\n"),
+    ("W207", b"a:0.5 b:0.0 :0.5\n", (1, 7, "b:0.0", "`b` has probability 0; leave it out"), b"a:0.5 b:1e-9 :0.5\n"),
+    ("W208", "a\xa0b:0.5 :0.5\n".encode(), (1, 2, "\xa0", "a no-break space (U+00A0), which is a part of the word"), "aéb:0.5 :0.5\n".encode()),
+    ("W208", b"a\0b:0.5 :0.5\n", (1, 2, "\0", "a NUL (U+0000), which is a part of the word"), b"ab:0.5 :0.5\n"),
+    ("W208", "x:0.5 \ufeffa:0.5\n".encode(), (1, 7, "\ufeff", "a byte order mark (U+FEFF), which is a part of the word"), "x:0.5 „a”:0.5\n".encode()),
+    ("W208", b"a\x1b[31m:0.5 :0.5\n", (1, 2, "\x1b", "a control or invisible character (U+001B), which is a part of the word"), b"a[31m:0.5 :0.5\n"),
+    ("W209", b"a:0.5,b:0.25 :0.25\n", (1, 6, ",", "two entries look split by `,`; only a space separates entries"), b"a,b:0.5 :0.5\n"),
+    ("W209", b"a:0.5\tb:0.25 :0.25\n", (1, 6, "\t", "two entries look split by TAB; only a space separates entries"), b"a:b\tc:0.5 :0.5\n"),
+    ("W210", b"a:0.5 :0.5\r\n", (1, 11, "\r", "a carriage return, which is dropped"), b"a:0.5 :0.5\n"),
+    ("W212", b"k\xffa:0.5 :0.5\n", (1, 2, "\ufffd", "bytes that are not UTF-8, read as U+FFFD"), "k\ufffda:0.5 :0.5\n".encode()),
+    ("W214", b":1\n", (1, 1, ":1", "the rest alone: no word is more likely than another"), b"a:0.1 :0.9\n"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "output", "place", "nearly"), LINES, ids=lambda v: v if isinstance(v, str) else "")
+def test_rules_of_lines(code, output, place, nearly, check):
+    problem = check(output)[code]
+    assert first(problem) == place
+    assert problem.summary == RULES_BY_CODE[code].summary
+    assert code not in check(nearly)
+
+
+def test_a_good_output_has_no_problem(check):
+    assert check(GOOD * 3, b"the\nof\nother\n") == {}
+
+
+FILES = [
+    ("E102", b"", None, "the output has no line", GOOD),
+    ("E102", gzip.compress(b""), None, "the output has no line", gzip.compress(GOOD)),
+    ("E103", GOOD, b"a\nb\n", "the output has 1 lines, there are 2 items", GOOD * 2),
+    ("E104", GOOD * 3, b"a\nb\n", "the output has 3 lines, there are 2 items", GOOD * 2),
+    ("E104", GOOD * 2 + b"\n", b"a\nb\n", "the output has 3 lines, there are 2 items; there are empty lines", GOOD * 2),
+    ("E103", b'"the:0.5 :0.5"\n', b"a\nb\n", "the output has 1 lines, there are 2 items; there are quotes, as of a CSV writer: read and write with QUOTE_NONE", GOOD * 2),
+    ("E105", gzip.compress(GOOD)[:-4], None, "corrupt gzip file: it ends before its end mark", gzip.compress(GOOD)),
+    ("E105", lzma.compress(GOOD)[:-8], None, "corrupt xz file: it ends before its end mark", lzma.compress(GOOD)),
+    ("E105", bz2.compress(GOOD) + b"x", None, "corrupt bzip2 file: something else follows its end mark", bz2.compress(GOOD)),
+    ("E105", zstd.compress(GOOD)[:-2], None, "corrupt zstd file: it ends before its end mark", zstd.compress(GOOD)),
+    ("E106", GOOD.decode().encode("utf-16"), None, "no line can be read: this is not UTF-8 text (UTF-16, or a binary file?)", GOOD),
+    ("E106", bytes(range(256)), None, "no line can be read: this is not UTF-8 text (UTF-16, or a binary file?)", b"k\0:1\n"),
+    ("W211", b"\xef\xbb\xbf" + GOOD, None, "the file begins with a byte order mark", GOOD + b"\xef\xbb\xbf" + GOOD),
+    ("W213", b"a:0.5 :0.5\na:-1 :-1\n", None, "1 lines hold probabilities, 1 logarithms", b"a:-1 :-1\n:1\n"),
+    ("W302", b"the:0.5 :0.5\n", b"The\n", "1 expected words have capitals, the output never has any", b"The:0.5 :0.5\n"),
+    ("W302", b"the:0.5 of:5E-1\n", b"The\n", "1 expected words have capitals, the output never has any", b"x:0.5 Y:0.5\n"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("code", "output", "expected", "message", "nearly"), FILES, ids=lambda v: v[:30] if isinstance(v, str) else ""
+)
+def test_rules_of_files(code, output, expected, message, nearly, check):
+    assert check(output, expected)[code].summary == message
+    assert code not in check(nearly, expected)
+
+
+@pytest.mark.parametrize(
+    "output", [gzip.compress(b"\n" + GOOD)[:-4], b"\xff\xfe" + (GOOD * 3).decode().encode("utf-16-le")]
+)
+def test_a_file_that_cannot_be_read_has_that_problem_alone(output, check):
+    assert len(check(output, b"a\n")) == 1
+
+
+def test_case_mismatch_on_a_line(check):
+    problem = check(b"The:0.5 :0.5\nof:0.5 :0.5\nof:0.5 :0.5\n", b"the\nOf\nBy\n")["W302"]
+    assert (problem.count, first(problem)) == (1, (2, 1, "of:0.5", "`Of` is expected; this is another word"))
+
+
+def test_impossible_word(check):
+    problems = check(b"a:1\nb:1\n:1\n", b"a\na\na\n")
+    assert first(problems["W301"]) == (2, 1, "a", "the expected word `a` has no mass: the loss is infinite")
+    assert problems["W301"].count == 1
+
+
+def test_header_as_data(check):
+    problems = check(b"word\n" + GOOD, b"a\n", header="Word")
+    assert first(problems["W215"]) == (
+        1,
+        1,
+        "word",
+        "the first line is the header's name, `Word`, and is read as the first item",
+    )
+    assert problems["E104"].summary == "the output has 2 lines, there are 1 items; the first line is a header"
+    assert first(problems["E113"])[0] == 1
+    assert check(b"Word\n" + GOOD, b"a\n", header="Word", header_is_skipped=True) == {}
+
+
+def test_shifted_outputs(check):
+    words = [f"w{n}" for n in range(40)]
+    lines = "".join(f"{word}:0.9 :0.1\n" for word in words)
+    expected = "".join(f"{word}\n" for word in words).encode()
+    up = check(b":1\n" + lines.encode(), expected)["E104"].summary
+    assert (
+        up
+        == "the output has 41 lines, there are 40 items; the outputs fit the expected words better when moved by one line up"
+    )
+    down = check(lines.split("\n", 1)[1].encode(), expected)["E103"].summary
+    assert (
+        down
+        == "the output has 39 lines, there are 40 items; the outputs fit the expected words better when moved by one line down"
+    )
+
+
+def test_counts_shares_and_places(check):
+    problem = check(b"a:0,5\n" * 30 + GOOD * 10, max_places=3)["E114"]
+    assert (problem.count, problem.share, len(problem.places)) == (30, 0.75, 3)
+    assert len(check(b"a:0,5\n" * 30, max_places=0)["E114"].places) == 30
+
+
+def test_places_in_later_blocks(check):
+    output = GOOD * 200_000 + b"a:0.5 b:0 :0.5\n"
+    problem = check(output)["W207"]
+    assert (problem.count, problem.places[0].line) == (1, 200_001)
+
+
+def test_only_the_rules_asked_for(check):
+    assert list(check(b":1\n:0\n", rules=["W214"])) == ["W214"]
+
+
+def test_a_decompression_bomb(check):
+    problem = check(gzip.compress(GOOD * 1000), max_bytes=5000)["E105"]
+    assert problem.summary == "it unpacks to more than 5000 bytes"
+
+
+def test_a_bomb_of_one_line(check, monkeypatch):
+    monkeypatch.setattr("geval_py.reading.sources.MOST_LINE_BYTES", 1 << 20)
+    problem = check(gzip.compress(b"a" * (8 << 20)))["E101"]
+    assert problem.summary == "the output cannot be read: a line is longer than 0 GiB"
+
+
+@pytest.mark.parametrize("row", BAD, ids=lambda row: repr(row["name"]))
+def test_what_geval_refuses_has_an_error_and_nothing_else(row, check):
+    """GEval 1.42.2, --metric LogLossHashed: each malformed output gets an E rule on its line, the others none."""
+    problems = check(row["out"].encode("latin-1" if row["name"] in RAW else "utf-8"), row["expected"].encode())
+    errors = [problem for code, problem in problems.items() if code.startswith("E")]
+    stricter = row["name"] in {"truncated gzip", "ka:1e400 :0.1"}
+    assert bool(errors) == (row["status"] != 0 or stricter)
+    if row["stderr"].startswith("geval: Line "):
+        line = int(row["stderr"].split()[2].rstrip(":"))
+        assert line in {place.line for problem in errors for place in problem.places}
+
+
+BASE = ["the:0.5 of:0.25 :0.25", "a:-1.5 :-2", ":1", "x:0.1 y:0.2 z:0.3"]
+PIECE = st.sampled_from(
+    [" ", ":", ",", "0", "5", ".", "-", "e", "a", "\t", "\n", "\r", "\0", "\xa0", "1e999", "é", ""]
+)
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.lists(st.tuples(st.integers(0, 80), st.integers(0, 3), PIECE), max_size=4))
+def test_a_mutated_output_is_scored_or_has_an_error_where_geval_names_it(tmp_path_factory, edits):
+    """Never neither, never both."""
+    text = "".join(line + "\n" for line in BASE)
+    for position, length, piece in edits:
+        text = text[:position] + piece + text[position + length :]
+    folder = tmp_path_factory.mktemp("mutant")
+    (folder / "out.tsv").write_bytes(text.encode())
+    (folder / "expected.tsv").write_bytes(b"the\na\nb\nz\n")
+    files = dict(out_file=str(folder / "out.tsv"), expected_file=str(folder / "expected.tsv"))
+    options = Options(**files, metrics=("LogLossHashed",))
+    split = locate(options)
+    problems = check_output(Target(output=files["out_file"], expected=files["expected_file"]), ALL, max_places=0)
+    errors = [problem for problem in problems if problem.rule.severity == "error"]
+    try:
+        evaluate_output(split, split.outputs[0], select_schemes(options), frozenset())
+    except GevalError as error:
+        assert errors
+        line = getattr(error, "line", None)
+        if line is not None and errors[0].rule.code not in {"E105", "E106"}:
+            assert line in {place.line for problem in errors for place in problem.places}
+    else:
+        assert not errors
+
+
+@pytest.fixture
+def submission(tmp_path, monkeypatch):
+    for name in ("dev-0", "test-A"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "in.tsv").write_text("x\ny\n")
+        (tmp_path / name / "out.tsv").write_bytes(GOOD * 2)
+    (tmp_path / "dev-0/expected.tsv").write_text("the\nof\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(capsys, *words):
+    status = main(["check", *words])
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def codes(targets):
+    return [t.rule.code if isinstance(t, Problem) else os.path.relpath(t.output) for t in targets]
+
+
+def test_targets_of_a_submission(submission):
+    assert codes(find_targets(["."])) == ["dev-0/out.tsv", "test-A/out.tsv"]
+    assert codes(find_targets(["."], tests=["test-A"])) == ["test-A/out.tsv"]
+    assert codes(find_targets(["dev-0"])) == ["dev-0/out.tsv"]
+    assert codes(find_targets(["dev-0/out.tsv", "nowhere.tsv"])) == ["dev-0/out.tsv", "E101"]
+    (submission / "test-A/out.tsv").rename(submission / "test-A/out-a=1.tsv")
+    (submission / "test-A/out-a=2.tsv").write_bytes(GOOD)
+    assert codes(find_targets(["."])) == ["dev-0/out.tsv", "test-A/out-a=1.tsv", "test-A/out-a=2.tsv"]
+
+
+def test_what_is_missing(submission):
+    (submission / "dev-0/out.tsv").unlink()
+    targets = list(find_targets(["."]))
+    assert (targets[0].path, targets[0].summary) == ("./dev-0/out.tsv", "there is no output for this test set")
+    for name in ("out.tsv.gz", "out.tsv.xz"):
+        (submission / "dev-0" / name).write_bytes(b"")
+    (ambiguous, _) = find_targets(["."])
+    assert ambiguous.summary.startswith("More than one file could be `./dev-0/out.tsv`")
+    empty = submission / "empty"
+    empty.mkdir()
+    (nothing,) = find_targets([str(empty)])
+    assert nothing.summary == "there is no output here, and no dev-* or test-* folder"
+
+
+def test_links(submission):
+    outside = submission.parent / f"{submission.name}-outside.tsv"
+    outside.write_text("secret\n")
+    (submission / "dev-0/out.tsv").unlink()
+    (submission / "dev-0/out.tsv").symlink_to(outside)
+    (submission / "test-A/out.tsv").unlink()
+    (submission / "test-A/out.tsv").symlink_to("out.tsv")
+    first_target, second = find_targets(["."])
+    assert first_target.summary == "a link that leads outside of the submission; it is not followed"
+    assert second.rule.code == "E101"
+
+
+def test_unreadable_outputs(submission, capsys):
+    (submission / "dev-0/out.tsv").unlink()
+    (submission / "dev-0/out.tsv").mkdir()
+    status, out, _ = run(capsys, "-t", "dev-0")
+    assert status == 1
+    assert "it is not a file" in out
+
+
+def test_a_hidden_test_set_is_counted_by_its_input(submission, capsys):
+    (submission / "test-A/out.tsv").write_bytes(GOOD)
+    status, out, _ = run(capsys, "--format", "json")
+    (problem,) = json.loads(out)["problems"]
+    assert (status, problem["rule"], problem["path"]) == (1, "E103", "./test-A/out.tsv")
+    assert problem["summary"] == "the output has 1 lines, there are 2 items"
+
+
+def test_quotes_in_the_input(submission, capsys):
+    (submission / "test-A/in.tsv").write_text('"x\ty"\nz\n')
+    (submission / "test-A/out.tsv").write_bytes(GOOD)
+    _, out, _ = run(capsys, "--format", "json", "-t", "test-A")
+    assert "the input has quotes, at which a CSV reader merges lines" in json.loads(out)["problems"][0]["summary"]
+
+
+def test_status_and_strict(submission, capsys):
+    assert run(capsys)[0] == 0
+    (submission / "dev-0/out.tsv").write_bytes(b":1\n" + GOOD)
+    assert run(capsys)[0] == 0
+    assert run(capsys, "--strict")[0] == 1
+    assert run(capsys, "--strict", "--ignore", "no-guess")[0] == 0
+    assert run(capsys, "--strict", "--select", "E101,w214")[0] == 1
+    (submission / "dev-0/out.tsv").write_bytes(b"a\n" + GOOD)
+    assert run(capsys)[0] == 1
+
+
+def test_a_broken_config_is_not_the_submissions_fault(submission, capsys):
+    (submission / "config.txt").write_text("--nonsense")
+    assert run(capsys)[0] == 0
+
+
+def test_headers_of_the_challenge(submission, capsys):
+    (submission / "out-header.tsv").write_text("Word\n")
+    (submission / "in-header.tsv").write_text("Text\n")
+    for name in ("dev-0", "test-A"):
+        (submission / name / "in.tsv").write_text("Text\nx\ny\n")
+        (submission / name / "out.tsv").write_bytes(b"Word\n" + GOOD * 2)
+    (submission / "dev-0/expected.tsv").write_text("Word\nthe\nof\n")
+    (submission / "config.txt").write_text("--in-header in-header.tsv --out-header out-header.tsv")
+    assert run(capsys)[0] == 0
+    (submission / "config.txt").write_text("--in-header in-header.tsv")
+    _, out, _ = run(capsys, "--format", "json", "-t", "test-A")
+    assert [p["rule"] for p in json.loads(out)["problems"]] == ["E104", "E113", "W215"]
+
+
+def test_rules_and_explain(capsys):
+    assert "W204 no-rest-mass            fixable  no mass is left for other words\n" in run(capsys, "--rules")[1]
+    assert run(capsys, "--explain", "no-rest-mass") == (
+        0,
+        "W204 no-rest-mass (warning)\n"
+        "  no mass is left for other words\n"
+        "\n"
+        "A miss has probability 0: the loss of the line, and with it the perplexity of the file, is infinite.\n"
+        "End the line with a small rest, as `:0.01`; --fix --rest-mass 0.01 does it.\n"
+        "geval check --fix mends it, where that needs no guessing.\n",
+        "",
+    )
+    assert "It is found only where the expected words are there." in run(capsys, "--explain", "w301")[1]
+    assert run(capsys, "--explain", "X\x1b") == (
+        2,
+        "",
+        "geval: there is no rule `X\\x1b`\n  geval check --rules lists them\n",
+    )
+    assert run(capsys, "--help")[1].startswith("usage: geval check")
+
+
+@pytest.mark.parametrize("mass", ["0", "1", "x", "nan", "-0.1"])
+def test_rest_mass_is_a_mass(mass, capsys):
+    status, _, err = run(capsys, "--fix", "--rest-mass", mass)
+    assert status == 2
+    assert f"'{mass}' is not a number between 0 and 1" in err or "expected one argument" in err
+
+
+def test_fix_and_diff(submission, capsys):
+    broken = b"a:0.9 b:0.9\r\nc:0.5 :0.5\n"
+    (submission / "dev-0/out.tsv").write_bytes(broken)
+    status, out, err = run(capsys, "--diff", "-t", "dev-0")
+    assert (status, (submission / "dev-0/out.tsv").read_bytes()) == (0, broken)
+    assert out == "./dev-0/out.tsv:1\n- a:0.9 b:0.9\\r\n+ a:0.5 b:0.5\n"
+    assert err == "geval: `./dev-0/out.tsv`: would mend W202 on 1 lines, W210 on 1 lines\n"
+    status, _, err = run(capsys, "--fix", "-t", "dev-0", "--rest-mass", "0.1")
+    assert (submission / "dev-0/out.tsv").read_text() == "a:0.45 b:0.45 :0.1\nc:0.5 :0.5\n"
+    assert (submission / "dev-0/out.tsv.orig").read_bytes() == broken
+    assert "; the original is `./dev-0/out.tsv.orig`" in err
+    assert "nothing to mend" in run(capsys, "--fix", "-t", "dev-0", "--rest-mass", "0.1")[2]
+
+
+def test_every_rule_has_a_test():
+    tested = {row[0] for row in LINES} | {row[0] for row in FILES} | {"E101", "W215", "W301"}
+    assert tested == set(ALL)
+
+
+def test_flag_rules_are_rules():
+    assert {rule.code for rule in checker.FLAG_RULES} <= set(ALL)
+
+
+def test_a_line_too_long_to_be_taken_apart(check, monkeypatch):
+    monkeypatch.setattr("geval_py.checking.places.LONGEST_LINE", 10)
+    assert first(check(b"a:0.5 a:0.5 :0.5\n")["W206"]) == (
+        1,
+        1,
+        "",
+        "a word stands on the line more than once (the line has 16 characters, too many to say where)",
+    )
+
+
+@pytest.mark.parametrize(
+    ("output", "column"),
+    [(b"3,a:b:0.5 :0.5\n", 2), (b"x:0.1 3,a:0.1 a:0.5,b:0.2 :0.1\n", 20), (b"3,4:5,6:0.5 :0.5\n", 6)],
+)
+def test_the_separator_is_the_one_behind_a_number(output, column, check):
+    assert first(check(output)["W209"])[1] == column
+
+
+@pytest.mark.parametrize("character", "\t\xa0\x01\x85\u2007\u200b\u202e\u2066\u2069\ufeff")
+def test_every_odd_character_is_found_alone(character, check):
+    assert check(f"a{character}b:0.5 :0.5\n".encode())["W208"].count == 1
+
+
+def test_a_second_odd_character_behind_a_separator(check):
+    problems = check("the:0.5\tof:0.2 a\xa0b:0.3 :0.2\n".encode())
+    assert first(problems["W208"])[2] == "\xa0"
+
+
+def test_a_repeated_rest(check):
+    place = first(check(b"a:0.5 :0.25 :0.25\n")["W206"])
+    assert place == (1, 13, ":0.25", "the rest stands at column 7 already; its entries add up")
+
+
+@pytest.mark.parametrize(("flags", "found"), [("", {"W301", "W302"}), (":l", set()), (":N<a>", {"W301", "W302"})])
+def test_words_are_not_compared_where_the_metric_changes_them(tmp_path, flags, found):
+    """Spec 5: the text flags change both lines before scoring."""
+    (tmp_path / "config.txt").write_text(f"--metric LogLossHashed{flags}")
+    (tmp_path / "dev-0").mkdir()
+    (tmp_path / "dev-0" / "out.tsv").write_text("the:1\n")
+    (tmp_path / "dev-0" / "expected.tsv").write_text("The\n")
+    (target,) = find_targets([str(tmp_path)], None, [])
+    assert {problem.rule.code for problem in check_output(target, ALL)} & {"W301", "W302"} == found
+
+
+def test_vectors_have_no_case(check):
+    assert "W302" not in check(b" ".join([b"-7"] * 1024) + b"\n", b"The\n")
+
+
+def test_a_bad_number_in_a_vector(check):
+    place = first(check(b" ".join([b"-7"] * 1023) + b" nan\n")["E114"])
+    assert place[:3] == (1, 1023 * 3 + 1, "nan")
+
+
+def test_latin_1_is_text(check):
+    problems = check(b"caf\xe9:0,5 :0.5\n")
+    assert first(problems["E114"])[:3] == (1, 6, "0,5")
+
+
+def test_a_quotation_mark_is_a_word(check):
+    assert check(b'":0.1 the:0.4 :0.5\n', b"a\nb\n")["E103"].summary == "the output has 1 lines, there are 2 items"
+
+
+def test_causes_are_found_without_their_rules(check):
+    summary = check(b":1\n\n", b"a\n", rules=["E104"])["E104"].summary
+    assert summary == "the output has 2 lines, there are 1 items; there are empty lines"
+
+
+def test_overshoots_are_read_as_logs(check):
+    assert "W201" in check(b"the:1.0000001\n")
+    assert "W201" not in check(b"a:1e-7 b:-1e-7\n")
+
+
+def test_many_empty_lines_are_counted(check):
+    problem = check(b":1\n" + b"\n" * 100_000 + b"\r\n", max_places=2)["E111"]
+    assert (problem.count, len(problem.places)) == (100_001, 2)
+
+
+def test_a_damaged_test_set_is_left_out(submission, capsys):
+    (submission / "dev-0/out.tsv").write_bytes(b"a:0,5\n:1\n")
+    (submission / "dev-0/expected.tsv").unlink()
+    (submission / "dev-0/expected.tsv.gz").write_bytes(gzip.compress(b"the\nof\n")[:-3])
+    (submission / "dev-0/in.tsv").unlink()
+    (submission / "dev-0/in.tsv.gz").write_bytes(gzip.compress(b"x\ny\n")[:-3])
+    status, out, err = run(capsys, "--format", "json")
+    assert status == 1
+    assert [p["rule"] for p in json.loads(out)["problems"]] == ["E114", "W214"]
+    assert err.count("geval: note: checked without a file of the test set: Corrupt gzip file") == 2
+
+
+def test_entries_of_a_folder_that_are_no_files(submission, capsys):
+    (submission / "dev-2").symlink_to("dev-2")
+    (submission / "test-A/out.tsv").unlink()
+    os.mkfifo(submission / "test-A/out.tsv")
+    (submission / "dev-0/in.tsv").unlink()
+    os.mkfifo(submission / "dev-0/in.tsv")
+    (problem,) = [t for t in find_targets(["."]) if isinstance(t, Problem)]
+    assert (problem.path, problem.summary) == ("./test-A/out.tsv", "it is not a file")
+    assert run(capsys, "-")[0] == 2
+
+
+def test_fix_leaves_what_cannot_be_read(submission, capsys):
+    picture = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\n"
+    (submission / "dev-0/out.tsv").write_bytes(picture)
+    (submission / "dev-0/out-z.tsv.gz").write_bytes(gzip.compress(GOOD)[:-3])
+    (submission / "dev-0/out-y.tsv").symlink_to("../test-A/out.tsv")
+    (submission / "test-A/out.tsv").write_bytes(b"a:0.5 b:0 :0.5\n:1\n")
+    _, out, err = run(capsys, "--fix", "--format", "json")
+    assert (submission / "dev-0/out.tsv").read_bytes() == picture
+    assert (submission / "test-A/out.tsv").read_bytes() == b"a:0.5 :0.5\n:1\n"
+    assert {p["rule"] for p in json.loads(out)["problems"]} >= {"E105", "E106"}
+    assert "symbolic link" in err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["--fix", "--select", "W202"], ["--diff", "--ignore", "W202"], ["--rest-mass", "0.1"], ["--no-backup"]],
+    ids=" ".join,
+)
+def test_options_that_do_not_go_together(words, submission, capsys):
+    assert run(capsys, *words)[0] == 2
+
+
+def test_a_selection_does_not_hide_that_a_file_was_not_read(submission, capsys):
+    (submission / "dev-0/out.tsv").unlink()
+    assert run(capsys, "--select", "W202")[0] == 1
+
+
+def test_the_diff_is_cut_and_inert(submission, capsys):
+    (submission / "dev-0/out.tsv").write_bytes(b"##[error]x:0.5 y:0 :0.5\n" * 2)
+    _, out, _ = run(capsys, "--diff", "-t", "dev-0", "--max-problems", "1")
+    assert out == "./dev-0/out.tsv:1\n- ##\\[error]x:0.5 y:0 :0.5\n+ ##\\[error]x:0.5 :0.5\n…\n"

@@ -1,0 +1,487 @@
+"""The ``geval`` command from the outside: what it prints where, and its exit status."""
+
+import gzip
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from geval_py.reading.sources import BLOCK_BYTES, READ_AHEAD_BYTES
+from geval_py.version import __version__
+
+DATA = Path(__file__).parent.parent / "data"
+BAD = json.loads((DATA / "bad-lines.json").read_text())
+STRICTER = {"truncated gzip", "ka:1e400 :0.1"}  # where we refuse what GEval scores
+RAW = {"invalid utf-8", "nul byte", "utf-16", "truncated gzip", "gzip named tsv"}
+
+
+@pytest.fixture
+def challenge(tmp_path, monkeypatch):
+    (tmp_path / "config.txt").write_text("--metric PerplexityHashed --precision 2\n")
+    (tmp_path / "dev-0").mkdir()
+    (tmp_path / "dev-0/in.tsv").write_text("x\ty\none\ntwo\n")
+    (tmp_path / "dev-0/expected.tsv").write_text("a\nb\nc\n")
+    (tmp_path / "dev-0/out.tsv").write_text("a:0.5 :0.5\nb:1\n:1\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("row", BAD, ids=lambda row: repr(row["name"]))
+def test_malformed_outputs(row, tmp_path, monkeypatch, geval):
+    """GEval 1.42.2, --metric LogLossHashed: the same scores; the same first words of its errors."""
+    monkeypatch.chdir(tmp_path)
+    encoding = "latin-1" if row["name"] in RAW else "utf-8"
+    Path("out.tsv").write_bytes(row["out"].encode(encoding))
+    Path("expected.tsv").write_bytes(row["expected"].encode())
+    status, out, err = geval("--metric", "LogLossHashed", "-o", "out.tsv", "-e", "expected.tsv")
+    if row["name"] in STRICTER or row["status"]:
+        assert (status, out) == (1, "")
+        assert err.startswith(row["stderr"].rstrip("\n"))
+    else:
+        assert (status, err) == (0, "")
+        assert float(out) == pytest.approx(float(row["stdout"]), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("words", "printed"),
+    [
+        (["-t", "dev-0"], "12.70\n"),
+        (["-t", "dev-0", "-p", "0"], "13\n"),
+        (["-t", "dev-0", "-a", "LikelihoodHashed", "-%"], "8\n"),
+        (
+            ["-t", "dev-0", "-a", "{LogLoss,Perplexity}Hashed"],
+            "LogLossHashed\t2.54\nPerplexityHashed\t12.70\n",
+        ),
+        (
+            ["-t", "dev-0", "-a", "{LogLoss,Perplexity}Hashed{2,4}"],
+            "\t2\t4\nLogLossHashed\t0.62\t1.14\nPerplexityHashed\t1.86\t3.11\n",
+        ),
+        (["-t", "dev-0", "-m", "LogLossHashed:N<loss>", "--select-metric", "loss"], "2.54\n"),
+        (["-t", "dev-0", "-m", "LogLossHashed10", "--select-metric", "LogLossHashed"], "2.54\n"),
+    ],
+    ids=" ".join,
+)
+def test_scores(words, printed, challenge, geval):
+    assert geval(*words) == (0, printed, "")
+
+
+def test_several_outputs(challenge, geval):
+    for name in ("out-epochs=10.tsv", "out-epochs=2.tsv"):
+        (challenge / "dev-0" / name).write_text(":1\n:1\n:1\n")
+    assert geval("-t", "dev-0")[1] == "epochs\tPerplexityHashed\n2\t1024.00\n10\t1024.00\n\t12.70\n"
+    (challenge / "dev-0/out-x.tsv").write_text(":1\n:1\n:1\n")
+    assert geval("-t", "dev-0")[1].splitlines()[0] == "File name\tepochs\tPerplexityHashed"
+
+
+def test_json(challenge, geval):
+    (challenge / "dev-0/out.tsv").write_text("a:0.5 :0.5\nx:1\n:1\n")
+    status, out, err = geval("-t", "dev-0", "--format", "json", "-m", "LikelihoodHashed8")
+    document = json.loads(out, parse_constant=lambda name: pytest.fail(name))
+    assert (status, err) == (0, "geval: note: `./dev-0/out.tsv`: the loss of 1 of 3 lines is infinite\n")
+    assert {k: v for k, v in document.items() if k != "outputs"} == {
+        "version": __version__,
+        "challenge": challenge.name,
+        "test": "dev-0",
+    }
+    (output,) = document["outputs"]
+    assert output["file"] == "out.tsv"
+    assert output["lines"] == 3
+    assert output["signature"].startswith("metric:PerplexityHashed,LikelihoodHashed8|bits:10,8|lines:3|")
+    assert output["metrics"] == [
+        {
+            "name": "PerplexityHashed",
+            "value": "Infinity",
+            "unit": "words",
+            "direction": "lower",
+            "infinite_losses": 1,
+        },
+        {
+            "name": "LikelihoodHashed8",
+            "value": 0.0,
+            "unit": "probability",
+            "direction": "higher",
+            "infinite_losses": 1,
+        },
+    ]
+
+
+LINES = [
+    "1.9980487804878049\tx<tab>y\ta\ta:0.5 :0.5\n",
+    "1.0\tone\tb\tb:1\n",
+    "1024.0000000000007\ttwo\tc\t:1\n",
+]
+
+
+@pytest.mark.parametrize(
+    ("flags", "order"),
+    [([], [0, 1, 2]), (["-s"], [2, 0, 1]), (["-r"], [1, 0, 2]), (["-sa", "LikelihoodHashed"], [2, 0, 1])],
+    ids=str,
+)
+def test_line_by_line(flags, order, challenge, geval):
+    status, out, err = geval("-t", "dev-0", "-l", *flags)
+    rows = [line.split("\t") for line in out.splitlines()]
+    assert (status, err) == (0, "")
+    assert [row[1:] for row in rows] == [LINES[n].rstrip("\n").split("\t")[1:] for n in order]
+    if "-sa" not in flags:
+        assert [float(row[0]) for row in rows] == pytest.approx([float(LINES[n].split("\t")[0]) for n in order])
+
+
+def test_line_by_line_takes_one_output(challenge, geval):
+    (challenge / "dev-0/out-x.tsv").write_text(":1\n:1\n:1\n")
+    assert geval("-t", "dev-0", "-l") == (
+        2,
+        "",
+        "geval: Multiple outputs are not possible in this mode, use -o option to select an output file\n"
+        "  there are out-x.tsv, out.tsv\n",
+    )
+
+
+def test_standard_input_is_read_once_for_all_metrics(challenge, geval, monkeypatch):
+    stdin = io.TextIOWrapper(io.BytesIO((challenge / "dev-0/out.tsv").read_bytes()))
+    monkeypatch.setattr(sys, "stdin", stdin)
+    words = ["-t", "dev-0", "-o", "-", "-m", "LogLossHashed"]
+    assert geval(*words) == (0, "PerplexityHashed\t12.70\nLogLossHashed\t2.54\n", "")
+
+
+@pytest.fixture
+def standard_input(monkeypatch):
+    """Give bytes to standard input."""
+    return lambda data: monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+
+
+TOKENIZED = {
+    "nothing": (b"", ""),
+    "lines": (b"(a,\nb)\n", "( a ,\nb )\n"),
+    "no last line end": (b"a, b", "a , b\n"),
+    "blank lines": (b"\n \n\n", "\n\n\n"),
+    "fields": ("żółw,\t\t水!\n".encode(), "żółw ,\t\t水 !\n"),
+    "carriage returns": (b"a\r,\r\n", "a ,\n"),
+    "undecodable": (b"a\xff b\n", "a \ufffd b\n"),
+    "a byte order mark": (b"\xef\xbb\xbfa\n", "a\n"),
+    "compressed": (gzip.compress(b"a,\n"), "a ,\n"),
+}
+
+
+@pytest.mark.parametrize(("data", "printed"), TOKENIZED.values(), ids=TOKENIZED)
+def test_just_tokenize(data, printed, standard_input, tmp_path, monkeypatch, geval):
+    """It needs no challenge and no metric."""
+    monkeypatch.chdir(tmp_path)
+    standard_input(data)
+    assert geval("--just-tokenize", "--tokenizer", "minimalistic") == (0, printed, "")
+
+
+def test_just_tokenize_by_the_tokenizer_of_the_challenge(challenge, standard_input, geval):
+    (challenge / "config.txt").write_text("--tokenizer character-by-character")
+    standard_input(b"ab c\n")
+    assert geval("-j") == (0, "a b c\n", "")
+
+
+def test_just_tokenize_without_a_tokenizer(challenge, standard_input, geval):
+    """GEval 1.42.2, --just-tokenize."""
+    standard_input(b"a\n")
+    assert geval("-j") == (2, "", "geval: a tokenizer must be specified with --tokenizer option\n")
+
+
+def test_just_tokenize_on_a_terminal(challenge, standard_input, geval):
+    standard_input(b"a\tb \x1b[31m\n")
+    assert geval("-j", "-T", "minimalistic", terminal=True) == (0, "a\tb \\x1b[ 31m\n", "")
+
+
+def test_just_tokenize_reads_on_while_it_writes(challenge):
+    words = command("-j", "-T", "minimalistic")
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        process.stdin.write(b"a,\n" * ((BLOCK_BYTES + READ_AHEAD_BYTES) // 3 + 9999))  # the rest stays in the pipe
+        process.stdin.flush()
+        assert process.stdout.readline() == b"a ,\n"
+        process.stdout.close()
+        process.stdin.close()
+        assert process.wait() == 141
+
+
+def test_the_tokenizer_does_not_change_scores(challenge, geval):
+    """Ours: distributions are scored as they are, whatever the tokenizer."""
+    assert geval("-t", "dev-0", "-T", "character-by-character")[1] == "12.70\n"
+
+
+def test_standard_input_twice(challenge, geval):
+    assert geval("-t", "dev-0", "-o", "-", "-e", "-") == (
+        2,
+        "",
+        "geval: standard input (-) can be read only once: give one file as -\n",
+    )
+
+
+ERRORS = [
+    (["-t", "dev-9"], 1, "No test subdirectory with the expected results: `./dev-9`\n  there are dev-0; choose one with -t"),
+    (["-t", "dev-0", "-o", "no.tsv"], 1, "No file with the test results: `./dev-0/no.tsv`\n  `./dev-0` holds expected.tsv, in.tsv, out.tsv"),
+    (["--expected-directory", "no"], 1, "No directory with the expected results: `no`"),
+    (["-t", "dev-0", "-m", "Perplexityy"], 2, "Unknown or broken metric definition: Perplexityy\n  did you mean Perplexity?"),
+    (["-t", "dev-0", "-m", "LogLossHashed25"], 2, "Unknown or broken metric definition: LogLossHashed25\n  the number of bits is from 1 to 24"),
+    (["-t", "dev-0", "-m", "LogLossHashed:z"], 2, "Unknown or broken metric flags: z\n  the flags are l u c S m<REGEXP> t<REGEXP> s<REGEXP><REPLACEMENT> f<FEATURE> N<NAME> P<NUMBER>"),
+    (["-t", "dev-0", "-m", "LogLossHashed:t<*>"], 2, "Unknown or broken metric flags: t<*>\n  in the regular expression of t<*>: nothing to repeat at position 0"),
+    (["-t", "dev-0", "--metrics", "x"], 2, "Invalid option `--metrics'\n  did you mean --metric?"),
+    (["-t", "dev-0", "--select-metric", "x"], 2, "Cannot find metric named 'x'\n  there are PerplexityHashed"),
+    (["-t", "dev-0", "-o", "."], 1, "Cannot read `./dev-0/.`: it is a folder, not a file"),
+    (["-t", "dev-0", "-l", "-s", "-r"], 2, "--sort shows the worst lines first, --reverse-sort the best: take one"),
+    (["-t", "dev-0", "-l", "--format", "json"], 2, "--line-by-line has no json format; leave --format out"),
+    (["-t", "dev-0", "-p", "two"], 2, "argument -p/--precision: 'two' is not a whole number\n  geval --help shows the options"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "message"), ERRORS, ids=lambda v: " ".join(v) if isinstance(v, list) else ""
+)
+def test_errors(words, status, message, challenge, geval):
+    assert geval(*words) == (status, "", f"geval: {message}\n")
+
+
+def test_no_metric(challenge, geval):
+    (challenge / "config.txt").unlink()
+    assert geval("-t", "dev-0") == (
+        2,
+        "",
+        "geval: no metric given, use --metric option\n  for example -m PerplexityHashed\n",
+    )
+
+
+def test_line_counts(challenge, geval):
+    (challenge / "dev-0/out.tsv").write_text(":1\n" * 5)
+    message = "geval: Too many lines in the output file: `./dev-0/out.tsv` has 5, `./dev-0/expected.tsv` has 3\n"
+    assert geval("-t", "dev-0") == (1, "", message)
+    (challenge / "dev-0/out.tsv").write_text(":1\n")
+    message = "geval: Too few lines in the output file: `./dev-0/out.tsv` has 1, `./dev-0/expected.tsv` has 3\n"
+    assert geval("-t", "dev-0") == (1, "", message)
+
+
+def test_a_malformed_line(challenge, geval):
+    (challenge / "dev-0/out.tsv").write_text(":1\nthe:0.5 of:0,25 :0.25\n:1\n")
+    assert geval("-t", "dev-0") == (
+        1,
+        "",
+        "geval: Line 2: Unexpected data [number text found after a number]\n"
+        "  `./dev-0/out.tsv`, line 2, column 12: `0,25` is not a number; write a decimal point, not a comma\n"
+        "    the:0.5 of:0,25 :0.25\n"
+        "               ^\n",
+    )
+
+
+def test_text_flags(challenge, geval):
+    """Flags that normalise the text of output and expected lines before scoring, hashed metrics too."""
+    (challenge / "dev-0/expected.tsv").write_text("A\nb\nc,\n")
+    assert geval("-t", "dev-0", "-a", "LikelihoodHashed8", "-p3")[1] == "0.020\n"
+    assert geval("-t", "dev-0", "-a", "LikelihoodHashed8:ls<,><>", "-p3")[1] == "0.125\n"
+
+
+def test_text_flags_hold_line_by_line(challenge, geval):
+    """GEval's line modes forget the flags that normalise the text, ours do not; the texts are shown as they are."""
+    (challenge / "dev-0/expected.tsv").write_text("A\nb\nc\n")
+    status, out, err = geval("-t", "dev-0", "-l", "-a", "Accuracy:l")
+    assert (status, err) == (0, "")
+    assert out == "1.0\tx<tab>y\tA\ta:0.5 :0.5\n1.0\tone\tb\tb:1\n0.0\ttwo\tc\t:1\n"
+
+
+def test_text_flags_and_filters(challenge, geval):
+    """A filter looks at the lines as they are; the line numbers of errors are those of the file."""
+    (challenge / "dev-0/expected.tsv").write_text("a\nB\nb\n")
+    (challenge / "dev-0/out.tsv").write_text("x:1\nb:1\nb:1\n")
+    assert geval("-t", "dev-0", "-a", "Accuracy:lf<exp:B>") == (0, "1.00\n", "")
+    assert geval("-t", "dev-0", "-a", "LogLossHashed:um<B>f<exp:B>")[2] == (
+        "geval: Line 2: Unexpected data [input does not start with a digit]\n"
+        "  `./dev-0/out.tsv`, line 2, column 1: `B` is not an entry; an entry is `word:probability`, with a colon\n"
+        "    B\n    ^\n"
+        "  (the line is shown as the flags `um<B>` left it)\n"
+    )
+
+
+def test_a_line_that_the_flags_made_malformed(challenge, geval):
+    (challenge / "dev-0/out.tsv").write_text(":1\nThe:0.5 of:0.25 :0.25\n:1\n")
+    assert geval("-t", "dev-0", "-a", r"LogLossHashed:ls<\.><,>") == (
+        1,
+        "",
+        "geval: Line 2: Unexpected data [number text found after a number]\n"
+        "  `./dev-0/out.tsv`, line 2, column 5: `0,5` is not a number; write a decimal point, not a comma\n"
+        "    the:0,5 of:0,25 :0,25\n"
+        "        ^\n"
+        r"  (the line is shown as the flags `ls<\.><,>` left it)"
+        "\n",
+    )
+
+
+def test_the_terminal_is_safe(challenge, geval):
+    (challenge / "dev-0/out.tsv").write_text(":1\n\x1b[31mka:0.5\u202e x\n:1\n")
+    _, _, err = geval("-t", "dev-0")
+    assert "\x1b" not in err
+    assert "\u202e" not in err
+    assert r"\x1b[31mka:0.5\u202e x" in err
+
+
+def test_words_outside_the_vocabulary_are_noted(challenge, geval):
+    (challenge / "train").mkdir()
+    (challenge / "train/expected.tsv").write_text("a\n")
+    assert geval("-t", "dev-0", "-a", "Perplexity") == (
+        0,
+        "Infinity\n",
+        "geval: note: 2 of 3 expected words are not in the vocabulary; where the output does not list them, "
+        "their loss is infinite\n"
+        "geval: note: `./dev-0/out.tsv`: the loss of 1 of 3 lines is infinite\n",
+    )
+
+
+def test_help_version_and_list(challenge, geval):
+    status, out, _ = geval("--help")
+    assert status == 0
+    assert out.startswith("usage: geval [options]\n")
+    assert "geval -t dev-0 -l -s | head -3" in out
+    assert geval("--version")[1].startswith(f"geval-py {__version__} (")
+    assert "PerplexityHashed     words        lower is better   inverse" in geval("--list-metrics")[1]
+
+
+def command(*words):
+    return [sys.executable, "-I", "-c", "import sys; from geval_py.cli import main; sys.exit(main())", *words]
+
+
+def test_a_closed_pipe_ends_quietly(challenge):
+    (challenge / "dev-0/out.tsv").write_text(":1\n" * 30000)
+    for name in ("expected.tsv", "in.tsv"):
+        (challenge / "dev-0" / name).write_text("x\n" * 30000)
+    words = command("-t", "dev-0", "-l")
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout.readline().startswith(b"1024.")
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 141
+
+
+def test_an_interrupt_ends_quietly(challenge):
+    words = command("-t", "dev-0", "-o", "-")
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdin.write(b":1\n")
+        process.stdin.flush()
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.read() == b""
+        assert process.stderr.read() == b""
+        assert process.wait() == 130
+
+
+def test_a_compressed_output_without_a_line(challenge, geval):
+    (challenge / "dev-0/out.tsv").unlink()
+    (challenge / "dev-0/out.tsv.gz").write_bytes(gzip.compress(b""))
+    assert geval("-t", "dev-0") == (1, "", "geval: The output file is empty: `./dev-0/out.tsv.gz`\n")
+
+
+@pytest.mark.parametrize("kind", ["terminal", "pipe"])
+def test_progress_is_shown_on_a_terminal_only(kind, monkeypatch):
+    from geval_py.cli import progress
+
+    monkeypatch.setattr(progress, "PATIENCE_SECONDS", -1)
+    monkeypatch.setenv("TERM", "xterm")
+    shown = io.StringIO()
+    shown.isatty = lambda: kind == "terminal"
+    monkeypatch.setattr(sys, "stderr", shown)
+    with progress.ProgressBar("out\x1b.tsv") as bar:
+        bar(1, 100)
+        bar(50, 100)
+    assert ("out" in shown.getvalue()) == (kind == "terminal")
+    assert os.linesep.join(shown.getvalue().split("out\x1b")) == shown.getvalue()
+
+
+def test_a_full_disk(challenge):
+    with open("/dev/full", "w") as full:
+        run = subprocess.run(command("-t", "dev-0"), stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (run.returncode, run.stderr) == (1, "geval: cannot write the output: No space left on device\n")
+
+
+def test_closed_standard_streams(challenge):
+    code = "import sys; sys.stdout = sys.stdin = None; from geval_py.cli import main; sys.exit(main())"
+    words = [sys.executable, "-I", "-c", code, "-t", "dev-0"]
+    assert subprocess.run(words, check=False).returncode == 0
+    run = subprocess.run([*words, "-o", "-"], stderr=subprocess.PIPE, text=True, check=False)
+    assert (run.returncode, run.stderr) == (1, "geval: Cannot read standard input: it is closed\n")
+
+
+def test_too_little_memory(challenge, geval, monkeypatch):
+    from geval_py.cli import score
+
+    def fail(words):
+        raise MemoryError
+
+    monkeypatch.setattr(score, "run", fail)
+    assert geval() == (1, "", "geval: not enough memory for what there is to read\n")
+
+
+def test_a_metric_of_config_txt_that_is_not_known(challenge, geval):
+    (challenge / "config.txt").write_text("--metric Foo")
+    assert geval("-t", "dev-0") == (
+        1,
+        "",
+        "geval: Unknown or broken metric definition: Foo\n  geval --list-metrics shows those that are known\n"
+        "  in `./config.txt`\n",
+    )
+
+
+def test_answers_that_can_be_read_only_once(challenge, geval):
+    (challenge / "dev-0/out-x.tsv").write_text(":1\n:1\n:1\n")
+    os.mkfifo(challenge / "answers")
+    for answers in ("-", "answers"):
+        assert geval("-t", "dev-0", "-e", answers) == (
+            2,
+            "",
+            "geval: the answers can be read only once, and there are several outputs: choose one with -o\n",
+        )
+
+
+@pytest.mark.parametrize(
+    "metrics", [["LogLossHashed", "MacroAvg/Likelihood"], ["MacroAvg/Likelihood", "LogLossHashed"]]
+)
+def test_the_first_malformed_line_of_all_metrics_is_reported(metrics, challenge, geval):
+    (challenge / "dev-0/out.tsv").write_text("a:1\n1\n1\n")
+    (challenge / "dev-0/expected.tsv").write_text("1\n1\n1\n")
+    _, _, err = geval("-t", "dev-0", *(word for metric in metrics for word in ("-a", metric)))
+    assert err.startswith("geval: Line 1: ")
+
+
+@pytest.mark.parametrize(
+    ("metric", "name"),
+    [
+        ("LogLossHashed10:P<2>", "LogLossHashed:P<2>"),
+        ("LogLossHashed10:N<LogLossHashed10>", "LogLossHashed10"),
+        ("LogLossHashed10", "LogLossHashed"),
+    ],
+)
+def test_names_of_metrics(metric, name, challenge, geval):
+    assert geval("-t", "dev-0", "-m", metric)[1].splitlines()[1].split("\t")[0] == name
+
+
+# The files beside each other
+
+
+def test_an_output_beside_other_answers_is_noted(challenge, geval):
+    (challenge / "test-A").mkdir()
+    for name in ("expected.tsv", "out.tsv"):
+        (challenge / "test-A" / name).write_bytes((challenge / "dev-0" / name).read_bytes())
+    assert geval("-o", "dev-0/out.tsv") == (
+        0,
+        "12.70\n",
+        "geval: note: `dev-0/out.tsv` lies beside other answers than `./test-A/expected.tsv`, with which it was scored; "
+        "was -t dev-0 meant?\n",
+    )
+    assert geval("-t", "dev-0", "-o", "dev-0/out.tsv") == (0, "12.70\n", "")
+    assert geval("-o", "dev-0/out.tsv", "-e", "dev-0/expected.tsv") == (0, "12.70\n", "")
+
+
+def test_the_input_beside_answers_that_are_named_is_taken(challenge, geval):
+    (challenge / "test-A").mkdir()
+    (challenge / "test-A/in.tsv").write_text("x\ny\nz\n")
+    (challenge / "dev-0/in.tsv").write_text("1\n2\n3\n")
+    words = ["-l", "-o", "dev-0/out.tsv", "-e", "dev-0/expected.tsv"]
+    assert [row.split("\t")[1] for row in geval(*words)[1].splitlines()] == ["1", "2", "3"]
+    assert [row.split("\t")[1] for row in geval(*words, "-i", "in.tsv")[1].splitlines()] == ["x", "y", "z"]
+    (challenge / "dev-0/in.tsv").unlink()
+    assert [row.split("\t")[1] for row in geval(*words)[1].splitlines()] == ["x", "y", "z"]

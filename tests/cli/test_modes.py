@@ -1,0 +1,683 @@
+"""The modes of the command line that explain a score: lines, differences, the oracle, features, marks."""
+
+import io
+import math
+import sys
+
+import numpy as np
+import pytest
+
+from geval_py.explaining.features.worst import WorstFeatures
+from geval_py.reading.features import Fields, split_tokens
+from geval_py.showing.features import Marker, feature_rows
+from geval_py.showing.numbers import p_value
+
+YEARS = ["1901", "1901", "1902", "1902", "1903"]
+TEXTS = ["New York", "a\x1b[31mb", "new\ttown", "", "York"]
+WORDS = ["a", "b", "a", "c", "a"]
+OUT = ["a:0.5 :0.5", "b:0.25 d:0.75", "a:1", "a:1", "a:0.25 d:0.75"]  # perplexities 2, 4, 1, inf, 4
+OTHER = ["a:0.25 d:0.75", "b:0.25 c:0.75", "a:0.5 d:0.5", "b:1", "a:0.25 d:0.75"]  # 4, 4, 2, inf, 4
+SCORES = ["2.0", "4.0", "1.0", "Infinity", "4.0"]
+
+
+def write(folder, name, lines):
+    (folder / name).write_text("".join(line + "\n" for line in lines))
+
+
+@pytest.fixture
+def challenge(tmp_path, monkeypatch):
+    """A challenge of five items and two outputs, out.tsv and other; the current directory."""
+    for variable in ("FORCE_COLOR", "NO_COLOR"):
+        monkeypatch.delenv(variable, raising=False)
+    write(tmp_path, "config.txt", ["--metric Perplexity --in-header in-header.tsv"])
+    write(tmp_path, "in-header.tsv", ["Year\tText"])
+    (tmp_path / "train").mkdir()
+    write(tmp_path / "train", "expected.tsv", ["a", "b", "c", "d"])
+    (tmp_path / "test-A").mkdir()
+    write(tmp_path / "test-A", "in.tsv", [f"{year}\t{text}" for year, text in zip(YEARS, TEXTS, strict=True)])
+    write(tmp_path / "test-A", "expected.tsv", WORDS)
+    write(tmp_path / "test-A", "out.tsv", OUT)
+    write(tmp_path / "test-A", "other", OTHER)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def rows(geval):
+    """Run the command, which must succeed without a note; gives the rows that it printed, split by TAB."""
+
+    def run(*words):
+        status, out, err = geval(*words)
+        assert (status, err) == (0, "")
+        assert out == "" or out.endswith("\n")
+        return [line.split("\t") for line in out.split("\n")[:-1]]
+
+    return run
+
+
+# Line by line
+
+
+def line_row(n):
+    text = f"{YEARS[n]}<tab>{TEXTS[n]}".replace("\t", "<tab>")
+    return [SCORES[n], text, WORDS[n], OUT[n]]
+
+
+LINES = {
+    "original order": ([], [0, 1, 2, 3, 4]),
+    "worst first": (["-s"], [3, 1, 4, 0, 2]),
+    "best first": (["-r"], [2, 0, 1, 4, 3]),
+    "a word": (["--filter", "exp:a"], [0, 2, 4]),
+    "a word, worst first": (["--filter", "exp:a", "-s"], [4, 0, 2]),
+    "a word, best first": (["--filter=exp:a", "--reverse-sort"], [2, 0, 4]),
+    "a column": (["--filter", "in<Year>:1902"], [2, 3]),
+    "a column by its number": (["--filter", "in<1>:1902"], [2, 3]),
+    "a column beyond the header": (["--filter", "in<3>:town"], [2]),
+    "a bigram": (["--filter", "in<Text>:New++York", "--bigrams"], [0]),
+    "a shape": (["--filter", "in<Text>:SHAPE:Aa+", "--word-shapes"], [0, 4]),
+    "a pair": (["--filter", "exp:a~~in<Year>:1901", "--cartesian"], [0]),
+}
+
+
+@pytest.mark.parametrize(("flags", "order"), LINES.values(), ids=LINES)
+def test_line_by_line(flags, order, challenge, rows):
+    """A line an item: score, input, expected, output; a TAB inside a field is written ``<tab>``. Original order; ``-s``
+    worst first, ``-r`` best first, stable; ``--filter``: show only items with it."""
+    assert rows("-l", *flags) == [line_row(n) for n in order]
+
+
+def test_lines_where_higher_is_better(challenge, rows):
+    found = rows("-l", "-s", "-a", "Likelihood")
+    assert [row[0] for row in found] == ["0.0", "0.25", "0.25", "0.5", "1.0"]
+    assert [row[2] for row in found] == ["c", "b", "a", "a", "a"]
+    assert rows("-l", "-r", "-a", "Likelihood") == [found[n] for n in (4, 3, 1, 2, 0)]
+
+
+def test_only_the_first_metric_is_used(challenge, rows):
+    assert rows("-l", "-m", "MacroAvg/Likelihood") == rows("-l")
+
+
+def test_precision_does_not_apply_to_lines(challenge, rows):
+    assert rows("-l", "-p", "0", "-%") == rows("-l")
+
+
+NOTHING = {
+    "exp:A": "No item has the feature `exp:A'\n  did you mean exp:a?",
+    "in<Year>:1909": "No item has the feature `in<Year>:1909'\n  did you mean in<Year>:1903?",
+    "in<Yaer>:1902": "Unknown column `Yaer' in the feature `in<Yaer>:1902'\n"
+    "  did you mean in<Year>? the columns are Year, Text",
+    "b": "Unknown feature `b'\n  a feature is exp:WORD, out:WORD or in<COLUMN>:WORD, for example exp:the",
+}
+
+
+@pytest.mark.parametrize(("feature", "message"), NOTHING.items(), ids=NOTHING)
+@pytest.mark.parametrize("mode", [["-l"], ["-d", "other"]], ids=" ".join)
+def test_a_filter_that_finds_nothing(mode, feature, message, challenge, geval):
+    assert geval(*mode, "--filter", feature) == (2, "", f"geval: {message}\n")
+
+
+def test_an_input_of_another_length(challenge, geval):
+    write(challenge / "test-A", "in.tsv", ["x"] * 6)
+    message = "geval: Too many lines in the input file: `./test-A/in.tsv` has 6, `./test-A/expected.tsv` has 5\n"
+    for words in (["-l"], ["-wa", "Likelihood"], ["-d", "other"], ["--most-worsening-features", "out.tsv"]):
+        status, out, err = geval(*words)
+        assert (status, out) == (1, "")
+        assert err.endswith(message)
+
+
+@pytest.mark.parametrize("words", [["-l"], ["-w"], ["-d", "other"], ["--most-worsening-features", "other"]], ids=str)
+def test_modes_that_need_the_input(words, challenge, geval):
+    (challenge / "test-A/in.tsv").unlink()
+    status, out, err = geval(*words)
+    assert (status, out) == (1, "")
+    assert err.startswith("geval: No file with the input: `./test-A/in.tsv`\n")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["-l"],
+        ["-w"],
+        ["-d", "other"],
+        ["--most-worsening-features", "other"],
+        ["--oracle-item-based", "--alt-out-file", "other"],
+    ],
+    ids=str,
+)
+def test_modes_take_one_output(words, challenge, geval):
+    write(challenge / "test-A", "out-x=1.tsv", OUT)
+    assert geval(*words) == (
+        2,
+        "",
+        "geval: Multiple outputs are not possible in this mode, use -o option to select an output file\n"
+        "  there are out-x=1.tsv, out.tsv\n",
+    )
+    assert geval(*words, "-o", "out-x=1.tsv")[0] == 0
+
+
+# Differences
+
+
+def test_differences(challenge, rows):
+    """Only lines whose outputs and scores both differ: score - other's score, input, expected, other's output, this
+    output. Of the five one has the same score, one is infinite in both, and one is the same."""
+    assert rows("--diff", "other") == [
+        ["-2.0", "1901<tab>New York", "a", OTHER[0], OUT[0]],
+        ["-1.0", "1902<tab>new<tab>town", "a", OTHER[2], OUT[2]],
+    ]
+
+
+def test_differences_the_other_way_round(challenge, rows):
+    found = rows("-o", "other", "--diff", "out.tsv")
+    assert [row[0] for row in found] == ["2.0", "1.0"]
+    assert found[0][3:] == [OUT[0], OTHER[0]]
+
+
+DIFF_OUT = ["a:1", "b:1", "a:0.25 d:0.75", "c:0.5 d:0.5", "b:1"]  # perplexities 1, 1, 4, 2, inf
+DIFF_OTHER = ["a:0.5 d:0.5", "b:0.25 d:0.75", "a:1", "c:1", "a:1"]  # 2, 4, 1, 1, 1: differences -1 -3 3 1 inf
+SORTED = {
+    "original order": ([], ["-1.0", "-3.0", "3.0", "1.0", "Infinity"]),
+    "most worsened first": (["-s"], ["Infinity", "3.0", "1.0", "-1.0", "-3.0"]),
+    "most improved first": (["-r"], ["-3.0", "-1.0", "1.0", "3.0", "Infinity"]),
+    "likelihoods": (["-a", "Likelihood"], ["0.5", "0.75", "-0.75", "-0.5", "-1.0"]),
+    "likelihoods, most worsened first": (["-sa", "Likelihood"], ["-1.0", "-0.75", "-0.5", "0.5", "0.75"]),
+    "likelihoods, most improved first": (["-ra", "Likelihood"], ["0.75", "0.5", "-0.5", "-0.75", "-1.0"]),
+    "a word": (["-s", "--filter", "exp:a"], ["Infinity", "3.0", "-1.0"]),
+    "a word of this output": (["--filter", "out:c"], ["1.0"]),
+}
+
+
+@pytest.mark.parametrize(("flags", "differences"), SORTED.values(), ids=SORTED)
+def test_the_order_of_differences(flags, differences, challenge, rows):
+    """Original order, or by that difference with ``-s`` (most worsened first), ``-r``."""
+    write(challenge / "test-A", "out.tsv", DIFF_OUT)
+    write(challenge / "test-A", "other", DIFF_OTHER)
+    assert [row[0] for row in rows("-d", "other", *flags)] == differences
+
+
+def test_differences_that_tie_stay_in_order(challenge, rows):
+    write(challenge / "test-A", "out.tsv", ["a:1", "b:1", "a:1", "c:1", "a:1"])
+    write(challenge / "test-A", "other", [f"{word}:0.5 d:0.5" for word in WORDS])
+    for flags in (["-s"], ["-r"], []):
+        assert [row[2] for row in rows("-d", "other", *flags)] == WORDS
+
+
+def test_no_difference(challenge, geval):
+    assert geval("-d", "out.tsv") == (0, "", "geval: note: no line differs in both its output and its score\n")
+
+
+def test_several_filters(challenge, rows):
+    assert rows("-l", "--filter", "exp:a", "--filter", "in<Year>:1902") == [line_row(2)]
+
+
+@pytest.mark.parametrize(("lines", "few"), [(4, "few"), (6, "many")])
+def test_another_output_of_another_length(lines, few, challenge, geval):
+    write(challenge / "test-A", "other", ["a:1"] * lines)
+    message = f"Too {few} lines in the output file: `./test-A/other` has {lines}, `./test-A/expected.tsv` has 5"
+    for words in (
+        ["-d", "other"],
+        ["--most-worsening-features", "other"],
+        ["--oracle-item-based", "--alt-out-file", "other"],
+    ):
+        assert geval(*words) == (1, "", f"geval: {message}\n")
+
+
+def test_another_output_is_looked_for_as_the_output_is(challenge, rows):
+    """Looked for in DIRECTORY/TEST first, then as a path."""
+    (challenge / "elsewhere").mkdir()
+    write(challenge / "elsewhere", "other", OTHER)
+    found = rows("-d", "other")
+    write(challenge, "other", OUT)
+    assert rows("-d", "other") == found
+    assert rows("-d", "elsewhere/other") == found
+
+
+def test_another_output_that_is_missing(challenge, geval):
+    assert geval("-d", "no") == (
+        1,
+        "",
+        "geval: No file with the test results: `./test-A/no`\n  `./test-A` holds expected.tsv, in.tsv, other, out.tsv\n",
+    )
+
+
+def test_a_malformed_line_of_another_output(challenge, geval):
+    write(challenge / "test-A", "other", [*OTHER[:4], "a:0,5"])
+    status, out, err = geval("-d", "other")
+    assert (status, out) == (1, "")
+    assert err.startswith(
+        "geval: Line 5: Unexpected data [number text found after a number]\n  `./test-A/other`, line 5,"
+    )
+
+
+# The oracle
+
+
+def oracle(*files):
+    return ["--oracle-item-based", *(word for file in files for word in ("--alt-out-file", file))]
+
+
+def test_the_oracle(challenge, geval):
+    """A line an item: of the outputs the one with the best score (ties: the last)."""
+    assert geval(*oracle("other")) == (0, "".join(f"{line}\n" for line in [OUT[0], OTHER[1], OUT[2], *OTHER[3:]]), "")
+
+
+def test_the_oracle_of_several(challenge, geval):
+    write(challenge / "test-A", "third", ["a:0.5 d:0.5", "b:1", "c:1", "c:1", "d:1"])
+    best = ["a:0.5 d:0.5", "b:1", OUT[2], "c:1", OTHER[4]]
+    assert geval(*oracle("other", "third"))[1].splitlines() == best
+
+
+def test_the_last_of_the_best_is_taken(challenge, geval):
+    """Ties: the last."""
+    for name, one in (("x", "1"), ("y", "1.0")):
+        write(challenge / "test-A", name, [f"{word}:{one}" for word in WORDS])
+    assert geval(*oracle("x", "y"))[1].splitlines() == [f"{word}:1.0" for word in WORDS]
+    assert geval(*oracle("y", "x"))[1].splitlines() == [f"{word}:1" for word in WORDS]
+    assert geval("-o", "y", *oracle("other"))[1].splitlines() == [f"{word}:1.0" for word in WORDS]
+
+
+def test_the_oracle_where_higher_is_better(challenge, geval):
+    assert geval(*oracle("other"), "-a", "Likelihood") == geval(*oracle("other"))
+
+
+def test_the_oracle_prints_outputs_as_they_stand(challenge, geval):
+    write(challenge / "test-A", "expected.tsv", ["a"] * 5)
+    lines = ["a:1", "a:0.5 b\tc:0.5", "a:0.5 \x1b[31m:0.5", "a:1 b:0", "a:1.00"]
+    write(challenge / "test-A", "out.tsv", lines)
+    write(challenge / "test-A", "other", ["b:1"] * 5)
+    assert geval(*oracle("other"))[1].split("\n") == [*lines, ""]
+    shown = [line.replace("\t", r"\t").replace("\x1b", r"\x1b") for line in lines]
+    assert geval(*oracle("other"), terminal=True)[1].split("\n") == [*shown, ""]
+
+
+def test_the_oracle_does_not_need_the_input(challenge, geval):
+    want = geval(*oracle("other"))
+    (challenge / "test-A/in.tsv").unlink()
+    assert geval(*oracle("other")) == want
+
+
+def test_an_alternative_that_is_missing(challenge, geval):
+    """A missing alternative is an error."""
+    status, out, err = geval(*oracle("other", "no.tsv"))
+    assert (status, out) == (1, "")
+    assert err.startswith("geval: No file with the test results: `./test-A/no.tsv`\n")
+
+
+# Worst features
+
+
+def feature_lines(out):
+    return [line.split("\t") for line in out.splitlines()]
+
+
+def test_worst_features(challenge, geval):
+    """Print by rising p: feature, n1, mean score %.8f, p with 20 decimals."""
+    write(challenge / "test-A", "out.tsv", [*OUT[:3], "c:1", OUT[4]])
+    status, out, err = geval("-w")
+    assert (status, err) == (0, "")
+    found = feature_lines(out)
+    assert found[0] == ["out:0.25", "2", "4.00000000", "0.04163225833177522000"]
+    assert [row[0] for row in found[:4]] == ["out:0.25", "out:0.75", "out:d", "exp:b"]
+    assert all(len(row) == 4 and len(row[3]) == 22 for row in found)
+    assert [float(row[3]) for row in found] == sorted(float(row[3]) for row in found)
+
+
+def test_features_of_the_best_lines(challenge, geval):
+    """``-w -r`` ranks what goes with the best lines: p is that of being better."""
+    write(challenge / "test-A", "out.tsv", [*OUT[:3], "c:1", OUT[4]])
+    worst = {row[0]: row[1:] for row in feature_lines(geval("-w")[1])}
+    best = feature_lines(geval("-w", "-r")[1])
+    assert {row[0] for row in best} == worst.keys()
+    assert best[0][0] == "out:1"
+    for name, count, mean, p in best:
+        assert [count, mean] == worst[name][:2]
+        assert float(p) == pytest.approx(1 - float(worst[name][2]))
+
+
+def test_infinite_scores_are_noted(challenge, geval):
+    status, out, err = geval("-w")
+    assert status == 0
+    assert err == "geval: note: 1 of 5 lines have an infinite score: so has the mean of their features\n"
+    assert ["exp:c", "1", "Infinity"] in [row[:3] for row in feature_lines(out)]
+
+
+def test_options_of_features(challenge, geval):
+    def names(*words):
+        return {row[0] for row in feature_lines(geval("-w", *words)[1])}
+
+    plain = names()
+    assert names("--bigrams") - plain >= {"in<Text>:New++York", "out:a++0.5"}
+    assert names("--word-shapes") - plain >= {"in<Text>:SHAPE:Aa+", "out:SHAPE:9.99"}
+    assert names("--numerical-features") - plain == {"out:=#+", "in<Year>:=+", "in<Text>:=#-"}
+    assert names("--min-frequency", "2") == {
+        "exp:a", "out:0.25", "out:0.75", "out:1", "out:d", "in<Year>:1901", "in<Year>:1902", "in<Text>:York"
+    }  # fmt: skip
+    assert names("--min-frequency", "3") == set()
+
+
+def test_cartesian_features(challenge, geval):
+    """``A~~B`` of two features that are both frequent enough."""
+    items = [("a", "1", 0.1), ("a", "2", 0.5), ("d", "1", 0.6), ("a", "1", 0.2), ("d", "2", 0.9), ("d", "2", 0.4)]
+    write(challenge / "test-A", "expected.tsv", [word for word, _, _ in items])
+    write(challenge / "test-A", "in.tsv", [year for _, year, _ in items])
+    write(challenge / "test-A", "out.tsv", [f"{word}:{p} c:{1 - p:.1f}" for word, _, p in items])
+
+    def names(*words):
+        return [row[0] for row in feature_lines(geval("-w", "--cartesian", *words)[1])]
+
+    pair = "exp:a~~in<Year>:1"
+    assert names()[0] == pair
+    assert pair in names("--min-cartesian-frequency", "3")
+    assert "~~" not in "".join(names("--min-cartesian-frequency", "7"))
+    assert pair in names("--min-frequency", "2")
+    assert pair not in names("--min-frequency", "3")
+
+
+def test_features_on_a_terminal_are_escaped(challenge, geval):
+    _, out, _ = geval("-w", terminal=True)
+    assert "\x1b" not in out
+    assert "in<Text>:a\\x1b[31mb\t" in out
+
+
+def test_features_in_a_pipe_are_as_they_stand(challenge, geval):
+    assert "in<Text>:a\x1b[31mb\t" in geval("-w")[1]
+
+
+def test_lines_on_a_terminal_are_escaped(challenge, geval):
+    for words in (["-l"], ["-o", "other", "-d", "out.tsv"]):
+        assert "\x1b" not in geval(*words, terminal=True)[1]
+    assert "1901<tab>a\\x1b[31mb\tb" in geval("-l", terminal=True)[1]
+
+
+def test_lines_in_a_pipe_are_as_they_stand(challenge, geval):
+    assert "1901<tab>a\x1b[31mb\tb" in geval("-l")[1]
+
+
+# What goes with being worse than another output
+
+
+def test_most_worsening_features(challenge, geval):
+    """The same on the differences, score - other's score."""
+    write(challenge / "test-A", "out.tsv", [*DIFF_OUT[:4], "a:1"])
+    write(challenge / "test-A", "other", DIFF_OTHER)
+    status, out, err = geval("--most-worsening-features", "other")
+    assert (status, err) == (0, "")
+    means = {row[0]: row[2] for row in feature_lines(out)}
+    assert means["exp:c"] == "1.00000000"
+    assert means["exp:b"] == "-3.00000000"
+    assert means["in<Year>:1902"] == "2.00000000"
+    assert [row[0] for row in feature_lines(out)[:2]] == ["out:d", "in<Year>:1902"]
+    backwards = feature_lines(geval("--most-worsening-features", "other", "-r")[1])
+    assert [row[0] for row in backwards[:2]] == ["out:1", "in<Year>:1901"]
+
+
+def test_lines_that_are_infinite_in_both_are_noted(challenge, geval):
+    status, out, err = geval("--most-worsening-features", "other")
+    assert status == 0
+    assert err == "geval: note: 1 of 5 lines are infinite in both outputs and are left out\n"
+    assert "exp:c\t" not in out
+    assert "NaN" not in out
+
+
+def test_lines_that_are_infinite_in_one_of_the_two(challenge, geval):
+    write(challenge / "test-A", "other", [*OTHER[:3], "c:1", "b:1"])
+    status, out, err = geval("--most-worsening-features", "other")
+    note = "geval: note: 2 of 5 lines are infinite in one output: so are means, or not defined\n"
+    assert (status, err) == (0, note)
+    means = {row[0]: row[2] for row in feature_lines(out)}
+    assert (means["exp:c"], means["in<Year>:1903"], means["exp:a"]) == ("Infinity", "-Infinity", "-Infinity")
+
+
+# Marks
+
+BOLD_RED, RED, YELLOW, PLAIN = "\x1b[1;31m", "\x1b[31m", "\x1b[33m", "\x1b[0m"
+NOTE = "geval: note: words are marked on a terminal only; FORCE_COLOR=1 marks them everywhere\n"
+
+
+@pytest.fixture
+def long_challenge(challenge):
+    """Twenty items, of which the five whose expected word is b are the worst."""
+    words = ["a"] * 15 + ["b"] * 5
+    write(challenge / "test-A", "expected.tsv", words)
+    write(challenge / "test-A", "in.tsv", [f"{1900 + n}\tba b a\x1b[2J" for n in range(20)])
+    write(challenge / "test-A", "out.tsv", ["a:0.5 c:0.5"] * 15 + ["b:0.25 c:0.75"] * 5)
+    return challenge
+
+
+def marked(text, style):
+    return f"{style}{text}{PLAIN}"
+
+
+LEGEND = (
+    "geval: note: marked words go with bad lines: bold red p < 0.001, red p < 0.01, yellow p < 0.05, "
+    "not corrected for their number\n"
+)
+
+
+def test_marks_on_a_terminal(long_challenge, geval):
+    """The words of bad lines, by their p: here 0.0005."""
+    status, out, err = geval("-l", "--mark-worst-features", terminal=True)
+    lines = out.splitlines()
+    assert (status, err) == (0, LEGEND)
+    assert lines[0] == "2.0\t1900<tab>ba b a\\x1b[2J\ta\ta:0.5 c:0.5"
+    red = marked("b", BOLD_RED)
+    assert lines[19] == f"4.0\t1919<tab>ba b a\\x1b[2J\t{red}\t{red}:0.25 c:0.75"
+
+
+def test_marks_where_they_are_forced(long_challenge, geval, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    status, out, err = geval("-ls", "--mark-worst-features", "--filter", "exp:b")
+    assert (status, err) == (0, LEGEND)
+    assert out.count("\t" + marked("b", BOLD_RED)) == 10
+    assert len(out.splitlines()) == 5
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert geval("-ls", "--mark-worst-features", "--filter", "exp:b")[1] == out
+
+
+def test_no_marks_in_a_pipe(long_challenge, geval):
+    plain = geval("-l")
+    assert geval("-l", "--mark-worst-features") == (0, plain[1], NOTE)
+
+
+def test_no_marks_where_colours_are_unwanted(long_challenge, geval, monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    status, out, _ = geval("-l", "--mark-worst-features", terminal=True)
+    assert status == 0
+    assert "\x1b" not in out
+
+
+@pytest.mark.parametrize(
+    ("p", "style"),
+    [
+        (0.0, BOLD_RED),
+        (0.000999, BOLD_RED),
+        (0.001, RED),
+        (0.00999, RED),
+        (0.01, YELLOW),
+        (0.0499, YELLOW),
+        (0.05, None),
+        (1.0, None),
+    ],
+)
+def test_styles(p, style):
+    marker = Marker({"exp:b": p}, Fields(), split_tokens)
+    assert marker.item(("b", "b", "b")) == ("b", marked("b", style) if style else "b", "b")
+
+
+MARKED = {
+    "whole words": ("ab b bb b", "ab [b] bb [b]"),
+    "a word after its like": ("b:0.5 ab:0.5", "[b]:0.5 ab:0.5"),
+    "nothing": ("", ""),
+    "no word": (" : ", " : "),
+    "spaces stay": ("  b  b ", "  [b]  [b] "),
+    "tabs": ("b\tb", "[b]<tab>[b]"),
+    "control characters": ("\x1b[31mb b\u202e b", "\\x1b[31mb b\\u202e [b]"),
+}
+
+
+@pytest.mark.parametrize(("text", "shown"), MARKED.values(), ids=MARKED)
+def test_whole_words_are_marked(text, shown):
+    marker = Marker({"exp:b": 0.0}, Fields(), split_tokens)
+    shown = shown.replace("\\x1b[31mb", "ESCAPE").replace("[", BOLD_RED).replace("]", PLAIN)
+    assert marker.item(("", text, ""))[1] == shown.replace("ESCAPE", "\\x1b[31mb")
+
+
+def test_a_marked_word_is_escaped():
+    marker = Marker({"out:\x1bx": 0.0}, Fields(), split_tokens)
+    assert marker.item(("", "", "\x1bx"))[2] == f"{BOLD_RED}\\x1bx{PLAIN}"
+
+
+def test_words_are_marked_in_the_column_of_the_feature():
+    marker = Marker({"in<Text>:b": 0.0, "in<3>:b": 0.0}, Fields(("Year", "Text")), split_tokens)
+    assert marker.item(("b\tb\tb", "b", "b")) == (
+        f"b<tab>{marked('b', BOLD_RED)}<tab>{marked('b', BOLD_RED)}",
+        "b",
+        "b",
+    )
+
+
+def test_a_token_that_the_text_does_not_have():
+    marker = Marker({"exp:b": 0.0}, Fields(), lambda text: ["&quot;", "b"])
+    assert marker.item(("", '"b"', ""))[1] == f'"{marked("b", BOLD_RED)}"'
+
+
+# What is refused
+
+REFUSED = {
+    "-l -s -r": "--sort shows the worst lines first, --reverse-sort the best: take one",
+    "-l -w": "--line-by-line and --worst-features are different modes: take one",
+    "-d other --most-worsening-features other": "--diff and --most-worsening-features are different modes: take one",
+    "-l -w --oracle-item-based": "--line-by-line and --worst-features and --oracle-item-based are different modes: "
+    "take one",
+    "-l --format json": "--line-by-line has no json format; leave --format out",
+    "-w --format json": "--worst-features has no json format; leave --format out",
+    "-d other --format json": "--diff has no json format; leave --format out",
+    "--most-worsening-features other --format json": "--most-worsening-features has no json format; "
+    "leave --format out",
+    "--oracle-item-based --alt-out-file other --format json": "--oracle-item-based has no json format; "
+    "leave --format out",
+    "--filter exp:a": "--filter goes with --line-by-line or --diff; a metric that is filtered: METRIC:f<FEATURE>",
+    "-w --filter exp:a": "--filter goes with --line-by-line or --diff; a metric that is filtered: METRIC:f<FEATURE>",
+    "--mark-worst-features": "--mark-worst-features goes with --line-by-line",
+    "-d other --mark-worst-features": "--mark-worst-features goes with --line-by-line",
+    "--oracle-item-based": "--oracle-item-based chooses between outputs: name others with --alt-out-file",
+    "--bootstrap 0": "the number of bootstrap samples is at least 1",
+    "-w --min-frequency x": "argument --min-frequency: 'x' is not a whole number\n  geval --help shows the options",
+    "-w --min-cartesian-frequency -1": "argument --min-cartesian-frequency: '-1' is not a whole number\n"
+    "  geval --help shows the options",
+    "-o - -d -": "standard input (-) can be read only once: give one file as -",
+    "-e - -d other": "the answers can be read only once, and there are several outputs: choose one with -o",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "message"), REFUSED.items(), ids=REFUSED)
+def test_what_does_not_go_together(words, message, challenge, geval):
+    assert geval(*words.split()) == (2, "", f"geval: {message}\n")
+
+
+def test_a_mode_of_config_txt(challenge, geval):
+    write(challenge, "config.txt", ["-m Perplexity -l -w"])
+    message = "geval: --line-by-line and --worst-features are different modes: take one\n  in `./config.txt`\n"
+    assert geval() == (1, "", message)
+    write(challenge, "config.txt", ["-m Perplexity -l"])
+    assert geval("-w") == geval("-w", "--expected-directory", ".")
+    assert geval("-w")[1].startswith("exp:c\t1\t")
+
+
+@pytest.mark.parametrize(
+    ("config", "words"), [("-s", "-l"), ("-s", "-lr"), ("-r", "-ls"), ("--filter exp:a", "-l"), ("--bigrams", "")]
+)
+def test_options_of_config_txt_are_for_the_modes_they_matter_to(config, words, challenge, geval):
+    """Spec 6: config.txt's words come in front, and the command line wins."""
+    words = words.split()
+    own = [] if "r" in "".join(words) or "s" in "".join(words) else config.split()
+    want = geval(*words, *own) if words else geval()
+    write(challenge, "config.txt", [f"--metric Perplexity --in-header in-header.tsv {config}"])
+    assert geval(*words) == want
+    assert geval()[0] == 0
+
+
+# How figures are written
+
+
+@pytest.mark.parametrize(
+    ("p", "written"),
+    [
+        (0.0, "0.00000000000000000000"),
+        (1.0, "1.00000000000000000000"),
+        (0.5, "0.50000000000000000000"),
+        (0.1, "0.10000000000000000000"),
+        (1 / 3, "0.33333333333333330000"),
+        (0.0003094559142604979, "0.00030945591426049790"),
+        (0.00012345678901234567, "0.00012345678901234567"),
+        (1e-4, "0.00010000000000000000"),
+        (9.999999999999999e-5, "0.00009999999999999999"),
+        (1.2345678901234567e-5, "0.00001234567890123457"),
+        (1.11e-18, "0.00000000000000000111"),
+        (5e-21, "0.00000000000000000000"),
+        (1.5e-20, "0.00000000000000000002"),
+        (2.5e-20, "0.00000000000000000002"),
+        (1e-300, "0.00000000000000000000"),
+        (0.9999999999999999, "0.99999999999999990000"),
+    ],
+    ids=repr,
+)
+def test_p_values(p, written):
+    """p with 20 decimals (the shortest digits, padded with zeros)."""
+    assert p_value(p) == written
+    assert len(written) == 22
+
+
+@pytest.mark.parametrize(
+    ("mean", "written"),
+    [
+        (4.0, "4.00000000"),
+        (-0.5, "-0.50000000"),
+        (1 / 3, "0.33333333"),
+        (2087.38174528, "2087.38174528"),
+        (1e-9, "0.00000000"),
+        (1e22, "10000000000000000000000.00000000"),
+        (math.inf, "Infinity"),
+        (-math.inf, "-Infinity"),
+        (math.nan, "NaN"),
+    ],
+    ids=repr,
+)
+def test_means(mean, written):
+    """Feature, n1, mean score ``%.8f``, p."""
+    features = WorstFeatures(["exp:a\x1b"], np.array([3]), np.array([mean]), np.array([0.25]))
+    p = "0.25000000000000000000"
+    assert list(feature_rows(features)) == [f"exp:a\x1b\t3\t{written}\t{p}"]
+    assert list(feature_rows(features, for_terminal=True)) == [f"exp:a\\x1b\t3\t{written}\t{p}"]
+
+
+# The input, read once
+
+
+READ_SEVERAL_TIMES = {
+    "lines": ["-l"],
+    "a filter": ["-l", "--filter", "in<Year>:1901"],
+    "a filter that nothing has": ["-l", "--filter", "in<Year>:1999"],
+    "a metric's filter": ["-l", "-a", "LogLoss:f<in[Year]:1901>"],
+    "marks": ["-l", "--mark-worst-features"],
+    "difference": ["--diff", "other", "--filter", "in<Year>:1901"],
+    "features": ["-w"],
+    "worsening": ["--most-worsening-features", "other"],
+    "oracle": ["--oracle-item-based", "--alt-out-file", "other"],
+}
+
+
+@pytest.mark.parametrize("words", READ_SEVERAL_TIMES.values(), ids=READ_SEVERAL_TIMES)
+def test_the_input_may_be_a_pipe(words, challenge, geval, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    expected = geval(*words)
+    text = (challenge / "test-A" / "in.tsv").read_bytes()
+    (challenge / "test-A" / "in.tsv").unlink()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+    assert geval(*words, "-i", "-") == expected
+
+
+def test_the_oracle_needs_no_input(challenge, geval):
+    before = geval("--oracle-item-based", "--alt-out-file", "other")
+    write(challenge / "test-A", "in.tsv", ["too short"])
+    assert geval("--oracle-item-based", "--alt-out-file", "other") == before

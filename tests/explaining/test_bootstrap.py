@@ -1,0 +1,304 @@
+"""The bootstrap: intervals of scores, and what `--bootstrap` shows."""
+
+import json
+import math
+from array import array
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from geval_py import UsageError, evaluate
+from geval_py.cli import main
+from geval_py.explaining.statistics import resampling
+from geval_py.explaining.statistics.bootstrap import bootstrap_scores, interval
+from geval_py.explaining.statistics.interval import Interval, percentile_bounds
+from geval_py.explaining.statistics.resampling import LossTable, bootstrap_weights, swap_weights
+from geval_py.scoring.metrics import METRICS, LineLosses
+
+PROPERTY = settings(deadline=None, derandomize=True)
+LOSSES = st.lists(st.floats(0, 50) | st.just(math.inf), min_size=1, max_size=20)
+NAMES = ["LogLossHashed", "LikelihoodHashed", "PerplexityHashed", "CrossEntropyHashed", "Accuracy"]
+
+
+def column(values, classes=b""):
+    return LineLosses(values=array("d", values), classes=bytearray(classes))
+
+
+# The cut
+
+
+@pytest.mark.parametrize(
+    ("count", "cut"),
+    [
+        (1, 0),
+        (2, 0),
+        (39, 0),
+        (40, 1),
+        (100, 2),
+        (199, 4),
+        (200, 5),
+        (1000, 25),
+        (10_000, 250),
+        (39_920, 999),
+        (40_000, 1002),
+    ],
+)
+def test_percentile_bounds(count, cut):
+    """Sort the N values, cut floor((1 - 0.95 + 0.0001) N / 2) from each end."""
+    assert percentile_bounds(range(count, 0, -1)) == (1 + cut, count - cut)
+
+
+def test_an_interval_is_its_ends():
+    shown = Interval(low=1.0, high=2.0, samples=10, seed=0)
+    assert (shown.middle, shown.half_width, shown.confidence) == (1.5, 0.5, 0.95)
+    assert shown.to_dict() == {"low": 1.0, "high": 2.0, "confidence": 0.95, "samples": 10, "seed": 0}
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "middle", "half"),
+    [
+        (5.0, math.inf, math.inf, math.inf),
+        (math.inf, math.inf, math.inf, 0.0),
+        (1e308, 1.5e308, 1.25e308, 0.25e308),
+        (-1.5e308, 1.5e308, 0.0, 1.5e308),
+    ],
+)
+def test_wide_intervals(low, high, middle, half):
+    shown = Interval(low=low, high=high, samples=10, seed=0)
+    assert (shown.middle, shown.half_width) == (middle, half)
+
+
+# Resamples
+
+
+@pytest.mark.parametrize("block_bytes", [1, 1 << 22])
+@pytest.mark.parametrize(("lines", "samples"), [(1, 1), (7, 3), (300, 41)])
+def test_weights(lines, samples, block_bytes, monkeypatch):
+    """As many lines as there are, drawn with replacement; or a coin a line."""
+    monkeypatch.setattr(resampling, "BLOCK_BYTES", block_bytes)
+    drawn = np.concatenate(list(bootstrap_weights(lines, samples, seed=0)))
+    assert drawn.shape == (samples, lines)
+    assert (drawn.sum(axis=1) == lines).all()
+    assert (drawn == np.floor(drawn)).all()
+    coins = np.concatenate(list(swap_weights(lines, samples, seed=0)))
+    assert coins.shape == (samples, lines)
+    assert set(np.unique(coins)) <= {0.0, 1.0}
+
+
+def test_blocks_make_no_difference(monkeypatch):
+    whole = np.concatenate(list(bootstrap_weights(11, 30, seed=5)))
+    monkeypatch.setattr(resampling, "BLOCK_BYTES", 8 * 11 * 4)
+    blocks = list(bootstrap_weights(11, 30, seed=5))
+    assert [len(block) for block in blocks] == [4] * 7 + [2]
+    assert (np.concatenate(blocks) == whole).all()
+
+
+def test_each_line_is_drawn_as_often():
+    drawn = np.concatenate(list(bootstrap_weights(10, 10_000, seed=1)))
+    assert drawn.mean(axis=0) == pytest.approx(np.ones(10), abs=0.05)
+    assert drawn.var() == pytest.approx(0.9, abs=0.02)
+    coins = np.concatenate(list(swap_weights(10, 10_000, seed=1)))
+    assert coins.mean(axis=0) == pytest.approx(np.full(10, 0.5), abs=0.02)
+
+
+@PROPERTY
+@given(st.integers(1, 12), st.integers(1, 3), st.integers(0, 2), st.integers(0, 2**32), st.data())
+def test_totals_are_sums(lines, systems, classes, seed, data):
+    """A sum over the lines of a resample, of each class; inf with an infinite loss, never NaN."""
+    losses = np.array(
+        data.draw(
+            st.lists(
+                st.lists(st.floats(0, 50) | st.just(math.inf), min_size=systems, max_size=systems),
+                min_size=lines,
+                max_size=lines,
+            )
+        )
+    )
+    of_class = np.arange(lines) % max(1, classes)
+    columns = [column(losses[:, n], of_class.astype(np.uint8).tobytes() if classes else b"") for n in range(systems)]
+    (weights,) = bootstrap_weights(lines, 4, seed)
+    totals = LossTable.of_columns(columns).totals([weights])
+    for sample, system, one in product(range(4), range(systems), sorted(set(of_class))):
+        drawn = [line for line in range(lines) for _ in range(int(weights[sample, line])) if of_class[line] == one]
+        assert totals.counts[sample, one] == len(drawn)
+        assert totals.losses[sample, system, one] == pytest.approx(
+            sum(losses[line, system] for line in drawn), abs=1e-9
+        )
+
+
+# Scores of resamples
+
+
+@PROPERTY
+@given(LOSSES, st.sampled_from(NAMES), st.integers(0, 2**32))
+def test_scores_of_resamples_lie_between_those_of_the_lines(losses, name, seed):
+    metric = METRICS[name]
+    losses = [min(loss, 1.0) for loss in losses] if name == "Accuracy" else losses
+    values = bootstrap_scores(metric, column(losses), samples=30, seed=seed)
+    least, greatest = sorted((metric.of_line(min(losses)), metric.of_line(max(losses))))
+    assert values.shape == (30,)
+    assert not np.isnan(values).any()
+    assert (values >= least * (1 - 1e-9) - 1e-9).all()
+    assert (values <= greatest * (1 + 1e-9) + 1e-9).all()
+    assert (values == bootstrap_scores(metric, column(losses), samples=30, seed=seed)).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_metric_is_computed_on_each_resample(name):
+    losses = [0.0, 1.0, 1.0, 0.0, 1.0]
+    (weights,) = bootstrap_weights(5, 50, seed=3)
+    want = [METRICS[name].value(column(np.repeat(losses, row.astype(int)))) for row in weights]
+    assert bootstrap_scores(METRICS[name], column(losses), samples=50, seed=3) == pytest.approx(want, rel=1e-12)
+
+
+def test_the_mean_over_the_classes_of_the_resample():
+    """MacroAvg/Likelihood: the mean over the classes that are there."""
+    metric = METRICS["MacroAvg/Likelihood"]
+    losses, classes = [0.1, 2.0, math.inf, 0.7], [1, 1, 0, 1]
+    (weights,) = bootstrap_weights(4, 60, seed=3)
+    lines = [np.repeat(np.arange(4), row.astype(int)) for row in weights]
+    assert any(len({classes[line] for line in drawn}) == 1 for drawn in lines)
+    want = [metric.value(column([losses[n] for n in drawn], [classes[n] for n in drawn])) for drawn in lines]
+    got = bootstrap_scores(metric, column(losses, classes), samples=60, seed=3)
+    assert got == pytest.approx(want, rel=1e-12)
+
+
+def test_infinite_losses():
+    losses = column([math.inf, 1.0, 2.0])
+    assert set(bootstrap_scores(METRICS["LikelihoodHashed"], losses, samples=200, seed=0)) > {0.0}
+    assert interval(METRICS["LogLossHashed"], losses).high == math.inf
+    everywhere = interval(METRICS["PerplexityHashed"], column([math.inf] * 3))
+    assert (everywhere.low, everywhere.high, everywhere.middle, everywhere.half_width) == (*[math.inf] * 3, 0.0)
+
+
+def test_losses_near_the_end_of_the_range():
+    huge = interval(METRICS["LogLossHashed"], column([1.7e308, 1.0, 1e308]))
+    assert (huge.low, huge.high) == (1.0, math.inf)
+
+
+def test_equal_losses_have_no_width():
+    constant = interval(METRICS["PerplexityHashed"], column([math.log(1024)] * 297))
+    assert (constant.half_width, constant.middle) == (0.0, pytest.approx(1024))
+
+
+def test_a_seed_of_0_is_a_seed():
+    losses, metric = column([0.5, 1.5, 4.0, 2.0]), METRICS["LogLossHashed"]
+    seeds = [tuple(bootstrap_scores(metric, losses, samples=20, seed=seed)) for seed in (0, 1, 12345)]
+    assert len(set(seeds)) == 3
+    assert tuple(bootstrap_scores(metric, losses, samples=20)) == seeds[2]
+
+
+def test_the_interval_is_that_of_the_normal_distribution():
+    rng = np.random.default_rng(1)
+    losses = rng.exponential(2, 2000)
+    shown = interval(METRICS["LogLossHashed"], column(losses), samples=5000)
+    assert shown.middle == pytest.approx(losses.mean(), abs=0.01)
+    assert shown.half_width == pytest.approx(1.96 * losses.std() / math.sqrt(2000), rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("samples", "seed", "message"),
+    [
+        (0, 1, "the number of bootstrap samples is at least 1"),
+        (-5, 1, "the number of bootstrap samples is at least 1"),
+        (10, -1, "the seed is a whole number from 0 on"),
+    ],
+)
+def test_what_is_refused(samples, seed, message):
+    with pytest.raises(UsageError) as caught:
+        interval(METRICS["LogLossHashed"], column([1.0]), samples=samples, seed=seed)
+    assert str(caught.value) == message
+
+
+# From outside
+
+
+@pytest.fixture
+def challenge(tmp_path, monkeypatch):
+    (tmp_path / "config.txt").write_text("--metric PerplexityHashed --precision 2\n")
+    (tmp_path / "dev-0").mkdir()
+    (tmp_path / "dev-0/expected.tsv").write_text("a\nb\nc\n")
+    (tmp_path / "dev-0/out.tsv").write_text("a:0.5 :0.5\nb:1\n:1\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_interval_of_an_evaluation(challenge):
+    result = evaluate(challenge, "dev-0", metrics=["LogLossHashed", "Accuracy"])
+    assert result.interval(samples=50, seed=3) == interval(
+        METRICS["LogLossHashed"], result.scores[0].losses, samples=50, seed=3
+    )
+    assert result.interval().samples == 1000
+    accuracy = result.scores[1].interval(samples=50, seed=3)
+    assert {accuracy.low, accuracy.high} <= {0.0, 1 / 3, 2 / 3, 1.0}
+    assert accuracy.low < accuracy.high
+
+
+def shown(capsys, *words):
+    status = main(["-t", "dev-0", *words])
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+@pytest.mark.parametrize(
+    ("words", "printed"),
+    [
+        ("-B 1", "128±0\n"),
+        ("-B 100", "64±63\n"),
+        ("-B100 -% -a LikelihoodHashed", "50±50\n"),
+        ("-B 100 --seed 0 -a LogLossHashed", "3.5±3.5\n"),
+        ("-B 100 -a LogLossHashed -p 0", "2±2\n"),
+    ],
+)
+def test_a_number(words, printed, challenge, capsys):
+    assert shown(capsys, *words.split()) == (0, printed, "")
+
+
+def test_rows_and_cross_tables(challenge, capsys):
+    _, out, _ = shown(capsys, "-B", "100", "-a", "{LogLoss,Perplexity}Hashed{2,4}", "-a", "Accuracy")
+    rows = [row.split("\t") for row in out.splitlines()]
+    assert [row[0] for row in rows] == ["", "LogLossHashed", "PerplexityHashed", "", "Accuracy"]
+    assert all("±" in cell for row in rows[1:] for cell in row[1:])
+
+
+def test_a_table_of_outputs(challenge, capsys):
+    (challenge / "dev-0/out-x=1.tsv").write_text(":1\n:1\n:1\n")
+    _, out, _ = shown(capsys, "-B", "100")
+    assert out == "x\tPerplexityHashed\n1\t1024±0\n\t64±63\n"
+
+
+def test_config_txt_may_ask_for_it(challenge, capsys):
+    (challenge / "config.txt").write_text("--metric Accuracy --bootstrap 100")
+    assert "±" in shown(capsys)[1]
+
+
+def test_infinite_losses_are_noted(challenge, capsys):
+    (challenge / "dev-0/out.tsv").write_text("x:1\nb:1\n:1\n")
+    words = ["-B", "100", "-a", "PerplexityHashed", "-a", "LogLossHashed"]
+    note = "geval: note: `./dev-0/out.tsv`: the loss of 1 of 3 lines is infinite\n"
+    assert shown(capsys, *words) == (0, "PerplexityHashed\tInfinity\nLogLossHashed\tInfinity\n", note)
+
+
+def test_json(challenge, capsys):
+    (challenge / "dev-0/out.tsv").write_text("x:1\nb:1\n:1\n")
+    _, out, _ = shown(capsys, "-B", "100", "--seed", "0", "--format", "json", "-m", "LikelihoodHashed")
+    perplexity, likelihood = json.loads(out)["outputs"][0]["metrics"]
+    assert perplexity["interval"].pop("low") == pytest.approx(1, rel=0.5)
+    assert perplexity["interval"] == {"high": "Infinity", "confidence": 0.95, "samples": 100, "seed": 0}
+    assert likelihood["interval"]["low"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("-B 0", "the number of bootstrap samples is at least 1"),
+        ("-B x", "argument -B/--bootstrap: 'x' is not a whole number\n  geval --help shows the options"),
+        ("-B -5", "argument -B/--bootstrap: '-5' is not a whole number\n  geval --help shows the options"),
+        ("-B 5 --seed x", "argument --seed: 'x' is not a whole number\n  geval --help shows the options"),
+    ],
+)
+def test_a_wrong_command_line(words, message, challenge, capsys):
+    assert shown(capsys, *words.split()) == (2, "", f"geval: {message}\n")

@@ -1,0 +1,694 @@
+"""Comparing outputs: what is computed, what is said, and what is refused."""
+
+import csv
+import gzip
+import io
+import json
+import math
+import re
+import subprocess
+import sys
+from array import array
+from functools import partial
+
+import numpy as np
+import pytest
+
+import geval_py
+from geval_py import Interval, LineCountError, UsageError, compare, evaluate
+from geval_py.cli.compare import FORMATS
+from geval_py.explaining.comparison import unique_names
+from geval_py.explaining.statistics.systems import Systems
+from geval_py.reading.challenge import Output
+from geval_py.scoring.metrics import METRICS, LineLosses
+from geval_py.scoring.sampling import DEFAULT_SEED
+
+WORDS = "abcdefghij"
+LINES = 40
+
+
+def guess(share):
+    """Lines that give the expected word this share, and the others the rest."""
+    return [f"{WORDS[n % 10]}:{share(n):.4f} :{1 - share(n):.4f}" for n in range(LINES)]
+
+
+@pytest.fixture
+def challenge(tmp_path, monkeypatch):
+    """Three outputs: the second better by luck alone, the third by far."""
+    (tmp_path / "config.txt").write_text("--metric PerplexityHashed --precision 2\n")
+    (tmp_path / "dev-0").mkdir()
+    (tmp_path / "dev-0/expected.tsv").write_text("".join(f"{WORDS[n % 10]}\n" for n in range(LINES)))
+    write(tmp_path, "out-model=good.tsv", guess(lambda n: 0.8 + 0.1 * math.sin(n)))
+    write(tmp_path, "out-model=one.tsv", guess(lambda n: 0.3 + 0.2 * math.sin(n)))
+    write(tmp_path, "out-model=two.tsv", guess(lambda n: 0.3 + 0.2 * math.cos(3 * n)))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write(folder, name, lines):
+    (folder / "dev-0" / name).write_text("".join(f"{line}\n" for line in lines))
+
+
+def evaluations(challenge, *names, **options):
+    return [evaluate(challenge, "dev-0", out=f"out-model={name}.tsv", **options) for name in names]
+
+
+@pytest.fixture
+def compared(geval):
+    """Run geval compare; gives status, standard output and standard error."""
+    return partial(geval, "compare")
+
+
+# From Python
+
+
+def test_a_comparison(challenge):
+    one, two, good = evaluations(challenge, "one", "two", "good")
+    result = compare([one, two, good], samples=2000, seed=3)
+    assert (result.test, result.metric, result.unit, result.direction) == (
+        "dev-0", "PerplexityHashed", "words", "lower",
+    )  # fmt: skip
+    assert (result.lines, result.compared, result.samples, result.seed) == (LINES, LINES, 2000, 3)
+    assert result.baseline == "out-model=one.tsv"
+    assert [system.score for system in result.systems] == sorted(e.score for e in (one, two, good))
+    assert result.systems[0].name == "out-model=good.tsv"
+    assert result.groups[0] == ("out-model=good.tsv",)
+    assert set(result.groups[1]) == {"out-model=one.tsv", "out-model=two.tsv"}
+    assert result.notes == ()
+
+
+def test_a_system_against_the_baseline(challenge):
+    one, good = evaluations(challenge, "one", "good")
+    result = compare([one, good], samples=2000, seed=3)
+    better, baseline = result.systems
+    assert better.finite_score == better.score == good.score
+    assert better.difference == good.score - one.score
+    assert better.difference_interval.low < better.difference < better.difference_interval.high < 0
+    assert (better.p_bootstrap, better.p_randomisation) == (1 / 2001, 1 / 2001)
+    assert (better.won, better.lost, better.tied) == (1, 0, 0)
+    assert baseline.finite_score == baseline.score == one.score
+    assert [getattr(baseline, name) for name in ("difference", "difference_interval", "p_bootstrap", "won")] == [
+        None
+    ] * 4
+    for system, evaluation in ((better, good), (baseline, one)):
+        alone = evaluation.interval(samples=2000, seed=3)
+        assert (system.interval.low, system.interval.high) == pytest.approx((alone.low, alone.high))
+
+
+@pytest.mark.parametrize(
+    ("baseline", "name"),
+    [
+        (None, "out-model=one.tsv"),
+        (0, "out-model=one.tsv"),
+        (1, "out-model=good.tsv"),
+        ("out-model=good.tsv", "out-model=good.tsv"),
+        ("{challenge}/dev-0/out-model=good.tsv", "out-model=good.tsv"),
+        ("{challenge}/./dev-0//out-model=good.tsv", "out-model=good.tsv"),
+        ("out-model=good", "out-model=good.tsv"),
+        ("model=good", "out-model=good.tsv"),
+        ("good", "out-model=good.tsv"),
+    ],
+)
+def test_the_baseline(baseline, name, challenge):
+    baseline = baseline.format(challenge=challenge) if isinstance(baseline, str) else baseline
+    result = compare(evaluations(challenge, "one", "good"), baseline=baseline, samples=10)
+    assert result.baseline == name
+    assert [system.name for system in result.systems if system.difference is None] == [name]
+
+
+@pytest.mark.parametrize(
+    ("baseline", "name"),
+    [
+        ("lr=0.1,epochs=5", "out-lr=0.1,epochs=5.tsv"),
+        ("0.1,5", "out-lr=0.1,epochs=5.tsv"),
+        ("epochs=20", "out-lr=0.1,epochs=20.tsv"),
+        ("20", "out-lr=0.1,epochs=20.tsv"),
+        ("lr=0.2", "out-lr=0.2,epochs=5.tsv"),
+        ("5", "out-5.tsv"),  # a file's name before a parameter
+        ("out-5.tsv.gz", "out-5.tsv"),
+        ("dev-0/out-5.tsv.gz", "out-5.tsv"),
+    ],
+)
+def test_what_the_baseline_may_be_called(baseline, name, challenge):
+    evaluations = several(challenge)
+    assert compare(evaluations, baseline=baseline, samples=10).baseline == name
+
+
+@pytest.mark.parametrize(
+    ("baseline", "message"),
+    [
+        ("lr=0.1", "`lr=0.1` names 2 of the outputs compared\n  out-lr=0.1,epochs=5.tsv, out-lr=0.1,epochs=20.tsv"),
+        ("epochs=50", "`epochs=50` is none of the outputs compared\n  did you mean epochs=20? there are out-lr=0.1,epochs=5.tsv, out-lr=0.1,epochs=20.tsv, out-lr=0.2,epochs=5.tsv, out-5.tsv"),
+    ],
+)  # fmt: skip
+def test_what_the_baseline_may_not_be_called(baseline, message, challenge):
+    """Only what names one output is advised: not epochs=5."""
+    with pytest.raises(UsageError) as caught:
+        compare(several(challenge), baseline=baseline)
+    assert str(caught.value) == message
+
+
+def several(challenge):
+    names = ["out-lr=0.1,epochs=5.tsv", "out-lr=0.1,epochs=20.tsv", "out-lr=0.2,epochs=5.tsv"]
+    for name in names:
+        write(challenge, name, guess(lambda n: 0.5))
+    text = (challenge / "dev-0" / names[0]).read_bytes()
+    (challenge / "dev-0/out-5.tsv.gz").write_bytes(gzip.compress(text))
+    return [evaluate(".", "dev-0", out=name) for name in (*names, "out-5.tsv")]
+
+
+def test_higher_is_better_too(challenge):
+    result = compare(evaluations(challenge, "one", "good", metrics="LikelihoodHashed"), samples=100)
+    assert [system.name for system in result.systems] == ["out-model=good.tsv", "out-model=one.tsv"]
+    assert result.systems[0].difference > 0
+    assert result.systems[0].won == 1
+
+
+def test_an_output_against_itself(challenge):
+    one = evaluations(challenge, "one")[0]
+    result = compare([one, one], samples=100)
+    path = one.output.path
+    assert [system.name for system in result.systems] == [path, f"{path} (2)"]
+    other = result.systems[1]
+    assert (other.p_bootstrap, other.p_randomisation, other.difference, other.tied) == (1, 1, 0, 1)
+    assert other.difference_interval == Interval(low=0, high=0, samples=100, seed=DEFAULT_SEED)
+    assert result.groups == ((path, f"{path} (2)"),)
+    assert result.notes[-1] == f"{path} and {path} (2) have the same loss on every line"
+
+
+def test_names_that_are_the_same_are_told_apart_by_their_paths():
+    outputs = [Output(path=path, name=path.rpartition("/")[2]) for path in ("a/out.tsv", "b/out.tsv", "c/x.tsv")]
+    assert unique_names(outputs) == ["a/out.tsv", "b/out.tsv", "x.tsv"]
+    assert unique_names([outputs[0]] * 3) == ["a/out.tsv", "a/out.tsv (2)", "a/out.tsv (3)"]
+    taken = Output(path="a/out.tsv (2)", name="a/out.tsv (2)")
+    assert unique_names([outputs[0], outputs[0], taken]) == ["a/out.tsv", "a/out.tsv (3)", "a/out.tsv (2)"]
+
+
+def test_classes(tmp_path):
+    (tmp_path / "dev-0").mkdir()
+    rng = np.random.default_rng(1)
+    expected = rng.integers(0, 2, 100)
+    (tmp_path / "dev-0/expected.tsv").write_text("".join(f"{n}\n" for n in expected))
+    for name, sharpness in (("flat", 0.1), ("sharp", 0.4)):
+        (tmp_path / f"dev-0/out-{name}.tsv").write_text(
+            "".join(f"{0.5 + sharpness * (2 * n - 1)}\n" for n in expected)
+        )
+    pair = [evaluate(tmp_path, "dev-0", out=f"out-{n}.tsv", metrics="MacroAvg/Likelihood") for n in ("flat", "sharp")]
+    sharp, _ = compare(pair, samples=500).systems
+    assert sharp.difference == pytest.approx(0.3)
+    assert (sharp.p_bootstrap, sharp.p_randomisation) == (1 / 501, 1 / 501)
+
+
+# Infinite losses, few lines, few samples
+
+
+def test_infinite_losses_are_counted_and_set_aside(challenge):
+    lines = guess(lambda n: 0.3)
+    lines[3] = lines[7] = "zebra:1"
+    write(challenge, "out-model=two.tsv", lines)
+    one, two, good = evaluations(challenge, "one", "two", "good")
+    result = compare([one, two, good], samples=1000)
+    assert (result.lines, result.compared) == (LINES, LINES - 2)
+    assert [(system.name, system.infinite) for system in result.systems] == [
+        ("out-model=good.tsv", 0), ("out-model=one.tsv", 0), ("out-model=two.tsv", 2),
+    ]  # fmt: skip
+    last = result.systems[-1]
+    assert (last.score, last.interval.high) == (math.inf, math.inf)
+    kept = [loss for n, loss in enumerate(two.line_losses) if n not in (3, 7)]
+    assert last.finite_score == pytest.approx(math.exp(np.mean(kept)))
+    base = [loss for n, loss in enumerate(one.line_losses) if n not in (3, 7)]
+    assert last.difference == pytest.approx(math.exp(np.mean(kept)) - math.exp(np.mean(base)))
+    pairs = list(zip(two.line_losses, one.line_losses, strict=True))
+    won, lost = sum(loss < base for loss, base in pairs), sum(loss > base for loss, base in pairs)
+    assert (last.won, last.lost, last.tied) == (won / LINES, lost / LINES, 1 / LINES)
+    assert lost > 2
+    assert result.notes == (
+        "the loss of 2 of 40 lines is infinite for some system: the differences and tests are of the other 38",
+    )
+
+
+def test_a_finite_loss_beats_an_infinite_one(challenge):
+    """And two infinite ones tie; on the only line left the other is better."""
+    write(challenge, "out-model=one.tsv", ["zebra:1"] * 30 + guess(lambda n: 0.2)[30:])
+    write(challenge, "out-model=two.tsv", ["zebra:1"] * 10 + guess(lambda n: 0.1)[10:])
+    result = compare(evaluations(challenge, "one", "two"), samples=100)
+    one, two = sorted(result.systems, key=lambda system: system.name)
+    assert (two.won, two.lost, two.tied) == (20 / 40, 10 / 40, 10 / 40)
+    assert two.difference > 0
+    assert (result.compared, one.won) == (10, None)
+
+
+def test_no_line_is_left(challenge):
+    write(challenge, "out-model=two.tsv", ["zebra:1"] * LINES)
+    result = compare(evaluations(challenge, "one", "two"), samples=10)
+    assert (result.compared, result.groups) == (0, ())
+    assert result.notes[0] == (
+        "the loss of 40 of 40 lines is infinite for some system: no line is left for differences and tests"
+    )
+    for system in result.systems:
+        assert system.finite_score is None
+        assert system.difference is None
+        assert system.p_randomisation is None
+    assert (result.systems[1].won, result.systems[1].lost, result.systems[1].tied) == (0, 1, 0)
+    assert result.to_frame()["difference"].isna().all()
+    table, legend = str(result).split("\n\n")
+    assert table.splitlines()[0].split() == [
+        "system",
+        "score",
+        "95",
+        "%",
+        "interval",
+        "infinite",
+        "won",
+        "lost",
+        "tied",
+    ]
+    assert [line.partition(" ")[0] for line in legend.splitlines()] == ["PerplexityHashed", "won:", "Note:", "Note:"]
+
+
+def test_outputs_that_are_the_same(challenge):
+    """Infinite losses may be the same too."""
+    lines = ["zebra:1", *guess(lambda n: 0.3)[1:]]
+    for name in ("out-a.tsv", "out-b\x1b.tsv", "out-c.tsv"):
+        write(challenge, name, lines)
+    outs = ["out-model=one.tsv", "out-a.tsv", "out-b\x1b.tsv", "out-c.tsv"]
+    result = compare([evaluate(challenge, "dev-0", out=out) for out in outs], samples=1000)
+    assert result.notes[0] == r"out-a.tsv, out-b\x1b.tsv and out-c.tsv have the same loss on every line"
+    assert len(result.notes) == 2
+
+
+def test_words_outside_the_vocabulary_explain_infinite_losses(challenge):
+    for name, word in (("one", "a"), ("two", "b")):
+        write(challenge, f"out-model={name}.tsv", [f"{word}:0.4 :0.6"] * LINES)
+    (challenge / "train").mkdir()
+    (challenge / "train/expected.tsv").write_text("a\nb\n")
+    result = compare(evaluations(challenge, "one", "two", metrics="Perplexity"), samples=100)
+    assert result.notes[:2] == (
+        "the loss of 32 of 40 lines is infinite for some system: the differences and tests are of the other 8",
+        "32 of 40 expected words are not in the vocabulary; where an output does not list them, its loss is infinite",
+    )
+
+
+@pytest.mark.parametrize(("lines", "shown"), [(1, "1 line"), (19, "19 lines")])
+def test_few_lines(lines, shown, challenge):
+    for path in (challenge / "dev-0").iterdir():
+        path.write_text("".join(path.read_text().splitlines(keepends=True)[:lines]))
+    result = compare(evaluations(challenge, "one", "two"), samples=100)
+    assert result.notes == (f"{shown}: a test on so few means little",)
+
+
+def test_few_samples(challenge):
+    three = evaluations(challenge, "one", "two", "good")
+    result = compare(three, samples=59)
+    assert result.notes == ("59 samples are too few for any of 3 pairs to be told apart: take 60 or more",)
+    assert len(result.groups) == 1
+    assert compare(three, samples=60).notes == ()
+    assert len(compare(three, samples=60).groups) == 2
+
+
+def test_scores_beyond_the_range_have_no_difference():
+    """Perplexities of finite losses may be infinite."""
+    columns = [LineLosses(values=array("d", [loss] * 5)) for loss in (800.0, 900.0, 1.0)]
+    systems = Systems(
+        metric=METRICS["PerplexityHashed"], names="abc", columns=columns, baseline=0, samples=99, seed=0
+    ).rank()
+    assert [system.name for system in systems.systems] == ["c", "a", "b"]
+    finite, _, infinite = systems.systems
+    assert (infinite.difference, infinite.difference_interval, infinite.p_randomisation < 1) == (None, None, True)
+    assert (finite.difference, finite.difference_interval.low) == (-math.inf, -math.inf)
+
+
+# Tables and documents
+
+
+def test_to_frame(challenge):
+    result = compare(evaluations(challenge, "one", "two", "good"), samples=1000)
+    frame = result.to_frame()
+    assert list(frame.columns) == [
+        "system", "score", "low", "high", "infinite", "finite_score", "difference", "difference_low",
+        "difference_high", "p_bootstrap", "p_randomisation", "won", "lost", "tied", "groups",
+    ]  # fmt: skip
+    assert list(frame["system"]) == [system.name for system in result.systems]
+    assert list(frame["groups"]) == [(0,), (1,), (1,)]
+    assert frame["difference"].isna().sum() == 1
+    assert (frame["low"] < frame["score"]).all()
+
+
+def test_to_dict(challenge):
+    result = compare(evaluations(challenge, "one", "good"), samples=100)
+    document = result.to_dict()
+    assert list(document) == [
+        "test", "metric", "unit", "direction", "lines", "compared", "baseline", "samples", "seed", "systems", "groups",
+        "notes",
+    ]  # fmt: skip
+    assert document["systems"][0]["difference_interval"] == result.systems[0].difference_interval.to_dict()
+    assert document["systems"][1]["difference"] is None
+
+
+def test_a_comparison_is_printed_as_its_table(challenge, compared):
+    result = compare(evaluations(challenge, "one", "good"), samples=10)
+    _, out, err = compared("-t", "dev-0", "out-model=one.tsv", "out-model=good.tsv", "--samples", "10")
+    assert f"{result}\n" == out + err.replace("geval: note:", "Note:").replace("\n", ".\n")
+    assert repr(result) == (
+        "Comparison(test='dev-0', metric='PerplexityHashed', unit='words', direction='lower', lines=40, compared=40, "
+        "baseline='out-model=one.tsv', samples=10, seed=12345)"
+    )
+
+
+def test_the_table_in_a_notebook(challenge):
+    """What strangers named is escaped, and nothing is cut."""
+    name = f"out-<script>alert(1)<&{'x' * 60}.tsv"
+    write(challenge, "out-x.tsv", guess(lambda n: 0.3))
+    (challenge / "dev-0/out-x.tsv").rename(challenge / "dev-0" / name)
+    pair = [evaluate(challenge, "dev-0", out=out) for out in (name, "out-model=one.tsv")]
+    html = compare(pair, samples=10)._repr_html_()
+    assert "<script>" not in html
+    assert html.count(f"out-&lt;script&gt;alert(1)&lt;&amp;{'x' * 60}.tsv") == 2
+    assert "<th>diff. 95 %</th>" in html
+    assert html.endswith("<br>Note: 10 samples are too few for any of 1 pairs to be told apart: take 20 or more.</p>")
+
+
+# Refused
+
+
+def test_fewer_than_two(challenge):
+    one = evaluations(challenge, "one")
+    for given, count in (([], "none"), (one, "1")):
+        with pytest.raises(UsageError) as caught:
+            compare(given)
+        assert str(caught.value) == f"a comparison takes two outputs or more; there is {count}"
+
+
+@pytest.mark.parametrize(
+    ("baseline", "message"),
+    [
+        ("out-model=on.tsv", "`out-model=on.tsv` is none of the outputs compared\n  did you mean out-model=one.tsv? there are out-model=one.tsv, out-model=good.tsv"),
+        ("\x1b", "`\\x1b` is none of the outputs compared\n  there are out-model=one.tsv, out-model=good.tsv"),
+        (2, "there is no output 2: they are numbered from 0 to 1"),
+        (-1, "there is no output -1: they are numbered from 0 to 1"),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_an_unknown_baseline(baseline, message, challenge):
+    with pytest.raises(UsageError) as caught:
+        compare(evaluations(challenge, "one", "good"), baseline=baseline)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"samples": 0}, "the number of bootstrap samples is at least 1"),
+        ({"seed": -1}, "the seed is a whole number from 0 on"),
+    ],
+    ids=str,
+)
+def test_what_is_refused(options, message, challenge):
+    with pytest.raises(UsageError) as caught:
+        compare(evaluations(challenge, "one", "good"), **options)
+    assert str(caught.value) == message
+
+
+def test_different_metrics(challenge):
+    pair = evaluations(challenge, "one") + evaluations(challenge, "good", metrics="LogLossHashed")
+    folder = challenge / "dev-0"
+    with pytest.raises(UsageError) as caught:
+        compare(pair)
+    assert str(caught.value) == (
+        f"`{folder}/out-model=one.tsv` and `{folder}/out-model=good.tsv` were scored with different metrics: "
+        "PerplexityHashed and LogLossHashed"
+    )
+
+
+def test_different_answers(challenge, tmp_path_factory):
+    other = tmp_path_factory.mktemp("other")
+    (other / "dev-0").mkdir()
+    (other / "dev-0/expected.tsv").write_text("a\n")
+    (other / "dev-0/out.tsv").write_text("a:1\n")
+    pair = [*evaluations(challenge, "one"), evaluate(other, "dev-0", metrics="PerplexityHashed")]
+    with pytest.raises(UsageError) as caught:
+        compare(pair)
+    assert str(caught.value) == (
+        f"`{challenge}/dev-0/out-model=one.tsv` and `{other}/dev-0/out.tsv` were scored with different answers: "
+        f"`{challenge}/dev-0/expected.tsv` and `{other}/dev-0/expected.tsv`"
+    )
+
+
+def test_different_numbers_of_lines(challenge):
+    before = evaluations(challenge, "one")
+    for name in ("expected.tsv", "out-model=good.tsv"):
+        with open(challenge / "dev-0" / name, "a") as file:
+            file.write("a:1\n")
+    with pytest.raises(LineCountError) as caught:
+        compare(before + evaluations(challenge, "good"))
+    folder = challenge / "dev-0"
+    assert str(caught.value) == (
+        f"Too many lines in the output file: `{folder}/out-model=good.tsv` has 41, "
+        f"`{folder}/out-model=one.tsv` has 40"
+    )
+
+
+# The command
+
+TABLE = """\
+system              score  95 % interval   diff.     diff. 95 %      p boot   p rand   won    lost  tied  group
+out-model=good.tsv  1.250  [1.217, 1.284]  -2.47     [-3.13, -1.94]  <0.0001  <0.0001  100 %  0 %   0 %   a
+out-model=one.tsv   3.72   [3.16, 4.42]    baseline                                                       b
+out-model=two.tsv   3.75   [3.20, 4.44]    +0.03     [-0.87, 0.91]   0.9413   0.9385   50 %   50 %  0 %   b
+
+PerplexityHashed (words, lower is better) of 40 lines of dev-0; the baseline is out-model=one.tsv; 10000 samples, seed 12345.
+won: lines with a lower loss than the baseline's; the score weighs by how much, so fewer may be better.
+p boot: paired bootstrap test; p rand: approximate randomisation; two-sided, against the baseline.
+group: systems that share a letter cannot be told apart (p rand of all pairs, Holm's correction, 5 %).
+"""
+
+
+def test_the_table(challenge, compared):
+    assert compared("-t", "dev-0", "--baseline", "one") == (0, TABLE, "")
+
+
+def systems_in(text):
+    return [line.split()[0] for line in text.split("\n\n")[0].splitlines()[1:]]
+
+
+@pytest.mark.parametrize(
+    ("words", "systems"),
+    [
+        ("", ["out-model=good.tsv", "out-model=one.tsv", "out-model=two.tsv"]),
+        ("out-model=one.tsv dev-0/out-model=good.tsv", ["out-model=good.tsv", "out-model=one.tsv"]),
+        ("other/out.tsv out-model=one.tsv", ["out.tsv", "out-model=one.tsv"]),
+        ("other out-model=one.tsv", ["out.tsv", "out-x.tsv", "out-model=one.tsv"]),
+        ("other other/out.tsv", ["other/out.tsv", "other/out.tsv", "out-x.tsv"]),
+    ],
+)
+def test_outputs(words, systems, challenge, compared):
+    (challenge / "other").mkdir()
+    text = (challenge / "dev-0/out-model=good.tsv").read_text()
+    (challenge / "other/out.tsv").write_text(text)
+    (challenge / "other/out-x.tsv").write_text(text.replace(":0.8", ":0.7"))
+    status, out, err = compared(*words.split(), "-t", "dev-0", "--samples", "100")
+    assert (status, systems_in(out)) == (0, systems)
+    same = "geval: note: other/out.tsv and other/out.tsv (2) have the same loss on every line\n"
+    assert err == (same if systems.count("other/out.tsv") == 2 else "")
+
+
+def test_config_txt_is_honoured(challenge, compared):
+    (challenge / "config.txt").write_text("--metric LogLossHashed8 -m Accuracy -t dev-0 --seed 7 -o x.tsv")
+    _, out, _ = compared("--samples", "100")
+    assert "\nLogLossHashed8 (nats, lower is better) of 40 lines of dev-0; " in out
+    assert "100 samples, seed 7." in out
+    _, out, _ = compared("--samples", "100", "--seed", "0", "-m", "Accuracy")
+    assert "\nAccuracy (share, higher is better) of 40 lines of dev-0; " in out
+    assert "100 samples, seed 0." in out
+
+
+def test_a_metric_replaces_those_of_config_txt(challenge, compared):
+    (challenge / "config.txt").write_text("-a LogLossHashed --select-metric LogLossHashed")
+    assert "\nAccuracy (" in compared("-t", "dev-0", "--samples", "100", "-m", "Accuracy")[1]
+
+
+def test_other_directories(challenge, compared, monkeypatch, tmp_path_factory):
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    words = ["-t", "dev-0", "--out-directory", str(challenge), "--samples", "50"]
+    assert compared(*words)[0] == 0
+    (challenge / "dev-0/expected.tsv").rename("answers.tsv")
+    (challenge / "dev-0/expected.tsv").mkdir()
+    assert compared(*words, "-e", "answers.tsv", "--threads", "1")[0] == 0
+
+
+def test_json(challenge, compared):
+    write(challenge, "out-model=two.tsv", ["zebra:1"] * LINES)
+    status, out, err = compared("-t", "dev-0", "--format", "json", "--samples", "100")
+    document = json.loads(out, parse_constant=lambda name: pytest.fail(name))
+    assert status == 0
+    assert document["challenge"] == challenge.name
+    assert (document["version"], document["test"]) == (geval_py.__version__, "dev-0")
+    assert document["systems"][2]["score"] == "Infinity"
+    assert document["notes"] == [note.removeprefix("geval: note: ") for note in err.splitlines()]
+    assert len(document["notes"]) == 1
+
+
+def test_infinite_losses_in_the_table(challenge, compared):
+    lines = guess(lambda n: 0.3)
+    lines[3] = "zebra:1"
+    write(challenge, "out-model=two.tsv", lines)
+    _, out, err = compared("-t", "dev-0", "--samples", "100")
+    assert out.splitlines()[0].split("  ")[:1] == ["system"]
+    assert re.findall(r"infinite|score on .. ", out.splitlines()[0]) == ["infinite", "score on 39 "]
+    assert re.split(r"  +", out.splitlines()[3])[:5] == [
+        "out-model=two.tsv", "Infinity", "[3.326, Infinity]", "1", "3.326",
+    ]  # fmt: skip
+    legend = (
+        "score on 39, diff., diff. 95 %, p boot, p rand and group are of the 39 lines with a finite loss for all; "
+        "the rest is of all 40."
+    )
+    assert f"\n{legend}\n" in out
+    assert f"\n{legend}\n" in compared("-t", "dev-0", "--samples", "100", "--format", "markdown")[1]
+    latex = compared("-t", "dev-0", "--samples", "100", "--format", "latex")[1]
+    assert f"\n% {legend}\n" in latex
+    assert r"out-model=two.tsv & $\infty$ & [3.326, $\infty$] & 1 & 3.326 & $" in latex
+    assert err == (
+        "geval: note: the loss of 1 of 40 lines is infinite for some system: "
+        "the differences and tests are of the other 39\n"
+    )
+
+
+HOSTILE = "out-[a|b]`<i>&$_{x}\\%#~^\x1b\u202e.tsv"
+
+
+@pytest.fixture
+def hostile(challenge):
+    write(challenge, HOSTILE, guess(lambda n: 0.3))
+    return challenge
+
+
+def test_the_terminal_is_safe(hostile, compared):
+    _, out, _ = compared("-t", "dev-0", "--samples", "50")
+    assert r"out-[a|b]`<i>&$_{x}\%#~^\x1b\u202e.tsv" in out
+    assert not {"\x1b", "\u202e"} & set(out)
+
+
+def test_markdown(hostile, compared):
+    _, out, err = compared("-t", "dev-0", "--samples", "50", "--format", "markdown", "--baseline", HOSTILE)
+    header, rule, *rows = out.split("\n\n")[0].splitlines()
+    assert header.startswith("| system | score | 95 % interval |")
+    assert rule == "| --- | ---: | :---: | ---: | :---: | ---: | ---: | ---: | ---: | ---: | --- |"
+    assert all(len(re.findall(r"(?<!\\)\|", row)) == 12 for row in (header, rule, *rows))
+    assert r"out-\[a\|b\]\`&lt;i&gt;&amp;\$\_{x}\\%\#\~^\\x1b\\u202e.tsv" in out
+    assert "Note: 50 samples are too few for any of 6 pairs to be told apart: take 120 or more.\n" in out
+    assert err == "geval: note: 50 samples are too few for any of 6 pairs to be told apart: take 120 or more\n"
+
+
+def test_latex(hostile, compared):
+    write(hostile, "[x].tsv", guess(lambda n: 0.4))
+    words = ["-t", "dev-0", "--samples", "50", "--format", "latex", HOSTILE, "out-model=one.tsv", "[x].tsv"]
+    _, out, _ = compared(*words)
+    body, *comments = re.split(r"^% ", out, flags=re.MULTILINE)
+    assert body.startswith(
+        "\\begin{tabular}{lrcrcrrrrrl}\n\\hline\nsystem & score & 95 \\% interval & diff. & diff. 95 \\% & p boot & "
+    )
+    assert body.endswith("\\\\\n\\hline\n\\end{tabular}\n")
+    assert all(row.count(" & ") == 10 for row in body.splitlines() if row.endswith(r"\\"))
+    assert (
+        r"out-[a\textbar{}b]\textasciigrave{}\textless{}i\textgreater{}\&\$\_\{x\}\textbackslash{}\%\#"
+        r"\textasciitilde{}\textasciicircum{}\textbackslash{}x1b\textbackslash{}u202e.tsv & "
+    ) in body
+    assert "\n{}[x].tsv & " in body
+    assert len(comments) == 5
+    assert comments[-1].startswith("Note: 50 samples are too few for any of 3 pairs")
+
+
+def test_the_numbers_in_latex(challenge, compared):
+    out = compared("-t", "dev-0", "--format", "latex", "--baseline", "one")[1]
+    assert out.splitlines()[4:7] == [
+        r"out-model=good.tsv & 1.250 & [1.217, 1.284] & $-$2.47 & [$-$3.13, $-$1.94] & $<$0.0001 & $<$0.0001 & 100 \% & 0 \% & 0 \% & a \\",
+        r"out-model=one.tsv & 3.72 & [3.16, 4.42] & baseline &  &  &  &  &  &  & b \\",
+        r"out-model=two.tsv & 3.75 & [3.20, 4.44] & $+$0.03 & [$-$0.87, 0.91] & 0.9413 & 0.9385 & 50 \% & 50 \% & 0 \% & b \\",
+    ]  # fmt: skip
+
+
+def test_wide_names_are_aligned(challenge, compared):
+    write(challenge, "out-模型.tsv", guess(lambda n: 0.3))
+    rows = compared("-t", "dev-0", "--samples", "50")[1].splitlines()[1:5]
+    assert len({row.replace("模型", "xxxx").index("[") for row in rows}) == 1
+
+
+ERRORS = [
+    (["out-model=one.tsv"], 2, "a comparison takes two outputs or more; there is 1"),
+    (["no.tsv", "out-model=one.tsv"], 1, "No file with the test results: `./dev-0/no.tsv`\n  `./dev-0` holds expected.tsv, out-model=good.tsv, out-model=one.tsv, out-model=two.tsv"),
+    (["empty", "out-model=one.tsv"], 1, "No file with the test results: `empty/out.tsv`"),
+    (["-m", "Foo"], 2, "Unknown or broken metric definition: Foo\n  geval --list-metrics shows those that are known"),
+    (["-m", "{LogLoss,Perplexity}Hashed"], 2, "geval compare takes one metric; 2 were given"),
+    (["-m", "{LogLoss,Perplexity}Hashed", "-m", "Accuracy"], 2, "geval compare takes one metric; 3 were given"),
+    (["-m", "LogLoss:q"], 2, "Unknown or broken metric flags: q\n  the flags are l u c S m<REGEXP> t<REGEXP> s<REGEXP><REPLACEMENT> f<FEATURE> N<NAME> P<NUMBER>"),
+    (["--baseline", "godo"], 2, "`godo` is none of the outputs compared\n  did you mean good? there are out-model=good.tsv, out-model=one.tsv, out-model=two.tsv"),
+    (["--samples", "0"], 2, "the number of bootstrap samples is at least 1"),
+    (["--seed", "x"], 2, "argument --seed: 'x' is not a whole number\n  geval compare --help shows the options"),
+    (["-", "-"], 2, "standard input (-) can be read only once: give one file as -"),
+    (["-e", "-"], 2, "the answers can be read only once, and there are several outputs: choose one with -o"),
+    (["-x"], 2, "unrecognized arguments: -x\n  geval compare --help shows the options"),
+    (["-o", "\x1b"], 2, "unrecognized arguments: -o \\x1b\n  outputs are given without -o; geval compare --help shows the options"),
+    (["-ox.tsv"], 2, "unrecognized arguments: -o x.tsv\n  outputs are given without -o; geval compare --help shows the options"),
+    (["--out-file=x"], 2, "unrecognized arguments: --out-file x\n  outputs are given without --out-file; geval compare --help shows the options"),
+    (["-o"], 2, "unrecognized arguments: -o\n  outputs are given without -o; geval compare --help shows the options"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "message"), ERRORS, ids=lambda v: " ".join(v) if isinstance(v, list) else ""
+)
+def test_errors(words, status, message, challenge, compared):
+    (challenge / "empty").mkdir()
+    assert compared("-t", "dev-0", *words) == (status, "", f"geval: {message}\n")
+
+
+def test_config_txt_is_blamed_for_its_metric(challenge, compared):
+    (challenge / "config.txt").write_text("--metric Foo")
+    assert compared("-t", "dev-0") == (
+        1,
+        "",
+        "geval: Unknown or broken metric definition: Foo\n  geval --list-metrics shows those that are known\n"
+        "  in `./config.txt`\n",
+    )
+
+
+def test_a_malformed_line(challenge, compared):
+    write(challenge, "out-model=two.tsv", [*guess(lambda n: 0.3)[1:], "x"])
+    assert compared("-t", "dev-0")[2].startswith(
+        "geval: Line 40: Unexpected data [input does not start with a digit]\n"
+    )
+
+
+def test_standard_input(challenge, compared, monkeypatch):
+    monkeypatch.setattr(
+        sys, "stdin", io.TextIOWrapper(io.BytesIO((challenge / "dev-0/out-model=good.tsv").read_bytes()))
+    )
+    status, out, _ = compared("-t", "dev-0", "-", "out-model=good.tsv", "--samples", "50")
+    assert (status, systems_in(out)) == (0, ["-", "out-model=good.tsv"])
+
+
+def test_help(compared):
+    status, out, err = compared("--help")
+    assert (status, err) == (0, "")
+    assert "  geval compare -t dev-0 --baseline unigram\n" in out
+    assert "--out-file" not in out
+    assert "(default:\n                        10000)" in out
+    assert "of the random numbers (default: 12345)" in out
+    assert "{" + ",".join(FORMATS) + "}" in out
+
+
+def test_nothing_heavy_is_imported_but_numpy(challenge):
+    code = (
+        "import sys; from geval_py.cli import main; main(sys.argv[1:]); "
+        "print([m for m in ('scipy', 'pandas', 'rich', 'sacrebleu') if m in sys.modules], file=sys.stderr)"
+    )
+    words = [sys.executable, "-I", "-c", code, "compare", "-t", "dev-0", "--samples", "10"]
+    run = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert run.stderr.splitlines()[-1] == "[]"
+
+
+def test_the_table_reads_as_columns(challenge, compared):
+    """Two spaces at least stand between columns."""
+    out = compared("-t", "dev-0", "--samples", "100")[1].split("\n\n")[0]
+    rows = list(csv.reader(re.sub(r"  +", "\t", out).splitlines(), delimiter="\t"))
+    assert [len(row) for row in rows] == [11, 5, 11, 11]

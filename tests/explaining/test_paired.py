@@ -1,0 +1,381 @@
+"""Paired tests, Holm's correction and groups: exact on small cases."""
+
+import time
+from array import array
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from geval_py import UsageError
+from geval_py.explaining.statistics.bootstrap import resample_totals, scores_on
+from geval_py.explaining.statistics.groups import holm, samples_needed, undistinguished_groups
+from geval_py.explaining.statistics.paired import (
+    bootstrap_p_values,
+    difference_intervals,
+    equal_systems,
+    line_shares,
+    randomisation_p_values,
+)
+from geval_py.explaining.statistics.resampling import LossTable
+from geval_py.explaining.statistics.systems import Systems
+from geval_py.scoring.metrics import METRICS, LineLosses
+
+PROPERTY = settings(deadline=None, derandomize=True)
+LOG_LOSS, MACRO = METRICS["LogLossHashed"], METRICS["MacroAvg/Likelihood"]
+CLASSES = bytes([0, 1, 0, 0, 1, 1, 0, 1])
+EIGHT_LINES = {
+    "no difference": [0.1, -0.1, 0.2, -0.3, 0.3, -0.2, 0.05, -0.06],
+    "a small one": [0.1, -0.1, 0.2, -0.3, 0.3, 0.2, 0.05, 0.06],
+    "a great one": [1.0, 1.1, 0.9, 1.2, 1.0, 0.8, 1.3, 0.95],
+    "ties": [1.0, 0.0, 1.0, 0.0, 0.0, -1.0, 0.0, 1.0],
+}
+
+
+def table(first, second, classes=b""):
+    columns = [LineLosses(values=array("d", column), classes=bytearray(classes)) for column in (first, second)]
+    return LossTable.of_columns(columns)
+
+
+def systems(differences):
+    base = 2 + np.sin(np.arange(len(differences)))
+    return base, base + differences
+
+
+def score(metric, losses, classes):
+    return metric.value(LineLosses(values=array("d", losses), classes=bytearray(classes)))
+
+
+def monte_carlo(p_value, samples):
+    """Four standard errors of a share."""
+    return pytest.approx(p_value, abs=4 * np.sqrt(max(p_value, 1 / samples) * (1 - p_value) / samples) + 2 / samples)
+
+
+# Approximate randomisation
+
+
+@pytest.mark.parametrize(("metric", "classes"), [(LOG_LOSS, b""), (MACRO, CLASSES)], ids=["mean", "classes"])
+@pytest.mark.parametrize("differences", EIGHT_LINES.values(), ids=EIGHT_LINES)
+def test_approximate_randomisation_approaches_the_exact_test(differences, metric, classes):
+    """Of all 2^8 exchanges, the share with a difference as far from 0."""
+    first, second = systems(differences)
+    observed = score(metric, first, classes) - score(metric, second, classes)
+    far = 0
+    for swaps in product([False, True], repeat=8):
+        one, two = np.where(swaps, second, first), np.where(swaps, first, second)
+        far += abs(score(metric, one, classes) - score(metric, two, classes)) >= abs(observed) - 1e-12
+    p_values = randomisation_p_values(metric, table(first, second, classes), samples=20_000, seed=1)
+    assert p_values[0, 1] == monte_carlo(far / 2**8, 20_000)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 12345])
+def test_exchanges_are_shared_by_all_pairs(seed):
+    losses = np.random.default_rng(3).exponential(2, (50, 4))
+    p_values = randomisation_p_values(LOG_LOSS, LossTable.of_array(losses), samples=500, seed=seed)
+    assert (p_values == p_values.T).all()
+    assert (np.diag(p_values) == 1).all()
+    for one, other in combinations(range(4), 2):
+        pair = randomisation_p_values(LOG_LOSS, LossTable.of_array(losses[:, [one, other]]), samples=500, seed=seed)
+        assert pair[0, 1] == p_values[one, other]
+
+
+@pytest.mark.parametrize(
+    ("samples", "seed", "message"),
+    [(0, 1, "the number of bootstrap samples is at least 1"), (1, -1, "the seed is a whole number from 0 on")],
+)
+def test_what_is_refused(samples, seed, message):
+    with pytest.raises(UsageError) as caught:
+        randomisation_p_values(LOG_LOSS, table([1.0], [2.0]), samples=samples, seed=seed)
+    assert str(caught.value) == message
+
+
+# The paired bootstrap
+
+
+@pytest.mark.parametrize("differences", [[0.1, -0.2, 0.3, 0.05, -0.12], [0.5, 0.4, 0.6, 0.1, -0.3], [1, 0, 0, 0, -1]])
+def test_the_bootstrap_approaches_the_exact_one(differences):
+    """Of all 5^5 resamples, the share whose difference is as far from the observed one as that is from 0."""
+    first, second = systems(differences)
+    means = [np.mean([differences[n] for n in drawn]) for drawn in product(range(5), repeat=5)]
+    observed = np.mean(differences)
+    exact = np.mean(np.abs(np.array(means) - observed) >= abs(observed) - 1e-12)
+    tested = table(first, second)
+    resampled = resample_totals(tested, samples=20_000, seed=2)
+    assert bootstrap_p_values(LOG_LOSS, tested, resampled, 0)[1] == monte_carlo(exact, 20_000)
+
+
+def test_the_bootstrap_of_a_mean_over_classes_tests_the_metric():
+    """The centred differences of the metric itself."""
+    first, second = systems(EIGHT_LINES["a small one"])
+    tested = table(first, second, CLASSES)
+    resampled = resample_totals(tested, samples=2000, seed=2)
+    scores = scores_on(MACRO, resampled)
+    observed = score(MACRO, second, CLASSES) - score(MACRO, first, CLASSES)
+    far = np.abs(scores[:, 1] - scores[:, 0] - observed) >= abs(observed)
+    assert bootstrap_p_values(MACRO, tested, resampled, 0)[1] == (far.sum() + 1) / 2001
+
+
+def test_the_interval_of_the_difference_is_that_of_the_scores():
+    """Not of the losses: of perplexities, say."""
+    first, second = systems(EIGHT_LINES["a great one"])
+    resampled = resample_totals(table(first, second), samples=2000, seed=2)
+    scores = scores_on(METRICS["PerplexityHashed"], resampled)
+    none, interval = difference_intervals(scores, 0, seed=2)
+    assert (none.low, none.high) == (0, 0)
+    differences = np.sort(scores[:, 1] - scores[:, 0])
+    assert (interval.low, interval.high) == (differences[50], differences[-51])
+    assert (interval.samples, interval.seed) == (2000, 2)
+
+
+def test_there_is_no_interval_of_the_difference_of_infinite_scores():
+    scores = scores_on(
+        METRICS["PerplexityHashed"], resample_totals(table([800.0] * 3, [900.0] * 3), samples=9, seed=2)
+    )
+    assert difference_intervals(scores, 0, seed=2) == [None, None]
+
+
+# Both
+
+
+@PROPERTY
+@given(st.lists(st.floats(0, 50), min_size=1, max_size=30), st.integers(0, 2**32), st.sampled_from([1, 10, 99]))
+def test_a_system_against_itself(losses, seed, samples):
+    """p = 1 exactly, the difference is 0, and so are both ends of its interval."""
+    column = LineLosses(values=array("d", losses))
+    for baseline in (0, 2):
+        compared = Systems(
+            metric=METRICS["PerplexityHashed"],
+            names=["a", "b", "c"],
+            columns=[column] * 3,
+            baseline=baseline,
+            samples=samples,
+            seed=seed,
+        ).rank()
+        assert compared.groups == (("a", "b", "c"),)
+        for system in compared.systems[: baseline or None]:
+            if system.name != "abc"[baseline]:
+                assert (system.p_bootstrap, system.p_randomisation) == (1, 1)
+                assert (system.difference, system.difference_interval.low, system.difference_interval.high) == (
+                    0,
+                    0,
+                    0,
+                )
+                assert (system.won, system.lost, system.tied) == (0, 0, 1)
+
+
+@PROPERTY
+@given(st.lists(st.tuples(st.floats(0, 50), st.floats(0, 50)), min_size=2, max_size=30), st.integers(0, 2**32))
+def test_p_values(pairs, seed):
+    """Counts of samples, from 1/(N+1) to 1; the same the other way round."""
+    losses = np.array(pairs)
+    for columns in (losses, losses[:, ::-1]):
+        tested = LossTable.of_array(columns)
+        resampled = resample_totals(tested, samples=50, seed=seed)
+        bootstrap = bootstrap_p_values(LOG_LOSS, tested, resampled, 0)
+        swapped = randomisation_p_values(LOG_LOSS, tested, samples=50, seed=seed)
+        for p_value in (*bootstrap, *swapped.ravel()):
+            assert p_value * 51 == pytest.approx(round(p_value * 51))
+            assert 1 / 51 <= p_value <= 1
+        assert bootstrap[0] == 1
+        if columns is losses:
+            first = bootstrap[1], swapped[0, 1]
+    assert (bootstrap[1], swapped[0, 1]) == first
+
+
+@pytest.mark.parametrize("name", ["LikelihoodHashed", "PerplexityHashed", "CrossEntropyHashed"])
+def test_what_rises_with_the_mean_loss_is_tested_by_it(name):
+    tested = table(*systems(EIGHT_LINES["a small one"]))
+    resampled = resample_totals(tested, samples=200, seed=2)
+    one, other = [
+        (
+            bootstrap_p_values(metric, tested, resampled, 0)[1],
+            randomisation_p_values(metric, tested, samples=200, seed=2)[0, 1],
+        )
+        for metric in (METRICS[name], LOG_LOSS)
+    ]
+    assert one == other
+
+
+def test_a_difference_of_rounding_is_none():
+    losses = np.random.default_rng(1).exponential(5, 1000)
+    tested = table(losses, losses * (1 + 4e-16))
+    resampled = resample_totals(tested, samples=100, seed=1)
+    assert bootstrap_p_values(LOG_LOSS, tested, resampled, 0)[1] == 1
+    assert randomisation_p_values(LOG_LOSS, tested, samples=100, seed=1)[0, 1] == 1
+    assert line_shares(tested, 0)[1] == (0, 0, 1)
+
+
+def test_a_sure_difference():
+    tested = table(*systems(np.full(100, 0.5)))
+    resampled = resample_totals(tested, samples=999, seed=1)
+    assert bootstrap_p_values(LOG_LOSS, tested, resampled, 0)[1] == 0.001
+    assert randomisation_p_values(LOG_LOSS, tested, samples=999, seed=1)[0, 1] == 0.001
+    assert line_shares(tested, 0)[1] == (0, 1, 0)
+
+
+def test_a_single_line_tells_nothing():
+    tested = table([1.0], [2.0])
+    assert bootstrap_p_values(LOG_LOSS, tested, resample_totals(tested, samples=99, seed=1), 0)[1] == 1
+    assert randomisation_p_values(LOG_LOSS, tested, samples=99, seed=1)[0, 1] == 1
+
+
+def test_tests_hold_their_level_roughly():
+    """tests/test_paired_long.py does this with more trials and narrower bounds."""
+    rng = np.random.default_rng(7)
+    p_values = []
+    for trial in range(200):
+        tested = LossTable.of_array(rng.exponential(3, (100, 1)) + rng.exponential(2, (100, 2)))
+        resampled = resample_totals(tested, samples=200, seed=trial)
+        bootstrap = bootstrap_p_values(LOG_LOSS, tested, resampled, 0)[1]
+        p_values.append((bootstrap, randomisation_p_values(LOG_LOSS, tested, samples=200, seed=trial)[0, 1]))
+    rates = (np.array(p_values) < 0.05).mean(axis=0)
+    assert (rates > 0.01).all()
+    assert (rates < 0.1).all()
+
+
+def test_many_lines_take_little_time():
+    losses = np.random.default_rng(1).exponential(5, (10_519, 2))
+    start = time.perf_counter()
+    columns = [LineLosses(values=array("d", column)) for column in losses.T]
+    Systems(metric=LOG_LOSS, names="ab", columns=columns, baseline=0, samples=10_000, seed=1).rank()
+    assert time.perf_counter() - start < 10
+
+
+# Lines
+
+
+def test_shares_count_infinite_losses():
+    """They lose to finite ones and tie with each other; what is no number, or too much to sum, is infinite."""
+    inf, nan = float("inf"), float("nan")
+    tested = table([1.0, inf, nan, 1e300, 2.0, inf, 1.0, 1.0], [inf, 1.0, inf, nan, 1.0, 0.0, 1.0, 2.0])
+    assert line_shares(tested, 0) == [(0, 0, 1), (3 / 8, 2 / 8, 3 / 8)]
+    assert line_shares(tested, 1) == [(2 / 8, 3 / 8, 3 / 8), (0, 0, 1)]
+
+
+@PROPERTY
+@given(st.lists(st.tuples(st.floats(0), st.floats(0)), min_size=1, max_size=30))
+def test_shares_sum_to_one(pairs):
+    """Every line is won, lost or tied, and what one wins the other loses."""
+    tested = LossTable.of_array(np.array(pairs))
+    (_, (won, lost, tied)), ((lost_too, won_too, tied_too), _) = line_shares(tested, 0), line_shares(tested, 1)
+    assert won + lost + tied == pytest.approx(1)
+    assert (won, lost) == (won_too, lost_too)
+    assert tied == tied_too
+
+
+def test_equal_systems():
+    inf, nan = float("inf"), float("nan")
+    columns = np.array([[1, inf, 0.0], [1, inf, 1], [1, nan, -0.0], [2, 2, 2], [1, inf, 1], [1, inf, 1 + 1e-15]]).T
+    assert equal_systems(LossTable.of_array(columns)) == [(0, 2), (1, 4)]
+    assert equal_systems(LossTable.of_array(columns[:, 3:])) == []
+
+
+# Holm's correction
+
+
+@pytest.mark.parametrize(
+    ("p_values", "corrected"),
+    [
+        ([], []),
+        ([0.2], [0.2]),
+        ([0.01, 0.04, 0.03, 0.005], [0.03, 0.06, 0.06, 0.02]),
+        ([0.5, 0.5], [1.0, 1.0]),
+        ([0.9, 0.001], [0.9, 0.002]),
+        ([0.01, 0.011, 0.012], [0.03, 0.03, 0.03]),
+    ],
+)
+def test_holm(p_values, corrected):
+    assert holm(p_values) == pytest.approx(corrected)
+
+
+@PROPERTY
+@given(st.lists(st.floats(0, 1), max_size=12))
+def test_holm_rejects_step_by_step(p_values):
+    """From the least on: reject while p < level / (number not yet rejected)."""
+    rejected = set()
+    for step, index in enumerate(sorted(range(len(p_values)), key=lambda n: p_values[n])):
+        if p_values[index] * (len(p_values) - step) >= 0.05:
+            break
+        rejected.add(index)
+    assert {n for n, p_value in enumerate(holm(p_values)) if p_value < 0.05} == rejected
+
+
+@pytest.mark.parametrize("pairs", [1, 3, 6, 45, 1225])
+def test_the_samples_that_a_rejection_takes(pairs):
+    def least(samples):
+        return holm([1 / (samples + 1)] * pairs)[0]
+
+    assert least(samples_needed(pairs)) < 0.05
+    assert least(samples_needed(pairs) - 1) >= 0.05
+
+
+# Groups
+
+
+@pytest.mark.parametrize(
+    ("count", "distinct", "groups"),
+    [
+        (1, [], [(0,)]),
+        (2, [], [(0, 1)]),
+        (2, [(0, 1)], [(0,), (1,)]),
+        (3, [(0, 2)], [(0, 1), (1, 2)]),
+        (3, [(0, 1), (0, 2)], [(0,), (1, 2)]),
+        (4, [(0, 2), (0, 3), (1, 3)], [(0, 1), (1, 2), (2, 3)]),
+        (4, [(0, 1)], [(0, 2, 3), (1, 2, 3)]),
+    ],
+)
+def test_groups(count, distinct, groups):
+    assert undistinguished_groups(count, frozenset(distinct)) == groups
+
+
+@PROPERTY
+@given(
+    st.integers(1, 9).flatmap(
+        lambda n: st.tuples(st.just(n), st.sets(st.sampled_from(list(combinations(range(n), 2)) or [(0, 0)])))
+    )
+)
+def test_groups_share_a_letter_unless_distinct(case):
+    """Two systems share a group if and only if they are not distinct; no group can grow; every system is in one."""
+    count, distinct = case
+    distinct.discard((0, 0))
+    groups = undistinguished_groups(count, frozenset(distinct))
+    for pair in combinations(range(count), 2):
+        assert any(set(pair) <= set(group) for group in groups) == (pair not in distinct)
+    assert {system for group in groups for system in group} == set(range(count))
+    for group in groups:
+        for new in set(range(count)) - set(group):
+            assert any(tuple(sorted((new, old))) in distinct for old in group)
+    assert groups == sorted(set(groups))
+
+
+def test_many_systems_take_little_time():
+    rng = np.random.default_rng(2)
+    distinct = frozenset(pair for pair in combinations(range(50), 2) if rng.random() < 0.5)
+    start = time.perf_counter()
+    undistinguished_groups(50, distinct)
+    columns = [LineLosses(values=array("d", rng.exponential(5, 1000))) for _ in range(50)]
+    names = [str(n) for n in range(50)]
+    ranking = Systems(metric=LOG_LOSS, names=names, columns=columns, baseline=0, samples=2000, seed=1).rank()
+    assert time.perf_counter() - start < 10
+    assert len(ranking.systems) == 50
+
+
+@pytest.mark.parametrize("baseline", [0, 1, 2])
+def test_a_huge_loss_of_one_system_is_no_matter_to_the_others(baseline):
+    """A masked word may cost 1e38 and more: the other systems' sums must not be rounded to that scale."""
+    rng = np.random.default_rng(5)
+    losses = np.column_stack([rng.gamma(2, 0.3, 100), rng.gamma(2, 0.7, 100), rng.gamma(2, 0.7, 100)])
+    losses[7, 0] = 1e38
+    metric = METRICS["LogLossHashed"]
+
+    def p_values(table, baseline):
+        bootstrap = bootstrap_p_values(metric, table, resample_totals(table, samples=200, seed=1), baseline)
+        return bootstrap, randomisation_p_values(metric, table, samples=200, seed=1)
+
+    with_it = p_values(LossTable.of_array(losses), baseline)
+    without = p_values(LossTable.of_array(losses[:, 1:]), max(0, baseline - 1))
+    assert with_it[1][1:, 1:] == pytest.approx(without[1])
+    if baseline:
+        assert with_it[0][1:] == pytest.approx(without[0])

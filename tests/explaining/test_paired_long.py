@@ -1,0 +1,145 @@
+"""Paired tests hold what they promise, and agree with others' implementations. Run by ``scripts/test --long``."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from geval_py.explaining.statistics.bootstrap import resample_totals, scores_on
+from geval_py.explaining.statistics.interval import percentile_bounds
+from geval_py.explaining.statistics.paired import bootstrap_p_values, difference_intervals, randomisation_p_values
+from geval_py.explaining.statistics.resampling import LossTable
+from geval_py.scoring.metrics import METRICS
+
+pytestmark = pytest.mark.long
+
+LOG_LOSS, PERPLEXITY = METRICS["LogLossHashed"], METRICS["PerplexityHashed"]
+TRIALS, LINES, SAMPLES = 2000, 300, 1000
+MANY = 100_000
+SHIFTS = [0.01, 0.1, 0.2, 0.3, 0.5]
+
+
+def draw(rng, scale=1.0):
+    """Losses of two systems on lines that are hard for both or for neither; ``scale`` is that of the second."""
+    return rng.exponential(3, (LINES, 1)) + rng.exponential(2, (LINES, 2)) * [1, scale]
+
+
+def moses_p_value(differences, observed):
+    """What is often called the p-value: absolute differences, shifted by their mean."""
+    absolute = np.abs(differences)
+    return (np.sum(absolute - absolute.mean() > abs(observed)) + 1) / (len(differences) + 1)
+
+
+def test_the_level_and_the_coverage_where_the_systems_are_the_same():
+    rng = np.random.default_rng(1)
+    p_values, covered = [], 0
+    for trial in range(TRIALS):
+        table = LossTable.of_array(draw(rng))
+        resampled = resample_totals(table, samples=SAMPLES, seed=trial)
+        means = scores_on(LOG_LOSS, resampled)
+        observed = table.losses[:, 1].mean() - table.losses[:, 0].mean()
+        p_values.append(
+            (
+                bootstrap_p_values(PERPLEXITY, table, resampled, 0)[1],
+                randomisation_p_values(PERPLEXITY, table, samples=SAMPLES, seed=trial)[0, 1],
+                moses_p_value(means[:, 1] - means[:, 0], observed),
+            )
+        )
+        interval = difference_intervals(scores_on(PERPLEXITY, resampled), 0, seed=trial)[1]
+        covered += interval.low <= 0 <= interval.high
+    bootstrap, randomisation, moses = (np.array(p_values) < 0.05).mean(axis=0)
+    print(f"\n{TRIALS} trials of {LINES} lines, {SAMPLES} samples, no difference: p < 0.05 in")
+    print(f"  {bootstrap:.2%} paired bootstrap, {randomisation:.2%} approximate randomisation")
+    print(f"  {moses:.2%} absolute differences shifted by their mean (not ours)")
+    print(f"  the interval of the difference of perplexities covers 0 in {covered / TRIALS:.2%}")
+    assert 0.04 <= bootstrap <= 0.06
+    assert 0.04 <= randomisation <= 0.06
+    assert moses > 0.08
+    assert 0.94 <= covered / TRIALS <= 0.96
+
+
+def test_the_coverage_where_the_systems_differ():
+    rng = np.random.default_rng(2)
+    covered = 0
+    for trial in range(TRIALS):
+        table = LossTable.of_array(draw(rng, scale=1.2))
+        scores = scores_on(LOG_LOSS, resample_totals(table, samples=SAMPLES, seed=trial))
+        interval = difference_intervals(scores, 0, seed=trial)[1]
+        covered += interval.low <= 0.4 <= interval.high
+    print(f"\n{TRIALS} trials, a difference of 0.4 nats: the interval covers it in {covered / TRIALS:.2%}")
+    assert 0.94 <= covered / TRIALS <= 0.96
+
+
+def close(p_value):
+    """Within four standard errors of the difference of two such shares, of which one is doubled."""
+    return pytest.approx(p_value, abs=4 * np.sqrt(3 * max(p_value, 1e-4) * (1 - p_value) / MANY) + 2 / MANY)
+
+
+@pytest.fixture(params=SHIFTS)
+def losses(request):
+    shifted = draw(np.random.default_rng(5))
+    return shifted - shifted.mean(axis=0) + [shifted.mean(), shifted.mean() + request.param]
+
+
+def mean_difference(x, y, axis):
+    return np.mean(x, axis=axis) - np.mean(y, axis=axis)
+
+
+def test_approximate_randomisation_agrees_with_scipy(losses):
+    theirs = stats.permutation_test(
+        losses.T, mean_difference, permutation_type="samples", n_resamples=MANY, batch=1000, rng=1
+    ).pvalue
+    ours = randomisation_p_values(LOG_LOSS, LossTable.of_array(losses), samples=MANY, seed=2)[0, 1]
+    print(f"\np of approximate randomisation: {ours:.5f}, scipy {theirs:.5f}")
+    assert ours == close(theirs)
+
+
+def test_the_bootstrap_agrees_with_scipy(losses):
+    theirs = stats.bootstrap(
+        losses.T, mean_difference, paired=True, n_resamples=MANY, batch=1000, method="percentile", rng=1
+    )
+    table = LossTable.of_array(losses[:, ::-1])
+    resampled = resample_totals(table, samples=MANY, seed=2)
+    ours = difference_intervals(scores_on(LOG_LOSS, resampled), 0, seed=2)[1]
+    print(f"\ninterval [{ours.low:.4f}, {ours.high:.4f}], scipy {np.round(theirs.confidence_interval, 4)}")
+    width = ours.high - ours.low
+    assert list(theirs.confidence_interval) == pytest.approx([ours.low, ours.high], abs=0.02 * width)
+    assert percentile_bounds(theirs.bootstrap_distribution.tolist()) == pytest.approx(
+        (ours.low, ours.high), abs=0.02 * width
+    )
+    observed = mean_difference(*losses.T, axis=0)
+    their_p = np.mean(np.abs(theirs.bootstrap_distribution - observed) >= abs(observed) - 1e-12)
+    our_p = bootstrap_p_values(LOG_LOSS, table, resampled, 0)[1]
+    print(f"p of the paired bootstrap: {our_p:.5f}, from scipy's distribution {their_p:.5f}")
+    assert our_p == close(their_p)
+
+
+class MeanLoss:
+    """As much of a sacreBLEU metric as its PairedTest uses; hypotheses are losses, as text."""
+
+    def _extract_corpus_statistics(self, hypotheses, references):
+        return [[float(loss), 1.0] for loss in hypotheses]
+
+    def _aggregate_and_compute(self, statistics):
+        return self._compute_score_from_stats(np.sum(statistics, axis=0))
+
+    def _compute_score_from_stats(self, statistics):
+        return SimpleNamespace(name="mean loss", score=statistics[0] / statistics[1])
+
+    def get_signature(self):
+        return SimpleNamespace(update=lambda key, value: None)
+
+
+def test_approximate_randomisation_agrees_with_sacrebleu(losses):
+    from sacrebleu.significance import PairedTest
+
+    samples = 10_000
+    named = [(name, [repr(float(loss)) for loss in column]) for name, column in zip("ab", losses.T, strict=True)]
+    _, results = PairedTest(named, {"mean loss": MeanLoss()}, None, "ar", n_samples=samples)()
+    theirs = results["mean loss"][1].p_value
+    ours = randomisation_p_values(LOG_LOSS, LossTable.of_array(losses), samples=samples, seed=2)[0, 1]
+    print(f"\np of approximate randomisation: {ours:.4f}, sacreBLEU {theirs:.4f}")
+    assert ours == pytest.approx(
+        theirs, abs=4 * np.sqrt(2 * max(theirs, 1e-3) * (1 - theirs) / samples) + 2 / samples
+    )

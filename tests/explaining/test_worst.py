@@ -1,0 +1,630 @@
+"""Which features go with bad scores: against a naive ranking, scipy, and brute force."""
+
+import math
+import warnings
+from itertools import combinations, pairwise
+
+import numpy as np
+import pytest
+import scipy.stats
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from geval_py import UsageError
+from geval_py.explaining.features import cartesian, tally
+from geval_py.explaining.features.cartesian import count_pairs
+from geval_py.explaining.features.kendall import count_inversions, kendall_z
+from geval_py.explaining.features.worst import Frequencies, normal_cdf, rank_scores, rank_sum_p, worst_features
+from geval_py.reading.features import FeatureKinds, Fields, word_shape
+
+PROPERTY = settings(deadline=None, derandomize=True)
+
+
+# A naive ranking, word by word as the specification says
+
+
+def naive_ranks(scores, greatest_first):
+    """Rank items by score, the worst first (rank 1), ties share the mean rank: of 12 significant digits."""
+    rounded = [float(f"{score:.11e}") for score in scores]
+    return [
+        sum(other > one if greatest_first else other < one for other in rounded) + (rounded.count(one) + 1) / 2
+        for one in rounded
+    ]
+
+
+def naive_p(ranks, which):
+    """U = R - n1(n1+1)/2, z = (U - n1 n2/2) / sqrt(n1 n2 (n+1)/12), p = Phi(z); None if all items have it."""
+    n, n1 = len(ranks), len(which)
+    n2 = n - n1
+    if n2 == 0:
+        return None
+    u = sum(ranks[i] for i in which) - n1 * (n1 + 1) / 2
+    return scipy.stats.norm.cdf((u - n1 * n2 / 2) / math.sqrt(n1 * n2 * (n + 1) / 12))
+
+
+def naive_features(text, kinds):
+    """Each distinct token, shape and bigram, as (kind, name)."""
+    tokens = list(dict.fromkeys(text.replace(":", " ").split()))
+    shapes = list(dict.fromkeys(map(word_shape, tokens))) if kinds.word_shapes else []
+    found = {(0, token) for token in tokens} | {(1, shape) for shape in shapes}
+    if kinds.bigrams:
+        found |= {(2, "++".join(pair)) for pair in pairwise(tokens)}
+        found |= {(3, "++".join(pair)) for pair in pairwise(shapes)}
+    return found
+
+
+def naive_fields(item, header):
+    """Give an item's fields as (sort key, name, text): expected, output, then the columns by name, by number."""
+    columns = item[0].split("\t")
+    named = [((2, name), f"in<{name}>", text) for name, text in zip(header, columns, strict=False)]
+    numbered = [((3, i + 1), f"in<{i + 1}>", columns[i]) for i in range(len(header), len(columns))]
+    return [((0,), "exp", item[1]), ((1,), "out", item[2]), *named, *numbered]
+
+
+def naive_row(name, which, ranks, scores):
+    with np.errstate(invalid="ignore"):
+        return name, len(which), np.mean([scores[i] for i in which]), naive_p(ranks, which)
+
+
+def naive_worst(items, scores, greatest_first, header, kinds, least, least_cartesian):
+    """Rank features as section 8 of the specification says, numbers aside: (name, count, mean, p)."""
+    known = [i for i, score in enumerate(scores) if not math.isnan(score)]
+    items, scores = [items[i] for i in known], [scores[i] for i in known]
+    ranks = naive_ranks(scores, greatest_first)
+    where = {}
+    for i, item in enumerate(items):
+        for key, field, text in naive_fields(item, header):
+            for kind, token in naive_features(text, kinds):
+                where.setdefault((key, kind, token, f"{field}:{token}"), []).append(i)
+    ordered = sorted(where)
+    rows = [naive_row(key[-1], where[key], ranks, scores) for key in ordered]
+    printed = {row[0]: row for row in rows if least <= row[1] <= len(items) - least and row[3] is not None}
+    pairs = []
+    if kinds.cartesian:
+        frequent = [key for key in ordered if len(where[key]) >= least_cartesian]
+        for one, other in combinations(frequent, 2):
+            both = sorted(set(where[one]) & set(where[other]))
+            if both and least <= len(both) <= len(items) - least and len(both) < len(items):
+                row = naive_row(f"{one[-1]}~~{other[-1]}", both, ranks, scores)
+                pairs.append((row, {one[-1], other[-1]}))
+    shown = []
+    already = set()
+    for row, halves in sorted([*((row, set()) for row in printed.values()), *pairs], key=lambda pair: pair[0][3]):
+        if not halves & already:  # hidden once A or B alone was printed
+            shown.append(row)
+        already.add(row[0])
+    return shown
+
+
+WORDS = st.lists(st.sampled_from(["a", "b", "c", "A", "Ab", "12", ":", "ą"]), max_size=4).map(" ".join)
+COLUMNS = st.lists(WORDS, min_size=1, max_size=3).map("\t".join)
+SCORE = st.one_of(
+    st.sampled_from([0.0, 1.0, 1 + 1e-15, 2.5, 2.5, math.nan, math.inf, -math.inf]), st.floats(-1e6, 1e6)
+)
+SCORED = st.tuples(st.tuples(COLUMNS, WORDS, WORDS), SCORE)
+
+
+@settings(PROPERTY, max_examples=150)
+@given(
+    scored=st.lists(SCORED, max_size=9),
+    greatest_first=st.booleans(),
+    header=st.sampled_from([(), ("b", "a"), ("z", "y", "x", "w")]),
+    bigrams=st.booleans(),
+    shapes=st.booleans(),
+    pairs=st.booleans(),
+    least=st.integers(1, 3),
+    least_cartesian=st.sampled_from([None, 1, 2, 3]),
+)
+def test_features_are_ranked_as_the_specification_says(
+    scored, greatest_first, header, bigrams, shapes, pairs, least, least_cartesian
+):
+    """Print by rising p: feature, n1, mean score, p. NaN p are left out. Ties in p: exp, out, then in by column
+    (number; with a header, name); then by token. ``A~~B`` of two features that are both frequent enough, hidden once
+    A or B alone was printed."""
+    items, scores = [item for item, _ in scored], [score for _, score in scored]
+    kinds = FeatureKinds(bigrams=bigrams, word_shapes=shapes, cartesian=pairs)
+    found = worst_features(
+        iter(items),
+        scores,
+        worst_is_greatest=greatest_first,
+        header=header,
+        kinds=kinds,
+        frequencies=Frequencies(least=least, least_cartesian=least_cartesian),
+    )
+    want = naive_worst(
+        items, scores, greatest_first, header, kinds, least, least if least_cartesian is None else least_cartesian
+    )
+    assert found.names == [row[0] for row in want]
+    assert found.counts.tolist() == [row[1] for row in want]
+    assert found.means.tolist() == pytest.approx([row[2] for row in want], rel=1e-9, abs=1e-9, nan_ok=True)
+    assert found.p_values.tolist() == pytest.approx([row[3] for row in want], rel=1e-9)
+
+
+@PROPERTY
+@given(scored=st.lists(SCORED, max_size=9), at_once=st.integers(1, 4), of_pairs=st.integers(1, 5))
+def test_parts_make_no_difference(scored, at_once, of_pairs):
+    items, scores = [item for item, _ in scored], [score for _, score in scored]
+    kinds = FeatureKinds(bigrams=True, word_shapes=True, numerical=True, cartesian=True)
+    whole = worst_features(items, scores, worst_is_greatest=True, kinds=kinds)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tally, "ITEMS_AT_ONCE", at_once)
+        patch.setattr(cartesian, "PAIRS_AT_ONCE", of_pairs)
+        parts = worst_features(iter(items), scores, worst_is_greatest=True, kinds=kinds)
+    assert parts.names == whole.names
+    assert parts.counts.tolist() == whole.counts.tolist()
+    assert parts.p_values.tolist() == whole.p_values.tolist()
+    assert parts.means.tolist() == pytest.approx(whole.means.tolist(), rel=1e-9, abs=1e-9, nan_ok=True)
+
+
+# Small tables, by hand
+
+
+def ranked(rows, *, scores=None, header=(), least=1, least_cartesian=None, **kinds):
+    """Give the names of the features of (input, expected, output) rows, the worst first."""
+    return worst_features(
+        rows,
+        range(len(rows)) if scores is None else scores,
+        worst_is_greatest=True,
+        header=header,
+        kinds=FeatureKinds(**kinds),
+        frequencies=Frequencies(least=least, least_cartesian=least_cartesian),
+    )
+
+
+def test_the_columns_of_the_table():
+    found = ranked([("", "a", "x"), ("", "b", "x"), ("", "b", "x")], scores=[1.0, 4.0, 5.0])
+    frame = found.to_frame()
+    assert list(frame.columns) == ["feature", "count", "score", "p"]
+    assert frame["feature"].tolist() == found.names == ["exp:b", "exp:a"]
+    assert frame["count"].tolist() == [2, 1]
+    assert frame["score"].tolist() == [4.5, 1.0]
+    z = -1 / math.sqrt(2 * 1 * 4 / 12)  # U = 0 of 2
+    assert frame["p"].tolist() == pytest.approx([normal_cdf(z), normal_cdf(-z)])
+    assert len(found) == 2
+
+
+def test_a_table_without_a_row():
+    frame = ranked([]).to_frame()
+    assert list(frame.columns) == ["feature", "count", "score", "p"]
+    assert len(frame) == 0
+    assert frame["feature"].dtype == object
+
+
+@pytest.mark.parametrize("kinds", [{}, {"cartesian": True, "bigrams": True, "numerical": True}], ids=str)
+@pytest.mark.parametrize("scores", [[], [math.nan, math.nan]], ids=str)
+def test_nothing_to_rank(scores, kinds):
+    assert ranked([("x", "a", "b")] * len(scores), scores=scores, **kinds).names == []
+
+
+def test_a_score_that_is_not_known_is_left_out():
+    rows = [("", "a", ""), ("", "b", ""), ("", "c", "")]
+    found = ranked(rows, scores=[2.0, math.nan, 1.0])
+    assert found.names == ["exp:a", "exp:c"]
+    assert found.p_values.tolist() == ranked([rows[0], rows[2]], scores=[2.0, 1.0]).p_values.tolist()
+
+
+def test_which_scores_are_bad():
+    rows = [("", "a", ""), ("", "b", "")]
+    for worst_is_greatest, first in ((True, "exp:b"), (False, "exp:a")):
+        assert worst_features(rows, [1.0, 2.0], worst_is_greatest=worst_is_greatest).names[0] == first
+
+
+def test_ties_in_p_without_a_header():
+    """Ties in p: exp, out, then in by column (number); then by token in code point order."""
+    columns = ["z"] * 10
+    bad, good = "\t".join(["b Ż a B", *columns]), "\t".join(["c", *columns[:-2], "y", "z"])
+    found = ranked([(good, "g", "g"), (bad, "ą é", "x w")], scores=[1.0, 2.0])
+    assert found.p_values[:9].tolist() == [found.p_values[0]] * 9
+    assert found.names[:9] == [
+        *["exp:é", "exp:ą", "out:w", "out:x", "in<1>:B", "in<1>:a", "in<1>:b", "in<1>:Ż"],
+        "in<10>:z",
+    ]
+
+
+def test_ties_in_p_with_a_header():
+    """Ties in p: exp, out, then in by column (with a header, name); those beyond the header come last."""
+    found = ranked([("g\tg\tg\tg", "g", "g"), ("a\tb\tc\td", "e", "f")], header=("Year", "Text"))
+    assert found.names[:6] == ["exp:e", "out:f", "in<Text>:b", "in<Year>:a", "in<3>:c", "in<4>:d"]
+
+
+def test_ties_in_p_between_kinds():
+    found = ranked([("", "A z", ""), ("", "b", "")], scores=[2.0, 1.0], bigrams=True, word_shapes=True)
+    assert found.names[:5] == ["exp:A", "exp:z", "exp:SHAPE:A", "exp:A++z", "exp:SHAPE:A++SHAPE:a"]
+
+
+def test_min_frequency_is_for_those_with_and_those_without():
+    """For a feature on n1 of n items, n2 = n - n1, both at least min-frequency."""
+    rows = [("", f"a{' b' * (i > 0)}{' c' * (i > 1)}{' d' * (i > 2)}", "") for i in range(4)]
+    assert sorted(ranked(rows).names) == ["exp:b", "exp:c", "exp:d"]
+    assert sorted(ranked(rows, least=2).names) == ["exp:c"]
+    assert ranked(rows, least=3).names == []
+    assert sorted(ranked(rows, least=0).names) == ["exp:b", "exp:c", "exp:d"]
+
+
+PAIR_ROWS = [("", "a", "b"), ("", "a", "c"), ("", "d", "b"), ("", "a", "b"), ("", "d", "c"), ("", "d", "c")]
+PAIR_SCORES = [6.0, 3.0, 2.0, 5.0, 1.0, 4.0]
+
+
+def test_pairs_come_before_their_halves_or_not_at_all():
+    """``A~~B`` of two features, hidden once A or B alone was printed."""
+    names = ranked(PAIR_ROWS, scores=PAIR_SCORES, cartesian=True).names
+    assert names.index("exp:a~~out:b") < min(names.index("exp:a"), names.index("out:b"))
+    assert "exp:a~~out:c" not in names
+    single = ranked(PAIR_ROWS, scores=PAIR_SCORES)
+    assert [name for name in names if "~~" not in name] == single.names
+
+
+def test_a_pair_that_ties_with_its_half_is_hidden():
+    rows = [("", "a", "b"), ("", "c", "d")]
+    assert ranked(rows, scores=[2.0, 1.0], cartesian=True).names == ["exp:a", "out:b", "exp:c", "out:d"]
+
+
+def test_a_pair_of_what_is_too_rare_to_be_shown_alone():
+    """Of two features that are both frequent enough: by --min-cartesian-frequency, here below --min-frequency."""
+    rows = [("", "a", "b")] * 3 + [("", "c", "d")] * 4
+    scores = [7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0]
+    found = ranked(rows, scores=scores, least=3, least_cartesian=4, cartesian=True)
+    assert found.names == ["exp:a", "out:b", "exp:c", "out:d"]
+    everywhere = [("", "a e", "b") for _ in range(3)] + [("", "c e", "d")] * 4
+    found = ranked(everywhere, scores=scores, least_cartesian=7, cartesian=True)
+    assert [name for name in found.names if "~~" in name] == []
+
+
+def test_a_half_that_is_too_frequent_to_be_printed_hides_nothing():
+    """Hidden once A or B alone was printed: a, on all but one item, is not, though its p is smaller."""
+    rows = [("", text, "") for text in ("b", "a b", "a b", "a", "a b", "a")]
+    found = ranked(rows, least=2, cartesian=True)
+    assert found.names == ["exp:a~~exp:b", "exp:b"]
+    p_alone = dict(zip(ranked(rows).names, ranked(rows).p_values.tolist(), strict=True))
+    assert p_alone["exp:a"] < found.p_values[0] < p_alone["exp:b"]
+
+
+def test_a_pair_with_what_all_items_have():
+    """What all items have is never printed alone; so it hides no pair, but its other half does."""
+    found = ranked([("", "a", "x"), ("", "b", "x")], scores=[2.0, 1.0], cartesian=True)
+    assert found.names == ["exp:a", "exp:b"]
+
+
+def test_a_pair_on_all_items_is_left_out():
+    found = ranked([("", "a b", "")] * 3, scores=[1.0, 2.0, 3.0], cartesian=True)
+    assert found.names == []
+
+
+def test_words_of_one_field_make_pairs():
+    rows = [("", "a b", ""), ("", "a", ""), ("", "b", ""), ("", "c", "")]
+    assert ranked(rows, scores=[9.0, 1.0, 2.0, 3.0], cartesian=True).names[0] == "exp:a~~exp:b"
+
+
+def test_opposite_infinities():
+    """Their mean is not a number; nobody is warned of it."""
+    rows = [("", "a" * i, "") for i in (1, 1, 2, 3, 4, 5, 6, 7)]
+    scores = [math.inf, -math.inf, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for at_once in (8, 1):
+            patch.setattr(tally, "ITEMS_AT_ONCE", at_once)
+            found = ranked(rows, scores=scores, numerical=True, cartesian=True)
+            assert math.isnan(found.means[found.names.index("exp:a")])
+            assert len(found) == 8
+    shortest = [("", "a" * i, "") for i in (1, 1, 2, 3, 4, 5, 6, 7)]
+    means = ranked(shortest, scores=[math.inf, -math.inf, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0], numerical=True)
+    assert math.isnan(means.means[means.names.index("exp:=#-")])
+
+
+# Numbers
+
+
+def numerical(texts, scores):
+    """Give the numerical feature of expected lines with these texts, as (name, count, mean, p)."""
+    found = worst_features(
+        [("", text, "") for text in texts],
+        scores,
+        worst_is_greatest=True,
+        kinds=FeatureKinds(numerical=True),
+    )
+    rows = zip(found.names, found.counts.tolist(), found.means.tolist(), found.p_values.tolist(), strict=True)
+    return [row for row in rows if row[0].startswith("exp:=")]
+
+
+EIGHT = [8.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0]
+NUMERICAL = {
+    "values, small ones are worse": (["1", "2", "3", "4", "5", "6", "7", "8"], EIGHT, ("exp:=-", 2, 7.5)),
+    "values, great ones are worse": (["8", "7", "6", "5", "4", "3", "2", "1"], EIGHT, ("exp:=+", 2, 7.5)),
+    "lengths, short ones are worse": (["a" * n for n in range(1, 9)], EIGHT, ("exp:=#-", 2, 7.5)),
+    "lengths, long ones are worse": (["a" * n for n in range(9, 1, -1)], EIGHT, ("exp:=#+", 2, 7.5)),
+    "a single text that is no number": (["10", "9", "8", "7", "6", "5", "4", "x"], EIGHT, ("exp:=#+", 2, 7.5)),
+    "an empty text is no number": (["", "9", "80", "70", "60", "50", "40", "300"], EIGHT, ("exp:=#-", 2, 7.5)),
+    "signs, points and exponents": (["-5", "-4.5", "0", "0.5", "1e0", "1E+1", " 20 ", "3e2"], EIGHT, ("exp:=-", 2, 7.5)),
+    "a quarter, rounded down": (["1", "2", "3", "4", "5", "6", "7"], EIGHT[:7], ("exp:=-", 1, 8.0)),
+    "less than four": (["1", "2", "3"], EIGHT[:3], ("exp:=-", 0, None)),
+    "two": (["1", "2"], EIGHT[:2], ("exp:=-", 0, None)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("texts", "scores", "row"), NUMERICAL.values(), ids=NUMERICAL)
+def test_numerical_features(texts, scores, row):
+    """Each field's length (``=#+``, ``=#-``) or, if every item's field is a number, value (``=+``, ``=-``): the sign
+    says which end scores worse; count floor(n/4), and the mean score of that extreme quarter."""
+    ((name, count, mean, p),) = numerical(texts, scores)
+    assert (name, count) == row[:2]
+    assert mean == pytest.approx(math.nan if row[2] is None else row[2], nan_ok=True)
+    assert 0 < p <= 1
+
+
+@pytest.mark.parametrize("text", [".5", "5.", "+5", "0x1", "1e", "NaN", "inf", "1,5", "٣", "1_000", "- 5"], ids=repr)
+def test_what_is_no_number(text):
+    ((name, *_),) = numerical([text, "1", "1", "1", "10", "10", "10", "100"], EIGHT)
+    assert name[:6] == "exp:=#"
+
+
+def test_lengths_are_those_of_characters():
+    assert numerical(["水", "żółw", "ab", "abc"], [1.0, 4.0, 2.0, 3.0])[0][:3] == ("exp:=#+", 1, 4.0)
+
+
+@pytest.mark.parametrize(
+    ("texts", "scores"),
+    [
+        (["5"] * 24, [0, 4, 6, 1, 6, 6, 0, 1, 3, 6, 5, 5, 2, 3, 6, 5, 6, 3, 1, 1, 6, 4, 6, 3]),
+        ([str(n % 7) for n in range(24)], [1.0] * 24),
+        (["a"], [1.0]),
+    ],
+    ids=["texts are alike", "scores are alike", "one item"],
+)
+def test_numbers_without_a_variance_are_left_out(texts, scores):
+    """NaN p are left out."""
+    assert numerical(texts, scores) == []
+
+
+def test_a_quarter_of_values_that_tie():
+    """Where values tie, the better items are taken at the small end, the worse ones at the great end."""
+    texts = ["1", "1", "1", "9", "9", "9", "9", "9"]
+    assert numerical(texts, EIGHT)[0][:3] == ("exp:=-", 2, 6.5)
+    assert numerical(texts[::-1], EIGHT)[0][:3] == ("exp:=+", 2, 7.5)
+
+
+def test_min_frequency_does_not_apply_to_numbers():
+    rows = [("", str(n), "") for n in range(8)]
+    assert ranked(rows, scores=EIGHT, least=5, numerical=True).names == ["exp:=-"]
+
+
+def test_a_column_that_some_lines_lack():
+    """The quarter is that of the items that have the column, and so is the correlation."""
+    rows = [(f"x\t{n}" if n < 5 else "x", "", "") for n in range(8)]
+    found = ranked(rows, scores=EIGHT, header=("Text", "Year"), least=9, numerical=True)
+    assert found.names == ["in<Year>:=-"]
+    assert (found.counts.tolist(), found.means.tolist()) == ([1], [8.0])
+    want = scipy.stats.kendalltau([1, 2, 3, 4, 5], [0, 1, 2, 3, 4], method="asymptotic").pvalue
+    assert found.p_values.tolist() == pytest.approx([want])
+
+
+def test_words_of_a_column_that_some_lines_lack(monkeypatch):
+    monkeypatch.setattr(tally, "ITEMS_AT_ONCE", 3)
+    rows = [(f"x\ty{n % 2}" if n > 4 else "x", "", "") for n in range(8)]
+    found = ranked(rows, scores=EIGHT)
+    assert dict(zip(found.names, found.counts.tolist(), strict=True)) == {"in<2>:y0": 1, "in<2>:y1": 2}
+
+
+@PROPERTY
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=3, max_size=30))
+def test_the_p_of_a_number_is_kendalls(rows):
+    """Kendall's tau-b z with ties, two-sided p."""
+    values, scores = zip(*rows, strict=True)
+    want = scipy.stats.kendalltau(values, scores, method="asymptotic").pvalue
+    found = numerical(list(map(str, values)), list(map(float, scores)))
+    assert len(found) == (not math.isnan(want))
+    if found:
+        assert found[0][3] == pytest.approx(want, rel=1e-9)
+
+
+# Ranks
+
+
+@pytest.mark.parametrize(
+    ("scores", "ranks"),
+    [
+        ([], []),
+        ([5.0], [1]),
+        ([1.0, 3.0, 2.0], [3, 1, 2]),
+        ([1.0, 1.0, 2.0], [2.5, 2.5, 1]),
+        ([1.0, 1.0, 1.0], [2, 2, 2]),
+        ([0.1 + 0.2, 0.3], [1.5, 1.5]),
+        ([1.00000000000, 1.00000000001], [2, 1]),
+        ([1.00000000000, 1.000000000001], [1.5, 1.5]),
+        ([1e-300, 1e-300 * (1 + 1e-15), 0.0], [1.5, 1.5, 3]),
+        ([math.inf, 1.0, math.inf, -math.inf], [1.5, 3, 1.5, 4]),
+        ([-1.0, 0.0, -0.0], [3, 1.5, 1.5]),
+        ([1e308, 1.7e308], [2, 1]),
+    ],
+    ids=str,
+)
+def test_ranks(scores, ranks):
+    """The worst first (rank 1), ties share the mean rank: tied when equal to 12 significant digits."""
+    assert rank_scores(scores, greatest_first=True).tolist() == ranks
+    assert rank_scores([-score for score in scores], greatest_first=False).tolist() == ranks
+
+
+@PROPERTY
+@given(st.lists(st.one_of(st.integers(0, 5).map(float), st.floats(-1e6, 1e6)), max_size=40))
+def test_ranks_are_those_of_scipy(scores):
+    """Ties share the mean rank."""
+    rounded = [float(f"{score:.11e}") for score in scores]
+    assert rank_scores(scores, greatest_first=False).tolist() == list(scipy.stats.rankdata(rounded))
+    assert rank_scores(scores, greatest_first=True).tolist() == list(scipy.stats.rankdata([-s for s in rounded]))
+
+
+# The Mann-Whitney U test
+
+
+@PROPERTY
+@given(st.lists(st.integers(-1000, 1000), unique=True, min_size=2, max_size=30), st.data())
+def test_p_is_that_of_scipy(scores, data):
+    """p = Phi(z): small where the items with the feature are worse than the others."""
+    n1 = data.draw(st.integers(1, len(scores) - 1))
+    ranks = rank_scores(scores, greatest_first=True)
+    p = rank_sum_p(np.array([n1]), np.array([ranks[:n1].sum()]), len(scores))
+    want = scipy.stats.mannwhitneyu(
+        scores[:n1], scores[n1:], method="asymptotic", use_continuity=False, alternative="greater"
+    )
+    assert p.tolist() == pytest.approx([want.pvalue], rel=1e-9)
+
+
+def test_p_is_not_defined_for_what_all_items_have():
+    assert math.isnan(rank_sum_p(np.array([3]), np.array([6.0]), 3)[0])
+    assert rank_sum_p(np.zeros(0, np.int64), np.zeros(0), 3).tolist() == []
+
+
+@pytest.mark.parametrize("items", [1000, 10_000_000, 3_000_000_000])
+def test_p_of_very_many_items(items):
+    """A rank sum of the mean size says nothing, however many items there are."""
+    half = items // 2
+    p = rank_sum_p(np.array([half]), np.array([half * (items + 1) / 2]), items)
+    assert p.tolist() == pytest.approx([0.5])
+
+
+@PROPERTY
+@given(st.floats(-37, 8))
+def test_normal_cdf(z):
+    assert normal_cdf(z) == pytest.approx(scipy.stats.norm.cdf(z), rel=1e-12)
+
+
+# Kendall's tau
+
+ROWS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=40)
+
+
+def as_columns(rows):
+    return np.array([x for x, _ in rows], np.float64), np.array([y for _, y in rows], np.float64)
+
+
+@PROPERTY
+@given(ROWS)
+@example([(0, 0), (0, 1)])
+@example([(1, y) for y in [0, 4, 6, 1, 6, 6, 0, 1, 3, 6, 5, 5, 2, 3, 6, 5, 6, 3, 1, 1, 6, 4, 6, 3]])
+def test_kendall_with_ties(rows):
+    """Kendall's tau-b z with ties, two-sided p; NaN for fewer than two rows or no variance."""
+    x, y = as_columns(rows)
+    z = kendall_z(x, y)
+    if len(set(x)) < 2 or len(set(y)) < 2:
+        assert math.isnan(z)
+        return
+    if len(x) == 2:
+        assert z == (1 if (y[1] > y[0]) == (x[1] > x[0]) else -1)
+        return
+    want = scipy.stats.kendalltau(x, y, method="asymptotic")
+    assert 2 * normal_cdf(-abs(z)) == pytest.approx(want.pvalue, rel=1e-9)
+    assert (z > 0, z < 0) == (round(want.statistic, 12) > 0, round(want.statistic, 12) < 0)
+
+
+@PROPERTY
+@given(st.permutations(range(12)))
+def test_kendall_without_ties(places):
+    """Kendall's tau-b z, two-sided p."""
+    x, y = np.arange(12.0), np.array(places, np.float64)
+    want = scipy.stats.kendalltau(x, y, method="asymptotic")
+    assert 2 * normal_cdf(-abs(kendall_z(x, y))) == pytest.approx(want.pvalue, rel=1e-9)
+
+
+@PROPERTY
+@given(ROWS)
+def test_kendall_is_symmetric_and_odd(rows):
+    x, y = as_columns(rows)
+    z = kendall_z(x, y)
+    assert kendall_z(y, x) == pytest.approx(z, nan_ok=True)
+    assert kendall_z(x, -y) == pytest.approx(-z, nan_ok=True)
+
+
+@PROPERTY
+@given(st.lists(st.integers(0, 20), max_size=40))
+@example([])
+@example([0])
+@example([3, 2, 1, 0])
+@example([0, 0, 0, 0, 0])
+def test_inversions(places):
+    """The pairs that stand in the wrong order."""
+    want = sum(first > second for first, second in combinations(places, 2))
+    assert count_inversions(np.array(places, np.int64)) == want
+
+
+# Pairs of features
+
+PLACES = st.lists(st.sets(st.integers(0, 7)), max_size=8)
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 5, cartesian.PAIRS_AT_ONCE])
+@PROPERTY
+@given(places=PLACES, least=st.integers(1, 3), shuffle=st.randoms())
+def test_pairs_by_brute_force(at_once, places, least, shuffle):
+    """Of two features: on how many items they are together, with what sums of weights."""
+    where = [(item, feature) for item, features in enumerate(places) for feature in features]
+    shuffle.shuffle(where)
+    items, features = np.array(where, np.int64).reshape(-1, 2).T
+    weights = np.array([[2.0**item for item in range(len(places))], [1.5] * len(places)])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cartesian, "PAIRS_AT_ONCE", at_once)
+        found = count_pairs(items, features, weights, lambda pairs: pairs.counts >= least)
+    want = []
+    for one, other in combinations(range(8), 2):
+        both = [item for item, of_item in enumerate(places) if {one, other} <= of_item]
+        if len(both) >= least:
+            want.append((one, other, len(both), sum(2.0**item for item in both), 1.5 * len(both)))
+    columns = (found.first, found.second, found.counts, *found.sums)
+    assert list(zip(*(column.tolist() for column in columns), strict=True)) == want
+
+
+# Chunks
+
+
+def test_a_tally_in_several_chunks(monkeypatch):
+    monkeypatch.setattr(tally, "ITEMS_AT_ONCE", 3)
+    items = [(f"c{n}\t" + "d" * (n == 6), "the" if n % 2 else "a", "x") for n in range(8)]
+    weights = np.array([np.arange(8.0), np.full(8, 0.5)])
+    seen = []
+    found = tally.tally_features(
+        iter(items), weights, Fields(), FeatureKinds(), progress=lambda done, of: seen.append((done, of))
+    )
+    assert list(found) == ["exp", "out", "in<1>", "in<2>"]
+    assert seen == [(3, 8), (6, 8), (8, 8)]
+    words = {name: of_field.tallies[0] for name, of_field in found.items()}
+    assert dict(words["exp"].codes) == {"a": 0, "the": 1}
+    assert words["exp"].figures.tolist() == [[4, 4], [0 + 2 + 4 + 6, 1 + 3 + 5 + 7], [2, 2]]
+    assert words["out"].figures.tolist() == [[8], [28], [4]]
+    assert words["in<1>"].figures[1].tolist() == list(range(8))
+    assert words["in<2>"].figures.tolist() == [[1], [6], [0.5]]
+    assert words["exp"].places == []
+
+
+def test_where_features_are_is_kept_for_pairs_only(monkeypatch):
+    monkeypatch.setattr(tally, "ITEMS_AT_ONCE", 2)
+    items = [("", "a b", ""), ("", "b", ""), ("", "", ""), ("", "a c", "")]
+    found = tally.tally_features(iter(items), np.zeros((1, 4)), Fields(), FeatureKinds(cartesian=True))
+    places = [(owners.tolist(), codes.tolist()) for owners, codes in found["exp"].tallies[0].places]
+    assert places == [([0, 0, 1], [0, 1, 1]), ([3, 3], [0, 2])]
+
+
+@pytest.mark.parametrize(("limit", "what"), [("MOST_SHOWN", "to show"), ("MOST_COUNTED", "to count")])
+def test_too_many_pairs_are_refused(limit, what, monkeypatch):
+    monkeypatch.setattr(cartesian, limit, 5)
+    on_item = [{n for n in range(10) if item < 3 or n % 6 == item - 3} for item in range(9)]  # any two: on the first
+    items = [("", " ".join(f"w{n}" for n in sorted(words)), "") for words in on_item]
+    with pytest.raises(UsageError) as caught:
+        worst_features(items, range(9), worst_is_greatest=False, kinds=FeatureKinds(cartesian=True))
+    assert str(caught.value) == (
+        f"there are more than 5 pairs of features {what}\n"
+        "  take fewer with --min-cartesian-frequency or --min-frequency"
+    )
+
+
+def test_the_mean_of_scores_whose_sum_is_too_large():
+    items = [("", "a", ""), ("", "a", ""), ("", "b", ""), ("", "b", "")]
+    features = worst_features(items, [1.2e308, 1.4e308, 1, 2], worst_is_greatest=True)
+    assert dict(zip(features.names, features.means.tolist(), strict=True)) == pytest.approx(
+        {"exp:a": 1.3e308, "exp:b": 1.5}
+    )
+
+
+def test_columns_called_by_numbers_of_any_length():
+    header = ("0" + "1" * 5000, "9" * 5000, "٣")
+    features = worst_features(
+        [("a\tb\tc", "x", ""), ("b\tc\td", "x", "")], [1, 2], worst_is_greatest=True, header=header
+    )
+    assert {name.partition(":")[0] for name in features.names} == {"in<1>", "in<2>", "in<3>"}

@@ -1,0 +1,551 @@
+"""A challenge's directory: which files are found, in which order, and what is said when one is not."""
+
+import bz2
+import gzip
+import lzma
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from geval_py.errors import (
+    AmbiguousFileError,
+    ConfigError,
+    EmptyFileError,
+    MissingFileError,
+    UnreadableFileError,
+    UsageError,
+)
+from geval_py.reading.challenge import (
+    Challenge,
+    Output,
+    find_file,
+    find_outputs,
+    locate,
+    natural_order,
+    parse_parameters,
+    read_header,
+    read_vocabulary,
+)
+from geval_py.reading.options import Options
+
+PROPERTY = settings(deadline=None, derandomize=True)
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """The current directory: a challenge with an output in dev-0 and none in test-A."""
+    tree = {
+        "config.txt": "--metric PerplexityHashed --metric LogLossHashed --in-header in-header.tsv\n",
+        "in-header.tsv": "FileId\tLeftContext\r\n",
+        "train/expected.tsv": "the\nof\nthe\n",
+        "dev-0/in.tsv": "Psa-5\tdirect my\n",
+        "dev-0/expected.tsv": "prayer\n",
+        "dev-0/out.tsv": ":1\n",
+        "test-A/expected.tsv": "the\n",
+    }
+    for name, text in tree.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(text.encode())
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def dev0(**values):
+    return Options(test_name="dev-0", **values)
+
+
+def write(folder, *names):
+    for name in names:
+        (folder / name).write_text(":1\n")
+
+
+# Parameters in names
+
+PARAMETERS = {
+    "out.tsv": {},
+    "out-.tsv": {},
+    "out-a.tsv": {},
+    "out-epochs=10.tsv": {"epochs": "10"},
+    "out-epochs=10,lr=0.01.tsv": {"epochs": "10", "lr": "0.01"},
+    "out-epochs=10,lr=0.01.tsv.xz": {"epochs": "10", "lr": "0.01"},
+    "out-lr=0.01": {"lr": "0.01"},
+    "out-lr=1e-3.tsv.gz": {"lr": "1e-3"},
+    "out-model=a-b.tsv": {"model": "a-b"},
+    "out-a=b=c.tsv": {"a": "b=c"},
+    "out-a=.tsv": {"a": ""},
+    "out-a=,b=.tsv.bz2": {"a": "", "b": ""},
+    "out- a = 1 , b= 2 .tsv": {"a": "1", "b": "2"},
+    "out-a=1,b.tsv": {},
+    "out-a=1,.tsv": {},
+    "out-=1.tsv": {},
+    "out- =1.tsv": {},
+    "out-żółw=水.tsv.zst": {"żółw": "水"},
+    "answers-a=1.tsv": {"a": "1"},
+    "-a=1.tsv": {},
+    "-": {},
+    "": {},
+}
+
+
+@pytest.mark.parametrize(("name", "parameters"), PARAMETERS.items(), ids=PARAMETERS)
+def test_parameters_in_a_name(name, parameters):
+    """What follows the first - is comma-separated key=value, split at the first =, both stripped; the value may
+    be empty; anything else is a name without parameters."""
+    assert parse_parameters(name) == parameters
+
+
+# Natural order
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["out-2.tsv", "out-10.tsv"],
+        ["dev-0", "dev-1", "dev-2", "dev-10", "test-A", "test-B", "train"],
+        ["out-lr=0.01.tsv", "out-lr=0.1.tsv", "out-lr=1.tsv", "out-lr=10.tsv"],
+        ["out-1.tsv", "out-x.tsv", "out.tsv"],
+        ["1", "02", "2", "3a", "3b", "a"],
+        ["out-2-2", "out-2-10", "out-10-1"],
+        ["", "0", "00", "a0", "a00"],
+        ["9" * 5000, "9" * 5001, "x"],
+    ],
+    ids=lambda names: " ".join(name[:20] for name in names),
+)
+def test_natural_order(names):
+    """In natural order out-2 comes before out-10."""
+    assert sorted(names, key=natural_order) == names
+
+
+@PROPERTY
+@given(st.text("01a-."), st.text("01a-."))
+def test_natural_order_is_an_order(one, other):
+    """Two names are never in the same place, so the order does not depend on the file system."""
+    assert (natural_order(one) == natural_order(other)) == (one == other)
+    assert (natural_order(one) < natural_order(other)) != (natural_order(one) >= natural_order(other))
+
+
+# Finding files
+
+FOUND = {
+    "itself": (["in.tsv"], "in.tsv"),
+    "itself, whatever stands beside it": (["in.tsv", "in.tsv.xz", "in.tsv.gz"], "in.tsv"),
+    "xz": (["in.tsv.xz"], "in.tsv.xz"),
+    "gz": (["in.tsv.gz"], "in.tsv.gz"),
+    "bz2": (["in.tsv.bz2"], "in.tsv.bz2"),
+    "zst": (["in.tsv.zst"], "in.tsv.zst"),
+    "nothing": ([], None),
+    "another ending": (["in.tsv.zip", "in.tsv.xz.part", "xin.tsv.xz"], None),
+}
+
+
+@pytest.mark.parametrize(("names", "found"), FOUND.values(), ids=FOUND)
+def test_find_file(names, found, tmp_path, monkeypatch):
+    """in.tsv is asked for, in.tsv.xz is found."""
+    write(tmp_path, *names)
+    monkeypatch.chdir(tmp_path)
+    assert find_file("in.tsv") == found
+
+
+def test_two_compressed_files_are_an_error_that_names_both(here):
+    write(here, "x.tsv.gz", "x.tsv.xz")
+    with pytest.raises(AmbiguousFileError) as caught:
+        find_file("x.tsv")
+    assert str(caught.value) == (
+        "More than one file could be `x.tsv`: `x.tsv.xz` and `x.tsv.gz`\n  remove all but one"
+    )
+
+
+@pytest.mark.parametrize("name", ["in", "expected", "out", "out-a=1"])
+def test_ambiguous_files_of_a_test_set(name, here):
+    (here / f"dev-0/{name}.tsv").unlink(missing_ok=True)
+    write(here / "dev-0", f"{name}.tsv.zst", f"{name}.tsv.bz2")
+    with pytest.raises(AmbiguousFileError) as caught:
+        locate(replace(dev0(), line_by_line=True))
+    assert str(caught.value) == (
+        f"More than one file could be `./dev-0/{name}.tsv`: `./dev-0/{name}.tsv.bz2` and "
+        f"`./dev-0/{name}.tsv.zst`\n  remove all but one"
+    )
+
+
+# Outputs
+
+
+def test_one_output(here):
+    assert find_outputs("dev-0") == (Output(path="dev-0/out.tsv", name="out.tsv"),)
+
+
+def test_several_outputs_in_natural_order(here):
+    names = ["out-epochs=10,lr=0.1.tsv", "out-epochs=2,lr=0.1.tsv", "out-best.tsv", "out-.tsv"]
+    write(here / "dev-0", *names, "output.tsv", "xout-1.tsv", "out-1.txt", "out-2.tsv.zip", "expected.out.tsv")
+    assert [(output.name, output.parameters) for output in find_outputs("dev-0")] == [
+        ("out-.tsv", {}),
+        ("out-best.tsv", {}),
+        ("out-epochs=2,lr=0.1.tsv", {"epochs": "2", "lr": "0.1"}),
+        ("out-epochs=10,lr=0.1.tsv", {"epochs": "10", "lr": "0.1"}),
+        ("out.tsv", {}),
+    ]
+
+
+def test_compressed_outputs_are_found_once(here):
+    write(here / "dev-0", "out.tsv.xz", "out-a=1.tsv.gz", "out-a=2.tsv", "out-a=2.tsv.xz")
+    assert [(output.path, output.name) for output in find_outputs("dev-0")] == [
+        ("dev-0/out-a=1.tsv.gz", "out-a=1.tsv"),
+        ("dev-0/out-a=2.tsv", "out-a=2.tsv"),
+        ("dev-0/out.tsv", "out.tsv"),
+    ]
+
+
+# A test set
+
+
+def test_locate(here):
+    split = locate(dev0(in_header="in-header.tsv"))
+    assert (split.name, split.expected, split.input) == ("dev-0", "./dev-0/expected.tsv", "./dev-0/in.tsv")
+    assert split.outputs == (Output(path="./dev-0/out.tsv", name="out.tsv"),)
+    assert (split.in_header, split.out_header) == (("FileId", "LeftContext"), ())
+
+
+def test_locate_without_an_input(here):
+    (here / "dev-0/in.tsv").unlink()
+    assert locate(dev0()).input is None
+
+
+def test_locate_compressed(here):
+    for name in ("in", "expected", "out"):
+        path = here / f"dev-0/{name}.tsv"
+        path.rename(here / f"dev-0/{name}.tsv.xz")
+    split = locate(dev0(line_by_line=True))
+    assert (split.input, split.expected) == ("./dev-0/in.tsv.xz", "./dev-0/expected.tsv.xz")
+    assert split.outputs == (Output(path="./dev-0/out.tsv.xz", name="out.tsv"),)
+
+
+def test_locate_in_two_directories(here):
+    (here / "answers/dev-0").mkdir(parents=True)
+    write(here / "answers/dev-0", "expected.tsv", "in.tsv")
+    split = locate(dev0(expected_directory="answers"))
+    assert split.expected == "answers/dev-0/expected.tsv"
+    assert split.input == "answers/dev-0/in.tsv"
+    assert split.outputs[0].path == "./dev-0/out.tsv"
+
+
+NAMED = {
+    "in the test set": ("my.tsv", "./dev-0/my.tsv"),
+    "in the test set, compressed": ("his.tsv", "./dev-0/his.tsv.gz"),
+    "both: the test set's": ("both.tsv", "./dev-0/both.tsv"),
+    "as a path": ("their.tsv", "their.tsv"),
+    "as a path, compressed": ("her.tsv", "her.tsv.bz2"),
+    "in a folder": ("test-A/expected.tsv", "test-A/expected.tsv"),
+    "up and down": ("../dev-0/out.tsv", "./dev-0/../dev-0/out.tsv"),
+    "standard input": ("-", "-"),
+    "an address": ("https://example.org/out-a=1.tsv", "https://example.org/out-a=1.tsv"),
+}
+
+
+@pytest.mark.parametrize(("given_name", "path"), NAMED.values(), ids=NAMED)
+@pytest.mark.parametrize("what", ["out_file", "expected_file", "input_file"])
+def test_a_named_file_is_looked_for_in_the_test_set_first_then_as_a_path(what, given_name, path, here):
+    write(here / "dev-0", "my.tsv", "his.tsv.gz", "both.tsv")
+    write(here, "both.tsv", "their.tsv", "her.tsv.bz2")
+    split = locate(dev0(**{what: given_name}))
+    found = {"out_file": split.outputs[0].path, "expected_file": split.expected, "input_file": split.input}
+    assert found[what] == path
+
+
+def test_an_absolute_path(here):
+    path = str(here / "dev-0/out.tsv")
+    assert locate(dev0(out_file=path)).outputs == (Output(path=path, name="out.tsv"),)
+
+
+def test_a_named_output_is_taken_alone_with_its_parameters(here):
+    write(here / "dev-0", "out-a=1.tsv", "out-a=2.tsv")
+    assert locate(dev0(out_file="out-a=2.tsv")).outputs == (
+        Output(path="./dev-0/out-a=2.tsv", name="out-a=2.tsv", parameters={"a": "2"}),
+    )
+
+
+def test_two_files_without_a_challenge(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, "o", "e")
+    split = locate(Options(out_file="o", expected_file="e"))
+    assert (split.outputs[0].path, split.expected, split.input) == ("o", "e", None)
+
+
+MISSING = {
+    # GEval 1.42.2: the first line of each
+    "no test set": (
+        {"test_name": "dev-9"},
+        "No test subdirectory with the expected results: `./dev-9`\n"
+        "  there are dev-0, test-A, train; choose one with -t",
+    ),
+    "no output": (
+        {"test_name": "test-A"},
+        "No file with the test results: `./test-A/out.tsv`\n  `./test-A` holds expected.tsv",
+    ),
+    "no such output": (
+        {"test_name": "dev-0", "out_file": "nowhere.tsv"},
+        "No file with the test results: `./dev-0/nowhere.tsv`\n  `./dev-0` holds expected.tsv, in.tsv, out.tsv",
+    ),
+    "no such challenge": (
+        {"expected_directory": "nowhere"},
+        "No directory with the expected results: `nowhere`",
+    ),
+    # the other combinations
+    "no expected file": (
+        {"test_name": "dev-0", "expected_file": "nowhere.tsv"},
+        "No file with the expected results: `./dev-0/nowhere.tsv`\n  `./dev-0` holds expected.tsv, in.tsv, out.tsv",
+    ),
+    "no default expected file": (
+        {"test_name": "empty"},
+        "No file with the expected results: `./empty/expected.tsv`\n  `./empty` holds no file",
+    ),
+    "no such input": (
+        {"test_name": "dev-0", "input_file": "nowhere.tsv"},
+        "No file with the input: `./dev-0/nowhere.tsv`\n  `./dev-0` holds expected.tsv, in.tsv, out.tsv",
+    ),
+    "no input for line by line": (
+        {"test_name": "test-A", "out_file": "dev-0/out.tsv", "line_by_line": True},
+        "No file with the input: `./test-A/in.tsv`\n  `./test-A` holds expected.tsv",
+    ),
+    "no out-directory": (
+        {"test_name": "dev-0", "out_directory": "nowhere", "expected_directory": "."},
+        "No directory with the test results: `nowhere`",
+    ),
+    "no test set in the out-directory": (
+        {"test_name": "dev-0", "out_directory": "mine", "expected_directory": "."},
+        "No test subdirectory with the test results: `mine/dev-0`\n  there are test-B; choose one with -t",
+    ),
+    "no test set at all": (
+        {"out_directory": "empty"},
+        "No test subdirectory with the expected results: `empty/test-A`",
+    ),
+    "a test set below nothing": (
+        {"test_name": "no/such"},
+        "No test subdirectory with the expected results: `./no/such`",
+    ),
+    "a folder that is not there": (
+        {"test_name": "dev-0", "out_file": "no/out.tsv"},
+        "No file with the test results: `./dev-0/no/out.tsv`",
+    ),
+    "a file for a challenge": (
+        {"out_directory": "config.txt"},
+        "No directory with the expected results: `config.txt`",
+    ),
+    "no header": (
+        {"test_name": "dev-0", "in_header": "nowhere.tsv"},
+        "No file with the header: `./nowhere.tsv`",
+    ),
+}
+
+
+@pytest.mark.parametrize(("values", "message"), MISSING.values(), ids=MISSING)
+def test_missing_files(values, message, here):
+    (here / "empty").mkdir()
+    (here / "mine/test-B").mkdir(parents=True)
+    with pytest.raises(MissingFileError) as caught:
+        locate(Options(**values))
+    assert str(caught.value) == message
+
+
+def test_the_hint_names_eight_files_at_most(here):
+    write(here / "test-A", *(f"notes-{n}" for n in range(12)))
+    with pytest.raises(MissingFileError) as caught:
+        locate(Options())
+    assert caught.value.hint == (
+        "`./test-A` holds expected.tsv, notes-0, notes-1, notes-2, notes-3, notes-4, notes-5, notes-6 …"
+    )
+
+
+@pytest.mark.parametrize("values", [{"out_file": "x"}, {"test_name": "dev-\x1b"}], ids=["file", "test set"])
+def test_the_hint_is_safe_to_show(values, here):
+    (here / "dev-\x1b[31m").mkdir()
+    write(here / "dev-0", "out-\x1b[31m.txt")
+    with pytest.raises(MissingFileError) as caught:
+        locate(Options(**{"test_name": "dev-0", **values}))
+    assert r"-\x1b[31m" in str(caught.value)
+    assert "\x1b" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"out_file": "-", "expected_file": "-"},
+        {"out_file": "-", "input_file": "-"},
+        {"expected_file": "-", "input_file": "-"},
+    ],
+    ids=" ".join,
+)
+def test_standard_input_can_be_read_only_once(values, here):
+    with pytest.raises(UsageError) as caught:
+        locate(dev0(**values))
+    assert str(caught.value) == "standard input (-) can be read only once: give one file as -"
+
+
+# Headers
+
+HEADERS = {
+    "one name": (b"Word\n", ("Word",)),
+    "several": (b"FileId\tYear\tLeftContext\n", ("FileId", "Year", "LeftContext")),
+    "carriage return": (b"FileId\tYear\r\n", ("FileId", "Year")),
+    "no line end": (b"FileId\tYear", ("FileId", "Year")),
+    "byte order mark": (b"\xef\xbb\xbfFileId\n", ("FileId",)),
+    "more lines": (b"FileId\nYear\n", ("FileId",)),
+    "an empty name": (b"\tYear\n", ("", "Year")),
+    "compressed": (lzma.compress(b"FileId\tYear\n"), ("FileId", "Year")),
+}
+
+
+@pytest.mark.parametrize(("data", "names"), HEADERS.values(), ids=HEADERS)
+def test_read_header(data, names, tmp_path):
+    (tmp_path / "header.tsv").write_bytes(data)
+    assert read_header(str(tmp_path), "header.tsv") == names
+
+
+def test_no_header():
+    assert read_header("nowhere", None) == ()
+
+
+def test_an_empty_header(here):
+    (here / "header.tsv").write_bytes(b"")
+    with pytest.raises(EmptyFileError) as caught:
+        read_header(".", "header.tsv")
+    assert str(caught.value) == "The header file is empty: `./header.tsv`"
+
+
+def test_headers_are_relative_to_the_expected_directory(here):
+    (here / "answers/dev-0").mkdir(parents=True)
+    write(here / "answers/dev-0", "expected.tsv")
+    (here / "answers/out-header.tsv").write_text("Word\n")
+    split = locate(dev0(expected_directory="answers", out_header="out-header.tsv"))
+    assert split.out_header == ("Word",)
+
+
+# Vocabularies
+
+
+def test_the_vocabulary_is_the_distinct_words_of_train(here):
+    """By default the distinct words of the challenge's train/expected.tsv."""
+    assert read_vocabulary(Options()) == {"the", "of"}
+
+
+def test_the_vocabulary_has_no_header(here):
+    (here / "out-header.tsv").write_text("Word\n")
+    (here / "train/expected.tsv").write_text("Word\nthe\nWord\n")
+    assert read_vocabulary(Options(out_header="out-header.tsv")) == {"the", "Word"}
+    (here / "train/expected.tsv").write_text("Word\nthe\n")
+    assert read_vocabulary(Options(out_header="out-header.tsv")) == {"the"}
+
+
+def test_a_compressed_train_set(here):
+    (here / "train/expected.tsv").unlink()
+    (here / "train/expected.tsv.gz").write_bytes(gzip.compress("żółw\r\nNew York\n".encode()))
+    assert read_vocabulary(Options()) == {"żółw", "New York"}
+
+
+def test_no_vocabulary(here):
+    (here / "train/expected.tsv").unlink()
+    assert read_vocabulary(Options()) == frozenset()
+
+
+def test_the_train_set_of_the_answers(here):
+    (here / "mine").mkdir()
+    assert read_vocabulary(Options(out_directory="mine", expected_directory=".")) == {"the", "of"}
+
+
+@pytest.mark.parametrize("name", ["words.txt", "words.txt.bz2"])
+def test_a_vocabulary_of_its_own(name, here):
+    data = b"kot\npies\nkot\n"
+    (here / name).write_bytes(bz2.compress(data) if name.endswith("bz2") else data)
+    assert read_vocabulary(Options(vocabulary="words.txt")) == {"kot", "pies"}
+
+
+def test_a_missing_vocabulary(here):
+    with pytest.raises(MissingFileError) as caught:
+        read_vocabulary(Options(vocabulary="words.txt"))
+    assert str(caught.value) == "No file with the vocabulary: `words.txt`"
+
+
+def test_an_empty_vocabulary(here):
+    (here / "words.txt").write_bytes(b"")
+    with pytest.raises(EmptyFileError) as caught:
+        read_vocabulary(Options(vocabulary="words.txt"))
+    assert str(caught.value) == "The vocabulary file is empty: `words.txt`"
+
+
+def test_a_vocabulary_at_an_address(here):
+    with pytest.raises(UnreadableFileError, match="Cannot read `http://`: "):
+        read_vocabulary(Options(vocabulary="http://"))
+
+
+# Challenges as objects
+
+
+def test_a_challenge(here):
+    challenge = Challenge.open(here)
+    assert challenge.path == str(here)
+    assert [scheme.metric for scheme in challenge.schemes()] == ["PerplexityHashed", "LogLossHashed"]
+    assert challenge.split_names == ("dev-0", "test-A", "train")
+    split = challenge.split("dev-0")
+    assert (split.name, split.in_header) == ("dev-0", ("FileId", "LeftContext"))
+    assert split.outputs == (Output(path=f"{here}/dev-0/out.tsv", name="out.tsv"),)
+
+
+def test_a_challenge_with_a_chosen_output(here):
+    write(here / "dev-0", "out-a=1.tsv")
+    challenge = Challenge.open(str(here))
+    assert len(challenge.split("dev-0").outputs) == 2
+    assert [output.name for output in challenge.split("dev-0", out="out-a=1.tsv").outputs] == ["out-a=1.tsv"]
+    with pytest.raises(MissingFileError):
+        challenge.split("dev-1")
+
+
+def test_a_challenge_that_is_not_there():
+    with pytest.raises(MissingFileError) as caught:
+        Challenge.open("nowhere")
+    assert str(caught.value) == "No directory with the expected results: `nowhere`"
+
+
+def test_a_challenge_with_a_broken_config(here):
+    (here / "config.txt").write_text("--metrics x")
+    with pytest.raises(ConfigError) as caught:
+        Challenge.open(".")
+    assert str(caught.value) == ("Invalid option `--metrics'\n  did you mean --metric?\n  in `./config.txt`")
+
+
+def test_split_names_are_folders_in_natural_order(here):
+    for name in ("dev-10", "dev-2", "test-B", "scripts", "retest", "latest"):
+        (here / name).mkdir()
+    write(here, "test-C", "dev.txt")
+    assert Challenge.open(here).split_names == ("dev-0", "dev-2", "dev-10", "test-A", "test-B", "train")
+
+
+READMES = {
+    "heading and paragraph": ("# Gaps\n\nGuess the word.\n\nMore.\n", "Gaps", "Guess the word."),
+    "a paragraph of two lines": ("# Gaps\n\n Guess \nthe word.\n\nMore.", "Gaps", "Guess the word."),
+    "no blank line between": ("# Gaps\nGuess the word.\n## Data\n", "Gaps", "Guess the word."),
+    "underlined": ("Gaps\n====\n\nGuess.\n", "Gaps", "Guess."),
+    "underlined with hyphens": ("Gaps\n----\nGuess.\n", "Gaps", "Guess."),
+    "second level": ("## Gaps\n\nGuess.\n", "Gaps", "Guess."),
+    "closed": ("# Gaps ##\n\nGuess.\n", "Gaps", "Guess."),
+    "ends in a number sign": ("# Gaps in C#\n\nGuess.\n", "Gaps in C#", "Guess."),
+    "after a badge": ("[badge]\n\n# Gaps\n\nGuess.\n", "Gaps", "Guess."),
+    "a heading between": ("# Gaps\n\n## Task\n\nGuess.\n", "Gaps", "Guess."),
+    "a heading alone": ("# Gaps", "Gaps", ""),
+    "a paragraph alone": ("Guess\nthe word.\n\nMore.\n", None, "Guess the word."),
+    "carriage returns": ("\ufeff# Gaps\r\n\r\nGuess\r\nit.\r\n", "Gaps", "Guess it."),
+    "other scripts": ("# Żółw\n\n水\n", "Żółw", "水"),
+    "empty": ("", None, ""),
+}
+
+
+@pytest.mark.parametrize(("text", "title", "description"), READMES.values(), ids=READMES)
+def test_title_and_description(text, title, description, here):
+    """README.md: first heading = title, first paragraph = short description."""
+    (here / "README.md").write_bytes(text.encode())
+    challenge = Challenge.open(".")
+    assert (challenge.title, challenge.description) == (title or here.name, description)
+
+
+def test_without_a_readme_the_title_is_the_folders_name(here):
+    assert (Challenge.open(".").title, Challenge.open(f"{here}/").description) == (here.name, "")

@@ -1,0 +1,449 @@
+"""Features of items: their tokens, shapes and fields, how they are named, and how items are filtered by them."""
+
+import re
+import unicodedata
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from geval_py.errors import UsageError
+from geval_py.reading.features import (
+    MOST_CANDIDATES,
+    Feature,
+    FeatureKinds,
+    Fields,
+    ItemFilter,
+    parse_feature,
+    parse_filter,
+    split_tokens,
+    word_shape,
+)
+
+PROPERTY = settings(deadline=None, derandomize=True)
+HEADER = ("FileId", "Year", "LeftContext")
+
+
+# Tokens
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("", []),
+        (" :\t: ", []),
+        ("the", ["the"]),
+        ("the end", ["the", "end"]),
+        ("  the  end ", ["the", "end"]),
+        ("a:0.5 :0.5", ["a", "0.5", "0.5"]),
+        ("a\tb", ["a", "b"]),
+        ("ka:lo:", ["ka", "lo"]),
+        ("a\u00a0b c", ["a\u00a0b", "c"]),
+        ("a\x0bb\x0cc", ["a\x0bb\x0cc"]),
+        (r"one\nline", [r"one\nline"]),
+        ("a,b;c/d", ["a,b;c/d"]),
+    ],
+    ids=repr,
+)
+def test_split_tokens(text, tokens):
+    assert split_tokens(text) == tokens
+
+
+@PROPERTY
+@given(st.text(st.sampled_from("ab :\t\u00a0\x0b++~.")))
+def test_tokens_are_split_at_space_tab_and_colon(text):
+    """Tokens split at space, TAB and colon."""
+    assert split_tokens(text) == [token for token in re.split("[ \t:]", text) if token]
+
+
+# Shapes
+
+SHAPES = {
+    "": "",
+    "A": "A",
+    "AB": "A+",
+    "ABC": "A+",
+    "a": "a",
+    "abc": "a+",
+    "Aa": "Aa",
+    "Kowalski-1970,": "Aa+.9999.",
+    "McDonald": "AaAa+",
+    "iPhone": "aAa+",
+    "1": "9",
+    "1901": "9999",
+    "3.14": "9.99",
+    "...": ".+",
+    "?!,": ".+",
+    "(a)": "(a(",
+    "([{": "(+",
+    "))": "(+",
+    "„cudzysłów”": "(a+.",
+    "«a»": ".a.",
+    "—-_": ".+",
+    "$£": "#+",
+    "++": "#+",
+    "a+b": "a#a",
+    "a\u00a0b": "a a",
+    "\x0b\x0c": " +",
+    "\x00\x1b": "#+",
+    "żółw": "a+",
+    "ŻÓŁW": "A+",
+    "ǅ": "A",
+    "水火": "#+",
+    "٣٤": "#+",
+    "²½": "#+",
+    "ʰ": "#",
+    "ª": "#",
+    "e\u0301": "a#",
+    "\u2028": "#",
+    "🙂🙂": "#+",
+    "11aa11": "99a+99",
+}
+
+
+@pytest.mark.parametrize(("token", "shape"), SHAPES.items(), ids=map(repr, SHAPES))
+def test_word_shapes(token, shape):
+    """``A``, ``a``, ``9``, space, ``(`` bracket, ``.`` other punctuation, ``#`` else."""
+    assert word_shape(token) == "SHAPE:" + shape
+
+
+@PROPERTY
+@given(st.characters(exclude_categories=["Cs"]))
+def test_the_shape_of_a_character_is_its_class(character):
+    """``A``, ``a``, ``9``, space, ``(`` bracket, ``.`` other punctuation, ``#`` else."""
+    kind = unicodedata.category(character)
+    if character in "0123456789":
+        want = "9"
+    elif kind in ("Lu", "Lt"):
+        want = "A"
+    elif kind == "Ll":
+        want = "a"
+    elif kind == "Zs" or character in "\t\n\v\f\r":
+        want = " "
+    elif kind in ("Ps", "Pe"):
+        want = "("
+    elif kind[0] == "P":
+        want = "."
+    else:
+        want = "#"
+    assert word_shape(character) == f"SHAPE:{want}"
+    assert word_shape(character * 2) == f"SHAPE:{want}{want if want == '9' else '+'}"
+
+
+@PROPERTY
+@given(st.text(st.sampled_from("aBc12(.,$ą水 ")))
+def test_a_run_is_its_first_and_a_plus_sign(text):
+    """Of a run of the same other than 9, the first and a ``+``."""
+    want = ""
+    for character in text:
+        one = word_shape(character)[-1]
+        if one == "9" or not want.removesuffix("+").endswith(one):
+            want += one
+        elif not want.endswith("+"):
+            want += "+"
+    assert word_shape(text) == f"SHAPE:{want}"
+
+
+# Kinds of features of a text
+
+KINDS = {
+    "tokens": ({}, "b a b", (["b", "a"], [])),
+    "shapes": ({"word_shapes": True}, "Ab b Cd 12", (["Ab", "b", "Cd", "12"], ["SHAPE:Aa", "SHAPE:a", "SHAPE:99"])),
+    "bigrams": ({"bigrams": True}, "a b a c", (["a", "b", "c"], [], ["a++b", "b++c"], [])),
+    "bigrams of a repeated word": ({"bigrams": True}, "a a", (["a"], [], [], [])),
+    "bigrams of shapes": (
+        {"bigrams": True, "word_shapes": True},
+        "A b C 1",
+        (
+            ["A", "b", "C", "1"],
+            ["SHAPE:A", "SHAPE:a", "SHAPE:9"],
+            ["A++b", "b++C", "C++1"],
+            ["SHAPE:A++SHAPE:a", "SHAPE:a++SHAPE:9"],
+        ),
+    ),
+    "bigrams that are written alike": (
+        {"bigrams": True},
+        "a b++c d a++b c",
+        (["a", "b++c", "d", "a++b", "c"], [], ["a++b++c", "b++c++d", "d++a++b"], []),
+    ),
+    "nothing": ({"bigrams": True, "word_shapes": True}, " ", ([], [], [], [])),
+    "numbers and pairs": ({"numerical": True, "cartesian": True}, "a", (["a"], [])),
+    "another tokenizer": ({"tokens": str.split}, "a:b  c", (["a:b", "c"], [])),
+}
+
+
+@pytest.mark.parametrize(("options", "text", "features"), KINDS.values(), ids=KINDS)
+def test_features_of_a_text(options, text, features):
+    """Each distinct token; bigrams of neighbours after removing repeats; word shapes, also in bigrams."""
+    assert FeatureKinds(**options).of_text(text) == features
+
+
+TEXT = st.lists(st.sampled_from(["a", "b", "A", "B", "Ab", "12", "a++b", "b++a", "b"]), max_size=7).map(" ".join)
+
+
+@PROPERTY
+@given(TEXT)
+def test_features_of_a_text_are_distinct(text):
+    """Features of an item: for each distinct token."""
+    for features in FeatureKinds(bigrams=True, word_shapes=True).of_text(text):
+        assert len(set(features)) == len(features)
+
+
+# Fields
+
+COLUMNS = {
+    "no header": ((), ["in<1>", "in<2>", "in<3>", "in<4>"]),
+    "a header": (HEADER, ["in<FileId>", "in<Year>", "in<LeftContext>", "in<4>"]),
+    "a short header": (("Year",), ["in<Year>", "in<2>", "in<3>", "in<4>"]),
+    "a name of two columns": (("Text", "Text", "Year"), ["in<Text>", "in<2>", "in<Year>", "in<4>"]),
+    "columns without a name": (("", "", "Year"), ["in<>", "in<2>", "in<Year>", "in<4>"]),
+}
+
+
+@pytest.mark.parametrize(("header", "names"), COLUMNS.values(), ids=COLUMNS)
+def test_names_of_columns(header, names):
+    """Each input column: its header name, or its number from 1 without a header; those beyond it are numbered."""
+    assert [Fields(header).column(index) for index in range(4)] == names
+
+
+def test_an_item_is_split_into_fields():
+    assert Fields(("Year",)).split(("1901\tleft\t", "the", "a:1")) == [
+        ("exp", "the"),
+        ("out", "a:1"),
+        ("in<Year>", "1901"),
+        ("in<2>", "left"),
+        ("in<3>", ""),
+    ]
+
+
+def test_an_item_with_an_empty_input_has_one_column():
+    assert Fields().split(("", "the", "a:1"))[2:] == [("in<1>", "")]
+
+
+def test_the_order_of_fields_without_a_header():
+    """Exp, out, then in by column (number)."""
+    names = ["in<10>", "out", "in<2>", "exp", "in<1>"]
+    assert sorted(names, key=Fields().order) == ["exp", "out", "in<1>", "in<2>", "in<10>"]
+
+
+def test_the_order_of_fields_with_a_header():
+    """Exp, out, then in by column (with a header, name), then those beyond it."""
+    names = ["in<10>", "in<Year>", "out", "in<4>", "in<LeftContext>", "exp", "in<FileId>"]
+    assert sorted(names, key=Fields(HEADER).order) == [
+        "exp",
+        "out",
+        "in<FileId>",
+        "in<LeftContext>",
+        "in<Year>",
+        "in<4>",
+        "in<10>",
+    ]
+
+
+# Names of features
+
+NAMED = {
+    "exp:the": ("exp", "the"),
+    "out:the": ("out", "the"),
+    "exp:": ("exp", ""),
+    "exp:ka:lo": ("exp", "ka:lo"),
+    "exp:New++York": ("exp", "New++York"),
+    "exp:SHAPE:Aa+": ("exp", "SHAPE:Aa+"),
+    "in<Year>:1601": (1, "1601"),
+    "in<FileId>:a": (0, "a"),
+    "in<1>:a": (0, "a"),
+    "in<2>:1601": (1, "1601"),
+    "in<7>:a": (6, "a"),
+    "in<Year>:a>:b": (1, "a>:b"),
+    "in<LeftContext>:a\nb": (2, "a\nb"),
+}
+
+
+@pytest.mark.parametrize(("name", "found"), NAMED.items(), ids=map(repr, NAMED))
+def test_parse_feature(name, found):
+    """Its header name, or its number; the number always works in a filter."""
+    assert parse_feature(name, Fields(HEADER)) == Feature(name, *found)
+
+
+def test_a_name_that_is_a_number():
+    """The number always works; a column that is called by another's number goes by its own."""
+    fields = Fields(("x", "1", "3"))
+    assert [fields.column(index) for index in range(4)] == ["in<x>", "in<2>", "in<3>", "in<4>"]
+    assert [parse_feature(f"in<{n}>:a", fields).field for n in (1, 2, 3, 4)] == [0, 1, 2, 3]
+
+
+def test_a_name_with_a_bracket():
+    assert parse_feature("in<a>b>:c", Fields(("a", "a>b"))) == Feature("in<a>b>:c", 1, "c")
+
+
+KINDS_OF_FEATURE = "\n  a feature is exp:WORD, out:WORD or in<COLUMN>:WORD, for example exp:the"
+THE_COLUMNS = "the columns are FileId, Year, LeftContext"
+BROKEN = {
+    "": f"Unknown feature `'{KINDS_OF_FEATURE}",
+    "the": f"Unknown feature `the'{KINDS_OF_FEATURE}",
+    "expected:the": f"Unknown feature `expected:the'{KINDS_OF_FEATURE}",
+    "EXP:the": f"Unknown feature `EXP:the'{KINDS_OF_FEATURE}",
+    "exp": f"Unknown feature `exp'{KINDS_OF_FEATURE}",
+    " exp:the": f"Unknown feature ` exp:the'{KINDS_OF_FEATURE}",
+    "in:the": f"Unknown feature `in:the'{KINDS_OF_FEATURE}",
+    "in<Year>1601": f"Unknown feature `in<Year>1601'{KINDS_OF_FEATURE}",
+    "x\x1b[31m": f"Unknown feature `x\\x1b[31m'{KINDS_OF_FEATURE}",
+    "in<Yaer>:1": f"Unknown column `Yaer' in the feature `in<Yaer>:1'\n  did you mean in<Year>? {THE_COLUMNS}",
+    "in<year>:1": f"Unknown column `year' in the feature `in<year>:1'\n  did you mean in<Year>? {THE_COLUMNS}",
+    "in<YEAR>:1": f"Unknown column `YEAR' in the feature `in<YEAR>:1'\n  did you mean in<Year>? {THE_COLUMNS}",
+    "in<Place>:1": f"Unknown column `Place' in the feature `in<Place>:1'\n  {THE_COLUMNS}",
+    "in<>:1": f"Unknown column `' in the feature `in<>:1'\n  {THE_COLUMNS}",
+    "in<0>:1": f"Unknown column `0' in the feature `in<0>:1'\n  {THE_COLUMNS}",
+    "in<01>:1": f"Unknown column `01' in the feature `in<01>:1'\n  {THE_COLUMNS}",
+    "in<-1>:1": f"Unknown column `-1' in the feature `in<-1>:1'\n  {THE_COLUMNS}",
+    "in<٢>:1": f"Unknown column `٢' in the feature `in<٢>:1'\n  {THE_COLUMNS}",
+    "in<1\n>:1": f"Unknown column `1\\n' in the feature `in<1\\n>:1'\n  {THE_COLUMNS}",
+    "in<9999999999>:1": f"Unknown column `9999999999' in the feature `in<9999999999>:1'\n  {THE_COLUMNS}",
+}
+
+
+@pytest.mark.parametrize(("name", "message"), BROKEN.items(), ids=map(repr, BROKEN))
+def test_what_is_no_feature(name, message):
+    with pytest.raises(UsageError) as caught:
+        parse_feature(name, Fields(HEADER))
+    assert str(caught.value) == message
+
+
+def test_an_unknown_column_without_a_header():
+    with pytest.raises(UsageError) as caught:
+        parse_feature("in<Year>:1", Fields())
+    assert str(caught.value) == (
+        "Unknown column `Year' in the feature `in<Year>:1'\n  the columns have numbers, from 1"
+    )
+
+
+def test_the_names_of_columns_are_safe_to_show():
+    with pytest.raises(UsageError) as caught:
+        parse_feature("in<Yaer>:1", Fields(("Year\x1b", "\u202eId")))
+    assert str(caught.value) == (
+        "Unknown column `Yaer' in the feature `in<Yaer>:1'\n"
+        r"  did you mean in<Year\x1b>? the columns are Year\x1b, \u202eId"
+    )
+
+
+@pytest.mark.parametrize("name", ["in[Year]:1601", "in<Year>:1601", "in[2]:1601"])
+def test_either_brackets(name):
+    """``[`` ``]`` stand for ``<`` ``>`` inside."""
+    feature = parse_feature(name, Fields(("FileId", "Year")))
+    assert (feature.field, feature.token) == (1, "1601")
+
+
+NUMERICAL_MESSAGE = "`exp:=#+' is no feature of a line by itself: it is the quarter of all lines at one end"
+
+
+def test_a_numerical_feature_is_of_no_line():
+    assert parse_filter(["exp:=#+"], Fields()).nothing_found([("", "a", "b")]) == NUMERICAL_MESSAGE
+    assert parse_filter(["exp:=#+"], Fields()).selects(("", "=#+", ""))
+
+
+@pytest.mark.parametrize(
+    ("name", "selected"),
+    [("exp:SHAPE:Aa+", True), ("exp:SHAPE:a+", False), ("out:a++0.5", True), ("out:0.5++a", False)],
+)
+def test_shapes_and_bigrams_are_known_by_their_names(name, selected):
+    assert parse_filter([name], Fields()).selects(("", "The", "a:0.5 b:0.5")) == selected
+
+
+# Filters
+
+ITEM = ("f-1\t1601\tNew York a++b", "the", "a:0.5 The:0.25 :0.25")
+BY_SHAPE = FeatureKinds(word_shapes=True)
+BY_BIGRAM = FeatureKinds(bigrams=True)
+SELECTED = {
+    "the expected word": (["exp:the"], FeatureKinds(), True),
+    "not the output": (["exp:a"], FeatureKinds(), False),
+    "a word of the output": (["out:a"], FeatureKinds(), True),
+    "a number of the output": (["out:0.25"], FeatureKinds(), True),
+    "not a part of a word": (["out:Th"], FeatureKinds(), False),
+    "not another case": (["out:the"], FeatureKinds(), False),
+    "a column by its name": (["in<Year>:1601"], FeatureKinds(), True),
+    "a column by its number": (["in<2>:1601"], FeatureKinds(), True),
+    "not another column": (["in<1>:1601"], FeatureKinds(), False),
+    "no such column": (["in<4>:1601"], FeatureKinds(), False),
+    "no empty word": (["exp:"], FeatureKinds(), False),
+    "both": (["exp:the", "in<Year>:1601"], FeatureKinds(), True),
+    "the first only": (["exp:the", "in<Year>:1602"], FeatureKinds(), False),
+    "the second only": (["exp:a", "in<Year>:1601"], FeatureKinds(), False),
+    "a shape by its name": (["exp:SHAPE:a+"], FeatureKinds(), True),
+    "a shape": (["exp:SHAPE:a+"], BY_SHAPE, True),
+    "a shape of another word": (["exp:SHAPE:a"], BY_SHAPE, False),
+    "a bigram by its name": (["in<3>:New++York"], FeatureKinds(), True),
+    "a bigram": (["in<3>:New++York"], BY_BIGRAM, True),
+    "a bigram, the other way round": (["in<3>:York++New"], BY_BIGRAM, False),
+    "a word like a bigram": (["in<3>:a++b"], FeatureKinds(), True),
+    "a pair": (["exp:the~~out:a"], FeatureKinds(cartesian=True), True),
+    "half a pair": (["exp:the~~out:b"], FeatureKinds(cartesian=True), False),
+    "a pair, not asked for": (["exp:the~~out:a"], FeatureKinds(), False),
+}
+
+
+@pytest.mark.parametrize(("names", "kinds", "selected"), SELECTED.values(), ids=SELECTED)
+def test_filters(names, kinds, selected):
+    assert parse_filter(names, Fields(HEADER), kinds).selects(ITEM) is selected
+
+
+def test_no_feature_selects_everything():
+    assert parse_filter([], Fields()).selects(ITEM)
+
+
+@pytest.mark.parametrize(
+    ("names", "needed"), [(["exp:a", "out:b"], False), (["exp:a", "in<1>:b"], True), ([], False)], ids=str
+)
+def test_filters_that_need_the_input(names, needed):
+    assert parse_filter(names, Fields()).needs_input is needed
+
+
+def test_both_halves_of_a_pair_are_features():
+    with pytest.raises(UsageError) as caught:
+        parse_filter(["exp:a~~b"], Fields(), FeatureKinds(cartesian=True))
+    assert str(caught.value) == f"Unknown feature `b'{KINDS_OF_FEATURE}"
+
+
+ITEMS = [("f-1\t1601\tx", "colour", "a:1"), ("f-2\t1702\ty", "color", "The:1"), ("f-3", "Colour", "the:1")]
+NOTHING = {
+    "nothing near": (["exp:zebra"], FeatureKinds(), "feature `exp:zebra'"),
+    "something near": (["exp:colours"], FeatureKinds(), "feature `exp:colours'\n  did you mean exp:colour?"),
+    "another case": (["exp:COLOR"], FeatureKinds(), "feature `exp:COLOR'\n  did you mean exp:color?"),
+    "another case comes before what is nearer": (
+        ["out:THe"],
+        FeatureKinds(),
+        "feature `out:THe'\n  did you mean out:The?",
+    ),
+    "the first of another case": (["out:tHe"], FeatureKinds(), "feature `out:tHe'\n  did you mean out:The?"),
+    "a column by its name": (
+        ["in<Year>:1701"],
+        FeatureKinds(),
+        "feature `in<Year>:1701'\n  did you mean in<Year>:1702?",
+    ),
+    "a column by its number": (["in<2>:17022"], FeatureKinds(), "feature `in<2>:17022'\n  did you mean in<2>:1702?"),
+    "not of another field": (["out:colour"], FeatureKinds(), "feature `out:colour'"),
+    "no such column": (["in<9>:a"], FeatureKinds(), "feature `in<9>:a'"),
+    "no word": (["exp:"], FeatureKinds(), "feature `exp:'"),
+    "a shape": (["exp:SHAPE:A+"], BY_SHAPE, "feature `exp:SHAPE:A+'\n  did you mean exp:SHAPE:a+?"),
+    "several": (["exp:colours", "out:b"], FeatureKinds(), "features `exp:colours' and `out:b' together"),
+}
+
+
+@pytest.mark.parametrize(("names", "kinds", "message"), NOTHING.values(), ids=NOTHING)
+def test_nothing_found(names, kinds, message):
+    assert parse_filter(names, Fields(HEADER), kinds).nothing_found(ITEMS) == f"No item has the {message}"
+
+
+def test_what_was_not_found_is_safe_to_show():
+    item_filter = ItemFilter((parse_feature("exp:A\x1bb", Fields()),))
+    assert item_filter.nothing_found([("", "a\x1bb", "")]) == (
+        "No item has the feature `exp:A\\x1bb'\n  did you mean exp:a\\x1bb?"
+    )
+
+
+def test_a_guess_looks_at_so_many_words():
+    def items():
+        yield ("", " ".join(map(str, range(MOST_CANDIDATES + 1))), "")
+        pytest.fail("one item more was read")
+
+    assert parse_filter(["exp:zebra"], Fields()).nothing_found(items()) == "No item has the feature `exp:zebra'"

@@ -1,0 +1,516 @@
+"""GEval's options: from the command line, from config.txt, and what is refused."""
+
+import argparse
+import dataclasses
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from geval_py.cli.arguments import make_parser
+from geval_py.errors import ConfigError, SchemeError, UnreadableFileError, UsageError
+from geval_py.reading.options import Options, config_options, parse_options, read_config
+
+PROPERTY = settings(deadline=None, derandomize=True)
+THE_FLAGS = "\n  the flags are l u c S m<REGEXP> t<REGEXP> s<REGEXP><REPLACEMENT> f<FEATURE> N<NAME> P<NUMBER>"
+SEE_HELP = "\n  geval --help shows the options"
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    """The current directory: without a config.txt unless a test writes one."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def config(here):
+    """Write config.txt; gives nothing."""
+    return (here / "config.txt").write_text
+
+
+def refused(*words):
+    with pytest.raises(UsageError) as caught:
+        parse_options(words)
+    assert caught.value.exit_status == 2
+    return str(caught.value)
+
+
+# The command line
+
+GIVEN = {
+    "-t dev-0": {"test_name": "dev-0"},
+    "--test-name dev-0": {"test_name": "dev-0"},
+    "--test-name=dev-0": {"test_name": "dev-0"},
+    "-tdev-0": {"test_name": "dev-0"},
+    "--out-directory a": {"out_directory": "a"},
+    "--expected-directory a": {"expected_directory": "a"},
+    "-o a": {"out_file": "a"},
+    "-o -": {"out_file": "-"},
+    "--out-file http://example.org/a=b": {"out_file": "http://example.org/a=b"},
+    "--out-file=out-a=1.tsv": {"out_file": "out-a=1.tsv"},
+    "-e a": {"expected_file": "a"},
+    "--expected-file a": {"expected_file": "a"},
+    "-i a": {"input_file": "a"},
+    "--input-file a": {"input_file": "a"},
+    "-m A": {"metrics": ("A",)},
+    "-m A --metric B -mC": {"metrics": ("A", "B", "C")},
+    "-a A": {"alt_metrics": ("A",)},
+    "-a A --alt-metric B": {"alt_metrics": ("A", "B")},
+    "-m LogLossHashed:N<a>s<b><c>": {"metrics": ("LogLossHashed:N<a>s<b><c>",)},
+    "--select-metric A": {"select_metric": "A"},
+    "--vocabulary a": {"vocabulary": "a"},
+    "--in-header a --out-header b": {"in_header": "a", "out_header": "b"},
+    "-p 2": {"precision": 2},
+    "-p0": {"precision": 0},
+    "--precision 10": {"precision": 10},
+    "-%": {"percentage": True},
+    "--show-as-percentage": {"percentage": True},
+    "--format json": {"format": "json"},
+    "--format text": {},
+    "--threads 4": {"threads": 4},
+    "-l": {"line_by_line": True},
+    "--line-by-line --sort": {"line_by_line": True, "sort": True},
+    "-r -l": {"line_by_line": True, "reverse_sort": True},
+    "-lsp2": {"line_by_line": True, "sort": True, "precision": 2},
+    "-lrtdev-0": {"line_by_line": True, "reverse_sort": True, "test_name": "dev-0"},
+    "-%p2": {"percentage": True, "precision": 2},
+    "-T minimalistic": {"tokenizer": "minimalistic"},
+    "--tokenizer character-by-character": {"tokenizer": "character-by-character"},
+    "-jT 13a": {"tokenizer": "13a", "just_tokenize": True},
+    "--just-tokenize": {"just_tokenize": True},
+    "-h": {"help": True},
+    "--help": {"help": True},
+    "-v": {"version": True},
+    "--version": {"version": True},
+    "--list-metrics": {"list_metrics": True},
+}
+
+
+@pytest.mark.parametrize(("words", "values"), GIVEN.items(), ids=GIVEN)
+def test_options(words, values):
+    assert parse_options(words.split()) == Options(**values)
+
+
+def test_defaults():
+    options = parse_options([])
+    assert options == Options()
+    assert (options.test_name, options.out_directory, options.format) == ("test-A", ".", "text")
+    assert (options.expected_directory, options.out_file, options.expected_file) == (None, None, None)
+    assert (options.input_file, options.metrics, options.alt_metrics) == (None, (), ())
+    assert (options.precision, options.percentage) == (None, False)
+
+
+@pytest.mark.parametrize(
+    ("words", "values"),
+    [
+        ("-t dev-0 -t dev-1", {"test_name": "dev-1"}),
+        ("-p 2 --precision 3", {"precision": 3}),
+        ("-o a --out-file b -ot", {"out_file": "t"}),
+        ("-%%", {"percentage": True}),
+        ("-l -l", {"line_by_line": True}),
+        ("--select-metric a --select-metric b", {"select_metric": "b"}),
+    ],
+)
+def test_an_option_given_twice_is_no_error_the_later_one_wins(words, values):
+    assert parse_options(words.split()) == Options(**values)
+
+
+@pytest.mark.parametrize(
+    ("words", "directory"),
+    [("", "."), ("--out-directory a", "a"), ("--out-directory a --expected-directory b", "b")],
+)
+def test_the_answers_are_in_the_out_directory_unless_another_is_given(words, directory):
+    assert parse_options(words.split()).challenge_directory == directory
+
+
+UNKNOWN = {
+    "--metrics": "did you mean --metric?",
+    "--metrics=LogLossHashed": "did you mean --metric?",
+    "--outfile": "did you mean --out-file?",
+    "--persision": "did you mean --precision?",
+    "--sort-reverse": "did you mean --reverse-sort?",
+    "--line_by_line": "did you mean --line-by-line?",
+    "--worst-feature": "did you mean --worst-features?",
+    "--xyzzy": "geval --help shows the options",
+    "-x": "geval --help shows the options",
+    "out.tsv": "geval --help shows the options",
+    "two words": "geval --help shows the options",
+}
+
+
+@pytest.mark.parametrize(("word", "advice"), UNKNOWN.items(), ids=UNKNOWN)
+def test_unknown_options(word, advice):
+    """GEval 1.42.2, --metrics LogLossHashed."""
+    assert refused("-t", "dev-0", word) == f"Invalid option `{word}'\n  {advice}"
+
+
+def test_the_first_unknown_word_is_named():
+    assert refused("--xyzzy", "--metrics").startswith("Invalid option `--xyzzy'\n")
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("--test", "--test-name"),
+        ("--prec", "--precision"),
+        ("--line-by", "--line-by-line"),
+        ("--show-as-percent", "--show-as-percentage"),
+    ],
+)
+def test_long_options_are_not_abbreviated(word, meant):
+    assert refused(word) == f"Invalid option `{word}'\n  did you mean {meant}?"
+
+
+BROKEN = {
+    "no value": (["-t"], f"argument -t/--test-name: expected one argument{SEE_HELP}"),
+    "an option for a value": (["-o", "-l"], f"argument -o/--out-file: expected one argument{SEE_HELP}"),
+    "precision is a word": (["-p", "two"], f"argument -p/--precision: 'two' is not a whole number{SEE_HELP}"),
+    "precision is negative": (["-p", "-1"], f"argument -p/--precision: '-1' is not a whole number{SEE_HELP}"),
+    "precision is broken": (["-p1.5"], f"argument -p/--precision: '1.5' is not a whole number{SEE_HELP}"),
+    "precision is empty": (["-p", ""], f"argument -p/--precision: '' is not a whole number{SEE_HELP}"),
+    "precision is in other digits": (["-p٢"], f"argument -p/--precision: '٢' is not a whole number{SEE_HELP}"),
+    "precision is huge": (
+        ["-p", "1234567"],
+        f"argument -p/--precision: 1234567 digits are too many; a double has less than 1100{SEE_HELP}",
+    ),
+    "no threads": (
+        ["--threads", "0"],
+        f"argument --threads: '0' is not a whole number from 1 to 9999{SEE_HELP}",
+    ),
+    "a value for a switch": (
+        ["--line-by-line=yes"],
+        f"argument -l/--line-by-line: ignored explicit argument 'yes'{SEE_HELP}",
+    ),
+    "both sorts": (
+        ["-lsr"],
+        "--sort shows the worst lines first, --reverse-sort the best: take one",
+    ),
+    "an unknown tokenizer": (
+        ["-T", "minimalist"],
+        "Unknown tokenizer: minimalist\n"
+        "  did you mean minimalistic? there are minimalistic, character-by-character, 13a, v14",
+    ),
+    "lines as JSON": (
+        ["-l", "--format", "json"],
+        "--line-by-line has no json format; leave --format out",
+    ),
+}
+
+
+@pytest.mark.parametrize(("words", "message"), BROKEN.values(), ids=BROKEN)
+def test_a_broken_command_line(words, message):
+    assert refused(*words) == message
+
+
+def test_an_unknown_format():
+    assert refused("--format", "xml").startswith("argument --format: invalid choice: 'xml' (choose from ")
+
+
+def test_what_is_refused_is_safe_to_show():
+    assert refused("--\x1b[31m") == "Invalid option `--\\x1b[31m'\n  geval --help shows the options"
+    assert "\x1b" not in refused("-p", "\x1b")
+
+
+NOT_YET = {
+    "--init": "--init",
+    "--validate": "--validate",
+    "--submit": "--submit",
+    "-S": "--submit",
+}
+
+
+@pytest.mark.parametrize(("words", "name"), NOT_YET.items(), ids=NOT_YET)
+def test_options_that_are_not_available_yet(words, name):
+    assert refused("-t", "dev-0", *words.split()) == f"{name} is not available yet in geval-py"
+
+
+MODES = {
+    "-w": ("worst_features", True),
+    "-d out-2.tsv": ("diff", "out-2.tsv"),
+    "--most-worsening-features out-2.tsv": ("most_worsening_features", "out-2.tsv"),
+    "--oracle-item-based --alt-out-file a --alt-out-file b": ("oracle_item_based", True),
+    "-l": ("line_by_line", True),
+    "-jT13a": ("just_tokenize", True),
+    "": ("scores", None),
+}
+
+
+@pytest.mark.parametrize(("words", "mode"), MODES.items(), ids=MODES)
+def test_modes(words, mode):
+    options = parse_options(words.split())
+    assert options.mode == mode[0]
+    assert getattr(options, mode[0], None) == mode[1]
+    assert options.needs_input == (mode[0] in ("worst_features", "diff", "most_worsening_features", "line_by_line"))
+
+
+@pytest.mark.parametrize(
+    ("metric", "needed"),
+    [("LogLoss:f<in[Year]:1>", True), ("LogLoss:f<exp:a>f<in[2]:b>", True), ("LogLoss:f<exp:a>N<in>", False)],
+)
+def test_a_filter_on_the_input_needs_it(metric, needed):
+    assert parse_options(["-m", metric]).needs_input == needed
+
+
+MODE_ERRORS = {
+    "-l -w": "--line-by-line and --worst-features are different modes: take one",
+    "-jlT13a": "--line-by-line and --just-tokenize are different modes: take one",
+    "-jT13a --format json": "--just-tokenize has no json format; leave --format out",
+    "-w --format json": "--worst-features has no json format; leave --format out",
+    "--filter exp:a": "--filter goes with --line-by-line or --diff; a metric that is filtered: METRIC:f<FEATURE>",
+    "-w --filter exp:a": "--filter goes with --line-by-line or --diff; a metric that is filtered: METRIC:f<FEATURE>",
+    "--sort": "--sort goes with --line-by-line, --diff, --worst-features or --most-worsening-features",
+    "-r": "--reverse-sort goes with --line-by-line, --diff, --worst-features or --most-worsening-features",
+    "--bigrams": "--bigrams goes with --worst-features, --most-worsening-features, --line-by-line or --diff",
+    "--seed 3": "--seed goes with --bootstrap",
+    "-l -B 5": "--bootstrap goes with scores, not with another mode",
+    "-B 1000001": "the number of samples is at most 1000000, not 1000001",
+    "-w --show-preprocessed": "--show-preprocessed goes with --line-by-line or --diff",
+    "-w --mark-worst-features": "--mark-worst-features goes with --line-by-line",
+    "--alt-out-file a": "--alt-out-file goes with --oracle-item-based",
+    "--oracle-item-based": "--oracle-item-based chooses between outputs: name others with --alt-out-file",
+}
+
+
+@pytest.mark.parametrize(("words", "message"), MODE_ERRORS.items(), ids=MODE_ERRORS)
+def test_options_that_do_not_go_together(words, message):
+    assert refused(*words.split()) == message
+
+
+MEANT = {
+    "comapre -t dev-0": "Invalid option `comapre'\n  geval compare …, the command first, if that was meant",
+    "-t dev-0 compare": "Invalid option `compare'\n  geval compare …, the command first, if that was meant",
+    "folder": "Invalid option `folder'\n  did you mean -t folder?",
+    "-o out-1.tsv file": "Invalid option `file'\n  did you mean -o file?",
+    "nothing": "Invalid option `nothing'\n  geval --help shows the options",
+}
+
+
+@pytest.mark.parametrize(("words", "message"), MEANT.items(), ids=MEANT)
+def test_what_was_meant(words, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    assert refused(*words.split()) == message
+
+
+# config.txt
+
+CONFIG_WORDS = {
+    "empty": ("", []),
+    "blank": (" \n\t\n", []),
+    "words": ("--metric A --precision 2\n", ["--metric", "A", "--precision", "2"]),
+    "lines": ("--metric\nA\r\n\n  -p\t2", ["--metric", "A", "-p", "2"]),
+    "an escaped space": (r"--metric N<a\ b>", ["--metric", "N<a b>"]),
+    "several escaped spaces": (r"a\ \ b\	c", ["a  b\tc"]),
+    "an escaped line end": ("a\\\nb c", ["a\nb", "c"]),
+    "an escaped space at the start": (r"\ a", [" a"]),
+    "other backslashes": (r"s<\d+><\\>", [r"s<\d+><\\>"]),
+    "a backslash at the end": ("a\\", ["a\\"]),
+    "no quotes": ('--metric "a b"', ["--metric", '"a', 'b"']),
+    "no comments": ("# a", ["#", "a"]),
+    "other scripts": ("N<żółw>", ["N<żółw>"]),
+}
+
+
+@pytest.mark.parametrize(("text", "words"), CONFIG_WORDS.values(), ids=CONFIG_WORDS)
+def test_words_of_config_txt(text, words, here):
+    """Words split at white space; a backslash before white space keeps it; no quotes, no comments."""
+    (here / "config.txt").write_bytes(text.encode())
+    assert read_config("config.txt") == words
+
+
+def test_undecodable_bytes_in_config_txt(here):
+    (here / "config.txt").write_bytes(b"-m N<\xff>")
+    assert read_config("config.txt") == ["-m", "N<\ufffd>"]
+
+
+WORD = st.text(st.sampled_from("ab-:<>\\ \t\n\u00a0"), min_size=1).filter(lambda word: not word.endswith("\\"))
+
+
+@PROPERTY
+@given(st.lists(WORD))
+def test_words_come_back(words):
+    """A backslash before white space keeps it."""
+    escaped = ("".join("\\" + c if c.isspace() else c for c in word) for word in words)
+    Path("config.txt").write_bytes("\n".join(escaped).encode())
+    assert read_config("config.txt") == words
+
+
+def test_no_config_txt(here):
+    assert read_config("config.txt") == []
+    assert read_config("nowhere/config.txt") == []
+
+
+UNREADABLE = {
+    "a folder": (".", "Cannot read `.`: Is a directory"),
+    "a zero byte": ("a\0", r"Cannot read `a\x00`: embedded null byte"),
+}
+
+
+@pytest.mark.parametrize(("path", "message"), UNREADABLE.values(), ids=UNREADABLE)
+def test_a_config_txt_that_cannot_be_read(path, message):
+    with pytest.raises(UnreadableFileError) as caught:
+        read_config(path)
+    assert str(caught.value) == message
+
+
+PRECEDENCE = {
+    "only config.txt": ("-m A -p 2", "", {"metrics": ("A",), "precision": 2}),
+    "only the command line": ("", "-m A -p 2", {"metrics": ("A",), "precision": 2}),
+    "the command line wins": ("-p 2 -t dev-0", "-p 3", {"precision": 3, "test_name": "dev-0"}),
+    "metrics add up": ("-m A --metric B", "-m C", {"metrics": ("A", "B", "C")}),
+    "alternative metrics": ("-m A", "-a B", {"metrics": ("A",), "alt_metrics": ("B",)}),
+    "headers": ("--in-header in --out-header out", "", {"in_header": "in", "out_header": "out"}),
+    "a switch": ("-%", "-p1", {"percentage": True, "precision": 1}),
+}
+
+
+@pytest.mark.parametrize(("in_config", "words", "values"), PRECEDENCE.values(), ids=PRECEDENCE)
+def test_config_txt_comes_in_front_of_the_command_line(in_config, words, values, config):
+    config(in_config)
+    assert parse_options(words.split()) == Options(**values)
+
+
+def test_config_txt_is_completed_by_the_command_line(config):
+    """Its words are put in front of the command line's words."""
+    config("--line-by-line")
+    assert parse_options(["-s"]) == Options(line_by_line=True, sort=True)
+
+
+@pytest.mark.parametrize("option", ["--out-directory", "--expected-directory"])
+def test_config_txt_is_in_the_directory_of_the_answers(option, here):
+    (here / "config.txt").write_text("-p 1")
+    (here / "challenge").mkdir()
+    (here / "challenge/config.txt").write_text("-p 2")
+    assert parse_options([option, "challenge"]).precision == 2
+    assert parse_options(["--out-directory", "nowhere"]).precision is None
+
+
+@pytest.mark.parametrize("words", ["-h", "-v", "--list-metrics"])
+def test_what_shows_something_and_exits_does_not_look_at_config_txt(words, config):
+    config("--broken")
+    assert parse_options([words]) in (
+        Options(help=True),
+        Options(version=True),
+        Options(list_metrics=True),
+    )
+
+
+def test_the_command_line_is_looked_at_first(config):
+    config("--broken")
+    assert refused("--metrics").startswith("Invalid option `--metrics'")
+
+
+BROKEN_CONFIGS = {
+    "an unknown option": ("-m A --metrics B", "Invalid option `--metrics'\n  did you mean --metric?"),
+    "a stray word": ("# a comment", "Invalid option `#'\n  geval --help shows the options"),
+    "a value is missing": ("--metric", f"argument -m/--metric: expected one argument{SEE_HELP}"),
+    "a wrong value": ("-p x", f"argument -p/--precision: 'x' is not a whole number{SEE_HELP}"),
+    "flags": ("-m LogLossHashed:z", f"Unknown or broken metric flags: z{THE_FLAGS}"),
+    "a tokenizer": (
+        "-T 14a",
+        "Unknown tokenizer: 14a\n  did you mean v14? there are minimalistic, character-by-character, 13a, v14",
+    ),
+    "a regular expression": (
+        "-m LogLossHashed:lm<(a>",
+        "Unknown or broken metric flags: m<(a>\n"
+        "  in the regular expression of m<(a>: missing ), unterminated subpattern at position 0",
+    ),
+    "an alternative's regular expression": (
+        "-a LogLossHashed:s<+><b>",
+        "Unknown or broken metric flags: s<+><b>\n"
+        "  in the regular expression of s<+><b>: nothing to repeat at position 0",
+    ),
+    "a line end in a flag": (
+        "-m LogLossHashed:s<a><\\\n>",
+        "Unknown or broken metric flags: s<a><\\n>\n  there is a line end in s<a><\\n>; lines have none",
+    ),
+    "not yet": ("--init", "--init is not available yet in geval-py"),
+    "no resample": ("--bootstrap 0", "the number of bootstrap samples is at least 1"),
+    "help": ("--help", "an option that shows something and exits has no place in config.txt"),
+    "version": ("-v", "an option that shows something and exits has no place in config.txt"),
+    "list of metrics": (
+        "--list-metrics",
+        "an option that shows something and exits has no place in config.txt",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "message"), BROKEN_CONFIGS.values(), ids=BROKEN_CONFIGS)
+@pytest.mark.parametrize("read", [lambda: parse_options([]), lambda: config_options(".")])
+def test_a_broken_config_txt(text, message, read, config):
+    config(text)
+    with pytest.raises(ConfigError) as caught:
+        read()
+    assert str(caught.value) == f"{message}\n  in `./config.txt`"
+    assert (caught.value.path, caught.value.exit_status) == ("./config.txt", 1)
+
+
+def test_config_options(here):
+    (here / "challenge").mkdir()
+    (here / "challenge/config.txt").write_text("-m A -t dev-0 --out-directory elsewhere")
+    options = config_options("challenge")
+    assert options == Options(metrics=("A",), test_name="dev-0", out_directory="challenge")
+
+
+# Metrics
+
+
+@pytest.mark.parametrize(
+    ("words", "metrics"),
+    [
+        ("", []),
+        ("-m A", ["A"]),
+        ("-m {A,B}{1,2} -m C", ["A1", "A2", "B1", "B2", "C"]),
+        ("-m A -a B", ["B"]),
+        ("-m A -a {B,C}", ["B", "C"]),
+    ],
+)
+def test_an_alternative_metric_replaces_all_and_products_multiply_out(words, metrics):
+    assert [scheme.text for scheme in parse_options(words.split()).schemes()] == metrics
+
+
+def test_broken_flags_on_the_command_line():
+    with pytest.raises(SchemeError) as caught:
+        parse_options(["-m", "A:z"]).schemes()
+    assert str(caught.value) == f"Unknown or broken metric flags: z{THE_FLAGS}"
+
+
+def test_a_broken_regular_expression_on_the_command_line():
+    with pytest.raises(SchemeError) as caught:
+        parse_options(["-m", "A:m<[a>"]).schemes()
+    assert str(caught.value) == (
+        "Unknown or broken metric flags: m<[a>\n"
+        "  in the regular expression of m<[a>: unterminated character set at position 0"
+    )
+    assert caught.value.scheme == "A:m<[a>"
+
+
+# The parser
+
+
+SHOWN = [action for action in make_parser()._actions if action.help != argparse.SUPPRESS]
+
+
+@pytest.mark.parametrize("name", [name for action in SHOWN for name in action.option_strings])
+def test_help_lists_every_option_that_is_available(name):
+    assert f" {name}" in make_parser().format_help()
+
+
+def test_help():
+    help_text = make_parser().format_help()
+    assert help_text.startswith("usage: geval [options]\n       geval COMMAND …\n")
+    assert "--seed S              with -B: of its random numbers (default: 12345)\n" in help_text
+    assert help_text.endswith("Exit status: 0 fine, 1 the data is at fault, 2 the command line is at fault.\n")
+
+
+def test_every_option_has_its_field():
+    assert {action.dest for action in SHOWN} == {field.name for field in dataclasses.fields(Options)}
+
+
+def test_options_are_values():
+    assert Options(precision=2) == Options(precision=2)
+    with pytest.raises(AttributeError):
+        Options().precision = 2

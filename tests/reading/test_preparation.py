@@ -1,0 +1,255 @@
+"""The text flags: what each does to a line, what is refused, and that no line is made or lost."""
+
+import math
+import pickle
+import re
+import sys
+import unicodedata
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from geval_py.errors import MalformedLineError, SchemeError, visible
+from geval_py.reading.preparation import lower_case, preparation_of, split_words
+from geval_py.reading.schemes import parse_scheme
+from geval_py.scoring.metrics import LineLosses, column_of, find_metric
+from geval_py.scoring.metrics.prepared import PreparedColumn
+
+PROPERTY = settings(deadline=None, derandomize=True)
+CHARACTERS = [chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000]
+
+
+def preparation(flags):
+    return preparation_of(parse_scheme(f"LogLossHashed:{flags}"))
+
+
+PREPARED = {  # specification, section 5
+    "lower case": ("l", "ŻÓŁW The:0.5", "żółw the:0.5"),
+    "lower case, full mapping": ("l", "İ", "i̇"),
+    "lower case, no final sigma": ("l", "ὈΔΥΣΣΕΎΣ Σ", "ὀδυσσεύσ σ"),
+    "lower case keeps a final sigma": ("l", "ς", "ς"),
+    "upper case": ("u", "straße ŉ ς", "STRASSE ʼN Σ"),
+    "case folding": ("c", "Straße ΣΑΣ ς", "strasse σασ σ"),
+    "match": ("m<[a-z]+>", "ab1 cd,e", "abcde"),
+    "match nothing": ("m<x>", "ab", ""),
+    "match is whole, not a group": ("m<a(.)>", "ab ac", "abac"),
+    "match of an empty place": ("m<x*>", "axxb", "xx"),
+    "take": ("t<^a>", "ab  ba\tac", "ab ac"),
+    "take where found anywhere": ("t<b>", "abc bcd cde", "abc bcd"),
+    "take nothing": ("t<z>", "ab ac", ""),
+    "take splits at a no-break space": ("t<.>", "a\u00a0b", "a b"),
+    "take does not split at other separators": ("t<.>", "a\u0085b\u2028c\x1fd", "a\u0085b\u2028c\x1fd"),
+    "substitute": ("s<,><>", "a, b, c", "a b c"),
+    "substitute a group": (r"s<(\w+)@(\w+)><\2 at \1>", "me@home", "home at me"),
+    "substitute the whole match": (r"s<[0-9]+><(\0)>", "a1b22", "a(1)b(22)"),
+    "substitute, leading zeros": (r"s<(a)><\01\00>", "a", "aa"),
+    "substitute, ten groups": (r"s<(a)(b)(c)(d)(e)(f)(g)(h)(i)(j)><\10\1>", "abcdefghij", "ja"),
+    "substitute, a group that is not there": (r"s<(a)><[\2\99999999999999999999\1]>", "a", "[a]"),
+    "substitute, a group that took no part": (r"s<(a)|(b)><[\1\2]>", "ab", "[a][b]"),
+    "substitute, nothing else is special": (r"s<a><\n&$1\g{0}\\>", "a", r"\n&$1\g{0}\\"),
+    "substitute nothing": ("s<x><y>", "ab", "ab"),
+    "substitute an end": ("s<$><!>", "ab", "ab!"),
+    "sort": ("S", " the:1  a:2\tB:3 żo:4 zo:5", "B:3 a:2 the:1 zo:5 żo:4"),
+    "sort in code point order": ("S", "\U00010000 \uffff", "\uffff \U00010000"),
+    "from left to right": ("lm<[a-z]+>", "The END", "theend"),
+    "from left to right, the other way": ("m<[a-z]+>l", "The END", "he"),
+    "all of them": (r"us<(.)E><e\1>t<e>Slc", "he the x", "teh eh"),
+    "nothing in nothing": ("lucm<a>t<a>s<a><b>S", "", ""),
+    "something in nothing": ("s<^$><a>", "", "a"),
+    "Unicode in regular expressions": (r"m<\w>", "żó,ł!٣", "żół٣"),
+    "ASCII if asked": (r"m<(?a)\w>", "żaó,ł!٣1", "a1"),
+}
+
+
+@pytest.mark.parametrize(("flags", "text", "prepared"), PREPARED.values(), ids=PREPARED)
+def test_prepared(flags, text, prepared):
+    """l u c m<regexp> t<regexp> s<regexp><replacement> S normalise the text, from left to right."""
+    assert preparation(flags)(text) == prepared
+
+
+def test_no_preparation():
+    assert preparation_of(parse_scheme("LogLossHashed:N<a>P<2>f<exp:a>")) is None
+
+
+def test_other_flags_are_left_out():
+    assert preparation("N<L>lP<2>S") == preparation("lS")
+    assert str(preparation("N<L>lP<2>s<a><b>S")) == "ls<a><b>S"
+
+
+def test_preparations_are_values():
+    assert hash(preparation("lm<a>")) == hash(preparation("lm<a>"))
+    assert preparation("lm<a>") == preparation("lm<a>")
+    assert len({preparation(flags) for flags in ("l", "u", "m<a>", "t<a>", "m<b>", "ul", "lu")}) == 7
+    assert repr(preparation("l")) == "Preparation(flags=(Flag(letter='l', arguments=()),))"
+
+
+def test_a_preparation_survives_the_way_to_another_process():
+    again = pickle.loads(pickle.dumps(preparation(r"luct<.>m<[^b]>s<(a)><\1\1>S")))
+    assert again("cab") == preparation(r"luct<.>m<[^b]>s<(a)><\1\1>S")("cab")
+
+
+# Refused
+
+BROKEN = {
+    "m<[a>": "in the regular expression of m<[a>: unterminated character set at position 0",
+    "lt<a(b>u": "in the regular expression of t<a(b>: missing ), unterminated subpattern at position 1",
+    "s<*><x>": "in the regular expression of s<*><x>: nothing to repeat at position 0",
+    r"m<\p{L}>": r"in the regular expression of m<\p{L}>: bad escape \p at position 0",
+    "m<[[:alpha:]]>": "in the regular expression of m<[[:alpha:]]>: Possible nested set at position 1",
+    "m<a{99999999999}>": "in the regular expression of m<a{99999999999}>: the repetition number is too large",
+    "m<\x1b[>": r"in the regular expression of m<\x1b[>: unterminated character set at position 1",
+    "m<a\nb>": r"there is a line end in m<a\nb>; lines have none",
+    "t<\r>": r"there is a line end in t<\r>; lines have none",
+    "s<a><b\n>": r"there is a line end in s<a><b\n>; lines have none",
+}
+
+
+@pytest.mark.parametrize(("flags", "hint"), BROKEN.items(), ids=ascii)
+def test_broken(flags, hint):
+    with pytest.raises(SchemeError) as caught:
+        preparation(flags)
+    flag = re.search(r"\S<.*>", hint.split(":" if "expression" in hint else ";")[0])
+    shown = flag.group() if flag else "m<[[:alpha:]]>"
+    assert str(caught.value) == f"Unknown or broken metric flags: {shown}\n  {hint}"
+    assert (caught.value.scheme, caught.value.exit_status) == (f"LogLossHashed:{flags}", 2)
+
+
+def test_a_regular_expression_that_is_nested_too_deeply():
+    with pytest.raises(SchemeError, match="recursion"):
+        preparation("m<" + "(" * 20_000 + ")" * 20_000 + ">")
+
+
+@PROPERTY
+@given(st.text("abAB01{},()[]?*+|^$.:-=!#iLuxPs\\<\n "))
+def test_a_regular_expression_is_compiled_or_refused(regexp):
+    try:
+        shown = preparation(f"m<{regexp}>")("ab AB 01")
+    except SchemeError as error:
+        shown = str(error).removeprefix(f"Unknown or broken metric flags: m<{visible(regexp)}>\n")
+    assert "\n" not in shown
+
+
+# Words and cases
+
+
+def test_words_split_where_haskell_splits():
+    """Data.Char.isSpace: space, TAB to CR, U+00A0, and the category Zs."""
+    spaces = {c for c in CHARACTERS if c in "\t\n\v\f\r\u00a0" or unicodedata.category(c) == "Zs"}
+    assert {c for c in CHARACTERS if split_words(f"a{c}b") == ["a", "b"]} == spaces
+    assert split_words("".join(CHARACTERS))
+
+
+@pytest.mark.parametrize("flag", ["l", "u", "c"])
+def test_no_case_makes_or_loses_a_line_end(flag):
+    prepare = preparation(flag)
+    assert [c for c in CHARACTERS if any(end in prepare(c) for end in "\r\n")] == ["\n", "\r"]
+    assert (prepare("\n"), prepare("\r")) == ("\n", "\r")
+
+
+@pytest.mark.parametrize("flag", ["l", "u", "c"])
+@PROPERTY
+@given(st.text(st.one_of(st.characters(exclude_categories=["Cs"]), st.sampled_from("ΣσςİıßŉaA. "))))
+@example("".join(CHARACTERS))
+@example("".join(f"a{c}Σ{c}" for c in CHARACTERS))
+def test_a_case_does_not_depend_on_what_is_near(flag, text):
+    assert preparation(flag)(text) == "".join(map(preparation(flag), text))
+
+
+def test_lower_case_is_that_of_python_but_for_the_final_sigma():
+    assert all(lower_case(c) == c.lower() for c in CHARACTERS)
+
+
+# Blocks of lines
+
+FLAGS = st.lists(
+    st.sampled_from(["l", "u", "c", "S", "m<[a-z:0-9. ]+>", "t<:>", "t<[^a]>", "s<[^a-z]><>", r"s<(.)(.)?><\2\1>", "s<^$><a>"]),
+    min_size=1,
+    max_size=4,
+).map("".join)  # fmt: skip
+LINE = st.text(st.one_of(st.sampled_from("aABΣ :01. \t\u00a0\u0085\u2028\x1c\v\0"), st.characters(exclude_categories=["Cs"], exclude_characters="\n\r")), max_size=15)  # fmt: skip
+
+
+@PROPERTY
+@given(FLAGS, st.lists(LINE, max_size=5))
+def test_a_block_is_prepared_line_by_line(flags, lines):
+    """As many lines come out as went in."""
+    prepare = preparation(flags)
+    text = prepare.of_lines("".join(f"{line}\n" for line in lines))
+    assert text == "".join(prepare(line) + "\n" for line in lines)
+    assert text.count("\n") == len(lines)
+
+
+@pytest.mark.parametrize("flags", ["l", "ls<^$><x>"])
+@pytest.mark.parametrize("text", ["", "A", "A\nB"])
+def test_a_last_line_without_an_end_keeps_none(flags, text):
+    assert preparation(flags).of_lines(text) == text.lower()
+
+
+@dataclass(frozen=True)
+class Hashed:
+    """Losses of 2^bits buckets, by a given kernel."""
+
+    kernel: object
+    bits: int = 4
+
+    def losses(self, outputs, expected, first_line):
+        return LineLosses(values=self.kernel.hashed_losses(outputs, expected, self.bits, first_line))
+
+
+def block(*lines):
+    return b"".join(line.encode("utf-8", "surrogatepass") + b"\n" for line in lines)
+
+
+WORDS = st.sampled_from(["The", "the", "THE,", "ΑΣ", "ας", "a"])
+OUTPUT = st.lists(st.tuples(WORDS, st.sampled_from(["0.5", "0.1", "1", "-2.5"])).map(":".join), min_size=1).map(
+    " ".join
+)
+
+
+@PROPERTY
+@given(st.sampled_from(["l", "u", "c", "S", "ls<,><>", r"s<(\w+):><\1x:>", "lS"]), st.lists(st.tuples(OUTPUT, WORDS), min_size=1, max_size=4), st.integers(1, 9))  # fmt: skip
+def test_the_losses_are_those_of_the_prepared_lines(kernel, flags, lines, first_line):
+    """The text of output and expected lines is normalised before scoring; lines keep their numbers."""
+    prepare = preparation(flags)
+    outputs, expected = zip(*lines, strict=True)
+    got = PreparedColumn(Hashed(kernel), prepare).losses(memoryview(block(*outputs)), block(*expected), first_line)
+    want = Hashed(kernel).losses(block(*map(prepare, outputs)), block(*map(prepare, expected)), first_line)
+    assert got.values == want.values
+
+
+def test_words_that_become_one_add_up(kernel):
+    (loss,) = (
+        PreparedColumn(Hashed(kernel, 20), preparation("l")).losses(b"The:0.25 the:0.25 :0.5\n", b"THE\n", 1).values
+    )
+    assert math.isclose(loss, math.log(2), rel_tol=1e-5)
+
+
+def test_a_malformed_line_is_shown_as_the_flags_left_it(kernel):
+    column = PreparedColumn(Hashed(kernel), preparation("us<:><>"))
+    with pytest.raises(MalformedLineError) as caught:
+        column.losses(b"a\r:1\n", b"a\n", 7)
+    assert (caught.value.line, caught.value.text, caught.value.prepared_by) == (7, "A1", "us<:><>")
+
+
+def test_undecodable_bytes_and_lone_surrogates(kernel):
+    """Undecodable bytes become U+FFFD."""
+    column = PreparedColumn(Hashed(kernel), preparation("s<b><\udcff>"))
+    want = Hashed(kernel).losses(block("\ufffda\ufffd\ufffd\ufffd:1"), block("a"), 1)
+    assert column.losses(b"\xffab:1\n", b"a\n", 1).values == want.values
+
+
+def test_the_vocabulary_is_prepared_as_the_lines_are():
+    """The expected word's own mass; a word not listed shares the rest with the other unlisted words."""
+    vocabulary = frozenset({"A", "a", "B", "c,", "D"})
+    column = column_of(find_metric("LogLoss"), vocabulary, preparation("ls<,><>"))
+    losses = column.losses(b"a:0.4 :0.6\nA:0.4 :0.6\na:1\n", b"C\nA\ne\n", 1)
+    assert list(losses.values) == pytest.approx([-math.log(0.6 / 3), -math.log(0.4), math.inf])
+    assert losses.out_of_vocabulary == 1
+
+
+def test_columns_with_equal_flags_are_shared():
+    metrics = [find_metric(name) for name in ("LogLossHashed", "PerplexityHashed")]
+    columns = {column_of(m, frozenset(), preparation("l")) for m in metrics} | {column_of(metrics[0], frozenset())}
+    assert len(columns) == 2

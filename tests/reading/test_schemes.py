@@ -1,0 +1,207 @@
+"""Evaluation schemes: products, flags, names, and what is refused."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from geval_py.errors import SchemeError
+from geval_py.reading.schemes import Flag, multiply_out, parse_scheme, parse_schemes
+
+PROPERTY = settings(deadline=None, derandomize=True)
+
+PRODUCTS = {
+    "none": ("LogLossHashed", ["LogLossHashed"]),
+    "empty": ("", [""]),
+    "one": ("{LogLoss,Perplexity}Hashed", ["LogLossHashed", "PerplexityHashed"]),
+    "two": (
+        "{Likelihood,LogLoss}Hashed{8,12}",
+        ["LikelihoodHashed8", "LikelihoodHashed12", "LogLossHashed8", "LogLossHashed12"],
+    ),
+    "three": ("{a,b}{c,d}{e,f}", ["ace", "acf", "ade", "adf", "bce", "bcf", "bde", "bdf"]),
+    "of one": ("LogLossHashed{8}", ["LogLossHashed8"]),
+    "of nothing": ("LogLossHashed{}", ["LogLossHashed"]),
+    "with nothing": ("LogLossHashed{,8}", ["LogLossHashed", "LogLossHashed8"]),
+    "with spaces": ("LogLossHashed{8, 9}", ["LogLossHashed8", "LogLossHashed 9"]),
+    "in flags": ("LogLossHashed:{l,u}S", ["LogLossHashed:lS", "LogLossHashed:uS"]),
+    "inside an argument": ("LogLossHashed:s<a{2,3}><b>", ["LogLossHashed:s<a{2,3}><b>"]),
+    "outside and inside an argument": (
+        "{LogLoss,Perplexity}Hashed:m<a{1,2}>{l,u}",
+        [
+            "LogLossHashed:m<a{1,2}>l",
+            "LogLossHashed:m<a{1,2}>u",
+            "PerplexityHashed:m<a{1,2}>l",
+            "PerplexityHashed:m<a{1,2}>u",
+        ],
+    ),
+    "not closed": ("LogLossHashed{8,12", ["LogLossHashed{8,12"]),
+    "not opened": ("LogLossHashed8,12}", ["LogLossHashed8,12}"]),
+}
+
+
+@pytest.mark.parametrize(("text", "products"), PRODUCTS.values(), ids=PRODUCTS)
+def test_products(text, products):
+    """{a,b} in a metric multiplies out, and never inside <...>."""
+    assert multiply_out(text) == products
+
+
+ALTERNATIVES = st.lists(st.text("abAB12", max_size=3), min_size=1, max_size=4)
+
+
+@PROPERTY
+@given(st.lists(ALTERNATIVES, max_size=4))
+def test_there_are_as_many_products_as_choices(factors):
+    """{a,b} in a metric multiplies out: the last one changes fastest."""
+    products = [""]
+    for factor in factors:
+        products = [done + new for done in products for new in factor]
+    assert multiply_out("".join("{" + ",".join(factor) + "}" for factor in factors)) == products
+
+
+def test_too_many_products():
+    text = "LogLossHashed" + "{0,1,2,3,4,5,6,7,8,9}" * 5
+    with pytest.raises(SchemeError) as caught:
+        parse_schemes(text)
+    assert str(caught.value) == "More than 10000 metrics in one definition: LogLossHashed{0,1,2,…,1,2,3,4,5,6,7,8,9}"
+    assert caught.value.scheme == text
+
+
+def test_many_more_products_are_refused_at_once():
+    with pytest.raises(SchemeError, match="More than 10000 metrics in one definition: "):
+        parse_schemes("{0,1,2,3,4,5,6,7,8,9}" * 400)
+
+
+def test_the_greatest_product():
+    assert len(parse_schemes("{0,1,2,3,4,5,6,7,8,9}" * 4)) == 10_000
+
+
+FLAGS = {
+    "none": ("LogLossHashed", "LogLossHashed", ()),
+    "a colon alone": ("LogLossHashed:", "LogLossHashed", ()),
+    "bits": ("LogLossHashed8", "LogLossHashed8", ()),
+    "name": ("PerplexityHashed:N<ppl>", "PerplexityHashed", (Flag("N", ("ppl",)),)),
+    "priority": ("LogLossHashed:P<2>", "LogLossHashed", (Flag("P", ("2",)),)),
+    "letters": ("Accuracy:lucS", "Accuracy", (Flag("l"), Flag("u"), Flag("c"), Flag("S"))),
+    "match": ("Accuracy:m<[a-z]+>", "Accuracy", (Flag("m", ("[a-z]+",)),)),
+    "take": ("Accuracy:t<^..>", "Accuracy", (Flag("t", ("^..",)),)),
+    "substitute": ("Accuracy:s<a+><b>", "Accuracy", (Flag("s", ("a+", "b")),)),
+    "substitute by nothing": ("Accuracy:s<a+><>", "Accuracy", (Flag("s", ("a+", "")),)),
+    "filter": (
+        "LogLossHashed:f<in[Year]:1601>",
+        "LogLossHashed",
+        (Flag("f", ("in[Year]:1601",)),),
+    ),
+    "an empty name": ("LogLossHashed:N<>", "LogLossHashed", (Flag("N", ("",)),)),
+    "all together": (
+        "PerplexityHashed12:N<ppl>P<3>ls<x><y>f<exp:a>",
+        "PerplexityHashed12",
+        (Flag("N", ("ppl",)), Flag("P", ("3",)), Flag("l"), Flag("s", ("x", "y")), Flag("f", ("exp:a",))),
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "metric", "flags"), FLAGS.values(), ids=FLAGS)
+def test_parse_scheme(text, metric, flags):
+    scheme = parse_scheme(text)
+    assert (scheme.text, scheme.metric, scheme.flags) == (text, metric, flags)
+
+
+@pytest.mark.parametrize(("text", "metric", "flags"), FLAGS.values(), ids=FLAGS)
+def test_a_flag_is_shown_as_written(text, metric, flags):
+    assert "".join(map(str, flags)) == text.removeprefix(metric).removeprefix(":")
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("LogLossHashed", "LogLossHashed"),
+        ("LogLossHashed:", "LogLossHashed"),
+        ("LogLossHashed8", "LogLossHashed8"),
+        ("LogLossHashed:l", "LogLossHashed:l"),
+        ("LogLossHashed:P<2>", "LogLossHashed:P<2>"),
+        ("LogLossHashed:N<loss>", "loss"),
+        ("LogLossHashed:lN<loss>P<2>", "loss"),
+        ("LogLossHashed:N<log loss>", "log loss"),
+        ("LogLossHashed:N<log>lN<loss>", "log loss"),
+    ],
+)
+def test_name(text, name):
+    """N<name>: the name shown; several are joined by a space."""
+    assert parse_scheme(text).name == name
+
+
+@pytest.mark.parametrize(
+    ("text", "priority"),
+    [("Accuracy", 1), ("Accuracy:N<a>", 1), ("Accuracy:P<3>", 3), ("Accuracy:P<3>lP<0>", 0)],
+)
+def test_priority(text, priority):
+    """P<n>: display priority, by default 1."""
+    assert parse_scheme(text).priority == priority
+
+
+def test_text_flags_and_filters():
+    """Flags that normalise the text go from left to right; several filters are all asked for."""
+    scheme = parse_scheme("LogLossHashed:f<exp:a>lN<x>s<a><b>P<2>m<y>t<z>ucSf<in[1]:b>")
+    assert [flag.letter for flag in scheme.text_flags] == ["l", "s", "m", "t", "u", "c", "S"]
+    assert scheme.filters == ("exp:a", "in[1]:b")
+    assert parse_scheme("LogLossHashed").text_flags == parse_scheme("LogLossHashed").filters == ()
+
+
+THE_FLAGS = "the flags are l u c S m<REGEXP> t<REGEXP> s<REGEXP><REPLACEMENT> f<FEATURE> N<NAME> P<NUMBER>"
+BROKEN = {
+    "unknown": ("LogLossHashed:z", "z"),
+    "unknown after a known one": ("LogLossHashed:lz", "z"),
+    "upper case": ("LogLossHashed:L", "L"),
+    "a space": ("LogLossHashed:l u", " u"),
+    "a name without an argument": ("LogLossHashed:N", "N"),
+    "a name not closed": ("LogLossHashed:N<loss", "N<loss"),
+    "a letter with an argument": ("LogLossHashed:l<a>", "<a>"),
+    "substitution without a replacement": ("Accuracy:s<a>", "s<a>"),
+    "substitution with something between": ("Accuracy:s<a>x<b>", "s<a>x<b>"),
+    "a second colon": ("LogLossHashed:l:u", ":u"),
+    "priority without a number": ("LogLossHashed:P", "P"),
+}
+
+
+@pytest.mark.parametrize(("text", "rest"), BROKEN.values(), ids=BROKEN)
+def test_broken_flags(text, rest):
+    """GEval 1.42.2, --metric LogLossHashed:z."""
+    with pytest.raises(SchemeError) as caught:
+        parse_schemes(text)
+    assert str(caught.value) == f"Unknown or broken metric flags: {rest}\n  {THE_FLAGS}"
+    assert (caught.value.scheme, caught.value.exit_status) == (text, 2)
+
+
+@pytest.mark.parametrize("number", ["", "x", "1.5", "-1", "+1", "١", "1" * 10])
+def test_broken_priority(number):
+    with pytest.raises(SchemeError) as caught:
+        parse_scheme(f"LogLossHashed:lP<{number}>u")
+    assert str(caught.value) == (f"Unknown or broken metric flags: P<{number}>u\n  P<n> takes a whole number")
+
+
+@pytest.mark.parametrize("text", ["LogLossHashed:\x1b[31m", "{\x1b,a}" * 20], ids=["flag", "product"])
+def test_what_is_refused_is_safe_to_show(text):
+    with pytest.raises(SchemeError) as caught:
+        parse_schemes(text)
+    assert "\x1b" not in str(caught.value)
+
+
+@PROPERTY
+@given(st.text("ABab0{},<>:NPlusmtfcS 1"))
+def test_a_definition_is_parsed_or_refused(text):
+    """METRIC[:FLAGS]; unknown flag: Unknown or broken metric flags."""
+    try:
+        schemes = parse_schemes(text)
+    except SchemeError as error:
+        schemes, message = [], str(error)
+    else:
+        message = "Unknown or broken metric flags: "
+        assert [scheme.text for scheme in schemes] == multiply_out(text)
+    assert all(scheme.metric == scheme.text.partition(":")[0] for scheme in schemes)
+    assert message.startswith("Unknown or broken metric flags: ")
+
+
+def test_schemes_are_values():
+    assert parse_scheme("Accuracy:l") == parse_scheme("Accuracy:l")
+    assert len({parse_scheme("Accuracy:l"), parse_scheme("Accuracy:l")}) == 1
+    with pytest.raises(AttributeError):
+        parse_scheme("Accuracy").metric = "LogLoss"

@@ -1,0 +1,782 @@
+"""Sources: what a name opens, how it is decompressed, and the lines that come out."""
+
+import bz2
+import errno
+import gzip
+import hashlib
+import io
+import lzma
+import os
+import random
+import socketserver
+import sys
+import threading
+import zlib
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from geval_py.errors import CorruptFileError, UnreadableFileError
+from geval_py.reading import sources
+from geval_py.reading.compression import compression_of
+from geval_py.reading.sources import LineReader, Source, decode_lines, is_address, read_lines
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+PROPERTY = settings(deadline=None, derandomize=True)
+
+BOM = "\ufeff".encode()
+DIGITS = random.Random(1611)
+LINES = [f"żółw{n}:{DIGITS.random()} 水:{DIGITS.random()} :0.5" for n in range(300)]
+TEXT = "".join(line + "\n" for line in LINES).encode()
+OTHER_TEXT = b"the:0.5 :0.5\n" * 20
+WRITE_IT_AGAIN = "\n  write it again, or upload it again: a part of it may be missing"
+
+
+def zstd_with_checksum(data):
+    return zstd.compress(data, options={zstd.CompressionParameter.checksum_flag: 1})
+
+
+COMPRESS = {"gzip": gzip.compress, "xz": lzma.compress, "bzip2": bz2.compress, "zstd": zstd_with_checksum}
+MAGIC_LENGTH = {"gzip": 3, "xz": 6, "bzip2": 10, "zstd": 4}
+SKIPPABLE_FRAME = b"\x5a\x2a\x4d\x18" + (5).to_bytes(4, "little") + b"notes"
+each_compression = pytest.mark.parametrize("kind", COMPRESS)
+
+
+@pytest.fixture
+def stored(tmp_path):
+    """Store bytes in a file whose name says nothing about them; gives its path."""
+
+    def store(data, name="out.tsv"):
+        (tmp_path / name).write_bytes(data)
+        return str(tmp_path / name)
+
+    return store
+
+
+@pytest.fixture
+def standard_input(monkeypatch):
+    """Make a stream, or bytes, the standard input."""
+
+    def set_it(data):
+        stream = io.BytesIO(data) if isinstance(data, bytes) else data
+        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=stream))
+        return stream
+
+    return set_it
+
+
+class Trickle(io.RawIOBase):
+    """A stream that gives one byte at a time and, if there is an error, raises it at the end."""
+
+    def __init__(self, data, error=None):
+        self.data, self.error = io.BytesIO(data), error
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        byte = self.data.read(1)
+        if not byte and self.error:
+            raise self.error
+        buffer[: len(byte)] = byte
+        return len(byte)
+
+
+def read_all(path, **keywords):
+    with LineReader(path, **keywords) as reader:
+        return b"".join(iter(reader.block, b""))
+
+
+def refused(path):
+    """The error of a source that cannot be read."""
+    with pytest.raises((CorruptFileError, UnreadableFileError)) as caught:
+        read_all(path)
+    assert caught.value.path == path
+    return caught.value
+
+
+# What a file is
+
+
+@each_compression
+@pytest.mark.parametrize("name", ["out.tsv", "out.tsv.xz", "out.tsv.gz"])
+def test_what_a_file_is_is_decided_by_its_first_bytes_not_by_its_name(kind, name, stored):
+    path = stored(COMPRESS[kind](TEXT), name)
+    assert list(read_lines(path)) == LINES
+    with LineReader(path) as reader:
+        assert reader.source.compression == kind
+
+
+@pytest.mark.parametrize("name", ["out.tsv", "out.tsv.gz", "out.tsv.xz", "out.tsv.bz2", "out.tsv.zst"])
+def test_text_is_text_whatever_its_name(name, stored):
+    path = stored(TEXT, name)
+    assert list(read_lines(path)) == LINES
+    with LineReader(path) as reader:
+        assert reader.source.compression is None
+
+
+HEADS = {
+    "nothing": (b"", None),
+    "text": (b"the:0.5 :0.5\n", None),
+    "BZ": (b"BZ", None),
+    "BZ as a word": (b"BZ:0.5 :0.5\n", None),
+    "BZh and a level": (b"BZh9:0.5 :0.5\n", None),
+    "BZh and nearly pi": (b"BZh91AY&SX\n", None),
+    "BZh without a level": (b"BZh01AY&SY", None),
+    "bzip2": (b"BZh91AY&SY...", "bzip2"),
+    "bzip2, level 1": (b"BZh11AY&SY...", "bzip2"),
+    "bzip2 of nothing": (b"BZh9\x17rE8P\x90...", "bzip2"),
+    "gzip": (b"\x1f\x8b\x08...", "gzip"),
+    "gzip, another method": (b"\x1f\x8b\x07...", None),
+    "xz": (b"\xfd7zXZ\0...", "xz"),
+    "xz cut": (b"\xfd7zXZ", None),
+    "zstd": (b"\x28\xb5\x2f\xfd...", "zstd"),
+    "zstd, first skippable": (b"\x50\x2a\x4d\x18...", "zstd"),
+    "zstd, last skippable": (b"\x5f\x2a\x4d\x18...", "zstd"),
+    "zstd, after the last skippable": (b"\x60\x2a\x4d\x18...", None),
+}
+
+
+@pytest.mark.parametrize(("head", "name"), HEADS.values(), ids=HEADS)
+def test_magic_numbers(head, name):
+    """By the full magic numbers; text may begin with "BZ"."""
+    found = compression_of(head)
+    assert (found and found.name) == name
+
+
+@pytest.mark.parametrize("text", ["BZ", "BZh", "BZh9:1 :0", "BZh91AY&SX:1", "P*M", "7zXZ:0.5 :0.5"])
+def test_text_that_begins_as_a_compressed_file(text, stored):
+    assert list(read_lines(stored(text.encode()))) == [text]
+
+
+# Members, frames, streams
+
+MEMBERS = {
+    "two gzip members": (lambda a, b: gzip.compress(a) + gzip.compress(b)),
+    "gzip, an empty member between": (lambda a, b: gzip.compress(a) + gzip.compress(b"") + gzip.compress(b)),
+    "gzip, zeros between": (lambda a, b: gzip.compress(a) + bytes(7) + gzip.compress(b)),
+    "gzip, zeros after": (lambda a, b: gzip.compress(a + b) + bytes(512)),
+    "gzip, many zeros after": (lambda a, b: gzip.compress(a + b) + bytes(600_000)),
+    "two xz streams": (lambda a, b: lzma.compress(a) + lzma.compress(b)),
+    "xz, padding between": (lambda a, b: lzma.compress(a) + bytes(8) + lzma.compress(b)),
+    "xz, padding after": (lambda a, b: lzma.compress(a) + lzma.compress(b) + bytes(4)),
+    "two bzip2 streams": (lambda a, b: bz2.compress(a) + bz2.compress(b, 1)),
+    "bzip2, an empty stream first": (lambda a, b: bz2.compress(b"") + bz2.compress(a + b)),
+    "two zstd frames": (lambda a, b: zstd.compress(a) + zstd.compress(b)),
+    "zstd, a skippable frame first": (lambda a, b: SKIPPABLE_FRAME + zstd.compress(a + b)),
+    "zstd, a skippable frame between": (lambda a, b: zstd.compress(a) + SKIPPABLE_FRAME + zstd.compress(b)),
+    "zstd, a skippable frame after": (lambda a, b: zstd.compress(a + b) + SKIPPABLE_FRAME),
+}
+each_composition = pytest.mark.parametrize("compose", MEMBERS.values(), ids=MEMBERS)
+
+
+@each_composition
+def test_compressed_files_of_several_members_or_frames_are_read_whole(compose, stored):
+    """GEval 1.42.2 reads the first member of a .gz."""
+    assert read_all(stored(compose(TEXT, OTHER_TEXT))) == TEXT + OTHER_TEXT
+
+
+@each_composition
+def test_members_that_come_byte_by_byte(compose, standard_input):
+    if len(compose(b"", b"")) < 10_000:
+        standard_input(Trickle(compose(TEXT, OTHER_TEXT)))
+    else:
+        standard_input(compose(TEXT, OTHER_TEXT))
+    assert read_all("-") == TEXT + OTHER_TEXT
+
+
+def test_a_line_may_go_on_in_the_next_member(stored):
+    assert list(read_lines(stored(gzip.compress(b"the:0.5") + gzip.compress(b" :0.5")))) == ["the:0.5 :0.5"]
+
+
+@each_compression
+def test_text_that_expands_a_lot(kind, stored):
+    text = b"0" * 3_000_000 + b"\n"
+    assert read_all(stored(COMPRESS[kind](text))) == text
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", BOM, SKIPPABLE_FRAME, *(compress(b"") for compress in COMPRESS.values())],
+    ids=["empty file", "byte order mark", "skippable frame", *COMPRESS],
+)
+def test_a_file_without_a_line(data, stored):
+    path = stored(data)
+    assert list(read_lines(path)) == []
+    with LineReader(path, header="Word") as reader:
+        assert (reader.take(3), reader.block(), reader.count_rest()) == (b"", b"", 0)
+
+
+# Damage
+
+
+@each_compression
+def test_a_file_cut_anywhere_is_corrupt(kind, stored):
+    """A truncated or corrupt file is an error (GEval 1.42.2 scores a truncated .gz in silence)."""
+    whole = COMPRESS[kind](OTHER_TEXT)
+    for length in range(MAGIC_LENGTH[kind], len(whole)):
+        path = stored(whole[:length])
+        assert str(refused(path)) == (f"Corrupt {kind} file `{path}`: it ends before its end mark{WRITE_IT_AGAIN}")
+
+
+@each_compression
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.999])
+def test_a_longer_file_cut_somewhere_is_corrupt(kind, share, stored):
+    whole = COMPRESS[kind](TEXT * 50)
+    error = refused(stored(whole[: int(len(whole) * share)]))
+    assert (error.compression, error.reason) == (kind, "it ends before its end mark")
+
+
+@each_compression
+def test_a_cut_second_member_is_corrupt(kind, stored):
+    whole = COMPRESS[kind](TEXT)
+    assert refused(stored(whole + whole[:-1])).reason == "it ends before its end mark"
+
+
+def test_a_cut_skippable_frame_is_corrupt(stored):
+    assert refused(stored(zstd.compress(TEXT) + SKIPPABLE_FRAME[:-1])).reason == "it ends before its end mark"
+
+
+DAMAGE = {  # where a byte is changed: from the end
+    "gzip data": ("gzip", -3000, "Error -3 while decompressing data: "),
+    "gzip checksum": ("gzip", -8, "Error -3 while decompressing data: incorrect data check"),
+    "gzip length": ("gzip", -1, "Error -3 while decompressing data: incorrect length check"),
+    "xz data": ("xz", -3000, "Corrupt input data"),
+    "xz end mark": ("xz", -1, "Corrupt input data"),
+    "bzip2 data": ("bzip2", -3000, "Invalid data stream"),
+    "bzip2 checksum": ("bzip2", -2, "Invalid data stream"),
+    "zstd data": ("zstd", -3000, "Unable to decompress Zstandard data: "),
+    "zstd checksum": (
+        "zstd",
+        -1,
+        "Unable to decompress Zstandard data: Restored data doesn't match checksum",
+    ),
+}
+
+
+@pytest.mark.parametrize(("kind", "place", "reason"), DAMAGE.values(), ids=DAMAGE)
+def test_a_damaged_file_is_corrupt(kind, place, reason, stored):
+    data = bytearray(COMPRESS[kind](TEXT))
+    data[place] ^= 0xFF
+    path = stored(bytes(data))
+    error = refused(path)
+    assert error.reason.startswith(reason)
+    assert str(error) == f"Corrupt {kind} file `{path}`: {error.reason}{WRITE_IT_AGAIN}"
+
+
+FOLLOWING = {
+    "a letter": (tuple(COMPRESS), b"x"),
+    "text": (tuple(COMPRESS), b"the:0.5 :0.5\n"),
+    "a cut magic number": (("xz", "bzip2"), b"\xfd7zXBZh91"),
+    "zeros": (("bzip2", "zstd"), bytes(8)),
+    "zeros, then text": (("gzip", "xz"), bytes(8) + b"x"),
+    "another compression": (("gzip", "xz", "bzip2"), zstd.compress(TEXT)),
+    "gzip": (("zstd", "xz", "bzip2"), gzip.compress(TEXT)),
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "following"),
+    [
+        pytest.param(kind, following, id=f"{kind}, {name}")
+        for name, (kinds, following) in FOLLOWING.items()
+        for kind in kinds
+    ],
+)
+def test_a_file_with_something_after_its_end_mark_is_corrupt(kind, following, stored):
+    path = stored(COMPRESS[kind](TEXT) + following)
+    assert str(refused(path)) == (
+        f"Corrupt {kind} file `{path}`: something else follows its end mark{WRITE_IT_AGAIN}"
+    )
+
+
+def xz_with_dictionary(size_code):
+    """An .xz that asks for a dictionary of another size (xz file format 1.2.1, sections 3.1 and 5.3.1)."""
+    data = bytearray(lzma.compress(OTHER_TEXT))
+    header_end = 12 + 4 * data[12] + 4
+    assert data[14:16] == b"\x21\x01"
+    data[16] = size_code
+    data[header_end - 4 : header_end] = zlib.crc32(data[12 : header_end - 4]).to_bytes(4, "little")
+    return bytes(data)
+
+
+def test_a_dictionary_of_64_mebibytes_as_of_xz_9_is_fine(stored):
+    assert read_all(stored(xz_with_dictionary(28))) == OTHER_TEXT
+
+
+def test_a_dictionary_of_4_gibibytes_is_refused(stored):
+    assert refused(stored(xz_with_dictionary(40))).reason == "Memory usage limit exceeded"
+
+
+# Standard input and pipes
+
+
+@pytest.mark.parametrize("data", [TEXT, gzip.compress(TEXT), BOM + TEXT], ids=["text", "gzip", "BOM"])
+def test_standard_input(data, standard_input):
+    stream = standard_input(data)
+    with LineReader("-") as reader:
+        assert reader.block() == TEXT
+        assert (reader.source.size, reader.source.position) == (None, None)
+    assert not stream.closed
+
+
+@pytest.mark.parametrize("data", [b"", b"a", b"a:1\nb:1", TEXT[:2000]], ids=["empty", "a", "two", "longer"])
+def test_standard_input_that_trickles(data, standard_input):
+    standard_input(Trickle(data))
+    assert read_all("-") == (data + b"\n" if data and not data.endswith(b"\n") else data)
+
+
+@each_compression
+def test_a_pipe_that_gives_one_byte_at_a_time(kind, tmp_path):
+    path = str(tmp_path / "pipe")
+    os.mkfifo(path)
+
+    def write():
+        with open(path, "wb", buffering=0) as pipe:
+            pipe.writelines(bytes([byte]) for byte in COMPRESS[kind](OTHER_TEXT))
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    with LineReader(path) as reader:
+        assert b"".join(iter(reader.block, b"")) == OTHER_TEXT
+        assert (reader.source.size, reader.source.position) == (None, None)
+    writer.join()
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"a:1\n", TEXT, bz2.compress(TEXT)], ids=["at once", "soon", "later", "inside bzip2"]
+)
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [(OSError(errno.EIO, "Input/output error"), "Input/output error"), (TimeoutError("timed out"), "timed out")],
+    ids=["with a number", "without"],
+)
+def test_a_read_that_fails_names_the_source(data, error, reason, standard_input):
+    standard_input(Trickle(data, error))
+    assert str(refused("-")) == f"Cannot read standard input: {reason}"
+
+
+# Paths that cannot be read
+
+
+UNREADABLE = {
+    "missing": ("nowhere.tsv", "No such file or directory"),
+    "a folder": ("", "it is a folder, not a file"),
+    "below a file": ("file/out.tsv", "Not a directory"),
+    "a name too long": ("x" * 300, "File name too long"),
+}
+
+
+@pytest.mark.parametrize(("name", "reason"), UNREADABLE.values(), ids=UNREADABLE)
+def test_what_cannot_be_opened(name, reason, tmp_path):
+    (tmp_path / "file").write_bytes(TEXT)
+    path = os.path.join(tmp_path, name)
+    assert str(refused(path)) == f"Cannot read `{path}`: {reason}"
+
+
+def test_a_name_with_a_zero_byte():
+    assert str(refused("out\0.tsv")) == r"Cannot read `out\x00.tsv`: embedded null byte"
+
+
+def test_a_file_without_permission(monkeypatch):
+    """Simulated: the tests may run as a user to whom everything is permitted."""
+
+    def no_permission(path, *arguments, **keywords):
+        raise PermissionError(errno.EACCES, "Permission denied", path)
+
+    monkeypatch.setattr(sources, "open", no_permission, raising=False)
+    assert str(refused("out.tsv")) == "Cannot read `out.tsv`: Permission denied"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [gzip.compress(TEXT)[:20], gzip.compress(TEXT * 100)[:-1], bz2.compress(TEXT) + b"x"],
+    ids=["found at once", "found later", "after the end mark"],
+)
+def test_a_file_that_is_refused_is_closed(data, stored, monkeypatch):
+    opened = []
+
+    def open_and_note(*arguments, **keywords):
+        opened.append(open(*arguments, **keywords))
+        return opened[-1]
+
+    monkeypatch.setattr(sources, "open", open_and_note, raising=False)
+    refused(stored(data))
+    assert [file.closed for file in opened] == [True]
+
+
+# Web addresses
+
+
+@pytest.mark.parametrize(
+    ("name", "is_one"),
+    [
+        ("http://example.org/out.tsv", True),
+        ("https://example.org/out.tsv", True),
+        ("ftp://example.org/out.tsv", False),
+        ("file:///etc/passwd", False),
+        ("http:/out.tsv", False),
+        ("./http://out.tsv", False),
+        ("-", False),
+        ("", False),
+    ],
+)
+def test_is_address(name, is_one):
+    assert is_address(name) == is_one
+
+
+WAIT = None  # in an answer: until the test is over
+
+
+def answer(body, *headers, status="200 OK"):
+    return "\r\n".join([f"HTTP/1.1 {status}", *headers, "", ""]).encode() + body
+
+
+ANSWERS = {
+    "/fine": [answer(OTHER_TEXT, f"Content-Length: {len(OTHER_TEXT)}")],
+    "/no-length": [answer(OTHER_TEXT)],
+    "/length-is-no-number": [answer(OTHER_TEXT, "Content-Length: many")],
+    "/gzip": [answer(gzip.compress(OTHER_TEXT))],
+    "/byte-order-mark": [answer(BOM + OTHER_TEXT)],
+    "/chunks": [
+        answer(b"%x\r\n" % len(OTHER_TEXT), "Transfer-Encoding: chunked"),
+        OTHER_TEXT,
+        b"\r\n0\r\n\r\n",
+    ],
+    "/redirected": [answer(b"", "Location: /fine", "Content-Length: 0", status="302 Found")],
+    "/empty": [answer(b"", "Content-Length: 0")],
+    "/missing": [answer(b"gone", "Content-Length: 4", status="404 Not Found")],
+    "/broken": [answer(b"oops", "Content-Length: 4", status="500 Internal Server Error")],
+    "/short": [answer(OTHER_TEXT, f"Content-Length: {len(OTHER_TEXT) + 1}")],
+    "/short-and-long": [answer(TEXT, f"Content-Length: {len(TEXT) + 1}")],
+    "/short-gzip": [answer(gzip.compress(TEXT)[:-1])],
+    "/chunk-cut": [answer(b"ff\r\nthe:0.5", "Transfer-Encoding: chunked")],
+    "/chunks-without-end": [answer(b"6\r\nthe:1\n\r\n", "Transfer-Encoding: chunked")],
+    "/no-http": [b"220 ready\r\n\r\n"],
+    "/nothing": [],
+    "/late": [WAIT],
+    "/late-body": [answer(b""), WAIT],
+    "/late-end": [answer(OTHER_TEXT), WAIT],
+    "/to-a-file": [answer(b"", "Location: file:///etc/passwd", "Content-Length: 0", status="302 Found")],
+}
+
+
+@pytest.fixture(scope="module")
+def server():
+    """A web server on loopback that gives the ANSWERS; the value is its address."""
+    over = threading.Event()
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self):
+            path = self.rfile.readline().split()[1].decode()
+            while self.rfile.readline().strip():
+                pass
+            for part in ANSWERS[path]:
+                if part is WAIT:
+                    over.wait()
+                else:
+                    self.wfile.write(part)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as running:
+        thread = threading.Thread(target=running.serve_forever, args=(0.01,))
+        thread.start()
+        yield f"http://127.0.0.1:{running.server_address[1]}"
+        over.set()
+        running.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def web(server, monkeypatch):
+    monkeypatch.setenv("no_proxy", "*")
+    monkeypatch.setattr(sources, "HTTP_TIMEOUT_SECONDS", 0.15)
+    return server
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "/fine",
+        "/no-length",
+        "/length-is-no-number",
+        "/gzip",
+        "/byte-order-mark",
+        "/chunks",
+        "/redirected",
+    ],
+)
+def test_an_address_is_fetched(name, web):
+    with LineReader(web + name, digest=True) as reader:
+        assert reader.block() == OTHER_TEXT
+        assert reader.block() == b""
+        assert (reader.source.size, reader.source.position) == (None, None)
+
+
+def test_an_empty_answer(web):
+    assert read_all(web + "/empty") == b""
+
+
+REFUSED = {
+    "/missing": "the server answered 404 Not Found",
+    "/broken": "the server answered 500 Internal Server Error",
+    "/short": f"the answer ended after {len(OTHER_TEXT)} of {len(OTHER_TEXT) + 1} bytes",
+    "/short-and-long": f"the answer ended after {len(TEXT)} of {len(TEXT) + 1} bytes",
+    "/nothing": "Remote end closed connection without response",
+    "/late": "timed out",
+    "/late-body": "timed out",
+    "/late-end": "timed out",
+    "/to-a-file": "the server answered 302 Found - Redirection to url 'file:///etc/passwd' is not allowed",
+}
+
+
+@pytest.mark.parametrize(("name", "reason"), REFUSED.items(), ids=REFUSED)
+def test_an_address_that_cannot_be_read(name, reason, web):
+    error = refused(web + name)
+    assert str(error) == f"Cannot read `{web}{name}`: {reason}"
+
+
+@pytest.mark.parametrize("name", ["/chunk-cut", "/chunks-without-end", "/no-http"])
+def test_an_answer_that_is_not_http_as_it_should_be(name, web):
+    assert str(refused(web + name)).startswith(f"Cannot read `{web}{name}`: ")
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["http://", "http://127.0.0.1:port/out.tsv", "http://127.0.0.1:1/out 1.tsv", "http://[::1/out.tsv"],
+)
+def test_an_address_that_is_none(address, web):
+    assert str(refused(address)).startswith(f"Cannot read `{address}`: ")
+
+
+def test_a_compressed_answer_that_is_cut(web):
+    assert str(refused(web + "/short-gzip")) == (
+        f"Corrupt gzip file `{web}/short-gzip`: it ends before its end mark{WRITE_IT_AGAIN}"
+    )
+
+
+def test_nobody_listens(web):
+    with socketserver.TCPServer(("127.0.0.1", 0), None) as unused:
+        address = f"http://127.0.0.1:{unused.server_address[1]}/out.tsv"
+    refusal = f"[Errno {errno.ECONNREFUSED}] {os.strerror(errno.ECONNREFUSED)}"
+    assert str(refused(address)) == f"Cannot read `{address}`: {refusal}"
+
+
+@pytest.mark.parametrize("name", ["/fine", "/no-length", "/chunks"])
+def test_an_answer_that_is_too_large(name, web, monkeypatch):
+    monkeypatch.setattr(sources, "HTTP_MAX_BYTES", len(OTHER_TEXT) - 1)
+    assert str(refused(web + name)) == f"Cannot read `{web}{name}`: the answer is larger than 0 GiB"
+
+
+def test_an_answer_of_just_the_greatest_size(web, monkeypatch):
+    monkeypatch.setattr(sources, "HTTP_MAX_BYTES", len(OTHER_TEXT))
+    assert read_all(web + "/fine") == OTHER_TEXT
+
+
+def test_the_greatest_size_is_in_the_message():
+    assert sources.HTTP_MAX_BYTES == 4 << 30
+
+
+# Lines
+
+DECODED = {
+    "nothing": (b"", []),
+    "a line": (b"the:1\n", ["the:1"]),
+    "no final line end": (b"a\nb", ["a", "b"]),
+    "blank lines": (b"\n\na\n\n", ["", "", "a", ""]),
+    "carriage returns": (b"a\r\n\rb\r\r\nc\rd\n", ["a", "b", "cd"]),
+    "other line ends": ("a\u2028b\x0bc\x85d\x0ce\n".encode(), ["a\u2028b\x0bc\x85d\x0ce"]),
+    "a zero byte": (b"a\0b\n", ["a\0b"]),
+    "undecodable": (b"k\xff\xfea\n\x80\n", ["k\ufffd\ufffda", "\ufffd"]),
+    "a cut character at a line end": (b"\xe2\x82\nx\n", ["\ufffd", "x"]),
+    "a cut character before another": (b"\xe2\x82\xc3\xa9\n", ["\ufffdé"]),
+    "a surrogate": (b"\xed\xa0\x80\n", ["\ufffd\ufffd\ufffd"]),
+    "overlong": (b"\xc0\x80\n", ["\ufffd\ufffd"]),
+    "a byte order mark inside": (b"a\n" + BOM + b"b\n", ["a", "\ufeffb"]),
+}
+
+
+@pytest.mark.parametrize(("block", "lines"), DECODED.values(), ids=DECODED)
+def test_decode_lines(block, lines):
+    """Every CR is dropped; a missing final line end is no problem; undecodable bytes become U+FFFD."""
+    assert decode_lines(block) == lines
+
+
+@pytest.mark.parametrize(("data", "lines"), DECODED.values(), ids=DECODED)
+def test_read_lines(data, lines, stored):
+    assert list(read_lines(stored(data))) == lines
+
+
+@PROPERTY
+@given(st.lists(st.binary()))
+def test_blocks_may_be_decoded_apart(blocks):
+    """Lines end in LF: no other byte, and no undecodable one, reaches over it."""
+    ended = [block + b"\n" for block in blocks]
+    apart = [line for block in ended for line in decode_lines(block)]
+    assert apart == decode_lines(b"".join(ended))
+    assert len(apart) == b"".join(ended).count(b"\n")
+
+
+HEADERS = {
+    "skipped": (b"Word\nthe\n", "Word", ["the"]),
+    "with more columns": (b"FileId\tYear\nPsa-5\t1605\n", "FileId", ["Psa-5\t1605"]),
+    "another first name": (b"Year\tFileId\n", "FileId", ["Year\tFileId"]),
+    "not asked for": (b"Word\nthe\n", None, ["Word", "the"]),
+    "not there": (b"the\nof\n", "Word", ["the", "of"]),
+    "only a part": (b"Words\n", "Word", ["Words"]),
+    "another case": (b"word\n", "Word", ["word"]),
+    "a space after": (b"Word \n", "Word", ["Word "]),
+    "once": (b"Word\nWord\n", "Word", ["Word"]),
+    "in the second line": (b"the\nWord\n", "Word", ["the", "Word"]),
+    "with a carriage return": (b"Word\r\nthe\r\n", "Word", ["the"]),
+    "with a byte order mark": (BOM + b"Word\nthe\n", "Word", ["the"]),
+    "with both": (BOM + b"FileId\tYear\r\nPsa-5\t1605\r\n", "FileId", ["Psa-5\t1605"]),
+    "alone": (b"Word\n", "Word", []),
+    "alone, without a line end": (b"Word", "Word", []),
+    "in another script": ("słowo\nkot\n".encode(), "słowo", ["kot"]),
+    "a blank line after": (b"Word\n\nthe\n", "Word", ["", "the"]),
+    "without a name": (b"\tYear\n\t1605\n", "", ["\t1605"]),
+}
+
+
+@pytest.mark.parametrize(("data", "header", "lines"), HEADERS.values(), ids=HEADERS)
+@pytest.mark.parametrize("kind", [None, "gzip"])
+def test_a_data_file_whose_first_field_equals_the_headers_first_name(kind, data, header, lines, stored):
+    """It has a header line, which is skipped; line numbers start after it."""
+    path = stored(COMPRESS[kind](data) if kind else data)
+    assert list(read_lines(path, header=header)) == lines
+    with LineReader(path, header=header) as reader:
+        assert decode_lines(reader.take(1)) == lines[:1]
+        assert reader.count_rest() == len(lines[1:])
+
+
+MARKS = {
+    "none": (b"a:1\n", False, b"a:1\n"),
+    "one": (BOM + b"a:1\n", True, b"a:1\n"),
+    "two": (BOM + BOM + b"a:1\n", True, BOM + b"a:1\n"),
+    "a part of one": (BOM[:2] + b"a:1\n", False, BOM[:2] + b"a:1\n"),
+    "in the second line": (b"a:1\n" + BOM + b"b:1\n", False, b"a:1\n" + BOM + b"b:1\n"),
+    "before a blank line": (BOM + b"\na:1\n", True, b"\na:1\n"),
+}
+
+
+@pytest.mark.parametrize(("data", "has_mark", "text"), MARKS.values(), ids=MARKS)
+def test_a_byte_order_mark_is_dropped_at_the_start_of_a_file(data, has_mark, text, stored):
+    with LineReader(stored(data)) as reader:
+        assert reader.block() == text
+        assert reader.has_byte_order_mark == has_mark
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("blocks")
+
+
+DATA = st.lists(st.binary(max_size=12), max_size=40).map(b"\n".join).filter(lambda d: not compression_of(d))
+COMPRESSED = st.sampled_from([None, *COMPRESS])
+
+
+def with_line_ends(data):
+    """The text of a file: without a byte order mark, every line ended."""
+    text = data.removeprefix(BOM)
+    return text + b"\n" if text and not text.endswith(b"\n") else text
+
+
+@PROPERTY
+@given(data=DATA, sizes=st.lists(st.integers(1, 60), max_size=30), kind=COMPRESSED)
+def test_blocks_are_whole_lines_and_together_the_text(data, sizes, kind, folder):
+    """Blocks of whole lines, each line ended by LF, of about a size: more if a line is longer."""
+    path = folder / "out.tsv"
+    path.write_bytes(COMPRESS[kind](data) if kind else data)
+    text = with_line_ends(data)
+    longest = max(map(len, data.split(b"\n"))) + 1
+    so_far = b""
+    with LineReader(str(path), digest=True) as reader:
+        for size in sizes:
+            block = reader.block(size)
+            assert bool(block) == (so_far != text)
+            assert block.endswith(b"\n") == bool(block)
+            assert len(block) <= size + 2 * longest
+            so_far += block
+        assert text.startswith(so_far)
+        assert reader.count_rest() == text.count(b"\n") - so_far.count(b"\n")
+        assert reader.block() == b""
+        assert reader.sha256 == hashlib.sha256(data).hexdigest()
+
+
+@PROPERTY
+@given(data=DATA, numbers=st.lists(st.integers(1, 12), max_size=30), kind=COMPRESSED)
+def test_lines_are_taken_by_their_number(data, numbers, kind, folder):
+    """Give the next lines, fewer at the end, each ended by LF."""
+    path = folder / "out.tsv"
+    path.write_bytes(COMPRESS[kind](data) if kind else data)
+    lines = [line + b"\n" for line in with_line_ends(data).split(b"\n")[:-1]]
+    with LineReader(str(path), digest=True) as reader:
+        for number in numbers:
+            assert reader.take(number) == b"".join(lines[:number])
+            del lines[:number]
+        assert reader.count_rest() == len(lines)
+        assert reader.sha256 == hashlib.sha256(data).hexdigest()
+
+
+def test_a_file_does_not_come_in_one_block(stored):
+    with LineReader(stored(TEXT)) as reader:
+        assert len(list(iter(lambda: reader.block(100), b""))) > 50
+
+
+@pytest.mark.parametrize("size", [1, 1000, 1 << 21])
+@pytest.mark.parametrize("kind", [None, *COMPRESS])
+def test_lines_of_a_megabyte(kind, size, stored):
+    text = b"".join(bytes([letter]) * 1_000_000 + b"\n" for letter in b"abc") + b"d"
+    path = stored(COMPRESS[kind](text) if kind else text)
+    with LineReader(path) as reader:
+        blocks = list(iter(lambda: reader.block(size), b""))
+        assert all(block.endswith(b"\n") for block in blocks)
+        assert b"".join(blocks) == text + b"\n"
+    with LineReader(path) as reader:
+        assert [reader.take(1)[:1], reader.take(2)[-2:], reader.take(9)] == [b"a", b"c\n", b"d\n"]
+
+
+@pytest.mark.parametrize("data", [TEXT, BOM + b"Word\r\n" + TEXT, b"a:1"], ids=["text", "header", "no line end"])
+@pytest.mark.parametrize("kind", [None, *COMPRESS])
+def test_the_digest_is_of_the_decompressed_bytes(kind, data, stored):
+    path = stored(COMPRESS[kind](data) if kind else data)
+    with LineReader(path, header="Word", digest=True) as reader:
+        reader.count_rest()
+        assert reader.sha256 == hashlib.sha256(data).hexdigest()
+
+
+def test_no_digest_unless_asked_for(stored):
+    with LineReader(stored(TEXT)) as reader:
+        reader.count_rest()
+        assert reader.sha256 is None
+
+
+@pytest.mark.parametrize("kind", [None, *COMPRESS])
+def test_size_and_position_are_of_the_stored_bytes(kind, stored):
+    path = stored(COMPRESS[kind](TEXT) if kind else TEXT)
+    with LineReader(path) as reader:
+        assert reader.source.size == os.path.getsize(path)
+        assert 0 <= reader.source.position <= reader.source.size
+        reader.count_rest()
+        assert reader.source.position == reader.source.size
+
+
+def test_a_reader_closes_its_file(stored):
+    with LineReader(stored(TEXT)) as reader:
+        reader.block()
+    with pytest.raises(ValueError, match="closed file"):
+        _ = reader.source.position
+
+
+def test_a_source_is_a_raw_stream(stored):
+    source = Source(stored(gzip.compress(TEXT)))
+    assert source.stream.readable()
+    assert source.stream.readall() == TEXT
+    assert source.stream.read(1) == b""
+    source.close()

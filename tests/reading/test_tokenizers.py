@@ -1,0 +1,120 @@
+"""The tokenizers: their tokens, that they take any line, and what is refused."""
+
+import re
+import sys
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from geval_py.errors import UsageError
+from geval_py.reading.tokenizers import TOKENIZERS, checked_name, find_tokenizer
+
+PROPERTY = settings(deadline=None, derandomize=True)
+GEVAL = re.compile(r"[\w\d]+\S*[\w\d]+|[\w\d]|[^\w\s]+")  # GEval 1.42.2's regexp of minimalistic
+LINE = st.text(
+    st.one_of(st.sampled_from("ab_1é水ٱ,.!'-( \t\u00a0\u0085\u2028\x1c\0"), st.characters(exclude_characters="\n\r"))
+)
+each_tokenizer = pytest.mark.parametrize("name", TOKENIZERS)
+
+TOKENS = {
+    "words": ("minimalistic", "to be", ["to", "be"]),
+    "nothing": ("minimalistic", "", []),
+    "white space": ("minimalistic", " \t\u3000 ", []),
+    "punctuation around": ("minimalistic", '("Well!")', ['("', "Well", '!")']),
+    "punctuation inside": ("minimalistic", "isn't well-known: 3.14 a.b.", ["isn't", "well-known", ":", "3.14", "a.b", "."]),
+    "punctuation alone": ("minimalistic", "-- ?!", ["--", "?!"]),
+    "one character": ("minimalistic", "a, b", ["a", ",", "b"]),
+    "other scripts": ("minimalistic", "«Żółw», 水。", ["«", "Żółw", "»,", "水", "。"]),
+    "an underscore is part of a word": ("minimalistic", "_a_ !_!", ["_a_", "!", "_", "!"]),
+    "characters": ("character-by-character", "to: 水", ["t", "o", ":", "水"]),
+    "characters, no white space": ("character-by-character", " a\t\u00a0b\u2028", ["a", "b"]),
+    "13a": ("13a", "Well, 3.14% isn't &quot;1-2&quot;.", ["Well", ",", "3.14", "%", "isn't", '"', "1", "-", "2", '"', "."]),
+    "v14": ("v14", "«Well», 3.14% isn't 1-2.", ["«", "Well", "»", ",", "3.14", "%", "isn", "'", "t", "1-2."]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "text", "tokens"), TOKENS.values(), ids=TOKENS)
+def test_tokens(name, text, tokens):
+    assert find_tokenizer(name).tokens(text) == tokens
+
+
+@PROPERTY
+@given(LINE)
+@example("a!!!b!!! c!! d")
+@example("!a")
+def test_minimalistic_tokens_are_those_of_the_regexp_of_geval(text):
+    assert find_tokenizer("minimalistic").tokens(text) == GEVAL.findall(text)
+
+
+@each_tokenizer
+@PROPERTY
+@given(LINE)
+def test_a_token_is_neither_empty_nor_split_further(name, text):
+    tokens = find_tokenizer(name).tokens(text)
+    assert all(token == "".join(token.split()) != "" for token in tokens)
+
+
+@pytest.mark.parametrize("name", ["minimalistic", "character-by-character"])
+@PROPERTY
+@given(LINE)
+def test_nothing_but_white_space_is_lost(name, text):
+    assert "".join(find_tokenizer(name).tokens(text)) == "".join(text.split())
+
+
+@each_tokenizer
+def test_a_line_keeps_its_fields(name):
+    tokenizer = find_tokenizer(name)
+    assert tokenizer.line("\ta, b\t") == f"\t{' '.join(tokenizer.tokens('a, b'))}\t"
+    assert tokenizer.line("") == ""
+
+
+@each_tokenizer
+@pytest.mark.parametrize("text", ["a" + "!" * 10**6, "a!" * 10**6, "!" * 10**6, "a!!" * 10**6 + " !", "1,!" * 10**6])
+def test_long_lines_take_no_more_than_linear_time(name, text):
+    tokens = find_tokenizer(name).tokens(text)
+    assert sum(map(len, tokens)) == len(text.replace(" ", ""))
+
+
+@each_tokenizer
+def test_tokenizers_are_values(name):
+    assert find_tokenizer(name) == find_tokenizer(name)
+    assert len({find_tokenizer(name), find_tokenizer(name)}) == 1
+
+
+@pytest.mark.parametrize(("name", "module"), [("13a", "tokenizer_13a"), ("v14", "tokenizer_intl")])
+def test_lines_are_not_kept(name, module):
+    find_tokenizer(name).tokens("Well, well.")
+    for loaded in (f"sacrebleu.tokenizers.{module}", "sacrebleu.tokenizers.tokenizer_re"):
+        for kind in vars(sys.modules.get(loaded, sys)).values():
+            if isinstance(kind, type) and kind.__module__ == loaded:
+                assert kind.__call__.cache_info().currsize == 0
+
+
+@pytest.mark.parametrize("name", ["13a", "v14"])
+@pytest.mark.parametrize("missing", ["sacrebleu", "sacrebleu.tokenizers"])
+def test_without_sacrebleu(name, missing, monkeypatch):
+    for module in [module for module in sys.modules if module.startswith("sacrebleu")]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(UsageError) as caught:
+        find_tokenizer(name)
+    message = f"the tokenizer {name} comes from sacreBLEU: pip install 'geval-py[tokenizers]'"
+    assert (str(caught.value), caught.value.exit_status) == (message, 2)
+    assert checked_name(name) == name
+    assert find_tokenizer("minimalistic").tokens("a") == ["a"]
+
+
+UNKNOWN = {
+    "13b": "13b\n  did you mean 13a? there are",
+    "Minimalistic": "Minimalistic\n  did you mean minimalistic? there are",
+    "": "\n  there are",
+    "\x1b[2J": "\\x1b[2J\n  there are",
+}
+
+
+@pytest.mark.parametrize(("name", "shown"), UNKNOWN.items(), ids=ascii)
+def test_an_unknown_tokenizer(name, shown):
+    with pytest.raises(UsageError) as caught:
+        find_tokenizer(name)
+    assert str(caught.value) == f"Unknown tokenizer: {shown} minimalistic, character-by-character, 13a, v14"

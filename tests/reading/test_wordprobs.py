@@ -1,0 +1,439 @@
+"""The grammar of an output line: what is read, what is refused and with which words, and what is written."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+
+from geval_py.errors import MalformedLineError, UsageError
+from geval_py.reading.wordprobs import (
+    NUMBER_MISTAKES,
+    WordProbs,
+    format_line,
+    number_advice,
+    number_mistake,
+    parse_line,
+    parse_number,
+    wrong_vector_length,
+)
+from geval_py.scoring.metrics.exact import WordColumn
+
+PROPERTY = settings(deadline=None, derandomize=True)
+
+# GEval 1.42.2, --metric LogLossHashed; inputs made up
+BAD = json.loads((Path(__file__).parent.parent / "data/bad-lines.json").read_text(encoding="utf-8"))
+
+
+def outcome(text, line=7):
+    """What a line is read as, or the error that it is."""
+    try:
+        return parse_line(text, line)
+    except MalformedLineError as error:
+        return error
+
+
+def malformed(text, line=7):
+    """The error of a line in an output for a metric of 1024 buckets."""
+    found = outcome(text, line)
+    if isinstance(found, WordProbs) and found.words is None:
+        return wrong_vector_length(text, line, len(found.values), 10)
+    assert isinstance(found, MalformedLineError)
+    return found
+
+
+# What is read
+
+READ = {
+    "one word": ("the:1", ("the",), (1.0,)),
+    "words and rest": ("the:0.5 a:0.25 :0.25", ("the", "a", ""), (0.5, 0.25, 0.25)),
+    "the rest alone": (":1", ("",), (1.0,)),
+    "the rest anywhere": (":0.5 the:0.5", ("", "the"), (0.5, 0.5)),
+    "logarithms": ("the:-1.5 :-0.25", ("the", ""), (-1.5, -0.25)),
+    "a word twice": ("the:0.5 the:0.25", ("the", "the"), (0.5, 0.25)),
+    "colons in a word": ("zu:x:0.5 ::0.25 a::b:0.25", ("zu:x", ":", "a::b"), (0.5, 0.25, 0.25)),
+    "a number in a word": ("ka:0.5:0.25", ("ka:0.5",), (0.25,)),
+    "not a separator: comma": ("ka:0.5,lo:0.5", ("ka:0.5,lo",), (0.5,)),
+    "not a separator: TAB": ("ka:0.5\t:0.5", ("ka:0.5\t",), (0.5,)),
+    "not a separator: no-break space": ("ka:0.5\u00a0lo:0.5", ("ka:0.5\u00a0lo",), (0.5,)),
+    "other white space in a word": ("a\u2028\x0b\x85:1", ("a\u2028\x0b\x85",), (1.0,)),
+    "a zero byte": ("k\0a:1", ("k\0a",), (1.0,)),
+    "a byte order mark": ("\ufeffka:1", ("\ufeffka",), (1.0,)),
+    "other scripts": ("żółw:0.5 水:0.5", ("żółw", "水"), (0.5, 0.5)),
+    "signs": ("a:+0.5 b:-0 c:+1e+2", ("a", "b", "c"), (0.5, -0.0, 100.0)),
+    "exponents": ("a:1e-3 b:1.5E2 c:2e0", ("a", "b", "c"), (0.001, 150.0, 2.0)),
+    "leading zeros": ("a:007.50 b:1e007", ("a", "b"), (7.5, 1e7)),
+    "too small is 0": ("a:1e-400 b:-1e-400", ("a", "b"), (0.0, -0.0)),
+    "the greatest": ("a:1.7976931348623157e308", ("a",), (1.7976931348623157e308,)),
+    "a sum too large": ("a:1e308 b:1e308", ("a", "b"), (1e308, 1e308)),
+    "many digits": ("a:0." + "3" * 5000, ("a",), (1 / 3,)),
+    "a vector": ("-0.5 -1 2e-3", None, (-0.5, -1.0, 0.002)),
+    "a vector of one": ("1", None, (1.0,)),
+    "a vector with a sum too large": ("1e308 1e308", None, (1e308, 1e308)),
+}
+
+
+@pytest.mark.parametrize(("text", "words", "values"), READ.values(), ids=READ)
+def test_lines_that_are_read(text, words, values):
+    assert parse_line(text) == WordProbs(words=words, values=values)
+
+
+WORDS = st.text(st.characters(exclude_characters=" \n", exclude_categories=["Cs"]))
+DIGITS = st.text("0123456789", min_size=1, max_size=20)
+SIGN = st.sampled_from(["", "+", "-"])
+NUMBERS = st.builds(
+    "{}{}{}{}".format,
+    SIGN,
+    DIGITS,
+    DIGITS.map(".{}".format) | st.just(""),
+    st.builds("{}{}{}".format, st.sampled_from("eE"), SIGN, st.integers(0, 200)) | st.just(""),
+)
+
+
+@PROPERTY
+@given(st.lists(st.tuples(WORDS, NUMBERS), min_size=1))
+def test_every_line_of_the_grammar_is_read(entries):
+    """entries = entry *( " " entry ); entry = [ word ] ":" number, split at the last colon."""
+    parsed = parse_line(" ".join(f"{word}:{number}" for word, number in entries))
+    assert parsed.words == tuple(word for word, _ in entries)
+    assert parsed.values == tuple(float(number) for _, number in entries)
+
+
+@PROPERTY
+@given(st.lists(NUMBERS, min_size=1))
+def test_every_vector_is_read(numbers):
+    """vector = number *( " " number ): a line with no colon at all."""
+    assert parse_line(" ".join(numbers)) == WordProbs(words=None, values=tuple(map(float, numbers)))
+
+
+@PROPERTY
+@given(st.text(st.sampled_from("ab:0159.+-eE ,\t")))
+@example("a:0.5 b:5.")
+def test_a_line_is_read_or_refused_at_its_column(text):
+    """Errors come with the line and the column at which the token stands."""
+    found = outcome(text, 3)
+    if isinstance(found, MalformedLineError):
+        assert (found.line, found.text) == (3, text)
+        assert 1 <= found.column <= len(text) + 1
+        assert text[found.column - 1 :].startswith(found.token)
+    else:
+        tokens = text.split(" ")
+        assert len(found.values) == len(tokens)
+        assert found.words is None or found.words == tuple(t.rpartition(":")[0] for t in tokens)
+
+
+HOSTILE = {
+    "colons": ":" * 300_000,
+    "digits": "1" * 300_000,
+    "a word and digits": "a:" + "1" * 300_000 + "x",
+    "digits and colons": "1:" * 150_000,
+    "points": "a:" + "1." * 150_000,
+    "exponents": "a:" + "1e" * 150_000,
+    "separators": "a:" + "1_" * 150_000 + "x",
+    "commas": "a:" + "1," * 150_000,
+    "signs": "a:" + "+" * 300_000,
+    "spaces": " " * 300_000,
+    "good ones, then a bad one": "a:1 " * 75_000,
+    "white space": "a:1" + "\t" * 300_000,
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_lines_take_linear_time(text):
+    """Nothing is tried twice: quadratic time would take minutes here."""
+    assert len(str(malformed(text))) < 700
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    "row",
+    [row for row in BAD if row["stderr"].startswith("geval: Line ")],
+    ids=lambda row: repr(row["name"]),
+)
+def test_the_first_words_are_gevals(row):
+    number = int(row["stderr"].split()[2].rstrip(":"))
+    error = malformed(row["out"].split("\n")[number - 1].replace("\r", ""), number)
+    assert f"geval: {error}".split("\n")[0] == row["stderr"].rstrip("\n")
+
+
+SCORED = [row for row in BAD if row["status"] == 0 and row["name"] not in {"ka:1e400 :0.1", "truncated gzip"}]
+
+
+@pytest.mark.parametrize("row", [r for r in SCORED if "\x1f" not in r["out"]], ids=lambda r: repr(r["name"]))
+def test_what_geval_scores_is_read(row):
+    for line in row["out"].replace("\r", "").rstrip("\n").split("\n"):
+        assert parse_line(line).words is not None
+
+
+NO_DIGIT = "input does not start with a digit"
+AFTER = "number text found after a number"
+COLON = "colon expected"
+DIGITS_EXPECTED = "digits were expected, such as 0.25, -1.5 or 2.5e-3"
+ENTRY = "is not an entry; an entry is `word:probability`, with a colon"
+ONE_SPACE = "entries are separated by exactly one space"
+BUCKETS = "a line without a colon holds a log probability for each of 1024 buckets, this one holds"
+
+REFUSED = {  # text: column, reason, hint
+    "": (1, NO_DIGIT, "the line is empty; write `:1` where there is no guess"),
+    "ka": (1, NO_DIGIT, f"`ka` {ENTRY}"),
+    "ka=0.5": (1, NO_DIGIT, f"`ka=0.5` {ENTRY}"),
+    "ka 0.5": (1, NO_DIGIT, f"`ka` {ENTRY}"),
+    "0.5 ka": (5, NO_DIGIT, f"`ka` {ENTRY}"),
+    "50%": (1, AFTER, "`50%` is not a number; write a fraction, not a percentage: 0.5, not 50%"),
+    "ka:": (4, NO_DIGIT, "a number should follow the colon"),
+    ":": (2, NO_DIGIT, "a number should follow the colon"),
+    "::": (3, NO_DIGIT, "a number should follow the colon"),
+    "ka:0.5 :": (9, NO_DIGIT, "a number should follow the colon"),
+    "ka: 0.5": (4, NO_DIGIT, "a number should follow the colon"),
+    "ka:lo": (4, NO_DIGIT, f"`lo` is not a number; {DIGITS_EXPECTED}"),
+    "ka:- 1": (4, NO_DIGIT, f"`-` is not a number; {DIGITS_EXPECTED}"),
+    "ka:0.5f": (4, AFTER, f"`0.5f` is not a number; {DIGITS_EXPECTED}"),
+    "ka:.5": (4, NO_DIGIT, "`.5` is not a number; write a digit before the point: 0.5, not .5"),
+    "ka:5.": (4, AFTER, "`5.` is not a number; write a digit after the point: 5.0, not 5."),
+    "ka:0,5": (4, AFTER, "`0,5` is not a number; write a decimal point, not a comma"),
+    "ka:50%": (4, AFTER, "`50%` is not a number; write a fraction, not a percentage: 0.5, not 50%"),
+    "ka:1e": (4, AFTER, "`1e` is not a number; write digits after the exponent's e, or no e"),
+    "ka:0x1p3": (4, AFTER, "`0x1p3` is not a number; write a decimal number, not a hexadecimal one"),
+    "ka:1_0": (4, AFTER, "`1_0` is not a number; write the digits without separators"),
+    "ka:--1": (4, NO_DIGIT, "`--1` is not a number; write one sign at most"),
+    "ka:٣": (4, NO_DIGIT, "`٣` is not a number; write the digits 0 to 9"),
+    "ka:nan": (
+        4,
+        NO_DIGIT,
+        "`nan` is not a number; your model produced NaN (not a number): look for 0/0 or log of a negative number",
+    ),
+    "ka:-inf": (
+        4,
+        NO_DIGIT,
+        "`-inf` is not a number; your model produced an infinity: leave the word out, or write 0",
+    ),
+    "ka:1e400 :0.1": (
+        4,
+        "number too large",
+        "`1e400` is too large for a double (the largest is about 1.8e308)",
+    ),
+    "ka:0.1 :-1e309": (
+        9,
+        "number too large",
+        "`-1e309` is too large for a double (the largest is about 1.8e308)",
+    ),
+    "0.5 1e400": (5, "number too large", "`1e400` is too large for a double (the largest is about 1.8e308)"),
+    "ka:0.5 lo": (8, COLON, "`lo` has no probability; an entry is `word:probability`"),
+    "New York:0.5 :0.5": (1, COLON, "`New` has no probability; an entry is `word:probability`"),
+    " ka:0.5": (1, COLON, f"a leading space; {ONE_SPACE}"),
+    "ka:0.5 ": (7, COLON, f"a trailing space; {ONE_SPACE}"),
+    "ka:0.5  lo:0.5": (7, COLON, f"a double space; {ONE_SPACE}"),
+    "the:0.5 of:0,25 to:x": (12, AFTER, "`0,25` is not a number; write a decimal point, not a comma"),
+    "zu:x:0.5 a:b:y": (14, NO_DIGIT, f"`y` is not a number; {DIGITS_EXPECTED}"),
+    "-0.5": (1, "unexpected number of log probs", f"{BUCKETS} 1; were `word:probability` entries meant?"),
+    "0.5 0.5": (1, "unexpected number of log probs", f"{BUCKETS} 2; were `word:probability` entries meant?"),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), REFUSED.items(), ids=map(repr, REFUSED))
+def test_lines_that_are_refused(text, expected):
+    column, reason, hint = expected
+    error = malformed(text)
+    error.path = "out.tsv"
+    assert str(error) == (
+        f"Line 7: Unexpected data [{reason}]\n"
+        f"  `out.tsv`, line 7, column {column}: {hint}\n"
+        f"    {text}\n"
+        f"    {' ' * (column - 1)}^"
+    )
+
+
+def test_a_refused_line_with_a_tab():
+    assert str(malformed("ka:0.5\t:0.5 lo\t")) == (
+        "Line 7: Unexpected data [colon expected]\n"
+        "  line 7, column 13: `lo\\t` has no probability; an entry is `word:probability`\n"
+        "    ka:0.5\\t:0.5 lo\\t\n"
+        "                 ^"
+    )
+
+
+def test_a_refused_line_with_a_long_token():
+    error = malformed("ka:" + "x" * 100 + "\x1b")
+    assert error.token == "x" * 100 + "\x1b"
+    assert error.hint == f"`{'x' * 20}…{'x' * 18}\\x1b` is not a number; {DIGITS_EXPECTED}"
+
+
+@pytest.mark.parametrize("text", [" ", " 0.5", "0.5 ", "0.5  0.5"], ids=repr)
+def test_a_stray_space_without_a_colon_is_called_one(text):
+    error = malformed(text)
+    assert error.reason == NO_DIGIT
+    assert "space" in error.hint
+    assert "``" not in error.hint
+
+
+# Numbers
+
+MISTAKES = {
+    "decimal comma": ["0,5", "-0,25", "1,5e-3", "1,5E"],
+    "percent": ["50%", "12.5%", "12,5 %", "+5\t%", ".5%"],
+    "NaN": ["nan", "NaN", "-nan", "NAN"],
+    "infinity": ["inf", "-inf", "+Infinity", "INF"],
+    "missing leading digit": [".5", "-.5", "+.25e-3"],
+    "missing digit after the point": ["5.", "-1."],
+    "missing exponent": ["1e", "1.5E-", "-2e+"],
+    "hexadecimal": ["0x1p3", "-0XFF", "0x"],
+    "digit separator": ["1_000", "1'000", "1_0.5"],
+    "several signs": ["--1", "+-1", "---"],
+    "digits of another script": ["１", "٣", "-１.５", "０.５"],
+    "text": ["", "x", "0.5f", "1.5.2", "-", "1.e5", "½", "0.5\t", "1,000.5", '"0.5"'],
+}
+ADVICE = {kind: advice for kind, _, advice in NUMBER_MISTAKES} | {"text": DIGITS_EXPECTED}
+
+
+@pytest.mark.parametrize(
+    ("number", "kind"), [(number, kind) for kind, numbers in MISTAKES.items() for number in numbers]
+)
+def test_what_stands_where_a_number_should(number, kind):
+    assert number_mistake(number) == (kind, ADVICE[kind])
+    assert number_advice(number) == ADVICE[kind]
+
+
+def test_every_kind_of_mistake_has_an_example_here():
+    assert set(MISTAKES) == set(ADVICE)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("0.5", 0.5), ("-1.5e-3", -0.0015), ("+7", 7.0), ("1e-400", 0.0), ("00", 0.0)],
+)
+def test_parse_number(text, value):
+    assert parse_number(text, 1) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "hint"),
+    [
+        ("", NO_DIGIT, "the line is empty; write `:1` where there is no guess"),
+        ("yes", NO_DIGIT, f"`yes` is not a number; {DIGITS_EXPECTED}"),
+        ("0,5", AFTER, "`0,5` is not a number; write a decimal point, not a comma"),
+        ("0.5 0.5", AFTER, f"`0.5 0.5` is not a number; {DIGITS_EXPECTED}"),
+        (
+            "1e999",
+            "number too large",
+            "`1e999` is too large for a double (the largest is about 1.8e308)",
+        ),
+    ],
+)
+def test_parse_number_refuses(text, reason, hint):
+    with pytest.raises(MalformedLineError) as caught:
+        parse_number(text, 4)
+    error = caught.value
+    assert (error.line, error.column, error.reason, error.hint) == (4, 1, reason, hint)
+
+
+# Writing
+
+WRITTEN = {
+    "words and the rest": (({"the": 0.5, "a": 0.25},), "the:0.5 a:0.25 :0.25"),
+    "pairs": (([("the", 0.5), ("a", 0.25)],), "the:0.5 a:0.25 :0.25"),
+    "an iterator": ((iter([("the", 1.0)]),), "the:1"),
+    "a word twice": (([("the", 0.5), ("the", 0.25)],), "the:0.5 the:0.25 :0.25"),
+    "nothing is left": (({"the": 0.75, "a": 0.25},), "the:0.75 a:0.25"),
+    "nothing at all": (({},), ":1"),
+    "a rest": (({"the": 0.5}, 0.5), "the:0.5 :0.5"),
+    "a rest of 0": (({"the": 1.0}, 0.0), "the:1 :0"),
+    "the rest alone": (({}, 0.5), ":0.5"),
+    "less than 1": (({"the": 0.25}, 0.25), "the:0.25 :0.25"),
+    "more than 1": (({"the": 1.0, "a": 1.0},), "the:0.5 a:0.5"),
+    "more than 1 with the rest": (({"the": 0.9, "a": 0.9}, 0.2), "the:0.45 a:0.45 :0.1"),
+    "whole numbers": (({"the": 1, "a": 0},), "the:1 a:0"),
+    "truth values": (({"the": True},), "the:1"),
+    "no minus": (({"the": -0.0},), "the:0 :1"),
+    "small numbers": (({"the": 1e-05, "a": 5e-324}, 0), "the:1e-05 a:5e-324 :0"),
+    "colons": (({"zu:x": 0.5, ":": 0.5},), "zu:x:0.5 ::0.5"),
+    "TAB and no-break space": (({"a\tb": 0.5, "a\u00a0b": 0.5},), "a\tb:0.5 a\u00a0b:0.5"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "line"), WRITTEN.values(), ids=WRITTEN)
+def test_format_line(arguments, line):
+    assert format_line(*arguments) == line
+
+
+WRITABLE = st.text(st.characters(exclude_characters=" \n\r", exclude_categories=["Cs"]), min_size=1)
+PROBABILITY = st.floats(0, 1)
+DISTRIBUTION = st.dictionaries(WRITABLE, PROBABILITY)
+REST = st.none() | PROBABILITY
+
+
+@PROPERTY
+@given(DISTRIBUTION, REST)
+def test_a_written_line_is_well_formed_and_gives_the_same_words(distribution, rest):
+    """What sums to more than 1 is scaled down; numbers have the shortest digits that read back the same."""
+    assume(rest is None or rest > 0 or any(distribution.values()))
+    parsed = parse_line(format_line(distribution, rest))
+    words = parsed.words[:-1] if parsed.words[-1] == "" else parsed.words
+    assert words == tuple(distribution)
+    assert all(0 <= value <= 1 for value in parsed.values)
+    assert any(parsed.values)
+    assert math.fsum(parsed.values) <= 1 + 1e-9
+    if rest is None:
+        assert math.fsum(parsed.values) >= 1 - 1e-9
+
+
+@PROPERTY
+@given(st.lists(st.tuples(WRITABLE, st.floats(0, 0.1)), max_size=10))
+def test_what_does_not_sum_to_more_than_1_is_written_as_it_is(pairs):
+    """Numbers have the shortest digits that read back the same, so the line means what was given."""
+    parsed = parse_line(format_line(pairs))
+    assert list(zip(parsed.words, parsed.values, strict=True))[: len(pairs)] == pairs
+
+
+@PROPERTY
+@given(st.dictionaries(WRITABLE, st.floats(1e-300, 1), min_size=1))
+def test_a_written_line_means_what_was_given(distribution):
+    """If every value v has 0 <= v <= 1 and at least one is > 0, the values are probabilities."""
+    line = format_line(distribution).encode() + b"\n"
+    total = max(1.0, math.fsum(distribution.values()))
+    for word, value in distribution.items():
+        (loss,) = WordColumn(frozenset()).losses(line, word.encode() + b"\n", 1).values
+        assert math.isclose(loss, -math.log(value / total), rel_tol=1e-9, abs_tol=1e-7)
+
+
+NOT_WRITTEN = {
+    "NaN": (({"the": math.nan},), "the probability of 'the' is nan, which is not between 0 and 1"),
+    "negative": (({"the": -0.5},), "the probability of 'the' is -0.5, which is not between 0 and 1"),
+    "too much": (({"the": 1.5},), "the probability of 'the' is 1.5, which is not between 0 and 1"),
+    "infinite": (({"the": math.inf},), "the probability of 'the' is inf, which is not between 0 and 1"),
+    "the second": (
+        ([("the", 0.5), ("a", 2)],),
+        "the probability of 'a' is 2, which is not between 0 and 1",
+    ),
+    "the rest is NaN": (({}, math.nan), "the probability of the rest is nan, which is not between 0 and 1"),
+    "the rest is negative": (
+        ({"the": 1.0}, -1e-9),
+        "the probability of the rest is -1e-09, which is not between 0 and 1",
+    ),
+    "an empty word": (({"": 0.5},), "an empty word: give the mass of all other words as rest=…"),
+    "a space": (
+        ({"New York": 0.5},),
+        "the word 'New York' contains a space, which would split the line",
+    ),
+    "a line end": (({"the\n": 0.5},), "the word 'the\\n' contains a line end, which would split the line"),
+    "a carriage return": (
+        ({"the\r": 0.5},),
+        "the word 'the\\r' contains a carriage return, which would split the line",
+    ),
+    "a surrogate": (
+        ({"\udcff": 0.5},),
+        "the word '\\udcff' cannot be written as UTF-8: surrogates not allowed",
+    ),
+    "no mass": (({"the": 0.0}, 0), "a distribution needs some mass: every probability is 0"),
+    "no mass and no words": (({}, 0), "a distribution needs some mass: every probability is 0"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), NOT_WRITTEN.values(), ids=NOT_WRITTEN)
+def test_format_line_refuses(arguments, message):
+    with pytest.raises(UsageError) as caught:
+        format_line(*arguments)
+    assert str(caught.value) == message

@@ -1,0 +1,310 @@
+"""The two kernels give the same, whichever is asked and however the work is cut."""
+
+import math
+import os
+import shutil
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from geval_py import errors, evaluate
+from geval_py.scoring import kernel, parallel
+from geval_py.scoring.kernel import _native, flags, native, reference
+
+NUMBER = st.one_of(
+    st.floats(0, 1).map(repr),
+    st.floats(-50, 5).map("{:.6f}".format),
+    st.floats(allow_nan=False, allow_infinity=False).map(repr),
+    st.integers(-3, 3).map(str),
+    st.sampled_from(["+0.5", "-0", "1e-400", "-1e-9", "1E5", "0.1e+1", "00.50", "1e400", "800", "-800"]),
+    st.decimals(0, 1, places=25).map("{:f}".format),
+)
+GOOD_WORD = st.text(st.characters(blacklist_characters=" \n\r", blacklist_categories=["Cs"]), max_size=12)
+WORD = st.one_of(st.just(""), st.sampled_from(["the", "ka:lo", "place,", "ą", "x:0.1,y", "K"]), GOOD_WORD)
+ENTRIES = st.lists(st.tuples(WORD, NUMBER).map(":".join), min_size=1, max_size=6).map(" ".join)
+VECTOR = st.lists(NUMBER, min_size=1, max_size=8).map(" ".join)
+NOISE = st.text(st.sampled_from(": .-+eE019ax,;\t\r\x00\x7f水"), max_size=20)
+LINE = st.one_of(ENTRIES, VECTOR, NOISE, st.binary(max_size=20).map(lambda b: b.replace(b"\n", b"")))
+
+
+def as_bytes(line):
+    return line if isinstance(line, bytes) else line.encode()
+
+
+@settings(deadline=None, max_examples=400)
+@given(
+    lines=st.lists(st.tuples(LINE, GOOD_WORD), max_size=6),
+    bits=st.sampled_from([1, 2, 3, 10, 24]),
+    first_line=st.sampled_from([1, 7, 2**32 - 1, 2**40]),
+    ended=st.booleans(),
+)
+@example(lines=[("a:1 b:1e-8", "a")], bits=10, first_line=1, ended=True)
+@example(lines=[("a:0.99999999", "b"), ("a:0.99999998", "b")], bits=1, first_line=1, ended=False)
+def test_both_backends_agree(lines, bits, first_line, ended):
+    """The same losses to 1e-12, the same flags, the same lines rejected, on lines of every kind in the spec."""
+    outputs = b"\n".join(as_bytes(line) for line, _ in lines)
+    expected = "\n".join(word for _, word in lines).encode()
+    if ended or (lines and not as_bytes(lines[-1][0])) or (lines and not lines[-1][1]):
+        outputs, expected = outputs + b"\n" * bool(lines), expected + b"\n" * bool(lines)
+    losses, marks = native.score_lines(outputs, expected, bits, first_line)
+    true_losses, true_marks = reference.score_lines(outputs, expected, bits, first_line)
+    assert list(marks) == list(true_marks)
+    for got, true in zip(losses, true_losses, strict=True):
+        assert (
+            got == true
+            or (math.isnan(got) and math.isnan(true))
+            or math.isclose(got, true, rel_tol=1e-12, abs_tol=1e-12)
+        )
+
+
+POSITIVE = st.floats(0, allow_nan=False, allow_infinity=False)
+
+
+@settings(deadline=None, max_examples=2000)
+@given(st.one_of(st.floats(0, 1), st.floats(0, 1e-30), POSITIVE), st.integers(1, 25))
+@example(5e-324, 20)
+@example(2.2250738585072011e-308, 25)
+@example(0.5000000000000001, 17)
+def test_numbers_are_read_to_the_last_bit(value, places):
+    """As float() reads them."""
+    for text in (repr(value), f"{value:.{places}e}", f"{value:.{places}f}", f"-{value:.{places}f}", f"+{value!r}"):
+        read = _native.read_number(text.encode())
+        assert (read, math.copysign(1, read)) == (float(text), math.copysign(1, float(text))), text
+
+
+@settings(deadline=None, max_examples=1000)
+@given(st.integers(0, 10**19), st.integers(0, 64), st.integers(-2, 2))
+def test_numbers_half_way_between_two_doubles_are_rounded_to_even(digits, places, nudge):
+    """The decimal digits of a midpoint, and of its neighbours in the last place."""
+    fraction = Fraction(digits, 10**places)
+    low = float(fraction)
+    middle = (Fraction(low) + Fraction(math.nextafter(low, math.inf))) / 2
+    scaled = middle.numerator * 10**60 // middle.denominator + nudge
+    whole, rest = divmod(scaled, 10**60)
+    for text in (f"{whole}.{rest:060}", f"{whole}.{rest:060}".rstrip("0") + "0", f"{digits}e-{places}"):
+        assert _native.read_number(text.encode()) == float(text), text
+
+
+@pytest.mark.parametrize("text", ["0" * 400 + "1e309", "0." + "0" * 400 + "1e800", "-0." + "0" * 30 + "1e400"])
+def test_leading_zeros_do_not_hide_a_number_that_is_too_large(text):
+    assert math.isinf(_native.read_number(text.encode()))
+
+
+@pytest.mark.parametrize(
+    "text", ["", ".", "5.", ".5", "1e", "1e+", "+", "-", "x", "1x", " 1", "1 ", "--1", "0x1", "1_0", "inf"]
+)
+def test_what_is_no_number(text):
+    assert _native.read_number(text.encode()) is None
+
+
+FLAGGED = [
+    ("the:0.5 :0.5", flags.HAS_REST),
+    ("the:0.5 of:0.5", 0),
+    (":1", flags.HAS_REST | flags.REST_ALONE),
+    (":0", flags.HAS_REST | flags.REST_ALONE | flags.LOGARITHMS | flags.ALL_ZERO),
+    ("a:0.5 :0", flags.HAS_REST | flags.ZERO_REST | flags.BELOW_ONE),
+    ("a:0 b:0.5 :0.5", flags.HAS_REST | flags.ZERO_ENTRY),
+    ("a:0 b:0", flags.LOGARITHMS | flags.ABOVE_ONE | flags.ZERO_ENTRY | flags.ALL_ZERO),
+    ("a:0.5 b:0.25 a:0.25", flags.REPEATED),
+    ("longer-than-eight:0.5 longer-than-eighty:0.5", 0),
+    (":0.5 :0.5", flags.HAS_REST | flags.REST_ALONE | flags.REPEATED),
+    ("a:0.9 b:0.2", flags.ABOVE_ONE),
+    ("a:0.9 b:0.10000001", 0),
+    ("a:0.9 b:0.10000002", flags.ABOVE_ONE),
+    ("a:0.5", flags.BELOW_ONE),
+    ("a:-1e-9 b:0.5", flags.LOGARITHMS | flags.ABOVE_ONE | flags.LOOKS_LIKE_PROBABILITIES),
+    ("a:-1e-9 b:-0.5", flags.LOGARITHMS | flags.ABOVE_ONE),
+    ("a:-1e-9 b:0.5 :0.5", flags.HAS_REST | flags.LOGARITHMS | flags.ABOVE_ONE | flags.LOOKS_LIKE_PROBABILITIES),
+    ("a:-3", flags.LOGARITHMS | flags.BELOW_ONE),
+    ("-1 -1", flags.VECTOR | flags.LOGARITHMS | flags.BELOW_ONE),
+    ("A:1", flags.CAPITAL),
+    ("a\r:1", flags.CARRIAGE_RETURN),
+    ("a\t:1", flags.CONTROL),
+    ("a\x7f:1", flags.CONTROL),
+    ("ą:1", flags.NOT_ASCII),
+    ("place,:1", 0),
+    ("a:0.5,b:1", flags.SEPARATOR),
+    ("a:0.5;b:1", flags.SEPARATOR),
+    ("a:0.5\tb:1", flags.SEPARATOR | flags.CONTROL),
+    ("1870,b:1", 0),
+    ("a", flags.MALFORMED),
+    ("A:0,5\r", flags.MALFORMED | flags.CAPITAL | flags.CARRIAGE_RETURN),
+    ("", flags.MALFORMED),
+]
+
+
+@pytest.mark.parametrize(("line", "want"), FLAGGED, ids=lambda v: repr(v) if isinstance(v, str) else "")
+def test_flags(line, want, kernel):
+    _, marks = kernel.score_lines(f"{line}\n".encode(), b"x\n", 1, 1)
+    assert list(marks) == [want]
+
+
+@pytest.mark.parametrize("text", [b"", b"a", b"a\n", b"a\nb", b"\n\n"])
+def test_count_lines(text, kernel):
+    assert kernel.count_lines(text) == len(text.split(b"\n")) - (text == b"" or text.endswith(b"\n"))
+
+
+def test_memoryviews_are_scored_without_a_copy(kernel):
+    buffer = bytearray(b"a:0.5 :0.5\nb:1\ngarbage")
+    view = memoryview(buffer)[:15]
+    assert list(kernel.hashed_losses(view, b"a\nb\n", 10, 1))[1] == 0.0
+
+
+def choose(monkeypatch, value):
+    kernel.choose_backend.cache_clear()
+    if value is None:
+        monkeypatch.delenv("GEVAL_PY_BACKEND", raising=False)
+    else:
+        monkeypatch.setenv("GEVAL_PY_BACKEND", value)
+    try:
+        return kernel.choose_backend()
+    finally:
+        kernel.choose_backend.cache_clear()
+
+
+@pytest.mark.parametrize(("value", "name"), [(None, "native"), ("native", "native"), ("python", "python")])
+def test_the_backend_is_chosen_by_the_environment(value, name, monkeypatch):
+    assert choose(monkeypatch, value).name == name
+
+
+def test_an_unknown_backend_is_an_error(monkeypatch):
+    with pytest.raises(errors.UsageError) as caught:
+        choose(monkeypatch, "fast\x1b")
+    assert str(caught.value) == "GEVAL_PY_BACKEND is `fast\\x1b`; it may be native or python"
+
+
+def test_a_missing_native_backend(monkeypatch):
+    monkeypatch.setitem(sys.modules, "geval_py.scoring.kernel.native", None)
+    monkeypatch.delattr(kernel, "native", raising=False)
+    assert choose(monkeypatch, None).name == "python"
+    with pytest.raises(errors.UsageError) as caught:
+        choose(monkeypatch, "native")
+    assert str(caught.value) == "GEVAL_PY_BACKEND is native, but the native kernel was not built with this package"
+
+
+def install_without_kernel(folder):
+    """Make the package as it is installed where no compiler is found."""
+    shutil.copytree(
+        Path(kernel.__file__).parent.parent.parent, folder / "geval_py", ignore=shutil.ignore_patterns("_native*")
+    )
+    code = f"import sys; sys.path.insert(0, {str(folder)!r}); from geval_py.cli import main; sys.exit(main())"
+    return [sys.executable, "-I", "-c", code, "--version"]
+
+
+def test_an_installation_without_a_compiler(tmp_path):
+    command = install_without_kernel(tmp_path)
+    assert (
+        subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        == "geval-py 0.1.0 (python backend)\n"
+    )
+
+
+def test_a_native_kernel_that_cannot_be_loaded(tmp_path):
+    command = install_without_kernel(tmp_path)
+    (tmp_path / "geval_py/scoring/kernel/_native.abi3.so").write_bytes(b"broken")
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 2
+    assert run.stderr.startswith("geval: the native kernel cannot be loaded: ")
+    assert run.stderr.endswith("\n  GEVAL_PY_BACKEND=python does without it\n")
+
+
+@pytest.mark.parametrize("value", ["native", "python"])
+def test_version_names_the_backend(value):
+    code = "from geval_py.cli import main; main(['--version'])"
+    environment = {**os.environ, "GEVAL_PY_BACKEND": value}
+    run = subprocess.run(
+        [sys.executable, "-I", "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert run.stdout == f"geval-py 0.1.0 ({value} backend)\n"
+
+
+@pytest.fixture
+def challenge(tmp_path):
+    lines = [f"w{n % 7}:{(n % 13 + 1) / 20} x:{(n % 5) / 40} :0.1" for n in range(5000)]
+    (tmp_path / "out.tsv").write_text("".join(line + "\n" for line in lines))
+    (tmp_path / "expected.tsv").write_text("".join(f"w{n % 9}\n" for n in range(5000)))
+    return tmp_path
+
+
+def score(folder, threads, block=None):
+    from geval_py.reading import sources
+    from geval_py.reading.challenge import locate
+    from geval_py.reading.options import Options
+    from geval_py.scoring.evaluate import evaluate_output, select_schemes
+
+    files = dict(out_file=str(folder / "out.tsv"), expected_file=str(folder / "expected.tsv"))
+    options = Options(**files, metrics=("LogLossHashed", "Accuracy"))
+    split = locate(options)
+    read = sources.LineReader.read_block
+    try:
+        if block:
+            sources.LineReader.read_block = lambda self, buffer, size=0: read(self, buffer, block)
+        return evaluate_output(
+            split, split.outputs[0], select_schemes(options), frozenset(), threads=threads, keep_texts=True
+        )
+    finally:
+        sources.LineReader.read_block = read
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 8])
+@pytest.mark.parametrize("block", [40, 1000, 100_000])
+def test_the_score_is_the_same_for_any_number_of_threads(threads, block, challenge):
+    """The same score to the last digit whatever the number of threads."""
+    want = score(challenge, 1)
+    got = score(challenge, threads, block)
+    assert got.line_losses == want.line_losses
+    assert [s.value for s in got.scores] == [s.value for s in want.scores]
+    assert list(got.read_items()) == list(want.read_items())
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_the_first_error_wins(threads, challenge):
+    """A malformed line is reported before a later one, and before the number of lines."""
+    lines = (challenge / "out.tsv").read_text().splitlines()
+    lines[1234] = "a:x"
+    lines[4000] = "b:y"
+    (challenge / "out.tsv").write_text("\n".join(lines[:4500]))
+    with pytest.raises(errors.MalformedLineError) as caught:
+        score(challenge, threads, 500)
+    assert caught.value.line == 1235
+
+
+def test_the_native_kernel_scores_files_larger_than_a_block(challenge, monkeypatch):
+    text = (challenge / "out.tsv").read_bytes()
+    (challenge / "out.tsv").write_bytes(text * 40)
+    (challenge / "expected.tsv").write_bytes((challenge / "expected.tsv").read_bytes() * 40)
+    (challenge / "config.txt").write_text("--metric LogLossHashed")
+    (challenge / "t").mkdir()
+    for name in ("out.tsv", "expected.tsv"):
+        (challenge / name).rename(challenge / "t" / name)
+    assert evaluate(challenge, "t", keep_texts=False).line_count == 200_000
+
+
+def test_map_in_order():
+    assert list(parallel.map_in_order(str, [], 2)) == []
+    assert list(parallel.map_in_order(str, [1], 2)) == ["1"]
+    assert list(parallel.map_in_order(str, range(100), 3)) == [str(n) for n in range(100)]
+    assert list(parallel.map_in_order(str, range(100), 0)) == [str(n) for n in range(100)]
+
+
+@pytest.mark.parametrize("good", [0, 1, 2, 9])
+def test_an_error_in_the_making_comes_after_what_was_made(good):
+    def items():
+        yield from range(good)
+        raise errors.EmptyFileError(what="output")
+
+    results = []
+    with pytest.raises(errors.EmptyFileError):
+        results.extend(parallel.map_in_order(str, items(), 2))
+    assert results == [str(n) for n in range(good)]
+
+
+def test_available_cores(monkeypatch):
+    assert parallel.available_cores() >= 1
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    assert parallel.available_cores() == os.cpu_count()

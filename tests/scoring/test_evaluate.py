@@ -1,0 +1,349 @@
+"""Scoring an output: what is read, what comes out, and what is refused."""
+
+import hashlib
+import inspect
+import math
+
+import pytest
+
+import geval_py
+from geval_py import Challenge, UsageError, evaluate, hashed_log_losses
+
+
+@pytest.fixture
+def challenge(tmp_path):
+    """A challenge of three items whose losses are known: ln 2, ln 4 and ln 2."""
+    (tmp_path / "config.txt").write_text("--metric Perplexity --metric LogLoss --in-header in-header.tsv\n")
+    (tmp_path / "in-header.tsv").write_text("Left\toutput\n")
+    for name in ("train", "dev-0"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "train/expected.tsv").write_text("a\nb\nc\nd\n")
+    (tmp_path / "dev-0/in.tsv").write_text("x\ty\nx2\nx3\ty3\tz3\n")
+    (tmp_path / "dev-0/expected.tsv").write_text("a\nb\nc\n")
+    (tmp_path / "dev-0/out.tsv").write_text("a:0.5 :0.5\na:0.25 :0.75\nc:0.5 d:0.5\n")
+    return tmp_path
+
+
+def test_scores_and_losses(challenge):
+    result = evaluate(challenge, "dev-0")
+    assert [s.name for s in result.scores] == ["Perplexity", "LogLoss"]
+    assert list(result.line_losses) == pytest.approx([math.log(2), math.log(4), math.log(2)])
+    assert result.score == pytest.approx(math.exp(4 / 3 * math.log(2)))
+    assert (result.scores[1].unit, result.scores[1].direction) == ("nats", "lower")
+    assert result.line_count == 3
+    assert result.line_scores() == pytest.approx([2, 4, 2])
+
+
+def test_the_table_of_lines(challenge):
+    frame = evaluate(challenge, "dev-0").to_frame()
+    assert list(frame.columns) == ["line", "Left", "in<output>", "3", "expected", "output", "loss", "score"]
+    assert list(frame["line"]) == [1, 2, 3]
+    assert list(frame["Left"]) == ["x", "x2", "x3"]
+    assert list(frame["in<output>"].fillna("none")) == ["y", "none", "y3"]
+    assert list(frame["expected"]) == ["a", "b", "c"]
+    assert frame["output"][1] == "a:0.25 :0.75"
+    assert list(frame["score"]) == pytest.approx([2, 4, 2])
+
+
+def test_the_table_without_an_input(challenge):
+    (challenge / "dev-0/in.tsv").unlink()
+    assert "Left" not in evaluate(challenge, "dev-0").to_frame().columns
+
+
+def test_the_table_when_texts_were_not_kept(challenge):
+    result = evaluate(challenge, "dev-0", keep_texts=False)
+    with pytest.raises(geval_py.UsageError, match=r"^the texts were not kept: evaluate\(…, keep_texts=True\)$"):
+        result.to_frame()
+
+
+def test_an_input_with_another_number_of_lines(challenge):
+    (challenge / "dev-0/in.tsv").write_text("x\n")
+    with pytest.raises(geval_py.LineCountError) as caught:
+        evaluate(challenge, "dev-0").to_frame()
+    path = challenge / "dev-0"
+    assert str(caught.value) == (
+        f"Too few lines in the input file: `{path}/in.tsv` has 1, `{path}/expected.tsv` has 3"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "lines"),
+    [
+        ({}, [1, 2, 3]),
+        ({"sort": "worst"}, [2, 1, 3]),
+        ({"sort": "best"}, [1, 3, 2]),
+        ({"filter": "exp:b"}, [2]),
+        ({"filter": ["out:0.5"]}, [1, 3]),
+        ({"filter": ["out:0.5", "in<Left>:x3"]}, [3]),
+        ({"filter": "in<2>:y"}, [1]),
+        ({"filter": ()}, [1, 2, 3]),
+        ({"filter": "out:a", "sort": "worst"}, [2, 1]),
+    ],
+    ids=str,
+)
+def test_lines(arguments, lines, challenge):
+    """The worst or the best lines first, stable, or only those with some features."""
+    frame = evaluate(challenge, "dev-0").lines(**arguments)
+    assert list(frame["line"]) == lines
+    assert list(frame.index) == [line - 1 for line in lines]
+    assert list(frame.columns) == list(evaluate(challenge, "dev-0").to_frame().columns)
+
+
+def test_the_worst_lines_where_higher_is_better(challenge):
+    result = evaluate(challenge, "dev-0", metrics="Likelihood")
+    assert list(result.lines(sort="worst")["score"]) == [0.25, 0.5, 0.5]
+    assert list(result.lines(sort="best")["line"]) == [1, 3, 2]
+
+
+@pytest.mark.parametrize(
+    ("filter", "message"),
+    [
+        ("exp:B", "No item has the feature `exp:B'\n  did you mean exp:b?"),
+        (["exp:a", "exp:b"], "No item has the features `exp:a' and `exp:b' together"),
+        ("b", "Unknown feature `b'\n  a feature is exp:WORD, out:WORD or in<COLUMN>:WORD, for example exp:the"),
+        (
+            "in<left>:x",
+            "Unknown column `left' in the feature `in<left>:x'\n"
+            "  did you mean in<Left>? the columns are Left, output",
+        ),
+    ],
+    ids=str,
+)
+def test_lines_of_a_feature_that_there_is_not(filter, message, challenge):
+    with pytest.raises(geval_py.UsageError) as caught:
+        evaluate(challenge, "dev-0").lines(filter=filter)
+    assert str(caught.value) == message
+
+
+def test_worst_features(challenge):
+    """By rising p; ``count`` lines have a feature, ``score`` is their mean."""
+    frame = evaluate(challenge, "dev-0").worst_features()
+    assert list(frame.columns) == ["feature", "count", "score", "p"]
+    assert list(frame["feature"][:5]) == ["exp:b", "out:0.25", "out:0.75", "in<Left>:x2", "out:a"]
+    row = frame[frame["feature"] == "out:a"].iloc[0]
+    assert (row["count"], row["score"]) == (2, pytest.approx(3))
+    assert frame["p"].is_monotonic_increasing
+    assert not frame["p"].isna().any()
+
+
+def test_the_features_of_the_best_lines(challenge):
+    frame = evaluate(challenge, "dev-0").worst_features(best=True)
+    assert frame["feature"].iloc[0] == "out:0.5"
+    assert set(frame["feature"]) == set(evaluate(challenge, "dev-0").worst_features()["feature"])
+    higher = evaluate(challenge, "dev-0", metrics="Likelihood")
+    assert higher.worst_features()["feature"].iloc[0] == "exp:b"
+    assert higher.worst_features(best=True)["feature"].iloc[0] == "out:0.5"
+
+
+def test_the_options_of_worst_features(challenge):
+    """The other arguments are those of the command line."""
+    result = evaluate(challenge, "dev-0")
+
+    def names(**arguments):
+        return set(result.worst_features(**arguments)["feature"])
+
+    plain = names()
+    assert "out:a++0.5" in names(bigrams=True) - plain
+    assert "in<Left>:SHAPE:a9" in names(word_shapes=True) - plain
+    assert names(numerical_features=True) - plain == {"out:=#+", "in<Left>:=#+"}
+    assert names(min_frequency=2) == set()
+    assert names(cartesian=True, min_cartesian_frequency=4) == plain
+
+
+def test_what_goes_with_being_worse_than_another(challenge):
+    (challenge / "dev-0/other").write_text("a:1\na:0.5 b:0.5\nc:0.5 d:0.5\n")
+    result = evaluate(challenge, "dev-0", out="out.tsv")
+    other = evaluate(challenge, "dev-0", out="other")
+    assert result.score_differences(other) == pytest.approx([1, 2, 0])
+    assert other.score_differences(result) == pytest.approx([-1, -2, 0])
+    frame = result.worst_features(other=other)
+    assert (frame["feature"].iloc[0], frame["score"].iloc[0]) == ("exp:b", pytest.approx(2))
+    assert result.worst_features(other=other, best=True)["feature"].iloc[0] == "exp:c"
+
+
+def test_differences_of_infinite_scores(challenge):
+    """NaN where both are infinite."""
+    (challenge / "dev-0/out.tsv").write_text("b:1\nb:1\nb:1\n")
+    (challenge / "dev-0/other").write_text("b:1\nc:1\nc:1\n")
+    result = evaluate(challenge, "dev-0", out="out.tsv")
+    other = evaluate(challenge, "dev-0", out="other")
+    assert result.score_differences(other) == pytest.approx([math.nan, -math.inf, math.inf], nan_ok=True)
+    frame = result.worst_features(other=other)
+    assert "exp:a" not in set(frame["feature"])
+    assert list(frame["feature"][:1]) == ["exp:c"]
+
+
+def test_differences_to_an_output_of_other_lines(challenge):
+    (challenge / "dev-1").mkdir()
+    for name in ("in.tsv", "expected.tsv", "out.tsv"):
+        (challenge / "dev-1" / name).write_text((challenge / "dev-0" / name).read_text() * 2)
+    result, other = evaluate(challenge, "dev-0"), evaluate(challenge, "dev-1")
+    with pytest.raises(geval_py.LineCountError) as caught:
+        result.score_differences(other)
+    assert str(caught.value) == (
+        f"Too many lines in the output file: `{challenge}/dev-1/out.tsv` has 6, `{challenge}/dev-0/out.tsv` has 3"
+    )
+    with pytest.raises(geval_py.UsageError) as caught:
+        result.score_differences(evaluate(challenge, "dev-0", metrics="Perplexity:f<exp:a>"))
+    path = f"`{challenge}/dev-0/out.tsv`"
+    assert str(caught.value) == (
+        f"the metric's filter selects other lines of {path} and {path}: filter by input or answer"
+    )
+
+
+def test_the_table_in_a_notebook(challenge):
+    """What strangers named is escaped."""
+    name = "out-<script>alert(1)<&.tsv"
+    (challenge / "dev-0" / name).write_text(":1\n:1\n:1\n")
+    html = evaluate(challenge, "dev-0", out=name, metrics="LogLoss:N<<b>")._repr_html_()
+    assert "<script>" not in html
+    assert "out-&lt;script&gt;alert(1)&lt;&amp;.tsv" in html
+    assert "<td>&lt;b</td>" in html
+    assert "<td>nats</td>" in html
+    assert "<td>lower is better</td>" in html
+
+
+def test_signature(challenge):
+    result = evaluate(challenge, "dev-0")
+    sha = {
+        name: hashlib.sha256((challenge / f"dev-0/{name}.tsv").read_bytes()).hexdigest()
+        for name in ("expected", "out")
+    }
+    vocabulary = hashlib.sha256(b"a\nb\nc\nd").hexdigest()
+    assert result.signature == (
+        f"metric:Perplexity,LogLoss|bits:-,-|lines:3|expected:{sha['expected']}|output:{sha['out']}"
+        f"|version:{geval_py.__version__}|vocabulary:{vocabulary}"
+    )
+
+
+def test_signature_of_a_compressed_output_is_the_same(challenge):
+    import gzip
+
+    before = evaluate(challenge, "dev-0").signature
+    text = (challenge / "dev-0/out.tsv").read_bytes()
+    (challenge / "dev-0/out.tsv").unlink()
+    (challenge / "dev-0/out.tsv.gz").write_bytes(gzip.compress(text))
+    assert evaluate(challenge, "dev-0").signature == before
+
+
+def test_to_dict(challenge):
+    result = evaluate(challenge, "dev-0", metrics="LikelihoodHashed8")
+    assert result.to_dict() == {
+        "file": "out.tsv",
+        "parameters": {},
+        "lines": 3,
+        "out_of_vocabulary": 0,
+        "signature": result.signature,
+        "metrics": [
+            {
+                "name": "LikelihoodHashed8",
+                "value": result.score,
+                "unit": "probability",
+                "direction": "higher",
+                "infinite_losses": 0,
+            }
+        ],
+    }
+
+
+def test_metrics_that_share_a_column_agree(challenge):
+    """With L the mean of the line losses: L, exp(-L), exp(L), L / ln 2."""
+    names = [f"{m}Hashed12" for m in ("LogLoss", "Likelihood", "Perplexity", "CrossEntropy")]
+    loss, likelihood, perplexity, bits = (s.value for s in evaluate(challenge, "dev-0", metrics=names).scores)
+    assert likelihood == math.exp(-loss)
+    assert perplexity == math.exp(loss)
+    assert bits == loss / math.log(2)
+
+
+def test_several_outputs_need_a_choice(challenge):
+    (challenge / "dev-0/out-x=1.tsv").write_text(":1\n:1\n:1\n")
+    with pytest.raises(geval_py.UsageError) as caught:
+        evaluate(challenge, "dev-0")
+    assert str(caught.value) == "there are several outputs (out-x=1.tsv, out.tsv): choose one with out=…"
+    chosen = evaluate(Challenge.open(challenge), "dev-0", out="out-x=1.tsv")
+    assert chosen.output.parameters == {"x": "1"}
+
+
+def test_words_outside_the_vocabulary_are_counted(challenge):
+    (challenge / "dev-0/expected.tsv").write_text("a\nzebra\nc\n")
+    result = evaluate(challenge, "dev-0", metrics=["LogLossHashed", "Perplexity"])
+    assert result.out_of_vocabulary == 1
+    assert result.scores[1].value == math.inf
+
+
+def test_unknown_metric(challenge):
+    with pytest.raises(geval_py.SchemeError) as caught:
+        evaluate(challenge, "dev-0", metrics=["LikelihoodHashd"])
+    assert str(caught.value) == (
+        "Unknown or broken metric definition: LikelihoodHashd\n  did you mean LikelihoodHashed?"
+    )
+
+
+def test_blocks_are_cut_anywhere_without_a_difference(challenge, monkeypatch):
+    from geval_py.reading import sources
+
+    want = evaluate(challenge, "dev-0", metrics="LogLossHashed").line_losses
+    read = sources.LineReader.read_block
+    for size in range(1, 40):
+        monkeypatch.setattr(
+            sources.LineReader, "read_block", lambda self, buffer, _=0, size=size: read(self, buffer, size)
+        )
+        assert evaluate(challenge, "dev-0", metrics="LogLossHashed").line_losses == want
+
+
+def test_hashed_log_losses():
+    assert list(hashed_log_losses(["a:1", ":1"], ["a", "b"], bits=3)) == pytest.approx([0, math.log(8)])
+    assert list(hashed_log_losses([], [])) == []
+    both = hashed_log_losses(["a:0.9"] * 20, ["b"] * 20, bits=2, first_line=5)
+    assert list(both[10:]) == list(hashed_log_losses(["a:0.9"] * 10, ["b"] * 10, bits=2, first_line=15))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (dict(outputs=[":1"], expected=[]), "1 outputs, but 0 expected words"),
+        (dict(outputs=[":1\n"], expected=["a"]), "outputs[0] contains a line end; give one line an item"),
+        (dict(outputs=[":1"], expected=["a\nb"]), "expected[0] contains a line end; give one line an item"),
+        (dict(outputs=[":1"], expected=["a"], bits=0), "bits is 0; it is from 1 to 24"),
+        (dict(outputs=[":1"], expected=["a"], bits=25), "bits is 25; it is from 1 to 24"),
+        (dict(outputs=[":1"], expected=["a"], first_line=0), "first_line is 0; lines are counted from 1"),
+    ],
+)
+def test_hashed_log_losses_refuses(arguments, message):
+    with pytest.raises(geval_py.UsageError) as caught:
+        hashed_log_losses(**arguments)
+    assert str(caught.value) == message
+
+
+def test_the_api_is_frozen():
+    """Names and signatures that users' code depends on."""
+    assert set(geval_py.__all__) == {
+        "AmbiguousFileError", "Challenge", "Comparison", "ConfigError", "CorruptFileError", "DataError", "EmptyFileError",
+        "Evaluation", "GevalError", "Interval", "LineCountError", "MalformedLineError", "MissingFileError", "SchemeError",
+        "Score", "TooLargeError", "UnreadableFileError", "UsageError", "__version__", "compare", "evaluate", "format_line",
+        "hashed_log_losses",
+    }  # fmt: skip
+    signatures = {
+        "compare": "(evaluations, *, baseline=None, samples=10000, seed=12345, progress=None)",
+        "evaluate": "(challenge, test='test-A', *, out=None, metrics=(), keep_texts=True)",
+        "format_line": "(probabilities, rest=None)",
+        "hashed_log_losses": "(outputs, expected, bits=10, first_line=1)",
+    }
+    for name, want in signatures.items():
+        signature = inspect.signature(getattr(geval_py, name))
+        bare = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
+        assert str(inspect.Signature(bare)) == want
+    public = {name for name in dir(geval_py.Evaluation) if not name.startswith("_")}
+    assert public >= {"scores", "score", "line_losses", "signature", "to_frame", "to_dict", "lines"}
+    assert {name for name in dir(Challenge) if not name.startswith("_")} >= {
+        "open",
+        "title",
+        "description",
+        "split",
+    }
+
+
+def test_lines_are_sorted_by_nothing_else(challenge):
+    with pytest.raises(UsageError) as caught:
+        evaluate(challenge, "dev-0").lines(sort="loss")
+    assert str(caught.value) == "lines are sorted by the worst or the best first, not by 'loss'"

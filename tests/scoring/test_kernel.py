@@ -1,0 +1,201 @@
+"""The kernels against GEval, against their docstring, and against a naive vector of buckets."""
+
+import json
+import lzma
+import math
+from pathlib import Path
+
+import mmh3
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from geval_py.errors import MalformedLineError
+from geval_py.scoring.kernel import reference
+
+DATA = Path(__file__).parent.parent / "data"
+GOLDEN = [json.loads(line) for line in lzma.open(DATA / "golden-lines.jsonl.xz", "rt", encoding="utf-8")]
+
+
+def loss(kernel, text, expected, bits=10, line=1):
+    (value,) = kernel.hashed_losses(f"{text}\n".encode(), f"{expected}\n".encode(), bits, line)
+    return value
+
+
+def test_golden_lines(kernel):
+    """GEval 1.42.2, --line-by-line --metric LogLossHashed10 and LogLossHashed4."""
+    for row in GOLDEN:
+        got = loss(kernel, row["out"], row["expected"], row["bits"], row["line"])
+        want = float(row["log_loss"])
+        assert got == want or math.isclose(got, want, rel_tol=1e-9, abs_tol=1e-9), row
+
+
+PROBABILITY = st.one_of(st.sampled_from([0.0, 1.0, 0.5, 0.25]), st.floats(0, 1))
+WORD = st.sampled_from(["", "a", "b", "ka:lo", "é", "水"])
+
+
+def buckets_of(entries, bits, line):
+    """The distribution over buckets, straight from the specification (sections 3.1 to 3.5)."""
+    values = [value for _, value in entries]
+    total = sum_in_order(values)
+    size = 1 << bits
+    if total > 1 or (total < 1 - 1e-8 and any(word == "" for word, _ in entries)):
+        entries = [(word, value / total) for word, value in entries]
+    elif total < 1 - 1e-8:
+        entries = [*entries, ("", 1 - total)]
+    buckets = [0.0] * size
+    for word, value in entries:
+        for bucket in range(size) if word == "" else [mmh3.hash(word, line, signed=False) % size]:
+            buckets[bucket] += value / size if word == "" else value
+    return buckets
+
+
+def sum_in_order(values):
+    total = 0.0
+    for value in values:
+        total += value
+    return total
+
+
+@settings(deadline=None)
+@given(
+    entries=st.lists(st.tuples(WORD, PROBABILITY), min_size=1, max_size=8).filter(
+        lambda entries: any(value > 0 for _, value in entries)
+    ),
+    expected=WORD,
+    bits=st.integers(1, 6),
+    line=st.integers(1, 1 << 40),
+)
+def test_probabilities_against_a_vector_of_buckets(entries, expected, bits, line, kernel):
+    """Each word's mass goes to its bucket; the rest's mass is spread evenly over all 2^bits buckets."""
+    text = " ".join(f"{word}:{value!r}" for word, value in entries)
+    mass = buckets_of(entries, bits, line % (1 << 32))[
+        mmh3.hash(expected, line % (1 << 32), signed=False) % (1 << bits)
+    ]
+    got = loss(kernel, text, expected, bits, line)
+    if mass < 1e-300:
+        assert got > 600
+    else:
+        assert math.isclose(got, max(0.0, -math.log(mass)), rel_tol=1e-9, abs_tol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "want"),
+    [
+        (":1", "x", math.log(1024)),
+        (":0", "x", math.log(1024)),
+        ("x:1", "x", 0.0),
+        ("x:0", "x", 0.0),
+        ("x:1", "y", math.inf),
+        ("x:0.25 y:0.25 x:0.5", "x", -math.log(0.75)),
+        ("x:1 y:1", "y", math.log(2)),
+        ("x:-1e-9 y:0.5", "x", math.log(math.exp(-1e-9) + math.exp(0.5)) + 1e-9),
+        ("x:800", "x", 0.0),
+        ("x:800 y:799", "y", 1 + math.log1p(math.exp(-1))),
+        ("x:-800", "x", math.log(1024)),
+        ("x:-800", "y", math.log(1024)),
+        ("x:-800 :-900", "x", 0.0),
+        ("x:-1e308 :-1e308", "y", math.log(1024) + math.log(2)),
+        ("x:1e308 y:-1e308", "x", 0.0),
+        ("x:1e-320 :1e-320", "x", math.log(2 / (1 + 1 / 1024))),
+        ("x:1e-400", "x", 0.0),
+    ],
+)
+def test_loss_of_a_line(text, expected, want, kernel):
+    """Where GEval's plain exp overflows or underflows, the answer is the right one."""
+    assert math.isclose(loss(kernel, text, expected), want, rel_tol=1e-9, abs_tol=1e-9)
+
+
+def test_lines_are_seeded_by_their_number(kernel):
+    together = kernel.hashed_losses(b"a:0.5 b:0.3\n" * 50, b"c\n" * 50, 2, 7)
+    apart = [loss(kernel, "a:0.5 b:0.3", "c", 2, line) for line in range(7, 57)]
+    assert list(together) == apart
+    assert len(set(apart)) > 1
+
+
+@pytest.mark.parametrize(
+    ("outputs", "expected"),
+    [
+        (b"a:0.5\r :0.5\n", b"a\n"),
+        (b"a:0.\r5 :0.5\n", b"a\n"),
+        (b"a:0.5 :0.5", b"a"),
+        (b"a:0.5 :0.5\r\n", b"\ra\r\n"),
+    ],
+    ids=["inside", "in a number", "no final line end", "in both"],
+)
+def test_carriage_returns_and_the_last_line_end_do_not_matter(outputs, expected, kernel):
+    assert kernel.hashed_losses(outputs, expected, 10, 1) == kernel.hashed_losses(b"a:0.5 :0.5\n", b"a\n", 10, 1)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [b"\xff", b"\xe2\x82", b"\xed\xa0\x80", b"\xf0\x9f\x92", b"\xc3(", b"\xf4\x90\x80\x80", b"\xc0\x80"],
+)
+def test_undecodable_bytes_become_replacement_characters(raw, kernel):
+    """By Python's rule, in output and expected lines."""
+    clean = raw.decode("utf-8", "replace").encode()
+    for bits in (4, 16):
+        want = kernel.hashed_losses(b"k" + clean + b"a:0.5 b:0.5\n", b"k" + clean + b"a\n", bits, 3)
+        assert kernel.hashed_losses(b"k" + raw + b"a:0.5 b:0.5\n", b"k" + raw + b"a\n", bits, 3) == want
+
+
+def test_empty_blocks(kernel):
+    assert list(kernel.hashed_losses(b"", b"", 10, 1)) == []
+
+
+def test_unequal_blocks_are_refused(kernel):
+    with pytest.raises(ValueError, match=r"."):
+        kernel.hashed_losses(b":1\n:1\n", b"a\n", 10, 1)
+    with pytest.raises(ValueError, match=r"."):
+        kernel.hashed_losses(b":1\n", b"a\nb\n", 10, 1)
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("", "input does not start with a digit"),
+        ("ka", "input does not start with a digit"),
+        ("ka:", "input does not start with a digit"),
+        ("ka:.5", "input does not start with a digit"),
+        ("ka:+", "input does not start with a digit"),
+        ("ka:5.", "number text found after a number"),
+        ("ka:1e", "number text found after a number"),
+        ("ka:1e+", "number text found after a number"),
+        ("ka:1.5.2", "number text found after a number"),
+        ("ka:0.5\t", "number text found after a number"),
+        ("ka:0.5 ", "colon expected"),
+        (" ka:0.5", "colon expected"),
+        ("ka:0.5  lo:0.5", "colon expected"),
+        ("ka:0.5 lo", "colon expected"),
+        ("0.5 0.5", "unexpected number of log probs"),
+        ("0.5 x", "input does not start with a digit"),
+        ("ka:1e400", "number too large"),
+        ("ka:0.5 lo:-1e309", "number too large"),
+        ("1e309 1e309", "number too large"),
+    ],
+)
+def test_malformed_lines_are_named(line, reason, kernel):
+    with pytest.raises(MalformedLineError) as caught:
+        kernel.hashed_losses(f":1\n{line}\n:1\n".encode(), b"a\nb\nc\n", 10, 41)
+    assert (caught.value.line, caught.value.reason) == (42, reason)
+
+
+@pytest.mark.parametrize("bits", [1, 3])
+def test_vector(bits, kernel):
+    """A line without a colon holds a natural-log probability for each bucket."""
+    size = 1 << bits
+    values = [-0.5 * n for n in range(size)]
+    text = " ".join(map(str, values))
+    total = math.log(sum(map(math.exp, values)))
+    bucket = mmh3.hash("a", 1, signed=False) % size
+    assert math.isclose(loss(kernel, text, "a", bits), total - values[bucket], rel_tol=1e-12)
+
+
+def test_vector_that_needs_no_softmax(kernel):
+    text = f"{math.log(0.25)!r} {math.log(0.75)!r}"
+    bucket = mmh3.hash("a", 1, signed=False) % 2
+    assert math.isclose(loss(kernel, text, "a", 1), -math.log((0.25, 0.75)[bucket]), rel_tol=1e-12)
+
+
+def test_log_sum_exp_of_nothing():
+    assert reference.log_sum_exp([]) == -math.inf

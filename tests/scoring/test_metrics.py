@@ -1,0 +1,557 @@
+"""The metrics: their table, their arithmetic, and what GEval answers."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from geval_py.errors import MalformedLineError, SchemeError, UsageError
+from geval_py.scoring.metrics import METRICS, LineLosses, column_of, find_metric
+from geval_py.scoring.metrics.base import total
+from geval_py.scoring.metrics.binary import BinaryColumn, binary_loss
+from geval_py.scoring.metrics.exact import MissColumn, WordColumn, best_guess, is_hit
+from geval_py.scoring.metrics.hashed import hashed_log_losses, split_bits
+
+PROPERTY = settings(deadline=None, derandomize=True)
+LOSS = st.floats(0, 700)
+
+GOLDEN = json.loads((Path(__file__).parent.parent / "data/metrics.json").read_text(encoding="utf-8"))
+
+
+def block(*lines):
+    return "".join(line + "\n" for line in lines).encode()
+
+
+def column(*losses):
+    found = LineLosses()
+    found.values.extend(losses)
+    return found
+
+
+# GEval's answers
+
+
+def score(row):
+    metric = find_metric(row["metric"])
+    losses = column_of(metric, frozenset()).losses(block(*row["out"]), block(*row["expected"]), 1)
+    return metric.value(losses)
+
+
+@pytest.mark.parametrize(
+    "row", [row for row in GOLDEN if row["stdout"]], ids=lambda row: f"{row['metric']}, {row['name']}"
+)
+def test_golden_scores(row):
+    """GEval 1.42.2, --metric and the metric's name; inputs made up."""
+    assert score(row) == pytest.approx(float(row["stdout"]), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "row", [row for row in GOLDEN if row["stderr"]], ids=lambda row: f"{row['metric']}, {row['name']}"
+)
+def test_golden_errors(row):
+    """GEval 1.42.2, --metric and the metric's name; inputs made up."""
+    with pytest.raises(MalformedLineError) as caught:
+        score(row)
+    assert f"geval: {caught.value}".startswith(row["stderr"].rstrip("\n"))
+
+
+# The table
+
+TABLE = {  # the specification's, section 4: better, best, worst; and the unit
+    "LikelihoodHashed": ("higher", 1.0, 0.0, "probability"),
+    "LogLossHashed": ("lower", 0.0, math.inf, "nats"),
+    "PerplexityHashed": ("lower", 1.0, math.inf, "words"),
+    "CrossEntropyHashed": ("lower", 0.0, math.inf, "bits"),
+    "Likelihood": ("higher", 1.0, 0.0, "probability"),
+    "LogLoss": ("lower", 0.0, math.inf, "nats"),
+    "Perplexity": ("lower", 1.0, math.inf, "words"),
+    "CrossEntropy": ("lower", 0.0, math.inf, "bits"),
+    "MacroAvg/Likelihood": ("higher", 1.0, 0.0, "probability"),
+    "Accuracy": ("higher", 1.0, 0.0, "share"),
+}
+each_metric = pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
+
+
+def test_the_table_is_complete():
+    found = {
+        name: (m.measure.direction, m.measure.best, m.measure.worst, m.measure.unit) for name, m in METRICS.items()
+    }
+    assert found == TABLE
+
+
+@each_metric
+def test_each_metric_is_found_by_its_name(metric):
+    assert find_metric(metric.name) == METRICS[metric.name] == metric
+    assert metric.summary
+
+
+@each_metric
+def test_the_best_and_the_worst_line(metric):
+    assert metric.of_line(0.0) == metric.measure.best
+    assert metric.of_line(1.0 if metric.kind == "misses" else math.inf) == metric.measure.worst
+
+
+@each_metric
+@PROPERTY
+@given(loss=LOSS)
+def test_the_score_of_a_line_is_the_metric_of_that_line_alone(metric, loss):
+    """Single-line scores are the metric of that line alone: for PerplexityHashed exp(loss of the line)."""
+    alone = column(loss)
+    assert metric.of_line(loss) == metric.value(alone)
+    alone.classes.append(1)
+    assert metric.of_line(loss) == metric.value(alone)
+
+
+@each_metric
+@PROPERTY
+@given(losses=st.lists(LOSS, min_size=1), better=LOSS)
+def test_a_smaller_loss_is_never_worse(metric, losses, better):
+    """Each metric is better higher, or lower."""
+    improved = [min(losses[0], better), *losses[1:]]
+    before, after = metric.value(column(*losses)), metric.value(column(*improved))
+    assert after >= before if metric.measure.direction == "higher" else after <= before
+
+
+@PROPERTY
+@given(st.lists(LOSS, min_size=1))
+def test_the_hashed_metrics_are_arithmetic_on_the_mean_loss(losses):
+    """With L = the mean of the line losses: L, exp(-L), exp(L), L / ln 2."""
+    mean = math.fsum(losses) / len(losses)
+    for suffix in ("Hashed", ""):
+        value = {name: find_metric(name + suffix).value(column(*losses)) for name in ("LogLoss", "Likelihood")}
+        value |= {n: find_metric(n + suffix).value(column(*losses)) for n in ("Perplexity", "CrossEntropy")}
+        assert value == {
+            "LogLoss": mean,
+            "Likelihood": pytest.approx(math.exp(-mean), rel=1e-12),
+            "Perplexity": pytest.approx(math.exp(mean), rel=1e-12),
+            "CrossEntropy": pytest.approx(mean / math.log(2), rel=1e-12),
+        }
+
+
+@PROPERTY
+@given(st.lists(LOSS, min_size=1), st.randoms())
+def test_the_order_in_which_parts_come_cannot_matter(losses, random):
+    """The same score to the last digit on one core, many cores and a cluster."""
+    shuffled = random.sample(losses, len(losses))
+    metric = find_metric("LogLossHashed")
+    assert metric.value(column(*losses)) == metric.value(column(*shuffled))
+
+
+ENDS = {
+    "one line is certainly wrong": ([1.0, math.inf], math.inf, 0.0, math.inf),
+    "all lines are certainly right": ([0.0, 0.0], 0.0, 1.0, 1.0),
+    "beyond exp": ([800.0], 800.0, 0.0, math.inf),
+    "a sum beyond the range of a double": ([1e308] * 20, math.inf, 0.0, math.inf),
+}
+
+
+@pytest.mark.parametrize(("losses", "log_loss", "likelihood", "perplexity"), ENDS.values(), ids=ENDS)
+def test_the_ends_of_the_range(losses, log_loss, likelihood, perplexity):
+    scores = [
+        find_metric(name).value(column(*losses)) for name in ("LogLossHashed", "LikelihoodHashed", "PerplexityHashed")
+    ]
+    assert scores == [log_loss, pytest.approx(likelihood, abs=1e-300), perplexity]
+
+
+@pytest.mark.parametrize(
+    ("losses", "sum_of_them"),
+    [([], 0.0), ([0.1] * 10, 1.0), ([1e16, 1.0, 1.0], 1e16 + 2), ([1e308] * 2, math.inf)],
+    ids=["none", "tenths", "large and small", "too large"],
+)
+def test_total(losses, sum_of_them):
+    assert total(losses) == sum_of_them
+
+
+def test_losses_are_extended():
+    losses = LineLosses()
+    for values, classes, unknown in (([1.0], b"\0", 2), ([], b"", 0), ([2.0, 3.0], b"\1\0", 1)):
+        part = column(*values)
+        part.classes.extend(classes)
+        part.out_of_vocabulary = unknown
+        losses.extend(part)
+    assert (list(losses.values), bytes(losses.classes)) == ([1.0, 2.0, 3.0], b"\0\1\0")
+    assert losses.out_of_vocabulary == 3
+
+
+# Names
+
+
+@pytest.mark.parametrize("bits", range(1, 25))
+@pytest.mark.parametrize("base", ["LikelihoodHashed", "LogLossHashed", "PerplexityHashed", "CrossEntropyHashed"])
+def test_bits(base, bits):
+    """1 to 24 bits; LikelihoodHashed10 is shown as LikelihoodHashed."""
+    metric = find_metric(f"{base}{bits}")
+    assert metric.bits == bits
+    assert metric.name == (base if bits == 10 else f"{base}{bits}")
+    assert metric.measure == METRICS[base].measure
+
+
+@pytest.mark.parametrize(
+    ("name", "split"),
+    [
+        ("LikelihoodHashed8", ("LikelihoodHashed", 8)),
+        ("LikelihoodHashed", ("LikelihoodHashed", 10)),
+        ("LikelihoodHashed08", ("LikelihoodHashed", 8)),
+        ("FooHashed99", ("FooHashed", 99)),
+        ("Likelihood8", ("Likelihood8", 10)),
+        ("Hashed8", ("Hashed8", 10)),
+        ("LikelihoodHashed8x", ("LikelihoodHashed8x", 10)),
+        ("LikelihoodHashed٨", ("LikelihoodHashed٨", 10)),
+    ],
+)
+def test_split_bits(name, split):
+    assert split_bits(name) == split
+
+
+FROM_1_TO_24 = "the number of bits is from 1 to 24"
+SEE_LIST = "geval --list-metrics shows those that are known"
+
+UNKNOWN = {  # GEval 1.42.2: the first line
+    "Perplexityy": "did you mean Perplexity?",
+    "PerplexityHash": "did you mean PerplexityHashed?",
+    "LoglossHashed": "did you mean LogLossHashed?",
+    "LikelyhoodHashed8": "did you mean LikelihoodHashed?",
+    "logloss": "did you mean LogLoss?",
+    "Accuracy8": "did you mean Accuracy?",
+    "Macro/Likelihood": "did you mean MacroAvg/Likelihood?",
+    "LogLossHashed-1": "did you mean LogLossHashed?",
+    "WER": SEE_LIST,
+    "": SEE_LIST,
+    "LogLossHashed0": FROM_1_TO_24,
+    "LogLossHashed25": FROM_1_TO_24,
+    "LikelihoodHashed99999999999999999999": FROM_1_TO_24,
+    "LikelihoodHashed" + "9" * 5000: FROM_1_TO_24,
+}
+
+
+@pytest.mark.parametrize(("name", "advice"), UNKNOWN.items(), ids=lambda text: text[:40])
+def test_unknown_metrics(name, advice):
+    """Unknown metric: Unknown or broken metric definition: X."""
+    with pytest.raises(SchemeError) as caught:
+        find_metric(name)
+    assert str(caught.value) == f"Unknown or broken metric definition: {name}\n  {advice}"
+    assert (caught.value.scheme, caught.value.exit_status) == (name, 2)
+
+
+def test_an_unknown_metric_is_safe_to_show():
+    with pytest.raises(SchemeError) as caught:
+        find_metric("\x1b[31m")
+    assert str(caught.value) == f"Unknown or broken metric definition: \\x1b[31m\n  {SEE_LIST}"
+
+
+# Columns
+
+
+def test_metrics_over_the_same_column_share_it():
+    words = frozenset({"a"})
+    hashed = {column_of(find_metric(f"{name}Hashed8"), words) for name in ("LogLoss", "Perplexity", "Likelihood")}
+    exact = {column_of(find_metric(name), words) for name in ("LogLoss", "Perplexity", "CrossEntropy")}
+    assert (len(hashed), len(exact), len(hashed | exact)) == (1, 1, 2)
+    assert column_of(find_metric("LogLossHashed"), words) == column_of(find_metric("LikelihoodHashed10"), words)
+    assert column_of(find_metric("LogLossHashed"), words) != column_of(find_metric("LogLossHashed9"), words)
+
+
+KINDS = {"hashed": "0:0.25 :0.75", "exact": "0:0.25 :0.75", "binary": "0.25", "misses": "0:0.25 :0.75"}
+
+
+@each_metric
+def test_a_column_has_a_loss_a_line(metric):
+    outputs, words = block(*[KINDS[metric.kind]] * 3), block("0", "1", "0")
+    losses = column_of(metric, frozenset({"1"})).losses(outputs, words, 1)
+    assert len(losses.values) == 3
+    assert all(loss >= 0 for loss in losses.values)
+
+
+# Hashed words
+
+
+def test_hashed_log_losses():
+    """The rest's mass is spread evenly over all 2^bits buckets."""
+    assert list(hashed_log_losses([":1", ":1"], ["the", "of"])) == pytest.approx([math.log(1024)] * 2)
+    assert list(hashed_log_losses([":1"], ["the"], bits=4)) == pytest.approx([math.log(16)])
+    assert list(hashed_log_losses([], [])) == []
+    assert list(hashed_log_losses(iter(["the:1"]), iter(["the"]))) == [0.0]
+
+
+def test_the_seed_is_the_line_number():
+    """A shard of a file must know its first line number."""
+    outputs, words = ["a:0.5 b:0.25 c:0.25"] * 40, ["b"] * 40
+    whole = list(hashed_log_losses(outputs, words, bits=2))
+    parts = [*hashed_log_losses(outputs[:15], words[:15], bits=2)]
+    parts += hashed_log_losses(outputs[15:], words[15:], bits=2, first_line=16)
+    assert parts == whole
+    assert len(set(whole)) > 1
+
+
+CALLS = {
+    "too few bits": (([], [], 0), {}, "bits is 0; it is from 1 to 24"),
+    "too many bits": (([], [], 25), {}, "bits is 25; it is from 1 to 24"),
+    "lines from 0": (([], []), {"first_line": 0}, "first_line is 0; lines are counted from 1"),
+    "too few words": (([":1", ":1"], ["a"]), {}, "2 outputs, but 1 expected words"),
+    "too many words": (([], ["a"]), {}, "0 outputs, but 1 expected words"),
+    "two lines in one": (
+        ([":1", ":1\n:1"], ["a", "b"]),
+        {},
+        "outputs[1] contains a line end; give one line an item",
+    ),
+    "two words in one": (([":1"], ["a\n"]), {}, "expected[0] contains a line end; give one line an item"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "keywords", "message"), CALLS.values(), ids=CALLS)
+def test_a_wrong_call_of_hashed_log_losses(arguments, keywords, message):
+    with pytest.raises(UsageError) as caught:
+        hashed_log_losses(*arguments, **keywords)
+    assert str(caught.value) == message
+
+
+def test_a_malformed_line_has_its_number_in_the_file():
+    with pytest.raises(MalformedLineError) as caught:
+        hashed_log_losses([":1", "the:x"], ["a", "b"], first_line=100)
+    assert str(caught.value) == (
+        "Line 101: Unexpected data [input does not start with a digit]\n"
+        "  line 101, column 5: `x` is not a number; digits were expected, such as 0.25, -1.5 or 2.5e-3\n"
+        "    the:x\n"
+        "        ^"
+    )
+
+
+# Exact words
+
+VOCABULARY = frozenset("abcd")
+LN2 = math.log(2)
+
+WORD_LOSSES = {
+    "listed": ("a:0.5 :0.5", "a", LN2),
+    "listed, without a rest": ("a:0.5", "a", LN2),
+    "listed twice": ("a:0.25 a:0.25 :0.5", "a", LN2),
+    "listed with 0": ("a:0 b:1", "a", math.inf),
+    "listed, of a total above 1": ("a:1 b:1", "a", LN2),
+    "listed, not in the vocabulary": ("z:0.5 :0.5", "z", LN2),
+    "unlisted: shares the rest with two others": ("a:0.25 :0.75", "b", math.log(4)),
+    "unlisted: shares what is missing": ("a:0.25", "b", math.log(4)),
+    "unlisted: listed words outside the vocabulary take no share": ("a:0.1 z:0.1 :0.8", "b", math.log(3.75)),
+    "unlisted: the last one has the whole rest": ("a:0.25 b:0.125 c:0.125 :0.5", "d", LN2),
+    "unlisted: two rests add up": (":0.25 a:0.5 :0.25", "b", math.log(6)),
+    "unlisted: no rest is left": ("a:1", "b", math.inf),
+    "the rest alone": (":1", "a", math.log(4)),
+    "outside the vocabulary": ("a:0.5 :0.5", "z", math.inf),
+    "logarithms": (f"a:{-LN2!r} :{-LN2!r}", "a", LN2),
+    "logarithms: softmax": ("a:3 b:3", "a", LN2),
+    "logarithms: the rest is what is missing": (f"a:{-LN2!r}", "b", math.log(6)),
+    "a case apart": ("A:0.5 :0.5", "a", math.log(8)),
+    "an empty word is none of the listed": (":1", "", math.inf),
+}
+
+
+@pytest.mark.parametrize(("text", "word", "loss"), WORD_LOSSES.values(), ids=WORD_LOSSES)
+def test_losses_of_exact_words(text, word, loss):
+    """The expected word's own mass. A word not listed shares the rest evenly with the other unlisted words of a
+    vocabulary; a word outside the vocabulary has probability 0, and the loss is infinite."""
+    losses = WordColumn(VOCABULARY).losses(block(text), block(word), 1)
+    assert list(losses.values) == pytest.approx([loss], rel=1e-12)
+    assert losses.out_of_vocabulary == (word not in VOCABULARY)
+
+
+def test_without_a_vocabulary():
+    losses = WordColumn(frozenset()).losses(block("a:0.5 :0.5", "a:0.5 :0.5"), block("a", "b"), 1)
+    assert list(losses.values) == pytest.approx([LN2, math.inf])
+    assert losses.out_of_vocabulary == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "word", "loss"), [(":1", "", LN2), (":1", "a", LN2), ("a:0 :1", "", 0.0), ("a:0.5", "", LN2)]
+)
+def test_an_empty_word_of_the_vocabulary_cannot_be_listed_and_shares_the_rest(text, word, loss):
+    """A word not listed shares the rest evenly with the other unlisted words of a vocabulary."""
+    losses = WordColumn(frozenset({"", "a"})).losses(block(text), block(word), 1)
+    assert list(losses.values) == pytest.approx([loss])
+
+
+WORD = st.sampled_from("abcdefg")
+
+
+@PROPERTY
+@given(st.dictionaries(WORD | st.just(""), st.floats(0.01, 1), min_size=1), st.sets(WORD, min_size=1))
+def test_the_masses_of_a_vocabulary_add_up(distribution, vocabulary):
+    """The masses of all words are at most 1, and 1 where every listed word is in the vocabulary."""
+    line = " ".join(f"{word}:{value!r}" for word, value in distribution.items())
+    words = sorted(vocabulary | distribution.keys() - {""})
+    losses = WordColumn(frozenset(vocabulary)).losses(block(*[line] * len(words)), block(*words), 1)
+    mass = math.fsum(math.exp(-loss) for loss in losses.values)
+    assert mass <= 1 + 1e-9
+    if vocabulary - distribution.keys():
+        assert mass == pytest.approx(1, abs=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("text", "word", "loss"),
+    [("0.25", "1", math.log(4)), ("0.25", "0", -math.log(0.75)), ("1.7", "1", 0.0), ("1", "0", math.inf)],
+)
+def test_a_plain_number_where_0_or_1_is_expected_is_binary_classification(text, word, loss):
+    losses = WordColumn(VOCABULARY).losses(block(text), block(word), 1)
+    assert list(losses.values) == pytest.approx([loss])
+    assert losses.out_of_vocabulary == 0
+
+
+EXACT_ERRORS = {
+    "a number for a word": (
+        "0.5",
+        "a",
+        "Line 4: Unexpected data [colon expected]\n"
+        "  line 4, column 1: a plain number answers only where 0 or 1 is expected; here a word is: "
+        "write `word:probability`\n"
+        "    0.5\n"
+        "    ^",
+    ),
+    "a malformed entry": (
+        "a:0,5",
+        "a",
+        "Line 4: Unexpected data [number text found after a number]\n"
+        "  line 4, column 3: `0,5` is not a number; write a decimal point, not a comma\n"
+        "    a:0,5\n"
+        "      ^",
+    ),
+    "an empty line": (
+        "",
+        "a",
+        "Line 4: Unexpected data [input does not start with a digit]\n"
+        "  line 4, column 1: the line is empty; write `:1` where there is no guess\n"
+        "    \n"
+        "    ^",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "word", "message"), EXACT_ERRORS.values(), ids=EXACT_ERRORS)
+def test_malformed_lines_of_exact_words(text, word, message):
+    with pytest.raises(MalformedLineError) as caught:
+        WordColumn(VOCABULARY).losses(block(":1", text), block("a", word), 3)
+    assert str(caught.value) == message
+    assert caught.value.role == "output"
+
+
+@pytest.mark.parametrize("text", ["a", "0.5 0.5"])
+def test_other_lines_are_malformed_for_exact_words(text):
+    with pytest.raises(MalformedLineError):
+        WordColumn(VOCABULARY).losses(block(text), block("a"), 1)
+
+
+# Binary classification
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "loss", "positive"),
+    [
+        ("0.25", "1", math.log(4), True),
+        ("0.25", "0", -math.log(0.75), False),
+        ("1", "1", 0.0, True),
+        ("0", "0", 0.0, False),
+        ("0", "1", math.inf, True),
+        ("1", "0", math.inf, False),
+        ("1.7", "1", 0.0, True),
+        ("1.7", "0", math.inf, False),
+        ("-0.3", "0", 0.0, False),
+        ("-0.3", "1", math.inf, True),
+        ("0.25", "0.51", math.log(4), True),
+        ("0.25", "0.5", -math.log(0.75), False),
+        ("0.25", "7", math.log(4), True),
+        ("0.25", "-7", -math.log(0.75), False),
+        ("1e-20", "0", 1e-20, False),
+    ],
+)
+def test_binary_loss(text, expected, loss, positive):
+    """Clip both to [0,1], loss = -ln p where expected > 0.5, else -ln(1 - p)."""
+    found = binary_loss(text, expected, 1)
+    assert found == (pytest.approx(loss, rel=1e-12), positive)
+    assert str(found[0]) != "-0.0"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "role"), [("yes", "1", "output"), ("0.5", "yes", "expected"), ("0.5", "", "expected")]
+)
+def test_what_is_no_number_in_binary_classification(text, expected, role):
+    with pytest.raises(MalformedLineError) as caught:
+        BinaryColumn().losses(block("0.5", text), block("1", expected), 1)
+    assert (caught.value.line, caught.value.role) == (2, role)
+
+
+def test_the_mean_over_the_classes_of_each_classs_likelihood():
+    metric = find_metric("MacroAvg/Likelihood")
+    losses = BinaryColumn().losses(block("0.5", "0.5", "0.9"), block("1", "1", "0"), 1)
+    assert bytes(losses.classes) == b"\1\1\0"
+    assert metric.value(losses) == pytest.approx((0.5 + 0.1) / 2)
+    one_class = BinaryColumn().losses(block("0.5", "0.5"), block("1", "1"), 1)
+    assert metric.value(one_class) == pytest.approx(0.5)
+
+
+# Accuracy
+
+GUESSES = {
+    "the greatest": ("a:0.5 b:0.25 :0.25", "a", True),
+    "not the greatest": ("a:0.5 b:0.25 :0.25", "b", False),
+    "repeats are not added: one": ("a:0.3 b:0.4 a:0.3", "b", True),
+    "repeats are not added: the other": ("a:0.3 b:0.4 a:0.3", "a", False),
+    "a tie: the greatest word": ("a:0.4 b:0.4", "b", True),
+    "a tie: not the first": ("b:0.4 a:0.4", "a", False),
+    "a tie in code point order": ("a:0.4 Z:0.4", "a", True),
+    "a tie in code point order, not of UTF-16": ("\U0001f642:0.4 \uff5e:0.4", "\U0001f642", True),
+    "the rest has more": ("a:0.1 :0.9", "a", True),
+    "the rest alone": (":1", "a", False),
+    "the rest alone, where nothing is expected": (":1", "", False),
+    "logarithms": ("a:-3 b:-2", "b", True),
+    "very small probabilities": ("a:-1e9 b:-2e9", "a", True),
+    "colons in a word": ("zu:x:0.5", "zu:x", True),
+    "case": ("The:1", "the", False),
+    "a whole line": ("New York", "New York", True),
+    "a whole line, another": ("New York", "York", False),
+    "a whole line, stripped": (" New York\t", "New York ", True),
+    "an empty line": ("", "", True),
+    "a line that does not parse as entries": ("a:0.5 b:x", "a:0.5 b:x", True),
+    "a line that does not parse has no guess": ("a:0.5 b:x", "a", False),
+    "several numbers": ("0.5 0.5", "0.5 0.5", True),
+    "a probability of 1": ("0.75", "1", True),
+    "a half is 1": ("0.5", "1", True),
+    "a half is not 0": ("0.5", "0", False),
+    "less than a half": ("0.49", "0", True),
+    "less than a half is not 1": ("0.49", "1", False),
+    "beyond 1": ("1.7", "1", True),
+    "below 0": ("-0.3", "0", True),
+    "a probability with spaces": (" 0.75 ", " 1", True),
+    "a number where a number is expected": ("0.75", "0.75", True),
+    "a number where another is expected": ("0.75", "2", False),
+    "a word where 1 is expected": ("yes", "1", False),
+    "a wrong number where 1 is expected": (".5", "1", False),
+}
+
+
+@pytest.mark.parametrize(("text", "expected", "hit"), GUESSES.values(), ids=GUESSES)
+def test_accuracy_of_a_line(text, expected, hit):
+    """A line that parses as entries answers the word of the entry with the greatest number (repeats not added;
+    ties: the greatest word in code point order; the rest alone: a miss). Another line is compared whole, both
+    stripped; where 0 or 1 is expected it may be a probability of 1 (0.5 and more: 1)."""
+    assert is_hit(text, expected) == hit
+    assert list(MissColumn().losses(block(text), block(expected), 1).values) == [0.0 if hit else 1.0]
+
+
+@pytest.mark.parametrize(
+    ("text", "guess"), [("a:0.5 :0.5", "a"), ("the", None), ("a:x", None), ("0.5", None), ("", None)]
+)
+def test_best_guess(text, guess):
+    assert best_guess(text) == guess
+
+
+@pytest.mark.parametrize("text", ["1e400", "a:1e400 1:1"])
+def test_no_line_is_malformed_for_accuracy(text):
+    """A number too large for a double is no number; the line is compared whole."""
+    assert list(MissColumn().losses(block("1", text), block("1", "1"), 1).values) == [0.0, 1.0]
+
+
+def test_accuracy_is_the_share_of_hits():
+    metric = find_metric("Accuracy")
+    losses = MissColumn().losses(block("a:1", "a:1", "b:1"), block("a", "b", "b"), 1)
+    assert list(losses.values) == [0.0, 1.0, 0.0]
+    assert metric.value(losses) == 2 / 3

@@ -1,0 +1,386 @@
+"""Metrics on a part of the lines, such as ``LogLossHashed:f<in[Year]:1901>``."""
+
+import hashlib
+import io
+import json
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from geval_py import ConfigError, LineCountError, MalformedLineError, SchemeError, evaluate, hashed_log_losses
+from geval_py.scoring import kernel
+
+YEARS = ["1601", "1702", "1601", "1803", "1601", "1702"]
+WORDS = ["the", "a", "the", "the", "of", "a"]
+OUTPUTS = ["the:0.5 :0.5", "the:0.9 :0.1", "a:0.25 :0.75", "the:1", ":1", "a:0.5 the:0.5"]
+
+
+def write(folder, name, lines):
+    (folder / name).write_text("".join(line + "\n" for line in lines))
+
+
+@pytest.fixture
+def challenge(tmp_path, monkeypatch):
+    """A challenge of six items, with a header; the current directory."""
+    write(tmp_path, "config.txt", ["--metric LogLossHashed --in-header in-header.tsv"])
+    write(tmp_path, "in-header.tsv", ["Id\tYear"])
+    (tmp_path / "test-A").mkdir()
+    write(tmp_path / "test-A", "in.tsv", [f"f-{n}\t{year}\tsome text" for n, year in enumerate(YEARS)])
+    write(tmp_path / "test-A", "expected.tsv", WORDS)
+    write(tmp_path / "test-A", "out.tsv", OUTPUTS)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(params=["python", "native"])
+def backend(request, monkeypatch):
+    """Every backend in turn."""
+    monkeypatch.setenv(kernel.VARIABLE, request.param)
+    kernel.choose_backend.cache_clear()
+    yield request.param
+    kernel.choose_backend.cache_clear()
+
+
+def refused(challenge, metric, kind=SchemeError):
+    with pytest.raises(kind) as caught:
+        evaluate(challenge, metrics=metric)
+    return str(caught.value)
+
+
+# Which lines, and how they are scored
+
+SELECTED = {
+    "f<exp:the>": [1, 3, 4],
+    "f<out:a>": [3, 6],
+    "f<in<Year>:1601>": [1, 3, 5],
+    "f<in[Year]:1601>": [1, 3, 5],
+    "f<in[2]:1601>": [1, 3, 5],
+    "f<in[3]:text>": [1, 2, 3, 4, 5, 6],
+    "f<in[1]:f-3>": [4],
+    "f<exp:the>f<in[Year]:1601>": [1, 3],
+    "f<in[Year]:1601>f<exp:the>f<out:0.5>": [1],
+    "N<early>f<in[Year]:1601>P<2>": [1, 3, 5],
+}
+
+
+@pytest.mark.parametrize(("flags", "lines"), SELECTED.items(), ids=SELECTED)
+def test_the_selected_lines(flags, lines, challenge, backend):
+    """Only the lines that have the feature (``[`` ``]`` stand for ``<`` ``>`` inside; several: all of them). The
+    numbers, which seed the hash, restart at 1 on the selected lines."""
+    result = evaluate(challenge, metrics=f"LogLossHashed4:{flags}")
+    losses = hashed_log_losses([OUTPUTS[n - 1] for n in lines], [WORDS[n - 1] for n in lines], bits=4)
+    assert list(result.line_numbers) == lines
+    assert list(result.line_losses) == list(losses)
+    assert result.line_count == len(lines)
+    assert result.score == pytest.approx(sum(losses) / len(losses))
+
+
+@pytest.mark.parametrize("metric", ["LogLossHashed3", "PerplexityHashed", "LikelihoodHashed8", "Accuracy"])
+def test_the_score_is_that_of_the_lines_in_files_of_their_own(metric, challenge, backend):
+    """The numbers restart at 1 on the selected lines."""
+    (challenge / "alone").mkdir()
+    for name, lines in (("expected.tsv", WORDS), ("out.tsv", OUTPUTS)):
+        write(challenge / "alone", name, [line for line, year in zip(lines, YEARS, strict=True) if year == "1601"])
+    selected = evaluate(challenge, metrics=f"{metric}:f<in[Year]:1601>")
+    alone = evaluate(challenge, "alone", metrics=metric)
+    assert selected.line_losses == alone.line_losses
+    assert selected.score == alone.score
+
+
+LINE = st.tuples(
+    st.sampled_from(["the", "a", "of"]),
+    st.lists(st.tuples(st.sampled_from(["the", "a", ""]), st.sampled_from(["0.5", "0.1", "-2"])), min_size=1),
+)
+
+
+@settings(deadline=None, derandomize=True, max_examples=50)
+@given(st.lists(LINE, min_size=1))
+def test_the_seeds_restart(tmp_path_factory, lines):
+    """Other lines are neither parsed nor counted."""
+    folder = tmp_path_factory.mktemp("challenge", numbered=True)
+    (folder / "test-A").mkdir()
+    outputs = [" ".join(map(":".join, entries)) for _, entries in lines]
+    written = [out if word == "the" else "not: a line" for (word, _), out in zip(lines, outputs, strict=True)]
+    write(folder / "test-A", "expected.tsv", [word for word, _ in lines])
+    write(folder / "test-A", "out.tsv", written)
+    wanted = [out for (word, _), out in zip(lines, outputs, strict=True) if word == "the"]
+    if not wanted:
+        assert refused(folder, "LogLossHashed2:f<exp:the>").startswith("No item has the feature `exp:the'")
+        return
+    result = evaluate(folder, metrics="LogLossHashed2:f<exp:the>")
+    assert list(result.line_losses) == list(hashed_log_losses(wanted, ["the"] * len(wanted), bits=2))
+
+
+def test_several_blocks(challenge, backend, monkeypatch):
+    from geval_py.reading import sources
+
+    want = evaluate(challenge, metrics="LogLossHashed3:f<in[Year]:1601>f<exp:the>")
+    read = sources.LineReader.read_block
+    for size in (1, 7, 20):
+        monkeypatch.setattr(
+            sources.LineReader, "read_block", lambda self, buffer, _=0, size=size: read(self, buffer, size)
+        )
+        found = evaluate(challenge, metrics="LogLossHashed3:f<in[Year]:1601>f<exp:the>")
+        assert (found.line_numbers, found.line_losses) == (want.line_numbers, want.line_losses)
+
+
+def test_texts_are_decoded_as_others_are(challenge, backend):
+    """Every CR is dropped; undecodable bytes become U+FFFD."""
+    (challenge / "test-A/out.tsv").write_bytes(b"x:1\n\xff:0.5 :0.5\r\n:1\n:1\n:1\n:1\n")
+    (challenge / "test-A/expected.tsv").write_bytes(b"x\n\xff\r\nx\nx\nx\nx\n")
+    result = evaluate(challenge, metrics="LogLossHashed12:f<exp:\ufffd>")
+    assert list(result.line_numbers) == [2]
+    assert list(result.line_losses) == list(hashed_log_losses(["\ufffd:0.5 :0.5"], ["\ufffd"], bits=12))
+
+
+# What is not selected, and what is malformed
+
+
+@pytest.mark.parametrize("broken", ["", "garbage", "the:0,5", ":1 ", "0.1 0.2 0.3", "a:1e999"])
+def test_a_line_that_is_not_selected_is_not_parsed(broken, challenge, backend):
+    """Other lines are neither parsed nor counted."""
+    want = evaluate(challenge, metrics="LogLossHashed:f<in[Year]:1601>").score
+    write(challenge / "test-A", "out.tsv", [*OUTPUTS[:3], broken, *OUTPUTS[4:]])
+    assert evaluate(challenge, metrics="LogLossHashed:f<in[Year]:1601>").score == want
+    with pytest.raises(MalformedLineError):
+        evaluate(challenge, metrics=["LogLossHashed:f<in[Year]:1601>", "LogLossHashed"])
+
+
+def test_a_malformed_line_that_is_selected_names_its_number_in_the_file(challenge, geval, backend):
+    write(challenge / "test-A", "out.tsv", [*OUTPUTS[:4], "of:0,5", OUTPUTS[5]])
+    assert geval("-a", "LogLossHashed:f<in[Year]:1601>") == (
+        1,
+        "",
+        "geval: Line 5: Unexpected data [number text found after a number]\n"
+        "  `./test-A/out.tsv`, line 5, column 4: `0,5` is not a number; write a decimal point, not a comma\n"
+        "    of:0,5\n"
+        "       ^\n",
+    )
+
+
+def test_an_expected_line_at_fault_is_named(challenge):
+    write(challenge / "test-A", "out.tsv", ["1", "1", "1", "1", "0.5", "1"])
+    write(challenge / "test-A", "expected.tsv", ["1", "0", "1", "0", "no number", "1"])
+    with pytest.raises(MalformedLineError) as caught:
+        evaluate(challenge, metrics="MacroAvg/Likelihood:f<in[Year]:1601>")
+    assert (caught.value.line, caught.value.role) == (5, "expected")
+    assert caught.value.path == f"{challenge}/test-A/expected.tsv"
+
+
+def test_classes_of_the_selected_lines(challenge):
+    write(challenge / "test-A", "out.tsv", ["0.5", "x", "0.25", "x", "0.5", "x"])
+    write(challenge / "test-A", "expected.tsv", ["1", "x", "0", "x", "1", "x"])
+    assert evaluate(challenge, metrics="MacroAvg/Likelihood:f<in[Year]:1601>").score == pytest.approx(0.625)
+
+
+# Nothing selected, no such feature
+
+NONE = {
+    "f<exp:th>": "No item has the feature `exp:th'\n  did you mean exp:the?",
+    "f<exp:The>": "No item has the feature `exp:The'\n  did you mean exp:the?",
+    "f<in[Year]:1600>": "No item has the feature `in[Year]:1600'\n  did you mean in[Year]:1601?",
+    "f<exp:zebra>": "No item has the feature `exp:zebra'",
+    "f<exp:a>f<in[Year]:1601>": "No item has the features `exp:a' and `in[Year]:1601' together",
+    "f<in[Yaer]:1601>": "Unknown column `Yaer' in the feature `in[Yaer]:1601'\n"
+    "  did you mean in<Year>? the columns are Id, Year",
+    "f<the>": "Unknown feature `the'\n"
+    "  a feature is exp:WORD, out:WORD or in<COLUMN>:WORD, for example exp:the",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("flags", "message"), NONE.items(), ids=NONE)
+def test_none_left(flags, message, challenge, geval):
+    """None left: an error. From the command line it is the command line's, from config.txt the file's."""
+    scheme = f"LogLossHashed:{flags}"
+    assert refused(challenge, scheme) == message
+    assert geval("-m", scheme) == (2, "", f"geval: {message}\n")
+    assert geval("-a", f"{{Likelihood,LogLoss}}Hashed:{flags}") == (2, "", f"geval: {message}\n")
+    write(challenge, "config.txt", ["--in-header in-header.tsv", f"-m {scheme}"])
+    assert geval() == (1, "", f"geval: {message}\n  in `./config.txt`\n")
+
+
+def test_a_config_txt_that_is_overruled_is_not_blamed(challenge, geval):
+    write(challenge, "config.txt", ["--in-header in-header.tsv --metric LogLossHashed:f<exp:zebra>"])
+    status, _, err = geval("-a", "LogLossHashed:f<exp:zebra>")
+    assert (status, err) == (2, "geval: No item has the feature `exp:zebra'\n")
+
+
+@pytest.mark.parametrize("metric", ["Foo", "Foo:f<exp:the>", "{Foo,Bar}:f<exp:the>"])
+def test_an_unknown_metric_is_blamed_on_who_named_it(metric, challenge, geval):
+    message = "Unknown or broken metric definition: Foo\n  geval --list-metrics shows those that are known\n"
+    assert geval("-m", metric) == (2, "", f"geval: {message}")
+    write(challenge, "config.txt", [f"-m {metric}"])
+    assert geval("-m", "LogLossHashed:N<Foo>") == (1, "", f"geval: {message}  in `./config.txt`\n")
+
+
+def test_a_config_error_is_an_error_of_the_data():
+    assert ConfigError(path="config.txt", message="x").exit_status == 1
+
+
+# The input
+
+
+def test_the_input_is_needed_only_for_a_filter_on_it(challenge, geval):
+    (challenge / "test-A/in.tsv").unlink()
+    assert geval("-a", "LogLossHashed:f<exp:the>")[0] == 0
+    assert geval("-a", "LogLossHashed:f<in[Year]:1601>") == (
+        1,
+        "",
+        "geval: No file with the input: `./test-A/in.tsv`\n  `./test-A` holds expected.tsv, out.tsv\n",
+    )
+
+
+@pytest.mark.parametrize(("lines", "few"), [(0, "few"), (5, "few"), (7, "many"), (30, "many")])
+def test_an_input_of_another_length(lines, few, challenge, backend):
+    write(challenge / "test-A", "in.tsv", ["f\t1601"] * lines)
+    path = challenge / "test-A"
+    want = f"Too {few} lines in the input file: `{path}/in.tsv` has {lines}, `{path}/expected.tsv` has 6"
+    assert refused(challenge, "LogLossHashed:f<in[Year]:1601>", LineCountError) == want
+
+
+def test_an_input_of_another_length_does_not_matter_to_a_filter_on_words(challenge):
+    write(challenge / "test-A", "in.tsv", ["f\t1601"])
+    assert evaluate(challenge, metrics="LogLossHashed:f<exp:the>").line_count == 3
+
+
+def test_an_output_of_another_length_is_told_first(challenge):
+    write(challenge / "test-A", "out.tsv", [*OUTPUTS, ":1"])
+    path = challenge / "test-A"
+    assert refused(challenge, "LogLossHashed:f<in[Year]:1601>", LineCountError) == (
+        f"Too many lines in the output file: `{path}/out.tsv` has 7, `{path}/expected.tsv` has 6"
+    )
+
+
+def test_a_line_that_lacks_the_column(challenge):
+    write(challenge / "test-A", "in.tsv", ["f\t1601", "f", "", "f\t1601", "f", "f\t"])
+    assert list(evaluate(challenge, metrics="LogLossHashed:f<in[Year]:1601>").line_numbers) == [1, 4]
+
+
+def test_an_input_with_its_header_line(challenge):
+    write(challenge / "test-A", "in.tsv", ["Id\tYear", *(f"f\t{year}" for year in YEARS)])
+    assert list(evaluate(challenge, metrics="LogLossHashed:f<in[Year]:1601>").line_numbers) == [1, 3, 5]
+
+
+# Several metrics in one run
+
+
+def test_metrics_with_different_filters(challenge, geval, backend):
+    schemes = [
+        "LogLossHashed4:N<all>",
+        "LogLossHashed4:N<early>f<in[Year]:1601>",
+        "LikelihoodHashed4:N<early>f<in[Year]:1601>",
+        "LogLossHashed4:N<the>f<exp:the>",
+        "LogLossHashed5:N<the>f<exp:the>",
+    ]
+    alone = [evaluate(challenge, metrics=scheme).score for scheme in schemes]
+    together = evaluate(challenge, metrics=schemes)
+    assert [score.value for score in together.scores] == alone
+    assert together.line_numbers is None
+    assert together.line_count == 6
+    backwards = evaluate(challenge, metrics=schemes[::-1])
+    assert [score.value for score in backwards.scores] == alone[::-1]
+    assert list(backwards.line_numbers) == [1, 3, 4]
+    words = [word for scheme in schemes for word in ("-a", scheme)]
+    assert geval(*words, "-p", "12")[1].splitlines() == [
+        f"{scheme.split('<')[1].split('>')[0]}\t{value:.12f}" for scheme, value in zip(schemes, alone, strict=True)
+    ]
+
+
+def test_the_name_of_a_filtered_metric(challenge):
+    (score,) = evaluate(challenge, metrics="LogLossHashed10:f<exp:the>").scores
+    assert score.name == "LogLossHashed:f<exp:the>"
+
+
+def test_words_outside_the_vocabulary_are_those_of_the_selected_lines(challenge):
+    (challenge / "train").mkdir()
+    write(challenge / "train", "expected.tsv", ["the", "a"])
+    assert evaluate(challenge, metrics="LogLoss").out_of_vocabulary == 1
+    assert evaluate(challenge, metrics="LogLoss:f<in[Year]:1601>").out_of_vocabulary == 1
+    assert evaluate(challenge, metrics="LogLoss:f<in[Year]:1702>").out_of_vocabulary == 0
+
+
+# What an evaluation says of its lines
+
+
+def test_items_table_and_numbers_agree(challenge):
+    result = evaluate(challenge, metrics=["PerplexityHashed:f<in[Year]:1601>", "LogLossHashed"])
+    items = list(result.read_items())
+    assert items == [(f"f-{n - 1}\t1601\tsome text", WORDS[n - 1], OUTPUTS[n - 1]) for n in (1, 3, 5)]
+    frame = result.to_frame()
+    assert list(frame["line"]) == list(result.line_numbers) == [1, 3, 5]
+    assert list(frame["expected"]) == ["the", "the", "of"]
+    assert list(frame["output"]) == [item[2] for item in items]
+    assert list(frame["Year"]) == ["1601"] * 3
+    assert list(frame["loss"]) == list(result.line_losses)
+    assert list(frame["score"]) == result.line_scores()
+    assert len(result.line_scores()) == result.line_count == 3
+    assert result.to_dict()["lines"] == 3
+
+
+def test_lines_and_features_of_a_filtered_metric(challenge):
+    result = evaluate(challenge, metrics="PerplexityHashed:f<in[Year]:1601>")
+    assert list(result.lines(filter="exp:of")["line"]) == [5]
+    assert list(result.lines(sort="worst")["line"]) == [3, 5, 1]
+    assert set(result.worst_features()["feature"]) >= {"exp:of", "in<Id>:f-4"}
+    assert not any("1702" in name for name in result.worst_features(min_frequency=0)["feature"])
+
+
+def test_the_signature_names_the_input_that_was_read(challenge):
+    def signature(metric):
+        return dict(part.split(":", 1) for part in evaluate(challenge, metrics=metric).signature.split("|"))
+
+    digest = hashlib.sha256((challenge / "test-A/in.tsv").read_bytes()).hexdigest()
+    early = signature("LogLossHashed:f<in[Year]:1601>")
+    assert early["input"] == digest
+    assert early["lines"] == "3"
+    assert early["metric"] == "LogLossHashed:f<in[Year]:1601>"
+    assert list(early) == ["metric", "bits", "lines", "expected", "output", "input", "header", "version"]
+    assert "input" not in signature("LogLossHashed:f<exp:the>")
+    assert "input" not in signature("LogLossHashed")
+
+
+def test_the_signature_on_the_command_line(challenge, geval):
+    _, out, _ = geval("--format", "json", "-a", "LogLossHashed:f<in[Year]:1601>")
+    (output,) = json.loads(out)["outputs"]
+    assert "|lines:3|" in output["signature"]
+    assert "|input:" in output["signature"]
+
+
+# Modes
+
+
+def test_line_by_line_of_a_filtered_metric(challenge, geval):
+    """Line by line shows the selected lines; ``--filter`` does not restart the numbers."""
+    _, out, _ = geval("-l", "-a", "LogLossHashed4:f<in[Year]:1601>")
+    losses = hashed_log_losses(OUTPUTS[:5:2], WORDS[:5:2], bits=4)
+    assert [float(line.split("\t")[0]) for line in out.splitlines()] == list(losses)
+    _, out, _ = geval("-l", "-a", "LogLossHashed4", "--filter", "in<Year>:1601")
+    losses = hashed_log_losses(OUTPUTS, WORDS, bits=4)[:5:2]
+    assert [float(line.split("\t")[0]) for line in out.splitlines()] == list(losses)
+
+
+def test_outputs_are_compared_on_the_same_lines(challenge, geval):
+    message = (
+        "geval: the metric's filter selects other lines of `./test-A/out.tsv` and `./test-A/other`: "
+        "filter by input or answer\n"
+    )
+    write(challenge / "test-A", "other", [OUTPUTS[5], *OUTPUTS[:5]])
+    words = ["-o", "out.tsv", "-a", "LogLossHashed:f<out:0.5>"]
+    for mode in (["-d", "other"], ["--most-worsening-features", "other"]):
+        assert geval(*words, *mode) == (2, "", message)
+    assert geval(*words, "--oracle-item-based", "--alt-out-file", "other") == (2, "", message)
+    assert geval("-o", "out.tsv", "-a", "LogLossHashed:f<in[Year]:1601>", "-d", "other")[0] == 0
+
+
+def test_the_input_of_a_filter_may_be_a_pipe_for_several_outputs(challenge, geval, monkeypatch):
+    """The input is read once, for all outputs."""
+    write(challenge / "test-A", "out-x.tsv", OUTPUTS)
+    words = ["-a", "LogLossHashed:f<in[Year]:1601>"]
+    expected = geval(*words)
+    text = (challenge / "test-A" / "in.tsv").read_bytes()
+    (challenge / "test-A" / "in.tsv").unlink()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+    assert expected[0] == 0
+    assert geval(*words, "-i", "-") == expected

@@ -1,0 +1,554 @@
+"""The checker's report in every format, with whatever a submission may hold."""
+
+import json
+import re
+import unicodedata
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft4Validator
+
+from geval_py.checking.rules import RULES, RULES_BY_CODE, Place, Problem, Report
+from geval_py.errors import visible
+from geval_py.showing.problems import FORMATS, render
+
+PROPERTY = settings(deadline=None, derandomize=True)
+DATA = Path(__file__).parent.parent / "data"
+SARIF = Draft4Validator(json.loads((DATA / "sarif-2.1.0.schema.json").read_text(encoding="utf-8")))
+
+
+def problem(code, *places, path="dev-0/out.tsv", count=None, share=1.0, summary=None):
+    rule = RULES_BY_CODE[code]
+    count = len(places) if count is None else count
+    return Problem(
+        rule=rule, path=path, count=count, share=share, summary=summary or rule.summary, places=tuple(places)
+    )
+
+
+def place(line, column, message, token="", text=""):
+    return Place(line=line, column=column, token=token, message=message, text=text)
+
+
+def report(*problems, files=("dev-0/out.tsv",), strict=False):
+    return Report(version="0.1.0", files=files, problems=problems, strict=strict)
+
+
+MISSING = "there is no out.tsv, and no out-….tsv"
+SAMPLE = report(
+    problem(
+        "E114",
+        place(17, 12, "`0,25` is not a number (decimal comma)", "0,25", "the:0.5 of:0,25 :0.25"),
+        place(18, 3, "`x` is not a number", "x", "水:x"),
+        count=3,
+        share=0.0003,
+    ),
+    problem("W202", place(2, 1, "they sum to 1.5", text="a:1 :0.5"), count=425, share=0.0399),
+    problem("E101", place(0, 0, MISSING), path="test-A", count=1, summary=MISSING),
+    files=("dev-0/out.tsv", "dev-1/out.tsv"),
+)
+
+# To the letter
+
+TEXT = """\
+dev-0/out.tsv
+  E114 not-a-number (error): 3 lines, less than 0.1 %
+    what follows the last colon is not a number
+    dev-0/out.tsv:17:12: `0,25` is not a number (decimal comma)
+      | the:0.5 of:0,25 :0.25
+      |            ^
+    dev-0/out.tsv:18:3: `x` is not a number
+      | 水:x
+      |    ^
+    and 1 more line
+    To mend: Write digits with a decimal point: 0.25, -1.5 or 2.5e-3.
+
+  W202 sum-above-one (warning): 425 lines, 4.0 %
+    the probabilities sum to more than one, by more than 1e-8
+    dev-0/out.tsv:2:1: they sum to 1.5
+      | a:1 :0.5
+      | ^
+    and 424 more lines
+    To mend: Divide by the sum before writing. --fix does it.
+
+test-A
+  E101 missing-output (error)
+    there is no out.tsv, and no out-….tsv
+    To mend: Put the output in the test set's folder, as out.tsv or out-NAME.tsv, compressed or not.
+
+2 errors, 1 warning in 3 files
+"""
+
+COLOURED = """\
+dev-0/out.tsv
+  \x1b[33mW202 sum-above-one (warning)\x1b[0m: 1 line, 50.0 %
+    the probabilities sum to more than one, by more than 1e-8
+    dev-0/out.tsv:2:1: they sum to 1.5
+      \x1b[2m| a:1 :0.5\x1b[0m
+      \x1b[2m| ^\x1b[0m
+    To mend: Divide by the sum before writing. --fix does it.
+
+test-A
+  \x1b[31mE101 missing-output (error)\x1b[0m
+    there is no out.tsv, and no out-….tsv
+    To mend: Put the output in the test set's folder, as out.tsv or out-NAME.tsv, compressed or not.
+
+1 error, 1 warning in 2 files
+"""
+
+GITHUB = """\
+::error file=dev-0/out.tsv,line=17,col=12,title=E114 not-a-number::`0,25` is not a number (decimal comma)\
+%0A3 lines, less than 0.1 %25: 17, 18, …%0AWrite digits with a decimal point: 0.25, -1.5 or 2.5e-3.
+::warning file=dev-0/out.tsv,line=2,col=1,title=W202 sum-above-one::they sum to 1.5\
+%0A425 lines, 4.0 %25%0ADivide by the sum before writing. --fix does it.
+::error file=test-A,title=E101 missing-output::there is no out.tsv, and no out-….tsv\
+%0APut the output in the test set's folder, as out.tsv or out-NAME.tsv, compressed or not.
+"""
+
+
+def test_text():
+    assert render(SAMPLE, "text") == TEXT
+
+
+def test_text_in_colours():
+    one = problem("W202", place(2, 1, "they sum to 1.5", text="a:1 :0.5"), share=0.5)
+    assert render(report(one, SAMPLE.problems[2]), "text", colour=True) == COLOURED
+
+
+def test_github():
+    assert render(SAMPLE, "github") == GITHUB
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [((), "no problems in 0 files\n"), (("a",), "no problems in 1 file\n"), (("a", "b"), "no problems in 2 files\n")],
+)
+def test_text_without_a_problem(files, said):
+    assert render(report(files=files), "text") == said
+
+
+@pytest.mark.parametrize(
+    ("share", "said"),
+    [
+        (0.0, "0.0 %"),
+        (1e-9, "less than 0.1 %"),
+        (0.001, "0.1 %"),
+        (0.5, "50.0 %"),
+        (0.999, "99.9 %"),
+        (0.99999, "more than 99.9 %"),
+        (1.0, "100 %"),
+    ],
+)
+def test_only_none_is_0_percent_and_only_all_is_100(share, said):
+    assert f": 7 lines, {said}\n" in render(report(problem("W214", count=7, share=share)), "text")
+
+
+def test_a_rule_that_names_fix_itself_is_left_as_it_is():
+    assert render(report(problem("W204", count=1)), "text").count("--fix") == 1
+
+
+def test_a_line_is_cut_around_the_caret():
+    line = "a:0.1 " * 1000 + "b:x " + "c:0.1 " * 1000
+    shown = render(report(problem("E114", place(1, 6003, "`x` is not a number", "x", line))), "text").split("\n")
+    picture, caret = shown[4:6]
+    assert len(picture) < 100
+    assert picture.startswith("      | …")
+    assert picture[caret.index("^")] == "x"
+
+
+def test_an_annotation_names_the_file_as_the_pull_request_does():
+    assert "::error file=dev-0/out.tsv,line=1," in render(
+        report(problem("E111", place(1, 1, "m"), path="./dev-0/out.tsv")), "github"
+    )
+
+
+def test_an_annotation_names_the_first_twenty_lines():
+    places = [place(n, 1, "the rest alone") for n in range(1, 40)]
+    lines = ", ".join(str(n) for n in range(1, 21))
+    assert f"%0A39 lines, 100 %25: {lines}, …%0A" in render(report(problem("W214", *places)), "github")
+    assert "%0A2 lines, 100 %25: 1, 2%0A" in render(report(problem("W214", *places[:2])), "github")
+
+
+# JSON
+
+
+def test_json():
+    assert json.loads(render(SAMPLE, "json")) == {
+        "version": "0.1.0",
+        "status": 1,
+        "files": ["dev-0/out.tsv", "dev-1/out.tsv"],
+        "problems": [
+            {
+                "rule": "E114",
+                "name": "not-a-number",
+                "severity": "error",
+                "path": "dev-0/out.tsv",
+                "count": 3,
+                "share": 0.0003,
+                "summary": "what follows the last colon is not a number",
+                "places": [
+                    {
+                        "line": 17,
+                        "column": 12,
+                        "token": "0,25",
+                        "message": "`0,25` is not a number (decimal comma)",
+                    },
+                    {"line": 18, "column": 3, "token": "x", "message": "`x` is not a number"},
+                ],
+            },
+            {
+                "rule": "W202",
+                "name": "sum-above-one",
+                "severity": "warning",
+                "path": "dev-0/out.tsv",
+                "count": 425,
+                "share": 0.0399,
+                "summary": "the probabilities sum to more than one, by more than 1e-8",
+                "places": [{"line": 2, "column": 1, "token": "", "message": "they sum to 1.5"}],
+            },
+            {
+                "rule": "E101",
+                "name": "missing-output",
+                "severity": "error",
+                "path": "test-A",
+                "count": 1,
+                "share": 1.0,
+                "summary": MISSING,
+                "places": [{"line": 0, "column": 0, "token": "", "message": MISSING}],
+            },
+        ],
+    }
+
+
+@pytest.mark.parametrize(("code", "strict", "status"), [("W214", False, 0), ("W214", True, 1), ("E111", False, 1)])
+def test_json_status(code, strict, status):
+    assert json.loads(render(report(problem(code, count=1), strict=strict), "json"))["status"] == status
+
+
+def test_json_keeps_the_token_as_it_is():
+    token = 'quote " tab \t null \0 escape \x1b ##[group] Łódź 水'
+    document = json.loads(render(report(problem("E114", place(1, 1, "m", token))), "json"))
+    assert document["problems"][0]["places"][0]["token"] == token
+
+
+# SARIF
+
+
+def sarif_run(checked):
+    log = json.loads(render(checked, "sarif"))
+    SARIF.validate(log)
+    return log["runs"][0]
+
+
+def test_sarif():
+    run = sarif_run(SAMPLE)
+    index = [rule.code for rule in RULES].index
+    assert run["tool"]["driver"]["name"] == "geval-py"
+    assert run["tool"]["driver"]["version"] == "0.1.0"
+    assert run["columnKind"] == "unicodeCodePoints"
+    assert run["results"] == [
+        {
+            "ruleId": "E114",
+            "ruleIndex": index("E114"),
+            "level": "error",
+            "message": {"text": "`0,25` is not a number (decimal comma) (3 lines, less than 0.1 % in all)"},
+            "locations": [
+                {
+                    "physicalLocation": {
+                        "artifactLocation": {"uri": "dev-0/out.tsv"},
+                        "region": {"startLine": 17, "startColumn": 12},
+                    }
+                }
+            ],
+        },
+        {
+            "ruleId": "E114",
+            "ruleIndex": index("E114"),
+            "level": "error",
+            "message": {"text": "`x` is not a number (3 lines, less than 0.1 % in all)"},
+            "locations": [
+                {
+                    "physicalLocation": {
+                        "artifactLocation": {"uri": "dev-0/out.tsv"},
+                        "region": {"startLine": 18, "startColumn": 3},
+                    }
+                }
+            ],
+        },
+        {
+            "ruleId": "W202",
+            "ruleIndex": index("W202"),
+            "level": "warning",
+            "message": {"text": "they sum to 1.5 (425 lines, 4.0 % in all)"},
+            "locations": [
+                {
+                    "physicalLocation": {
+                        "artifactLocation": {"uri": "dev-0/out.tsv"},
+                        "region": {"startLine": 2, "startColumn": 1},
+                    }
+                }
+            ],
+        },
+        {
+            "ruleId": "E101",
+            "ruleIndex": 0,
+            "level": "error",
+            "message": {"text": MISSING},
+            "locations": [{"physicalLocation": {"artifactLocation": {"uri": "test-A"}}}],
+        },
+    ]
+
+
+def test_sarif_describes_every_rule():
+    described = sarif_run(report())["tool"]["driver"]["rules"]
+    assert [rule["id"] for rule in described] == [rule.code for rule in RULES]
+    rule = RULES[-1]
+    assert described[-1] == {
+        "id": rule.code,
+        "name": rule.name,
+        "shortDescription": {"text": rule.summary},
+        "fullDescription": {"text": rule.why},
+        "help": {"text": rule.mend},
+        "defaultConfiguration": {"level": "warning"},
+    }
+
+
+def test_sarif_without_a_place_is_about_the_file():
+    (result,) = sarif_run(report(problem("W214", count=9, share=0.25)))["results"]
+    assert result["message"] == {"text": "lines that are the rest alone (9 lines, 25.0 % in all)"}
+    assert "region" not in result["locations"][0]["physicalLocation"]
+
+
+@pytest.mark.parametrize(
+    ("path", "uri"),
+    [
+        ("dev-0/out.tsv", "dev-0/out.tsv"),
+        ("./dev-0/out.tsv", "dev-0/out.tsv"),
+        ("out-a=1,b=x y.tsv", "out-a%3D1%2Cb%3Dx%20y.tsv"),
+        ("50%/out#?.tsv", "50%25/out%23%3F.tsv"),
+        ("javascript:x", "javascript%3Ax"),
+        ("Łódź.tsv", "%C5%81%C3%B3d%C5%BA.tsv"),
+        ("a\udcffb", "a%FFb"),
+        ("a\ud800b", "a%ED%A0%80b"),
+        ("/tmp/out.tsv", "file:///tmp/out.tsv"),
+        ("//host/out.tsv", "file:///host/out.tsv"),
+    ],
+)
+def test_sarif_address(path, uri):
+    (result,) = sarif_run(report(problem("E111", place(1, 1, "m"), path=path)))["results"]
+    assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == uri
+
+
+def test_sarif_words_make_no_link_and_no_placeholder():
+    (result,) = sarif_run(report(problem("E113", place(1, 1, "`[win](https://example.org){0}`"))))["results"]
+    assert result["message"]["text"] == "`[win\\](https://example.org){{0}}`"
+
+
+# JUnit
+
+
+def junit_cases(checked):
+    """Each case: suite, name, kind of outcome."""
+    root = ElementTree.fromstring(render(checked, "junit"))
+    return [
+        (suite.get("name"), case.get("name"), [outcome.tag for outcome in case])
+        for suite in root
+        for case in suite.findall("testcase")
+    ]
+
+
+def test_junit():
+    assert junit_cases(SAMPLE) == [
+        ("dev-0/out.tsv", "E114 not-a-number", ["failure"]),
+        ("dev-0/out.tsv", "W202 sum-above-one", ["system-out"]),
+        ("dev-1/out.tsv", "no problems", []),
+        ("test-A", "E101 missing-output", ["failure"]),
+    ]
+    root = ElementTree.fromstring(render(SAMPLE, "junit"))
+    assert root.attrib == {"name": "geval check", "tests": "4", "failures": "2", "errors": "0"}
+    assert root[0].attrib == {"name": "dev-0/out.tsv", "tests": "2", "failures": "1", "errors": "0"}
+    assert root[0][0].attrib == {"classname": "dev-0/out.tsv", "name": "E114 not-a-number", "file": "dev-0/out.tsv"}
+    assert root[0][0][0].attrib == {
+        "type": "E114",
+        "message": "what follows the last colon is not a number: 3 lines, less than 0.1 %",
+    }
+    assert root[0][0][0].text == (
+        "what follows the last colon is not a number: 3 lines, less than 0.1 %\n"
+        "dev-0/out.tsv:17:12: `0,25` is not a number (decimal comma)\n"
+        "dev-0/out.tsv:18:3: `x` is not a number\n"
+        "Write digits with a decimal point: 0.25, -1.5 or 2.5e-3."
+    )
+
+
+def test_junit_strict_warnings_are_failures():
+    strict = report(*SAMPLE.problems, files=SAMPLE.files, strict=True)
+    assert [outcomes for _, _, outcomes in junit_cases(strict)] == [["failure"], ["failure"], [], ["failure"]]
+
+
+def test_junit_is_ascii():
+    assert render(SAMPLE, "junit").isascii()
+
+
+# Whatever a submission holds
+
+HOSTILE = st.one_of(
+    st.text(st.characters()),  # lone surrogates and noncharacters too
+    st.lists(
+        st.sampled_from(
+            [
+                "\x1b[31m",
+                "\x1b]0;title\x07",
+                "\n",
+                "\r\n",
+                "::error file=a::",
+                "::add-mask::a",
+                "##[group]",
+                "#",
+                "]]>",
+                "<!--",
+                "&amp;",
+                "\ud800",
+                "\udc80",
+                "\ufffe",
+                "\u202e",
+                "\u2028",
+                "\x85",
+                "\x00",
+                "%0A",
+                "%",
+                ",",
+                ":",
+                "\t",
+                "\\",
+                "{0}",
+                " ",
+                "/",
+                "水",
+                "e\u0301",
+            ]
+        )
+    ).map("".join),
+)
+PLACES = st.builds(
+    Place, line=st.integers(0, 99), column=st.integers(0, 99), token=HOSTILE, message=HOSTILE, text=HOSTILE
+)
+PROBLEMS = st.builds(
+    Problem,
+    rule=st.sampled_from(RULES),
+    path=HOSTILE,
+    count=st.integers(1, 10**9),
+    share=st.floats(0, 1),
+    summary=HOSTILE,
+    places=st.lists(PLACES, max_size=3).map(tuple),
+)
+REPORTS = st.builds(
+    Report,
+    version=st.just("0.1.0"),
+    files=st.lists(HOSTILE, max_size=2).map(tuple),
+    problems=st.lists(PROBLEMS, max_size=3).map(tuple),
+    strict=st.booleans(),
+)
+INJECTION = "\n::error::x ##[error]x\r::warning::y\x1b[2J\u202e\udc80]]>"
+INJECTED = report(
+    problem("E114", place(1, 1, INJECTION, INJECTION, INJECTION), path=INJECTION, summary=INJECTION),
+    problem("E111", place(1, 1, "::error::x"), path="::error::x", summary="::error::x"),
+    files=(INJECTION, "::error::x"),
+)
+
+
+def is_a_command(line):
+    """As actions/runner reads a line (ActionCommand.cs): `::name` after white space, or `##[name` anywhere."""
+    return line.strip().startswith("::") or "##[" in line
+
+
+@PROPERTY
+@given(REPORTS)
+@example(INJECTED)
+def test_text_has_no_control_character(checked):
+    """No byte of a submission reaches a terminal raw, nor does the runner of a job that prints it take a command."""
+    written = render(checked, "text")
+    assert all(c == "\n" or unicodedata.category(c) not in {"Cc", "Cf", "Cs", "Cn", "Zl", "Zp"} for c in written)
+    assert not any(is_a_command(line) for line in written.split("\n"))
+
+
+@PROPERTY
+@given(REPORTS)
+@example(INJECTED)
+def test_colours_change_nothing_else(checked):
+    coloured = render(checked, "text", colour=True)
+    assert re.sub(r"\x1b\[(?:31|33|2|0)m", "", coloured) == render(checked, "text")
+
+
+@PROPERTY
+@given(REPORTS)
+@example(INJECTED)
+def test_github_has_one_command_a_problem(checked):
+    """One line a problem, and the runner reads back which file, line and message it is about."""
+    lines = render(checked, "github").splitlines()
+    assert len(lines) == len(checked.problems)
+    for line, found in zip(lines, checked.problems, strict=True):
+        assert line.isprintable()
+        command, properties, message = re.fullmatch(r"::(\w+) (.*?)::(.*)", line).groups()
+        assert command == found.rule.severity
+        read = dict(item.split("=", 1) for item in properties.split(","))
+        assert unescaped(read["file"]) == visible(found.path.removeprefix("./"))
+        first = found.places[0] if found.places else None
+        assert read.get("line", "0") == str(first.line if first else 0)
+        assert unescaped(message).startswith(visible(first.message if first else found.summary))
+
+
+def unescaped(value):
+    for escape, character in {"%3A": ":", "%2C": ",", "%0D": "\r", "%0A": "\n", "%25": "%"}.items():
+        value = value.replace(escape, character)
+    return value
+
+
+@PROPERTY
+@given(REPORTS)
+@example(INJECTED)
+def test_json_reads_back(checked):
+    written = render(checked, "json")
+    document = json.loads(written, parse_constant=pytest.fail)
+    assert written.isascii()
+    assert not any(is_a_command(line) for line in written.split("\n"))
+    assert json.dumps(document, ensure_ascii=False).encode("utf-8")  # no lone surrogate
+    assert document["files"] == [name.encode("utf-8", "backslashreplace").decode() for name in checked.files]
+    assert [found["count"] for found in document["problems"]] == [found.count for found in checked.problems]
+
+
+@PROPERTY
+@given(REPORTS)
+@example(INJECTED)
+def test_sarif_is_valid(checked):
+    """SARIF 2.1.0 by its schema; the addresses are the paths again, and have no host and no scheme but file."""
+    run = sarif_run(checked)
+    assert len(run["results"]) == sum(max(1, len(found.places)) for found in checked.problems)
+    paths = [found.path for found in checked.problems for _ in found.places or [None]]
+    for result, path in zip(run["results"], paths, strict=True):
+        uri = result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+        assert re.fullmatch(r"(?:file://)?(?:[A-Za-z0-9_.~/-]|%[0-9A-F]{2})*", uri)
+        assert (urlsplit(uri).scheme, urlsplit(uri).netloc) == ("file" if path.startswith("/") else "", "")
+        if path.isprintable() and not path.startswith(("/", "./")):
+            assert unquote(uri) == path
+    assert not any(is_a_command(line) for line in render(checked, "sarif").split("\n"))
+
+
+@PROPERTY
+@given(REPORTS)
+@example(INJECTED)
+def test_junit_parses(checked):
+    written = render(checked, "junit")
+    root = ElementTree.fromstring(written)
+    paths = dict.fromkeys([*checked.files, *(found.path for found in checked.problems)])
+    assert [suite.get("name") for suite in root] == [visible(path) for path in paths]
+    assert root.get("failures") == str(
+        sum(checked.strict or found.rule.severity == "error" for found in checked.problems)
+    )
+    assert not any(is_a_command(line) for line in written.split("\n"))
+
+
+def test_formats_are_those_of_the_command_line():
+    assert list(FORMATS) == ["text", "json", "github", "sarif", "junit"]

@@ -1,0 +1,435 @@
+"""Values as text: numbers, tables, lines and JSON."""
+
+import json
+import math
+import re
+from decimal import Decimal
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+
+from geval_py.explaining.statistics.interval import Interval
+from geval_py.reading.challenge import Output, parse_parameters
+from geval_py.showing.json import json_text
+from geval_py.showing.lines import line_rows
+from geval_py.showing.numbers import fixed, number, plain, shortest, with_half_width
+from geval_py.showing.scores import find_grids, scores_text
+
+PROPERTY = settings(deadline=None, derandomize=True)
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+
+# Numbers
+
+SHORTEST = [  # the first four: GEval 1.42.2, --metric LikelihoodHashed and its kin
+    (0.001818390380192753, "1.818390380192753e-3"),
+    (4.3584681516067923e-4, "4.3584681516067923e-4"),
+    (1.1083667033559879e-2, "1.1083667033559879e-2"),
+    (549.9369172278606, "549.9369172278606"),
+    (0.0, "0.0"),
+    (-0.0, "0.0"),
+    (1.0, "1.0"),
+    (0.1, "0.1"),
+    (-0.1, "-0.1"),
+    (0.09999999999999999, "9.999999999999999e-2"),
+    (0.05, "5.0e-2"),
+    (-0.05, "-5.0e-2"),
+    (9999999.0, "9999999.0"),
+    (9999999.999999998, "9999999.999999998"),
+    (1e7, "1.0e7"),
+    (-12345678.9, "-1.23456789e7"),
+    (1e22, "1.0e22"),
+    (5e-324, "5.0e-324"),
+    (1.7976931348623157e308, "1.7976931348623157e308"),
+    (math.inf, "Infinity"),
+    (-math.inf, "-Infinity"),
+    (math.nan, "NaN"),
+]
+
+
+@pytest.mark.parametrize(("value", "text"), SHORTEST)
+def test_shortest(value, text):
+    """Plain for 0.1 <= |x| < 10^7, else d.ddde-3; Infinity, NaN, 0.0 (never -0.0)."""
+    assert shortest(value) == text
+
+
+PLAIN = [
+    (0.0003904297851074462, "0.0003904297851074462"),  # GEval 1.42.2, --line-by-line
+    (1e22, "10000000000000000000000.0"),
+    (1e-5, "0.00001"),
+    (1.5e-7, "0.00000015"),
+    (3.0, "3.0"),
+    (-2.5, "-2.5"),
+    (1e16, "10000000000000000.0"),
+    (123456789012345680.0, "123456789012345680.0"),
+    (0.0, "0.0"),
+    (-0.0, "0.0"),
+    (math.inf, "Infinity"),
+    (-math.inf, "-Infinity"),
+    (math.nan, "NaN"),
+]
+
+
+@pytest.mark.parametrize(("value", "text"), PLAIN)
+def test_plain(value, text):
+    """The shortest digits, never an exponent."""
+    assert plain(value) == text
+
+
+@PROPERTY
+@given(FINITE)
+def test_shortest_digits_read_back_the_same(value):
+    """Numbers without --precision: the shortest digits that read back the same."""
+    text = shortest(value)
+    assert float(text) == value
+    assert re.fullmatch(r"-?[0-9]+\.[0-9]+|-?[1-9]\.[0-9]+e-?[1-9][0-9]*", text)
+    assert ("e" in text) == (value != 0 and not 0.1 <= abs(value) < 1e7)
+    assert not text.startswith("-0.0")
+
+
+@PROPERTY
+@given(FINITE)
+def test_plain_digits_read_back_the_same(value):
+    """Scores have the shortest digits, never an exponent."""
+    text = plain(value)
+    assert float(text) == value
+    assert re.fullmatch(r"-?[0-9]+\.[0-9]+", text)
+    assert text != "-0.0"
+
+
+FIXED = [
+    (0.005, 2, "0.00"),
+    (0.025, 2, "0.02"),
+    (0.015, 2, "0.02"),
+    (0.035, 2, "0.04"),
+    (1.005, 2, "1.00"),
+    (2.675, 2, "2.68"),
+    (0.0050000001, 2, "0.01"),
+    (0.5, 0, "0"),
+    (1.5, 0, "2"),
+    (2.5, 0, "2"),
+    (467.4999, 0, "467"),
+    (175.8251, 2, "175.83"),
+    (9.999, 2, "10.00"),
+    (1.0, 5, "1.00000"),
+    (1e22, 1, "10000000000000000000000.0"),
+    (1e-300, 3, "0.000"),
+    (5e-324, 330, "0." + "0" * 323 + "5000000"),
+    (-1.005, 2, "-1.00"),
+    (-0.001, 2, "0.00"),
+    (-0.4, 0, "0"),
+    (-0.0, 1, "0.0"),
+    (0.0, 0, "0"),
+    (1.7976931348623157e308, 0, "17976931348623157" + "0" * 292),
+    (math.inf, 2, "Infinity"),
+    (-math.inf, 2, "-Infinity"),
+    (math.nan, 2, "NaN"),
+]
+
+
+@pytest.mark.parametrize(("value", "precision", "text"), FIXED)
+def test_fixed(value, precision, text):
+    """Rounded half-even on the shortest decimal digits (0.005 with 2 digits: 0.00; 0.025: 0.02)."""
+    assert fixed(value, precision) == text
+
+
+@PROPERTY
+@given(FINITE, st.integers(0, 20))
+def test_fixed_is_the_nearest(value, precision):
+    """--precision N: digits after the point, rounded half-even on the shortest decimal digits."""
+    text = fixed(value, precision)
+    assert re.fullmatch(rf"-?[0-9]+\.[0-9]{{{precision}}}" if precision else "-?[0-9]+", text)
+    off = abs(Decimal(text) - Decimal(repr(value)))
+    half = Decimal(5).scaleb(-precision - 1)
+    assert off <= half
+    assert off < half or int(text[-1]) % 2 == 0
+    assert not text.startswith("-") or Decimal(text) < 0
+
+
+NUMBERS = [
+    (0.0057, None, False, "5.7e-3"),
+    (0.0057, 2, False, "0.01"),
+    (0.0057, 2, True, "1"),
+    (0.0057, 4, True, "0.57"),
+    (0.0057, None, True, "0.57"),
+    (0.29, None, True, "29.0"),
+    (0.12345, 3, True, "12.3"),
+    (0.5, 1, True, "50"),
+    (0.5, 0, True, "50"),
+    (0.0, None, True, "0.0"),
+    (math.inf, 2, True, "Infinity"),
+    (math.nan, None, True, "NaN"),
+]
+
+
+@pytest.mark.parametrize(("value", "precision", "percentage", "text"), NUMBERS)
+def test_number(value, precision, percentage, text):
+    """-%: times 100 with two digits fewer; it works without -p too."""
+    assert number(value, precision, percentage=percentage) == text
+
+
+INTERVALS = [  # low, high, precision, percentage
+    (1.0, 3.0, None, False, "2.0±1.0"),
+    (0.0123, 0.0145, None, False, "0.0134±0.0011"),
+    (0.0123, 0.0145, None, True, "1.34±0.11"),
+    (0.0123, 0.0145, 3, False, "0.013±0.001"),
+    (0.0123, 0.0145, 3, True, "1.3±0.1"),
+    (0.0123, 0.0145, 9, False, "0.0134±0.0011"),
+    (900.0, 1140.0, None, False, "1020±120"),
+    (900.0, 1140.0, None, True, "102000±12000"),
+    (0.0, 0.198, None, False, "0.099±0.099"),
+    (0.0, 0.2, None, False, "0.10±0.10"),
+    (0.5, 0.5, None, False, "0±0"),
+    (4.2, 4.2, 2, False, "4±0"),
+    (3.0, math.inf, None, False, "Infinity"),
+    (math.inf, math.inf, 2, True, "Infinity"),
+]
+
+
+@pytest.mark.parametrize(("low", "high", "precision", "percentage", "text"), INTERVALS)
+def test_an_interval(low, high, precision, percentage, text):
+    """middle ± half width, both with max(0, 1 - floor(log10 half width)) decimals (none for half width 0), never
+    more than --precision."""
+    interval = Interval(low=low, high=high, samples=1, seed=0)
+    assert with_half_width(interval, precision, percentage=percentage) == text
+
+
+# Tables
+
+
+def scored(scores, name="out.tsv"):
+    """What is shown of one output's evaluation."""
+    return SimpleNamespace(
+        output=Output(path=name, name=name, parameters=parse_parameters(name)),
+        scores=[SimpleNamespace(name=name, value=value) for name, value in scores],
+    )
+
+
+@pytest.mark.parametrize(
+    ("precision", "percentage", "text"),
+    [(None, False, "0.125\n"), (2, False, "0.12\n"), (None, True, "12.5\n"), (3, True, "12.5\n")],
+)
+def test_one_metric_one_output_the_number_alone(precision, percentage, text):
+    evaluations = [scored([("LikelihoodHashed", 0.125)])]
+    assert scores_text(evaluations, precision, percentage=percentage) == text
+
+
+HASHED = {
+    "LikelihoodHashed8": 0.0123,
+    "LikelihoodHashed12": 0.0027,
+    "LogLossHashed8": 4.401,
+    "LogLossHashed12": 5.912,
+}
+GRID = "\t8\t12\nLikelihoodHashed\t0.01\t0.00\nLogLossHashed\t4.40\t5.91\n"
+
+METRIC_TABLES = {
+    # GEval 1.42.2, --metric PerplexityHashed -p 2 --metric …
+    "three metrics": (
+        {"PerplexityHashed": 175.83, "LikelihoodHashed": 0.0057, "LogLossHashed": 5.17},
+        "PerplexityHashed\t175.83\nLikelihoodHashed\t0.01\nLogLossHashed\t5.17\n",
+    ),
+    "named": (
+        {"PerplexityHashed": 175.83, "loss": 5.17, "lik": 0.0057},
+        "PerplexityHashed\t175.83\nloss\t5.17\nlik\t0.01\n",
+    ),
+    "a row, then a grid": ({"PerplexityHashed": 175.83, **HASHED}, f"PerplexityHashed\t175.83\n\n{GRID}"),
+    # ours
+    "a grid alone": (HASHED, GRID),
+    "a grid, then a row": ({**HASHED, "Accuracy": 0.5}, f"{GRID}\nAccuracy\t0.50\n"),
+    "rows around and inside a grid": (
+        {
+            "A": 1.0,
+            "LikelihoodHashed8": 0.0123,
+            "B": 2.0,
+            "LikelihoodHashed12": 0.0027,
+            "LogLossHashed8": 4.401,
+            "C": 3.0,
+            "LogLossHashed12": 5.912,
+        },
+        f"A\t1.00\n\n{GRID}\nB\t2.00\nC\t3.00\n",
+    ),
+    "two grids": (
+        {"a 1": 1.0, "x_3": 5.0, "a 2": 2.0, "x_4": 6.0, "b 1": 3.0, "b 2": 4.0, "y_3": 7.0, "y_4": 8.0},
+        "\t1\t2\na\t1.00\t2.00\nb\t3.00\t4.00\n\n\t3\t4\nx_\t5.00\t6.00\ny_\t7.00\t8.00\n",
+    ),
+    "more columns than rows are turned": (
+        {"a 1": 1.0, "a 2": 2.0, "a 3": 3.0, "b 1": 4.0, "b 2": 5.0, "b 3": 6.0},
+        "\ta\tb\n1\t1.00\t4.00\n2\t2.00\t5.00\n3\t3.00\t6.00\n",
+    ),
+    "split at a space": (
+        {"ppl dev": 1.0, "ppl test": 2.0, "lik dev": 3.0, "lik test": 4.0},
+        "\tdev\ttest\nppl\t1.00\t2.00\nlik\t3.00\t4.00\n",
+    ),
+    "split before a capital": (
+        {"LogLossHashed": 1.0, "LogLossWord": 2.0, "PerplexityHashed": 3.0, "PerplexityWord": 4.0},
+        "\tHashed\tWord\nLogLoss\t1.00\t2.00\nPerplexity\t3.00\t4.00\n",
+    ),
+    "no split inside a part": (
+        {"abc": 1.0, "abd": 2.0, "xbc": 3.0, "xbd": 4.0},
+        "abc\t1.00\nabd\t2.00\nxbc\t3.00\nxbd\t4.00\n",
+    ),
+    "no split inside a number": (
+        {"a11": 1.0, "a12": 2.0, "a21": 3.0, "a22": 4.0},
+        "a11\t1.00\na12\t2.00\na21\t3.00\na22\t4.00\n",
+    ),
+    "a grid with a hole": (
+        {"a 1": 1.0, "a 2": 2.0, "b 1": 3.0},
+        "a 1\t1.00\na 2\t2.00\nb 1\t3.00\n",
+    ),
+    "a row of a grid": ({"a 1": 1.0, "a 2": 2.0}, "a 1\t1.00\na 2\t2.00\n"),
+    "names with escapes": ({"a\x1b[31m": 1.0, "b\tc": 2.0}, "a\\x1b[31m\t1.00\nb\\tc\t2.00\n"),
+}
+
+
+@pytest.mark.parametrize(("scores", "text"), METRIC_TABLES.values(), ids=METRIC_TABLES)
+def test_several_metrics(scores, text):
+    """NAME<TAB>VALUE lines, in order; names that form a grid of at least 2 x 2 become a cross table (empty corner
+    cell; rows >= columns), with a blank line between it and what precedes or follows."""
+    assert scores_text([scored(scores.items())], 2) == text
+
+
+def test_equal_names_stay_two_rows():
+    names = ["a 1", "a 2", "b 1", "b 2", "a 1"]
+    text = scores_text([scored([(name, float(n)) for n, name in enumerate(names)])])
+    assert text == "a 1\t0.0\na 2\t1.0\nb 1\t2.0\nb 2\t3.0\na 1\t4.0\n"
+
+
+def test_very_many_names_are_rows():
+    names = [f"{letter} {n}" for letter in "abc" for n in range(34)]
+    assert find_grids(names) == []
+    grid, _ = find_grids(names[:100])
+    assert (len(grid.prefixes), len(grid.suffixes)) == (3, 32)
+
+
+PARTS = st.lists(st.sampled_from(["a", "b", "A", "B", "1", "2", " ", "_"]), min_size=1, max_size=5).map("".join)
+
+
+@PROPERTY
+@given(st.lists(PARTS, max_size=16))
+@example(["AA", "AAA", "AAAA"])
+def test_a_grid_shows_each_of_its_names_once(names):
+    """Names that form a grid of at least 2 x 2; equal names stay two rows."""
+    shown = []
+    for grid in find_grids(names):
+        cells = [prefix + suffix for prefix in grid.prefixes for suffix in grid.suffixes]
+        assert min(len(grid.prefixes), len(grid.suffixes)) >= 2
+        assert all(names.count(cell) == 1 for cell in cells)
+        assert len(set(cells)) == len(cells)
+        assert grid.first == min(cells, key=names.index)
+        shown += cells
+    assert len(set(shown)) == len(shown)
+
+
+@PROPERTY
+@given(st.lists(PARTS, min_size=2, max_size=8))
+def test_every_score_is_shown(names):
+    """Several metrics: each is in the text, whether in a row or in a cross table."""
+    assume(len(set(names)) == len(names))
+    text = scores_text([scored([(name, 100.0 + n) for n, name in enumerate(names)])])
+    values = re.findall(r"(?<=\t)1[0-9][0-9]\.0(?=[\t\n])", text)
+    assert sorted(map(float, values)) == [100.0 + n for n in range(len(names))]
+
+
+VARIANTS = {
+    # GEval 1.42.2, -t dev-0
+    "parameters": (
+        {"out-model=bigram.tsv": [175.83], "out-model=unigram.tsv": [467.5]},
+        "model\tPerplexity\nbigram\t175.83\nunigram\t467.50\n",
+    ),
+    # ours
+    "several parameters, sorted by name": (
+        {"out-lr=0.1,epochs=2.tsv": [1.0, 2.0], "out-lr=0.1,epochs=10.tsv": [3.0, 4.0]},
+        "epochs\tlr\tPerplexity\tLogLoss\n2\t0.1\t1.00\t2.00\n10\t0.1\t3.00\t4.00\n",
+    ),
+    "a parameter that is not in every name": (
+        {"out-a=1.tsv": [1.0], "out-a=1,b=2.tsv": [2.0]},
+        "a\tb\tPerplexity\n1\t\t1.00\n1\t2\t2.00\n",
+    ),
+    "an out.tsv beside them": (
+        {"out-a=1.tsv": [1.0], "out.tsv": [2.0]},
+        "a\tPerplexity\n1\t1.00\n\t2.00\n",
+    ),
+    "no parameters and one metric": (
+        {"out-x.tsv": [1.0], "out.tsv": [2.0]},
+        "out-x.tsv\t1.00\nout.tsv\t2.00\n",
+    ),
+    "no parameters and two metrics": (
+        {"out-x.tsv": [1.0, 3.0], "out.tsv": [2.0, 4.0]},
+        "File name\tPerplexity\tLogLoss\nout-x.tsv\t1.00\t3.00\nout.tsv\t2.00\t4.00\n",
+    ),
+    "names that parameters do not tell apart": (
+        {"out-a=1.tsv": [1.0], "out-x.tsv": [2.0], "out.tsv": [3.0]},
+        "File name\ta\tPerplexity\nout-a=1.tsv\t1\t1.00\nout-x.tsv\t\t2.00\nout.tsv\t\t3.00\n",
+    ),
+    "with escapes": (
+        {"out-\x1b=\x1b.tsv": [1.0], "out.tsv": [2.0]},
+        "\\x1b\tPerplexity\n\\x1b\t1.00\n\t2.00\n",
+    ),
+}
+
+
+@pytest.mark.parametrize(("outputs", "text"), VARIANTS.values(), ids=VARIANTS)
+def test_several_outputs(outputs, text):
+    """A table, a row a file: columns first the parameters parsed from the names, then the metrics, with a header;
+    no file has parameters: the first column is File name (and no header if there is one metric only)."""
+    names = ("Perplexity", "LogLoss")
+    evaluations = [scored(zip(names, values, strict=False), name=name) for name, values in outputs.items()]
+    assert scores_text(evaluations, 2) == text
+
+
+# Lines
+
+
+def test_line_rows():
+    """A line an item: score, input, expected, output, split by TAB; a TAB inside a field is written <tab>."""
+    items = [("Psa-5\t1605", "prayer", "prayer:0.5 :0.5"), ("", "a\tb", "a\tb:1\x1b[0m")]
+    assert list(line_rows([0.00039, math.inf], items)) == [
+        "0.00039\tPsa-5<tab>1605\tprayer\tprayer:0.5 :0.5",
+        "Infinity\t\ta<tab>b\ta<tab>b:1\x1b[0m",
+    ]
+
+
+def test_line_rows_for_a_terminal():
+    items = [("a\tb\x1b[31m", "水\u202e", "\x9b:1")]
+    assert list(line_rows([1.0], items, for_terminal=True)) == ["1.0\ta<tab>b\\x1b[31m\t水\\u202e\t\\x9b:1"]
+
+
+def test_line_rows_of_unequal_lengths():
+    with pytest.raises(ValueError, match="shorter"):
+        list(line_rows([1.0, 2.0], [("", "", "")]))
+
+
+# JSON
+
+
+def strictly(text):
+    """Read JSON as a strict parser does: NaN and Infinity are not JSON."""
+    return json.loads(text, parse_constant=lambda constant: pytest.fail(constant))
+
+
+def test_json_text():
+    document = {"z": 1, "a": [0.5, None, True, "żółw"], "nested": {"deeper": ({"x": -0.25},)}}
+    text = json_text(document)
+    assert strictly(text) == {"z": 1, "a": [0.5, None, True, "żółw"], "nested": {"deeper": [{"x": -0.25}]}}
+    assert text.startswith('{\n  "z": 1,\n  "a": [\n    0.5,\n')
+    assert text.endswith("}\n")
+    assert text.isascii()
+
+
+def test_infinity_and_nan_become_strings():
+    document = {"a": math.inf, "b": [-math.inf, (math.nan,)], "c": {"d": math.inf}}
+    assert strictly(json_text(document)) == {
+        "a": "Infinity",
+        "b": ["-Infinity", ["NaN"]],
+        "c": {"d": "Infinity"},
+    }
+
+
+@PROPERTY
+@given(
+    st.dictionaries(st.text(), st.recursive(st.floats() | st.text() | st.none(), st.lists, max_leaves=5), max_size=3)
+)
+def test_every_document_is_strict_json(document):
+    """One JSON document that strict parsers read."""
+    assert strictly(json_text(document)).keys() == document.keys()
