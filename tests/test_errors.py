@@ -26,11 +26,8 @@ from geval_py.errors import (
     TooLargeError,
     UnreadableFileError,
     UsageError,
-    display_width,
-    excerpt,
-    shorten,
-    visible,
 )
+from geval_py.text import display_width, excerpt, shorten, visible
 
 PROPERTY = settings(deadline=None, derandomize=True)
 

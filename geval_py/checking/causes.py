@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from geval_py.checking.findings import Findings
 from geval_py.checking.places import lists_word
-from geval_py.reading.sources import LineReader
+from geval_py.reading.lines import LineReader
 
 
 def line_count_causes(

@@ -28,8 +28,8 @@ from geval_py.checking.places import (
     place_of,
 )
 from geval_py.checking.rules import Place, Problem
-from geval_py.errors import CorruptFileError, MalformedLineError, TooLargeError, UnreadableFileError, visible
-from geval_py.reading.sources import Bytes, LineReader, decode_lines
+from geval_py.errors import CorruptFileError, MalformedLineError, TooLargeError, UnreadableFileError
+from geval_py.reading.lines import Bytes, LineReader, decode_lines
 from geval_py.scoring.kernel import choose_backend, count_lines
 from geval_py.scoring.kernel.flags import (
     ABOVE_ONE,
@@ -53,6 +53,7 @@ from geval_py.scoring.kernel.flags import (
 from geval_py.scoring.kernel.reference import line_loss
 from geval_py.scoring.metrics.hashed import DEFAULT_BITS
 from geval_py.scoring.parallel import Progress, available_cores, map_in_order
+from geval_py.text import visible
 
 DEFAULT_MAX_BYTES = 20 * 10**9
 DEFAULT_MAX_PLACES = 20

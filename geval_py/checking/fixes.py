@@ -19,10 +19,12 @@ from dataclasses import dataclass, field
 from io import BufferedIOBase
 from typing import IO
 
-from geval_py.errors import MalformedLineError, UsageError, named, visible
-from geval_py.reading.sources import BYTE_ORDER_MARK, STANDARD_INPUT, LineReader, is_address, naming
+from geval_py.errors import MalformedLineError, UsageError
+from geval_py.reading.lines import BYTE_ORDER_MARK, LineReader
+from geval_py.reading.sources import STANDARD_INPUT, is_address, naming
 from geval_py.reading.wordprobs import REST, parse_line
 from geval_py.scoring.kernel.reference import LEAST_TOTAL, OVERSHOOT, TOLERANCE, are_probabilities, sum_in_order
+from geval_py.text import named, visible
 
 DIFF_LINES = 1000
 BACKUP_ENDING = ".orig"

@@ -9,7 +9,8 @@ import os
 import sys
 from collections.abc import Sequence
 
-from geval_py.errors import GevalError, visible
+from geval_py.errors import GevalError
+from geval_py.text import visible
 
 CLOSED_PIPE_STATUS = 128 + 13  # what a shell reports for a program ended by SIGPIPE
 INTERRUPTED_STATUS = 128 + 2  # and by SIGINT

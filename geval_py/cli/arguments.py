@@ -7,8 +7,9 @@ import re
 from functools import cache
 from typing import Any, NoReturn
 
-from geval_py.errors import UsageError, visible
+from geval_py.errors import UsageError
 from geval_py.scoring.sampling import DEFAULT_SEED
+from geval_py.text import visible
 
 MOST_DIGITS = 1100  # after the point: the smallest double has 1074
 FORMATS = ("text", "json")

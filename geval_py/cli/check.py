@@ -18,9 +18,10 @@ from geval_py.checking.rules import RULES, Problem, Report, Rule
 from geval_py.checking.targets import find_targets
 from geval_py.cli.arguments import QuietParser, natural_number
 from geval_py.cli.progress import ProgressBar
-from geval_py.errors import DataError, GevalError, UsageError, visible
+from geval_py.errors import DataError, GevalError, UsageError
 from geval_py.scoring.parallel import Progress
 from geval_py.showing.problems import FORMATS, inert, render
+from geval_py.text import visible
 from geval_py.version import __version__
 
 TEXT_MAX_PLACES = 3  # for people, who see the line too

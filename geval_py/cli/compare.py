@@ -12,15 +12,17 @@ from typing import Any, NoReturn
 from geval_py.cli.arguments import QuietParser, add_places, add_seed, add_threads, add_vocabulary, natural_number
 from geval_py.cli.evaluations import blaming_config, document_head, evaluate_split, note
 from geval_py.cli.progress import ProgressBar
-from geval_py.errors import MissingFileError, UsageError, visible
+from geval_py.errors import MissingFileError, UsageError
 from geval_py.explaining.comparison import Comparison, compare
-from geval_py.reading.challenge import OUTPUT_FILE, Split, check_read_once, find_outputs, locate
+from geval_py.reading.challenge import Split, check_read_once, locate
 from geval_py.reading.options import Options, merge_options
+from geval_py.reading.outputs import OUTPUT_FILE, find_outputs
 from geval_py.scoring.evaluate import select_schemes
 from geval_py.scoring.evaluation import Evaluation
 from geval_py.scoring.sampling import DEFAULT_TEST_SAMPLES
 from geval_py.showing.comparison import comparison_latex, comparison_markdown, comparison_text
 from geval_py.showing.json import json_text
+from geval_py.text import visible
 
 TEXTS = {"text": comparison_text, "markdown": comparison_markdown, "latex": comparison_latex}
 FORMATS = ("json", *TEXTS)

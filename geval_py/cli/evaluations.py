@@ -9,13 +9,14 @@ from contextlib import contextmanager
 from math import inf
 
 from geval_py.cli.progress import ProgressBar
-from geval_py.errors import ConfigError, SchemeError, UsageError, named, visible
+from geval_py.errors import ConfigError, SchemeError, UsageError
 from geval_py.reading.challenge import Split, locate, locate_others, other_test_set
 from geval_py.reading.inputs import InputText
 from geval_py.reading.options import CONFIG_FILE, Options, config_options
 from geval_py.reading.schemes import parse_schemes
 from geval_py.scoring.evaluate import Named, evaluate_output, select_schemes, vocabulary_for
 from geval_py.scoring.evaluation import Evaluation
+from geval_py.text import named, visible
 from geval_py.version import __version__
 
 

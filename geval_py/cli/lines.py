@@ -12,7 +12,6 @@ from typing import TypeVar
 
 from geval_py.cli.evaluations import evaluate_lines, note
 from geval_py.cli.features import kinds_of, rank
-from geval_py.errors import visible
 from geval_py.reading.features import Fields, ItemFilter, parse_filter
 from geval_py.reading.options import Options
 from geval_py.reading.preparation import preparation_of
@@ -20,6 +19,7 @@ from geval_py.scoring.evaluation import Evaluation
 from geval_py.scoring.metrics import NOISE
 from geval_py.showing.features import STYLES, Marker, marks_text
 from geval_py.showing.lines import line_rows, marked_rows
+from geval_py.text import visible
 
 Row = TypeVar("Row")
 

@@ -6,7 +6,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Literal
 
-from geval_py.errors import visible
+from geval_py.text import visible
 
 if TYPE_CHECKING:
     from rich.progress import Progress

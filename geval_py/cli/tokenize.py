@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 
-from geval_py.errors import UsageError, visible
+from geval_py.errors import UsageError
+from geval_py.reading.lines import LineReader, decode_lines
 from geval_py.reading.options import Options
-from geval_py.reading.sources import STANDARD_INPUT, LineReader, decode_lines
+from geval_py.reading.sources import STANDARD_INPUT
+from geval_py.text import visible
 
 
 def write_tokens(options: Options) -> None:

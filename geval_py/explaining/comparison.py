@@ -11,17 +11,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
-from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
-from geval_py.errors import UsageError, named, nearest, visible
+from geval_py.errors import UsageError
 from geval_py.explaining.statistics.groups import samples_needed
-from geval_py.reading.challenge import Output
+from geval_py.reading.outputs import Output, by_accepted_names, unique_names
 from geval_py.scoring.evaluation import Evaluation
 from geval_py.scoring.parallel import Progress
 from geval_py.scoring.sampling import DEFAULT_SEED, DEFAULT_TEST_SAMPLES, check_sampling
 from geval_py.scoring.score import Score
-from geval_py.showing.comparison import comparison_html, comparison_text
+from geval_py.text import named, nearest, visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,9 +54,13 @@ class Comparison:
     notes: tuple[str, ...] = field(repr=False)
 
     def __str__(self) -> str:
+        from geval_py.showing.comparison import comparison_text
+
         return comparison_text(self, notes=True).removesuffix("\n")
 
     def _repr_html_(self) -> str:
+        from geval_py.showing.comparison import comparison_html
+
         return comparison_html(self)
 
     def to_frame(self) -> pd.DataFrame:
@@ -169,17 +172,6 @@ def _what_is_scored(score: Score) -> tuple[object, ...]:
     return score.metric.name, score.scheme.text_flags, score.scheme.filters
 
 
-def unique_names(outputs: Sequence[Output]) -> list[str]:
-    """Name outputs so that no two names are the same: by their paths, and numbers, where need be."""
-    names = [output.name for output in outputs]
-    names = [o.path if names.count(name) > 1 else name for o, name in zip(outputs, names, strict=True)]
-    unique: list[str] = []
-    for name in names:
-        numbered = chain([name], (f"{name} ({number})" for number in count(2)))
-        unique.append(next(new for new in numbered if new not in unique and (new == name or new not in names)))
-    return unique
-
-
 def _find_baseline(baseline: str | int | None, names: Sequence[str], outputs: Sequence[Output]) -> int:
     if baseline is None:
         return 0
@@ -189,7 +181,7 @@ def _find_baseline(baseline: str | int | None, names: Sequence[str], outputs: Se
         if not 0 <= baseline < len(names):
             raise UsageError(message=f"there is no output {baseline}: they are numbered from 0 to {len(names) - 1}")
         return baseline
-    called = _by_accepted_names(names, outputs)
+    called = by_accepted_names(names, outputs)
     found = called.get(baseline) or called.get(os.path.normpath(baseline), [])
     if len(found) == 1:
         return found[0]
@@ -198,31 +190,6 @@ def _find_baseline(baseline: str | int | None, names: Sequence[str], outputs: Se
         raise UsageError(message=f"`{visible(baseline)}` names {len(found)} of the outputs compared\n  {several}")
     accepted = [name for name, indices in called.items() if len(indices) == 1]
     raise UsageError(message=_unknown_baseline(baseline, names, accepted))
-
-
-def _by_accepted_names(names: Sequence[str], outputs: Sequence[Output]) -> dict[str, list[int]]:
-    """Give which outputs may be called so, by their indices: of what a name may mean, the surest."""
-    called: dict[str, list[int]] = {}
-    for kind in (
-        [{name} for name in names],
-        [{output.path, os.path.normpath(output.path)} for output in outputs],
-        [_file_names(output) for output in outputs],
-        [_parameter_names(output) for output in outputs],
-    ):
-        called = {name: [n for n, known in enumerate(kind) if name in known] for name in set().union(*kind)} | called
-    return called
-
-
-def _file_names(output: Output) -> set[str]:
-    stem = output.name.removesuffix(".tsv")
-    return {os.path.basename(output.path), output.name, stem, stem.removeprefix("out-")}
-
-
-def _parameter_names(output: Output) -> set[str]:
-    """Give ``10``, ``lr=0.01`` and the like for epochs=10,lr=0.01: a parameter or a value, or all of them."""
-    values = list(output.parameters.values())
-    pairs = [f"{key}={value}" for key, value in output.parameters.items()]
-    return {*pairs, *values, ",".join(pairs), ",".join(values)} - {""}
 
 
 def _unknown_baseline(baseline: str, names: Sequence[str], accepted: Sequence[str]) -> str:

@@ -17,28 +17,20 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-from geval_py.errors import AmbiguousFileError, EmptyFileError, MissingFileError, UsageError, visible
+from geval_py.errors import AmbiguousFileError, EmptyFileError, MissingFileError, UsageError
 from geval_py.reading.compression import COMPRESSED_ENDINGS
+from geval_py.reading.lines import read_lines
 from geval_py.reading.options import Options, config_options
+from geval_py.reading.outputs import OUTPUT_FILE, Output, find_outputs, parse_parameters
 from geval_py.reading.schemes import EvaluationScheme
-from geval_py.reading.sources import STANDARD_INPUT, is_address, naming, read_lines
+from geval_py.reading.sources import STANDARD_INPUT, find_file, is_address
+from geval_py.text import natural_order, visible
 
-OUTPUT_FILE, EXPECTED_FILE, INPUT_FILE = "out.tsv", "expected.tsv", "in.tsv"
+EXPECTED_FILE, INPUT_FILE = "expected.tsv", "in.tsv"
 TRAINING_SET = "train"
 README_FILE = "README.md"
-
-_VARIANT = r"(out(?:-.*)?\.tsv)(?:\.(?:xz|gz|bz2|zst))?"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Output:
-    """One output to score: where it is, and the parameters in its name (``out-epochs=10,lr=0.01.tsv``)."""
-
-    path: str
-    name: str
-    parameters: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,19 +174,6 @@ def check_read_once(split: Split) -> None:
         raise UsageError(message="standard input (-) can be read only once: give one file as -")
 
 
-def find_file(path: str) -> str | None:
-    """Complete a path: itself if it exists, else the one compressed file of that name; None if there is none.
-
-    Raises AmbiguousFileError if there are several.
-    """
-    if os.path.exists(path):
-        return path
-    candidates = tuple(path + ending for ending in COMPRESSED_ENDINGS if os.path.exists(path + ending))
-    if len(candidates) > 1:
-        raise AmbiguousFileError(path=path, candidates=candidates)
-    return candidates[0] if candidates else None
-
-
 def _find(directory: str, test_name: str, given: str | None, default: str, what: str) -> str:
     """Find a file in DIRECTORY/TEST, then, if it was named, as a path."""
     if given is not None and (given == STANDARD_INPUT or is_address(given)):
@@ -253,35 +232,6 @@ def _outputs(options: Options) -> tuple[Output, ...]:
     name = os.path.basename(path)
     name = next((name.removesuffix(end) for end in COMPRESSED_ENDINGS if name.endswith(end)), name)
     return (Output(path=path, name=name, parameters=parse_parameters(name)),)
-
-
-def find_outputs(directory: str) -> tuple[Output, ...]:
-    """Give the outputs in a test set's directory: out.tsv and out-*.tsv, compressed or not, in natural order."""
-    with naming(directory):
-        entries = os.listdir(directory)
-    matches = (re.fullmatch(_VARIANT, name) for name in entries)
-    names = sorted({match[1] for match in matches if match}, key=natural_order)
-    paths = ((name, find_file(os.path.join(directory, name))) for name in names)
-    return tuple(Output(path=path, name=n, parameters=parse_parameters(n)) for n, path in paths if path)
-
-
-def parse_parameters(name: str) -> dict[str, str]:
-    """Read the parameters in an output's name; empty unless the whole name has the form.
-
-    >>> parse_parameters("out-epochs=10,lr=0.01.tsv.xz")
-    {'epochs': '10', 'lr': '0.01'}
-    """
-    match = re.fullmatch(r"[^-]+-(.*?)(?:\.tsv)?(?:\.(?:xz|gz|bz2|zst))?", name, re.DOTALL)
-    pairs = [pair.partition("=") for pair in match[1].split(",")] if match else []
-    if not all(key.strip() and equals for key, equals, _ in pairs):
-        return {}
-    return {key.strip(): value.strip() for key, _, value in pairs}
-
-
-def natural_order(name: str) -> list[tuple[bool, int, str]]:
-    """Give a sort key by which out-2 comes before out-10."""
-    parts = re.findall(r"([0-9]+)|([^0-9]+)", name)
-    return [(not digits, int(digits[:4000] or 0), digits or text) for digits, text in parts]
 
 
 def read_header(directory: str, name: str | None) -> tuple[str, ...]:

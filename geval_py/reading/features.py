@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 
-from geval_py.errors import UsageError, nearest, visible
+from geval_py.errors import UsageError
+from geval_py.text import nearest, visible
 
 EXPECTED, OUTPUT = "exp", "out"
 SHAPE = "SHAPE:"

@@ -7,7 +7,7 @@ from itertools import islice, repeat
 
 from geval_py.errors import LineCountError
 from geval_py.reading.challenge import Split
-from geval_py.reading.sources import LineReader, decode_lines
+from geval_py.reading.lines import LineReader, decode_lines
 
 
 class InputText:

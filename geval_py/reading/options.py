@@ -14,9 +14,10 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from geval_py.cli.arguments import COMMANDS, make_parser
-from geval_py.errors import ConfigError, UnreadableFileError, UsageError, nearest, visible
+from geval_py.errors import ConfigError, UnreadableFileError, UsageError
 from geval_py.reading.schemes import EvaluationScheme, parse_schemes
 from geval_py.scoring.sampling import DEFAULT_SEED, check_sampling
+from geval_py.text import nearest, visible
 
 CONFIG_FILE = "config.txt"
 _SHOW_AND_EXIT = frozenset({"help", "version", "list_metrics"})

@@ -24,8 +24,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeAlias
 
-from geval_py.errors import SchemeError, visible
+from geval_py.errors import SchemeError
 from geval_py.reading.schemes import EvaluationScheme, Flag
+from geval_py.text import visible
 
 Step: TypeAlias = Callable[[str], str]
 

@@ -12,7 +12,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from geval_py.errors import SchemeError, shorten, visible
+from geval_py.errors import SchemeError
+from geval_py.text import shorten, visible
 
 MOST_PRODUCTS = 10_000
 

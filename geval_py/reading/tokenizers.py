@@ -17,7 +17,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from geval_py.errors import UsageError, nearest, visible
+from geval_py.errors import UsageError
+from geval_py.text import nearest, visible
 
 Split: TypeAlias = Callable[[str], list[str]]
 

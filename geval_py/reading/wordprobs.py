@@ -20,7 +20,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from geval_py.errors import MalformedLineError, UsageError, shorten, visible
+from geval_py.errors import MalformedLineError, UsageError
+from geval_py.text import shorten, visible
 
 # Possessive throughout: nothing is tried twice, so any line takes linear time and no memory.
 _NUMBER = r"[+-]?[0-9]++(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]++)?+"

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from geval_py.errors import EmptyFileError, LineCountError, MalformedLineError
-from geval_py.reading.sources import LineReader
+from geval_py.reading.lines import LineReader
 from geval_py.scoring.kernel import choose_backend, count_lines
 from geval_py.scoring.metrics import Column, LineLosses
 from geval_py.scoring.parallel import available_cores

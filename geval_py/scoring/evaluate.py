@@ -12,17 +12,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from geval_py.errors import UsageError, visible
-from geval_py.reading.challenge import Challenge, Output, Split, locate, read_vocabulary
+from geval_py.errors import UsageError
+from geval_py.reading.challenge import Challenge, Split, locate, read_vocabulary
 from geval_py.reading.inputs import InputReader, InputText
+from geval_py.reading.lines import LineReader, decode_lines
 from geval_py.reading.options import Options
+from geval_py.reading.outputs import Output
 from geval_py.reading.schemes import EvaluationScheme
-from geval_py.reading.sources import LineReader, decode_lines
 from geval_py.scoring.blocks import Block, BlockScorer
 from geval_py.scoring.evaluation import Evaluation, Texts
 from geval_py.scoring.metrics import Column, LineLosses, Metric, column_of, find_metric
 from geval_py.scoring.parallel import Progress, map_in_order
 from geval_py.scoring.score import Score
+from geval_py.text import visible
 from geval_py.version import __version__
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from geval_py.errors import display_width, visible
 from geval_py.showing.numbers import MOST_PLAIN, decimals_of, fixed, shortest
+from geval_py.text import display_width, visible
 
 if TYPE_CHECKING:
     from geval_py.explaining.comparison import Comparison

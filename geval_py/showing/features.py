@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from geval_py.errors import visible
 from geval_py.reading.features import OUTPUT
 from geval_py.reading.wordprobs import NUMBER
 from geval_py.showing.numbers import p_value, special
+from geval_py.text import visible
 
 if TYPE_CHECKING:
     from geval_py.explaining.features.worst import WorstFeatures

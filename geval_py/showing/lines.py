@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from geval_py.errors import visible
 from geval_py.showing.numbers import plain
+from geval_py.text import visible
 
 
 def line_rows(

@@ -17,7 +17,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from geval_py.checking.rules import RULES, Place, Problem, Report, Rule, Severity
-from geval_py.errors import excerpt, visible
+from geval_py.text import excerpt, visible
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from geval_py.errors import visible
 from geval_py.showing.numbers import number, with_half_width
+from geval_py.text import visible
 
 if TYPE_CHECKING:
     from geval_py.explaining.statistics.interval import Interval

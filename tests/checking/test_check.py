@@ -203,7 +203,7 @@ def test_a_decompression_bomb(check):
 
 
 def test_a_bomb_of_one_line(check, monkeypatch):
-    monkeypatch.setattr("geval_py.reading.sources.MOST_LINE_BYTES", 1 << 20)
+    monkeypatch.setattr("geval_py.reading.lines.MOST_LINE_BYTES", 1 << 20)
     problem = check(gzip.compress(b"a" * (8 << 20)))["E101"]
     assert problem.summary == "the output cannot be read: a line is longer than 0 GiB"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from geval_py.reading.sources import BLOCK_BYTES, READ_AHEAD_BYTES
+from geval_py.reading.lines import BLOCK_BYTES, READ_AHEAD_BYTES
 from geval_py.version import __version__
 
 DATA = Path(__file__).parent.parent / "data"

@@ -17,9 +17,8 @@ import pytest
 import geval_py
 from geval_py import Interval, LineCountError, UsageError, compare, evaluate
 from geval_py.cli.compare import FORMATS
-from geval_py.explaining.comparison import unique_names
 from geval_py.explaining.statistics.systems import Systems
-from geval_py.reading.challenge import Output
+from geval_py.reading.outputs import Output, unique_names
 from geval_py.scoring.metrics import METRICS, LineLosses
 from geval_py.scoring.sampling import DEFAULT_SEED
 

@@ -17,18 +17,11 @@ from geval_py.errors import (
     UnreadableFileError,
     UsageError,
 )
-from geval_py.reading.challenge import (
-    Challenge,
-    Output,
-    find_file,
-    find_outputs,
-    locate,
-    natural_order,
-    parse_parameters,
-    read_header,
-    read_vocabulary,
-)
+from geval_py.reading.challenge import Challenge, locate, read_header, read_vocabulary
 from geval_py.reading.options import Options
+from geval_py.reading.outputs import Output, find_outputs, parse_parameters
+from geval_py.reading.sources import find_file
+from geval_py.text import natural_order
 
 PROPERTY = settings(deadline=None, derandomize=True)
 

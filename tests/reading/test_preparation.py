@@ -11,11 +11,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from geval_py.errors import MalformedLineError, SchemeError, visible
+from geval_py.errors import MalformedLineError, SchemeError
 from geval_py.reading.preparation import lower_case, preparation_of, split_words
 from geval_py.reading.schemes import parse_scheme
 from geval_py.scoring.metrics import LineLosses, column_of, find_metric
 from geval_py.scoring.metrics.prepared import PreparedColumn
+from geval_py.text import visible
 
 PROPERTY = settings(deadline=None, derandomize=True)
 CHARACTERS = [chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000]

@@ -19,9 +19,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from geval_py.errors import CorruptFileError, UnreadableFileError
-from geval_py.reading import sources
+from geval_py.reading import http, sources
 from geval_py.reading.compression import compression_of
-from geval_py.reading.sources import LineReader, Source, decode_lines, is_address, read_lines
+from geval_py.reading.lines import LineReader, decode_lines, read_lines
+from geval_py.reading.sources import Source, is_address
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -495,7 +496,7 @@ def server():
 @pytest.fixture
 def web(server, monkeypatch):
     monkeypatch.setenv("no_proxy", "*")
-    monkeypatch.setattr(sources, "HTTP_TIMEOUT_SECONDS", 0.15)
+    monkeypatch.setattr(http, "HTTP_TIMEOUT_SECONDS", 0.15)
     return server
 
 
@@ -569,17 +570,17 @@ def test_nobody_listens(web):
 
 @pytest.mark.parametrize("name", ["/fine", "/no-length", "/chunks"])
 def test_an_answer_that_is_too_large(name, web, monkeypatch):
-    monkeypatch.setattr(sources, "HTTP_MAX_BYTES", len(OTHER_TEXT) - 1)
+    monkeypatch.setattr(http, "HTTP_MAX_BYTES", len(OTHER_TEXT) - 1)
     assert str(refused(web + name)) == f"Cannot read `{web}{name}`: the answer is larger than 0 GiB"
 
 
 def test_an_answer_of_just_the_greatest_size(web, monkeypatch):
-    monkeypatch.setattr(sources, "HTTP_MAX_BYTES", len(OTHER_TEXT))
+    monkeypatch.setattr(http, "HTTP_MAX_BYTES", len(OTHER_TEXT))
     assert read_all(web + "/fine") == OTHER_TEXT
 
 
 def test_the_greatest_size_is_in_the_message():
-    assert sources.HTTP_MAX_BYTES == 4 << 30
+    assert http.HTTP_MAX_BYTES == 4 << 30
 
 
 # Lines

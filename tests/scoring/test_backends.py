@@ -232,7 +232,7 @@ def challenge(tmp_path):
 
 
 def score(folder, threads, block=None):
-    from geval_py.reading import sources
+    from geval_py.reading import lines
     from geval_py.reading.challenge import locate
     from geval_py.reading.options import Options
     from geval_py.scoring.evaluate import evaluate_output, select_schemes
@@ -240,15 +240,15 @@ def score(folder, threads, block=None):
     files = dict(out_file=str(folder / "out.tsv"), expected_file=str(folder / "expected.tsv"))
     options = Options(**files, metrics=("LogLossHashed", "Accuracy"))
     split = locate(options)
-    read = sources.LineReader.read_block
+    read = lines.LineReader.read_block
     try:
         if block:
-            sources.LineReader.read_block = lambda self, buffer, size=0: read(self, buffer, block)
+            lines.LineReader.read_block = lambda self, buffer, size=0: read(self, buffer, block)
         return evaluate_output(
             split, split.outputs[0], select_schemes(options), frozenset(), threads=threads, keep_texts=True
         )
     finally:
-        sources.LineReader.read_block = read
+        lines.LineReader.read_block = read
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 8])

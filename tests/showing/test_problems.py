@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from jsonschema import Draft4Validator
 
 from geval_py.checking.rules import RULES, RULES_BY_CODE, Place, Problem, Report
-from geval_py.errors import visible
 from geval_py.showing.problems import FORMATS, render
+from geval_py.text import visible
 
 PROPERTY = settings(deadline=None, derandomize=True)
 DATA = Path(__file__).parent.parent / "data"

@@ -11,7 +11,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from geval_py.explaining.statistics.interval import Interval
-from geval_py.reading.challenge import Output, parse_parameters
+from geval_py.reading.outputs import Output, parse_parameters
 from geval_py.showing.json import json_text
 from geval_py.showing.lines import line_rows
 from geval_py.showing.numbers import fixed, number, plain, shortest, with_half_width

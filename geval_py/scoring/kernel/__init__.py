@@ -12,8 +12,9 @@ from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
-from geval_py.errors import UsageError, visible
-from geval_py.reading.sources import Bytes
+from geval_py.errors import UsageError
+from geval_py.reading.lines import Bytes
+from geval_py.text import visible
 
 __all__ = ["Backend", "choose_backend", "count_lines", "hashed_losses", "score_lines"]
 

@@ -1,4 +1,4 @@
-from geval_py.reading.sources import Bytes
+from geval_py.reading.lines import Bytes
 
 def score_lines(
     outputs: Bytes, expected: bytes, bits: int, first_line: int, thorough: bool

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 
 import geval_py.scoring.kernel._native as _native  # not "from": where it was not built, that is another error
-from geval_py.reading.sources import Bytes
+from geval_py.reading.lines import Bytes
 from geval_py.scoring.kernel._native import count_lines
 
 __all__ = ["count_lines", "hashed_losses", "score_lines"]

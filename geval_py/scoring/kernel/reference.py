@@ -26,7 +26,7 @@ from math import exp, expm1, inf, log, log1p, nan
 from mmh3 import hash as murmur3
 
 from geval_py.errors import MalformedLineError
-from geval_py.reading.sources import Bytes, decode_lines
+from geval_py.reading.lines import Bytes, decode_lines
 from geval_py.reading.wordprobs import parse_entries, parse_vector, wrong_vector_length
 from geval_py.scoring.kernel.flags import (
     ABOVE_ONE,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from geval_py.reading.sources import Bytes
+from geval_py.reading.lines import Bytes
 
 NOISE = 1e-12  # what differs by less, relatively, differs by rounding: a loss is right to about 1e-13
 

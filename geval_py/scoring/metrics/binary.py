@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import inf, log, log1p
 
 from geval_py.errors import MalformedLineError
-from geval_py.reading.sources import Bytes, decode_lines
+from geval_py.reading.lines import Bytes, decode_lines
 from geval_py.reading.wordprobs import parse_number
 from geval_py.scoring.metrics.base import LineLosses
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import isfinite
 
 from geval_py.errors import MalformedLineError
-from geval_py.reading.sources import Bytes, decode_lines
+from geval_py.reading.lines import Bytes, decode_lines
 from geval_py.reading.wordprobs import COLON_EXPECTED, NUMBER, REST, parse_entries
 from geval_py.scoring.kernel.reference import mixture_loss
 from geval_py.scoring.metrics.base import LineLosses

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from geval_py.errors import UsageError
-from geval_py.reading.sources import Bytes
+from geval_py.reading.lines import Bytes
 from geval_py.scoring import kernel
 from geval_py.scoring.metrics.base import LineLosses
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from geval_py.errors import MalformedLineError
+from geval_py.reading.lines import Bytes
 from geval_py.reading.preparation import Preparation
-from geval_py.reading.sources import Bytes
 from geval_py.scoring.metrics.base import Column, LineLosses
 
 

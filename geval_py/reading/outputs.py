@@ -1,0 +1,84 @@
+"""Outputs: those in a folder, the parameters in their names, and what people call them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import chain, count
+
+from geval_py.reading.sources import find_file, naming
+from geval_py.text import natural_order
+
+OUTPUT_FILE = "out.tsv"
+
+_VARIANT = r"(out(?:-.*)?\.tsv)(?:\.(?:xz|gz|bz2|zst))?"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """One output to score: where it is, and the parameters in its name (``out-epochs=10,lr=0.01.tsv``)."""
+
+    path: str
+    name: str
+    parameters: dict[str, str] = field(default_factory=dict)
+
+
+def find_outputs(directory: str) -> tuple[Output, ...]:
+    """Give the outputs in a test set's directory: out.tsv and out-*.tsv, compressed or not, in natural order."""
+    with naming(directory):
+        entries = os.listdir(directory)
+    matches = (re.fullmatch(_VARIANT, name) for name in entries)
+    names = sorted({match[1] for match in matches if match}, key=natural_order)
+    paths = ((name, find_file(os.path.join(directory, name))) for name in names)
+    return tuple(Output(path=path, name=n, parameters=parse_parameters(n)) for n, path in paths if path)
+
+
+def parse_parameters(name: str) -> dict[str, str]:
+    """Read the parameters in an output's name; empty unless the whole name has the form.
+
+    >>> parse_parameters("out-epochs=10,lr=0.01.tsv.xz")
+    {'epochs': '10', 'lr': '0.01'}
+    """
+    match = re.fullmatch(r"[^-]+-(.*?)(?:\.tsv)?(?:\.(?:xz|gz|bz2|zst))?", name, re.DOTALL)
+    pairs = [pair.partition("=") for pair in match[1].split(",")] if match else []
+    if not all(key.strip() and equals for key, equals, _ in pairs):
+        return {}
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def unique_names(outputs: Sequence[Output]) -> list[str]:
+    """Name outputs so that no two names are the same: by their paths, and numbers, where need be."""
+    names = [output.name for output in outputs]
+    names = [o.path if names.count(name) > 1 else name for o, name in zip(outputs, names, strict=True)]
+    unique: list[str] = []
+    for name in names:
+        numbered = chain([name], (f"{name} ({number})" for number in count(2)))
+        unique.append(next(new for new in numbered if new not in unique and (new == name or new not in names)))
+    return unique
+
+
+def by_accepted_names(names: Sequence[str], outputs: Sequence[Output]) -> dict[str, list[int]]:
+    """Give which outputs may be called so, by their indices: of what a name may mean, the surest."""
+    called: dict[str, list[int]] = {}
+    for kind in (
+        [{name} for name in names],
+        [{output.path, os.path.normpath(output.path)} for output in outputs],
+        [_file_names(output) for output in outputs],
+        [_parameter_names(output) for output in outputs],
+    ):
+        called = {name: [n for n, known in enumerate(kind) if name in known] for name in set().union(*kind)} | called
+    return called
+
+
+def _file_names(output: Output) -> set[str]:
+    stem = output.name.removesuffix(".tsv")
+    return {os.path.basename(output.path), output.name, stem, stem.removeprefix("out-")}
+
+
+def _parameter_names(output: Output) -> set[str]:
+    """Give ``10``, ``lr=0.01`` and the like for epochs=10,lr=0.01: a parameter or a value, or all of them."""
+    values = list(output.parameters.values())
+    pairs = [f"{key}={value}" for key, value in output.parameters.items()]
+    return {*pairs, *values, ",".join(pairs), ",".join(values)} - {""}
