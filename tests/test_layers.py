@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOMS = (  # those in one tuple do not import each other, but for authoring, which trains models
-    ("version", "text"),
+    ("version", "text", "values"),
     ("errors",),
     ("reading",),
     ("scoring",),

@@ -10,7 +10,7 @@ from geval_py.checking.checker import Target
 from geval_py.checking.rules import RULES_BY_CODE, Place, Problem
 from geval_py.errors import AmbiguousFileError, DataError, UsageError
 from geval_py.reading.challenge import EXPECTED_FILE, INPUT_FILE, read_header
-from geval_py.reading.options import config_options
+from geval_py.reading.config import config_task
 from geval_py.reading.outputs import OUTPUT_FILE, find_outputs
 from geval_py.reading.sources import STANDARD_INPUT, find_file
 from geval_py.text import natural_order
@@ -134,7 +134,7 @@ def _one_line(error: DataError) -> str:
 def _with_options(target: Target, challenge: str) -> Target:
     """Add what the challenge's options say: the headers, and whether its main metric changes the lines."""
     try:
-        options = config_options(challenge)
+        options = config_task(challenge)
         if options.out_header is not None:
             names = read_header(challenge, options.out_header)
         elif os.path.isfile(os.path.join(challenge, OUT_HEADER_FILE)):

@@ -16,7 +16,7 @@ from geval_py.checking.checker import (
 from geval_py.checking.fixes import DIFF_LINES, fix_file
 from geval_py.checking.rules import RULES, Problem, Report, Rule
 from geval_py.checking.targets import find_targets
-from geval_py.cli.arguments import QuietParser, natural_number
+from geval_py.cli.parsers import QuietParser, number_type
 from geval_py.cli.progress import ProgressBar
 from geval_py.errors import DataError, GevalError, UsageError
 from geval_py.scoring.parallel import Progress
@@ -54,13 +54,13 @@ def make_parser() -> argparse.ArgumentParser:
     add("--ignore", metavar="RULE,…", help="not these rules")
     add(
         "--max-problems",
-        type=natural_number,
+        type=number_type,
         metavar="N",
         help=f"places shown of each rule (default: {DEFAULT_MAX_PLACES}, in text {TEXT_MAX_PLACES}; 0: all)",
     )
     add(
         "--max-bytes",
-        type=natural_number,
+        type=number_type,
         default=DEFAULT_MAX_BYTES,
         metavar="N",
         help="what a compressed output may unpack to (default: 20 GB)",

@@ -9,23 +9,35 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NoReturn
 
-from geval_py.cli.arguments import QuietParser, add_places, add_seed, add_threads, add_vocabulary, natural_number
-from geval_py.cli.evaluations import blaming_config, document_head, evaluate_split, note
+from geval_py.cli.evaluations import blaming_config, document_head, note, scored
+from geval_py.cli.parsers import QuietParser, add_fields, add_option, number_type
 from geval_py.cli.progress import ProgressBar
+from geval_py.cli.settings import Settings, merged
 from geval_py.errors import MissingFileError, UsageError
 from geval_py.explaining.comparison import Comparison, compare
 from geval_py.reading.challenge import Split, check_read_once, locate
-from geval_py.reading.options import Options, merge_options
+from geval_py.reading.config import task_of
+from geval_py.reading.options import option_of
 from geval_py.reading.outputs import OUTPUT_FILE, find_outputs
+from geval_py.reading.sampling import DEFAULT_SEED, DEFAULT_TEST_SAMPLES
+from geval_py.reading.task import Task
 from geval_py.scoring.evaluate import select_schemes
 from geval_py.scoring.evaluation import Evaluation
-from geval_py.scoring.sampling import DEFAULT_TEST_SAMPLES
 from geval_py.showing.comparison import comparison_latex, comparison_markdown, comparison_text
 from geval_py.showing.json import json_text
 from geval_py.text import visible
 
 TEXTS = {"text": comparison_text, "markdown": comparison_markdown, "latex": comparison_latex}
 FORMATS = ("json", *TEXTS)
+PLACES = (
+    "test_name",
+    "out_directory",
+    "expected_directory",
+    "expected_file",
+    "input_file",
+    "in_header",
+    "out_header",
+)
 _NOT_OF_SCORING = ("outputs", "metrics", "baseline", "samples", "form", "help")
 
 _EPILOG = """\
@@ -57,7 +69,7 @@ def make_parser() -> argparse.ArgumentParser:
         help="an output, looked for in DIR/NAME, then as a path; or a folder with out.tsv and out-*.tsv "
         "(default: those of the test set)",
     )
-    add_places(parser)
+    add_fields(parser, *PLACES)
     add("-o", "--out-file", action=_OutFile, nargs="?", help=argparse.SUPPRESS)
     add(
         "-m",
@@ -68,7 +80,7 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="METRIC",
         help="the metric to compare (default: the challenge's first)",
     )
-    add_vocabulary(parser)
+    add_fields(parser, "vocabulary")
     add(
         "--baseline",
         default=None,
@@ -77,12 +89,12 @@ def make_parser() -> argparse.ArgumentParser:
     )
     add(
         "--samples",
-        type=natural_number,
+        type=number_type,
         default=DEFAULT_TEST_SAMPLES,
         metavar="N",
         help=f"random samples of each test and interval (default: {DEFAULT_TEST_SAMPLES})",
     )
-    add_seed(parser, "of the random numbers")
+    add_option(parser, option_of("seed"), f"of the random numbers (default: {DEFAULT_SEED})")
     add(
         "--format",
         dest="form",
@@ -90,7 +102,7 @@ def make_parser() -> argparse.ArgumentParser:
         default="text",
         help="text (the default), for programs, or for a paper",
     )
-    add_threads(parser)
+    add_fields(parser, "threads")
     add("-h", "--help", action="store_true", default=False, help="show this and exit")
     return parser
 
@@ -115,56 +127,58 @@ def run(words: Sequence[str]) -> int:
     if own["help"]:
         sys.stdout.write(make_parser().format_help())
         return 0
-    options = _options(given, own["metrics"])
-    with blaming_config(options):
-        evaluations = _evaluate(options, own["outputs"])
+    task, settings = _understood(given, own["metrics"])
+    with blaming_config(task):
+        evaluations = _evaluate(task, settings, own["outputs"])
     with ProgressBar("samples", unit="items") as progress:
         comparison = compare(
             evaluations,
             baseline=own["baseline"],
             samples=own["samples"],
-            seed=options.seed,
+            seed=settings.seed,
             progress=progress,
         )
-    _show(comparison, options, own["form"])
+    _show(comparison, task, own["form"])
     return 0
 
 
-def _options(given: Mapping[str, Any], metrics: Sequence[str]) -> Options:
-    """Give the options as for scoring, from config.txt and the command line; a metric given replaces the others."""
-    options = replace(merge_options(given), out_file=None)
+def _understood(given: Mapping[str, Any], metrics: Sequence[str]) -> tuple[Task, Settings]:
+    """Read config.txt and the command line as for scoring; a metric that is given replaces the others."""
+    values = merged(given)
+    settings = Settings(seed=values.get("seed", DEFAULT_SEED), threads=values.get("threads"))
+    task = task_of(values).replace(out_file=None)
     if not metrics:
-        return options
-    options = replace(options, alt_metrics=tuple(metrics), select_metric=None)
-    number = len(options.schemes())
+        return task, settings
+    task = task.replace(alt_metrics=tuple(metrics), select_metric=None)
+    number = len(task.schemes())
     if number > 1:
         raise UsageError(message=f"geval compare takes one metric; {number} were given")
-    return options
+    return task, settings
 
 
-def _evaluate(options: Options, outputs: Sequence[str]) -> list[Evaluation]:
-    splits = [_split(options, output) for output in outputs] or [locate(options)]
+def _evaluate(task: Task, settings: Settings, outputs: Sequence[str]) -> list[Evaluation]:
+    splits = [_split(task, output) for output in outputs] or [locate(task)]
     split = replace(splits[0], outputs=tuple(output for one in splits for output in one.outputs))
     check_read_once(split)
-    return evaluate_split(options, split, select_schemes(options)[:1])
+    return scored(task, split, select_schemes(task)[:1], settings)
 
 
-def _split(options: Options, output: str) -> Split:
+def _split(task: Task, output: str) -> Split:
     """Find an output as -o is found; of a folder, its outputs."""
-    places = os.path.join(options.out_directory, options.test_name, output), output
+    places = os.path.join(task.out_directory, task.test_name, output), output
     folder = next((place for place in places if os.path.isdir(place)), None)
     if folder is None:
-        return locate(replace(options, out_file=output))
+        return locate(task.replace(out_file=output))
     outputs = find_outputs(folder)
     if not outputs:
         raise MissingFileError(what="No file with the test results", path=os.path.join(folder, OUTPUT_FILE))
-    return replace(locate(replace(options, out_file=outputs[0].path)), outputs=outputs)
+    return replace(locate(task.replace(out_file=outputs[0].path)), outputs=outputs)
 
 
-def _show(comparison: Comparison, options: Options, form: str) -> None:
+def _show(comparison: Comparison, task: Task, form: str) -> None:
     for warning in comparison.notes:
         note(warning)
     if form != "json":
         sys.stdout.write(TEXTS[form](comparison))
         return
-    sys.stdout.write(json_text(document_head(options) | comparison.to_dict()))
+    sys.stdout.write(json_text(document_head(task) | comparison.to_dict()))

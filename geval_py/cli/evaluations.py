@@ -9,65 +9,56 @@ from contextlib import contextmanager
 from math import inf
 
 from geval_py.cli.progress import ProgressBar
+from geval_py.cli.settings import Settings
 from geval_py.errors import ConfigError, SchemeError, UsageError
 from geval_py.reading.challenge import Split, locate, locate_others, other_test_set
-from geval_py.reading.inputs import InputText
-from geval_py.reading.options import CONFIG_FILE, Options, config_options
+from geval_py.reading.config import CONFIG_FILE, config_task
 from geval_py.reading.schemes import parse_schemes
-from geval_py.scoring.evaluate import Named, evaluate_output, select_schemes, vocabulary_for
+from geval_py.reading.task import Task
+from geval_py.scoring.evaluate import Named, evaluate_split, select_schemes
 from geval_py.scoring.evaluation import Evaluation
 from geval_py.text import named, visible
 from geval_py.version import __version__
 
 
-def evaluate_outputs(options: Options) -> list[Evaluation]:
+def evaluate_outputs(task: Task, settings: Settings) -> list[Evaluation]:
     """Score each output with all metrics."""
-    evaluations = evaluate_split(options, locate(options), select_schemes(options))
+    evaluations = scored(task, locate(task), select_schemes(task), settings)
     for evaluation in evaluations:
         _note_unknown_words(evaluation)
         _note_infinite_losses(evaluation)
     return evaluations
 
 
-def evaluate_lines(options: Options, others: Sequence[str] = ()) -> list[Evaluation]:
+def evaluate_lines(task: Task, settings: Settings, others: Sequence[str] = ()) -> list[Evaluation]:
     """Score one output, and the others named, with the first metric, and keep their texts."""
-    split = locate(options)
+    split = locate(task)
     if len(split.outputs) > 1:
         names = visible(", ".join(output.name for output in split.outputs))
         raise UsageError(
             message="Multiple outputs are not possible in this mode, use -o option to select an output file"
             f"\n  there are {names}"
         )
-    split = locate_others(split, options, others)
-    evaluations = evaluate_split(options, split, select_schemes(options)[:1], keep_texts=True)
+    split = locate_others(split, task, others)
+    evaluations = scored(task, split, select_schemes(task)[:1], settings, keep_texts=True)
     for evaluation in evaluations:
         _note_unknown_words(evaluation)
     return evaluations
 
 
-def evaluate_split(
-    options: Options, split: Split, schemes: Sequence[Named], *, keep_texts: bool = False
+def scored(
+    task: Task, split: Split, schemes: Sequence[Named], settings: Settings, *, keep_texts: bool = False
 ) -> list[Evaluation]:
-    """Score each output of a split."""
-    vocabulary = vocabulary_for(schemes, options)
-    sign = options.format == "json"
-    input_text = InputText(split, keep=keep_texts or len(split.outputs) > 1, digest=sign)
-    evaluations = []
-    for output in split.outputs:
-        with ProgressBar(output.name) as progress:
-            evaluations.append(
-                evaluate_output(
-                    split,
-                    output,
-                    schemes,
-                    vocabulary,
-                    keep_texts=keep_texts,
-                    input_text=input_text,
-                    sign=sign,
-                    threads=options.threads,
-                    progress=progress,
-                )
-            )
+    """Score the outputs of a split, with a progress bar for each."""
+    evaluations = evaluate_split(
+        task,
+        split,
+        schemes,
+        keep_texts=keep_texts,
+        sign=settings.format == "json",
+        threads=settings.threads,
+        watch=lambda output: ProgressBar(output.name),
+    )
     for evaluation in evaluations:
         _note_other_answers(evaluation)
     return evaluations
@@ -99,28 +90,28 @@ def _note_infinite_losses(evaluation: Evaluation) -> None:
             note(f"{named(evaluation.output.path)}: the loss of {infinite} of {lines} lines is infinite")
 
 
-def document_head(options: Options) -> dict[str, object]:
+def document_head(task: Task) -> dict[str, object]:
     """Give what every JSON document begins with."""
-    challenge = os.path.basename(os.path.abspath(options.challenge_directory))
+    challenge = os.path.basename(os.path.abspath(task.directory))
     return {"version": __version__, "challenge": challenge}
 
 
 @contextmanager
-def blaming_config(options: Options) -> Iterator[None]:
+def blaming_config(task: Task) -> Iterator[None]:
     """Turn an error in a metric that config.txt asks for into one of config.txt."""
     try:
         yield
     except SchemeError as error:
-        if not _is_from_config(error.scheme, options):
+        if not _is_from_config(error.scheme, task):
             raise
-        path = os.path.join(options.challenge_directory, CONFIG_FILE)
+        path = os.path.join(task.directory, CONFIG_FILE)
         raise ConfigError(path=path, message=error.message) from error
 
 
-def _is_from_config(scheme: str, options: Options) -> bool:
+def _is_from_config(scheme: str, task: Task) -> bool:
     """Tell whether config.txt asks for a scheme or a metric, of those that are scored."""
-    config = config_options(options.challenge_directory)
-    texts = config.alt_metrics if options.alt_metrics else config.metrics
+    config = config_task(task.directory)
+    texts = config.alt_metrics if task.alt_metrics else config.metrics
     return any(scheme in (found.text, found.metric) for text in texts for found in parse_schemes(text))
 
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from geval_py.cli.evaluations import evaluate_lines, note
 from geval_py.cli.progress import ProgressBar
+from geval_py.cli.settings import Settings
 from geval_py.reading.features import FeatureKinds, tokens_of
-from geval_py.reading.options import Options
+from geval_py.reading.task import Task
 from geval_py.scoring.evaluation import Evaluation
 from geval_py.showing.features import feature_rows
 
@@ -17,50 +18,50 @@ if TYPE_CHECKING:
     from geval_py.explaining.features.worst import WorstFeatures
 
 
-def show_worst(options: Options) -> None:
+def show_worst(task: Task, settings: Settings) -> None:
     """Show the features that go with bad scores, by rising p."""
-    (evaluation,) = evaluate_lines(options)
+    (evaluation,) = evaluate_lines(task, settings)
     infinite = sum(map(math.isinf, evaluation.line_scores()))
     if infinite:
         note(f"{infinite} of {evaluation.line_count} lines have an infinite score: so has the mean of their features")
-    _write(rank(options, evaluation, best=options.reverse_sort))
+    _write(rank(settings, evaluation, best=settings.reverse_sort))
 
 
-def show_worsening(options: Options) -> None:
+def show_worsening(task: Task, settings: Settings) -> None:
     """Show the features that go with being worse than another output, by rising p."""
-    evaluation, other = evaluate_lines(options, [options.most_worsening_features or ""])
+    evaluation, other = evaluate_lines(task, settings, [settings.most_worsening_features or ""])
     differences = evaluation.score_differences(other)
     undefined, infinite = sum(map(math.isnan, differences)), sum(map(math.isinf, differences))
     if undefined:
         note(f"{undefined} of {len(differences)} lines are infinite in both outputs and are left out")
     if infinite:
         note(f"{infinite} of {len(differences)} lines are infinite in one output: so are means, or not defined")
-    _write(rank(options, evaluation, other, best=options.reverse_sort))
+    _write(rank(settings, evaluation, other, best=settings.reverse_sort))
 
 
 def rank(
-    options: Options, evaluation: Evaluation, other: Evaluation | None = None, *, best: bool = False
+    settings: Settings, evaluation: Evaluation, other: Evaluation | None = None, *, best: bool = False
 ) -> WorstFeatures:
     """Rank the features of the lines as the options say: what goes with bad scores, or with the best."""
     with ProgressBar("features", unit="items") as progress:
         return evaluation.rank_features(
-            kinds_of(options),
+            kinds_of(settings),
             other=other,
             best=best,
-            least=options.min_frequency,
-            least_cartesian=options.min_cartesian_frequency,
+            least=settings.min_frequency,
+            least_cartesian=settings.min_cartesian_frequency,
             progress=progress,
         )
 
 
-def kinds_of(options: Options) -> FeatureKinds:
+def kinds_of(settings: Settings) -> FeatureKinds:
     """Give the kinds of features that the options ask for."""
     return FeatureKinds(
-        bigrams=options.bigrams,
-        word_shapes=options.word_shapes,
-        numerical=options.numerical_features,
-        cartesian=options.cartesian,
-        tokens=tokens_of(options.tokenizer),
+        bigrams=settings.bigrams,
+        word_shapes=settings.word_shapes,
+        numerical=settings.numerical_features,
+        cartesian=settings.cartesian,
+        tokens=tokens_of(settings.tokenizer),
     )
 
 

@@ -12,9 +12,10 @@ from typing import TypeVar
 
 from geval_py.cli.evaluations import evaluate_lines, note
 from geval_py.cli.features import kinds_of, rank
+from geval_py.cli.settings import Settings
 from geval_py.reading.features import Fields, ItemFilter, parse_filter
-from geval_py.reading.options import Options
 from geval_py.reading.preparation import preparation_of
+from geval_py.reading.task import Task
 from geval_py.scoring.evaluation import Evaluation
 from geval_py.scoring.metrics import NOISE
 from geval_py.showing.features import STYLES, Marker, marks_text
@@ -24,45 +25,45 @@ from geval_py.text import visible
 Row = TypeVar("Row")
 
 
-def show_lines(options: Options) -> None:
+def show_lines(task: Task, settings: Settings) -> None:
     """Show every line: score, input, expected word, output."""
-    (evaluation,) = evaluate_lines(options)
-    prepared = _preparation(evaluation, options)
+    (evaluation,) = evaluate_lines(task, settings)
+    prepared = _preparation(evaluation, settings)
     rows = zip(evaluation.line_scores(), evaluation.read_items(), strict=True)
     ordered = [
         (score, (text, prepared(expected), prepared(output)))
-        for score, (text, expected, output) in _ordered(_filtered(rows, evaluation, options), evaluation, options)
+        for score, (text, expected, output) in _ordered(_filtered(rows, evaluation, settings), evaluation, settings)
     ]
-    if options.mark_worst_features and _shows_colours():
-        marker = _marker(evaluation, options)
+    if settings.mark_worst_features and _shows_colours():
+        marker = _marker(evaluation, settings)
         note(f"marked words go with bad lines: {marks_text()}, not corrected for their number")
         _write(marked_rows(map(itemgetter(0), ordered), (marker.item(item) for _, item in ordered)))
     else:
-        if options.mark_worst_features:
+        if settings.mark_worst_features:
             note("words are marked on a terminal only; FORCE_COLOR=1 marks them everywhere")
         _write_rows(ordered)
 
 
-def show_difference(options: Options) -> None:
+def show_difference(task: Task, settings: Settings) -> None:
     """Show the lines where two outputs and their scores differ: by how much, the texts, the other's output, this."""
-    evaluation, other = evaluate_lines(options, [options.diff or ""])
-    prepared = _preparation(evaluation, options)
+    evaluation, other = evaluate_lines(task, settings, [settings.diff or ""])
+    prepared = _preparation(evaluation, settings)
     pairs = zip(evaluation.read_items(), other.read_items(), strict=True)
     differences = zip(evaluation.score_differences(other), pairs, strict=True)
     rows = (
         (difference, (text, prepared(expected), prepared(before), prepared(output)))
-        for difference, ((text, expected, output), (_, _, before)) in _filtered(differences, evaluation, options)
+        for difference, ((text, expected, output), (_, _, before)) in _filtered(differences, evaluation, settings)
         if difference != 0 and output != before and difference == difference
     )
-    ordered = _ordered(rows, evaluation, options)
+    ordered = _ordered(rows, evaluation, settings)
     if not ordered:
         note("no line differs in both its output and its score")
     _write_rows(ordered)
 
 
-def show_best(options: Options) -> None:
+def show_best(task: Task, settings: Settings) -> None:
     """Show of each line the output with the best score: of those that tie, the last."""
-    evaluations = evaluate_lines(options, options.alt_out_files)
+    evaluations = evaluate_lines(task, settings, settings.alt_out_files)
     for other in evaluations[1:]:
         evaluations[0].check_same_lines(other)
     for_terminal = sys.stdout.isatty()
@@ -76,26 +77,28 @@ def show_best(options: Options) -> None:
         sys.stdout.write((visible(line) if for_terminal else line) + "\n")
 
 
-def _preparation(evaluation: Evaluation, options: Options) -> Callable[[str], str]:
+def _preparation(evaluation: Evaluation, settings: Settings) -> Callable[[str], str]:
     """Tell how lines are shown: as they are, or as the metric's flags leave them where that is asked for."""
-    preparation = preparation_of(evaluation.scores[0].scheme) if options.show_preprocessed else None
+    preparation = preparation_of(evaluation.scores[0].scheme) if settings.show_preprocessed else None
     return str if preparation is None else preparation
 
 
-def _filtered(rows: Iterable[Row], evaluation: Evaluation, options: Options) -> Iterable[Row]:
+def _filtered(rows: Iterable[Row], evaluation: Evaluation, settings: Settings) -> Iterable[Row]:
     """Give the rows of the lines that have the feature asked for."""
-    if not options.filters:
+    if not settings.filters:
         return rows
     fields = Fields(evaluation.split.in_header)
-    wanted: ItemFilter = parse_filter(options.filters, fields, kinds_of(options))
+    wanted: ItemFilter = parse_filter(settings.filters, fields, kinds_of(settings))
     return compress(rows, evaluation.select(wanted))
 
 
-def _ordered(rows: Iterable[tuple[float, Row]], evaluation: Evaluation, options: Options) -> list[tuple[float, Row]]:
+def _ordered(
+    rows: Iterable[tuple[float, Row]], evaluation: Evaluation, settings: Settings
+) -> list[tuple[float, Row]]:
     """Order rows by score, the worst or the best first, where that is asked for."""
-    if not (options.sort or options.reverse_sort):
+    if not (settings.sort or settings.reverse_sort):
         return list(rows)
-    greatest_first = evaluation.scores[0].greatest_first(worst=options.sort)
+    greatest_first = evaluation.scores[0].greatest_first(worst=settings.sort)
     return sorted(rows, key=itemgetter(0), reverse=greatest_first)
 
 
@@ -105,11 +108,11 @@ def _shows_colours() -> bool:
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 
-def _marker(evaluation: Evaluation, options: Options) -> Marker:
-    features = rank(options, evaluation)
+def _marker(evaluation: Evaluation, settings: Settings) -> Marker:
+    features = rank(settings, evaluation)
     marked = features.only(features.p_values < STYLES[-1][0])
     p_values = dict(zip(marked.names, marked.p_values.tolist(), strict=True))
-    return Marker(p_values, Fields(evaluation.split.in_header), kinds_of(options).tokens)
+    return Marker(p_values, Fields(evaluation.split.in_header), kinds_of(settings).tokens)
 
 
 def _write_rows(rows: Sequence[tuple[float, Sequence[str]]]) -> None:

@@ -6,22 +6,21 @@ import sys
 
 from geval_py.errors import UsageError
 from geval_py.reading.lines import LineReader, decode_lines
-from geval_py.reading.options import Options
 from geval_py.reading.sources import STANDARD_INPUT
 from geval_py.text import visible
 
 
-def write_tokens(options: Options) -> None:
+def write_tokens(name: str | None) -> None:
     """Write each line of standard input with one space between the tokens of a tokenizer.
 
     A terminal is shown no control character but TAB. Raises UsageError if no tokenizer is named, or as
     :func:`find_tokenizer`, and UnreadableFileError.
     """
-    if options.tokenizer is None:
+    if name is None:
         raise UsageError(message="a tokenizer must be specified with --tokenizer option")
     from geval_py.reading.tokenizers import find_tokenizer
 
-    tokenizer = find_tokenizer(options.tokenizer)
+    tokenizer = find_tokenizer(name)
     for_terminal = sys.stdout.isatty()
     with LineReader(STANDARD_INPUT) as reader:
         while block := reader.block():

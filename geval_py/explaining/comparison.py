@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 from geval_py.errors import UsageError
 from geval_py.explaining.statistics.groups import samples_needed
 from geval_py.reading.outputs import Output, by_accepted_names, unique_names
+from geval_py.reading.sampling import DEFAULT_SEED, DEFAULT_TEST_SAMPLES, check_sampling
 from geval_py.scoring.evaluation import Evaluation
 from geval_py.scoring.parallel import Progress
-from geval_py.scoring.sampling import DEFAULT_SEED, DEFAULT_TEST_SAMPLES, check_sampling
 from geval_py.scoring.score import Score
 from geval_py.text import named, nearest, visible
 

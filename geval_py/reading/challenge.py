@@ -21,11 +21,12 @@ from dataclasses import dataclass, replace
 
 from geval_py.errors import AmbiguousFileError, EmptyFileError, MissingFileError, UsageError
 from geval_py.reading.compression import COMPRESSED_ENDINGS
+from geval_py.reading.config import config_task
 from geval_py.reading.lines import read_lines
-from geval_py.reading.options import Options, config_options
 from geval_py.reading.outputs import OUTPUT_FILE, Output, find_outputs, parse_parameters
 from geval_py.reading.schemes import EvaluationScheme
 from geval_py.reading.sources import STANDARD_INPUT, find_file, is_address
+from geval_py.reading.task import Task
 from geval_py.text import natural_order, visible
 
 EXPECTED_FILE, INPUT_FILE = "expected.tsv", "in.tsv"
@@ -61,17 +62,17 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """A challenge: its directory and the options in its config.txt."""
+    """A challenge: its directory, and what its config.txt says is scored."""
 
     path: str
-    options: Options
+    task: Task
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Challenge:
         """Open a challenge's directory; raises MissingFileError, ConfigError."""
         directory = os.fspath(path)
         _check_directory(directory, "the expected results")
-        return cls(directory, config_options(directory))
+        return cls(directory, config_task(directory))
 
     @property
     def title(self) -> str:
@@ -91,61 +92,61 @@ class Challenge:
 
     def schemes(self) -> list[EvaluationScheme]:
         """Give the challenge's metrics, the main one first."""
-        return self.options.schemes()
+        return self.task.schemes()
 
     def split(self, test_name: str, out: str | None = None) -> Split:
         """Resolve one test set's files; ``out`` names the output, by default out.tsv and all out-*.tsv.
 
         Raises MissingFileError, AmbiguousFileError.
         """
-        return locate(replace(self.options, test_name=test_name, out_file=out))
+        return locate(self.task.replace(test_name=test_name, out_file=out))
 
     def _readme(self) -> tuple[str, str]:
         path = os.path.join(self.path, README_FILE)
         return _title_and_paragraph(list(read_lines(path))) if os.path.isfile(path) else ("", "")
 
 
-def locate(options: Options) -> Split:
-    """Find the files that options name; raises MissingFileError, AmbiguousFileError, UsageError."""
+def locate(task: Task) -> Split:
+    """Find the files of a task; raises MissingFileError, AmbiguousFileError, UsageError."""
     expected = _find(
-        options.challenge_directory,
-        options.test_name,
-        options.expected_file,
+        task.directory,
+        task.test_name,
+        task.expected_file,
         EXPECTED_FILE,
         "the expected results",
     )
-    outputs = _outputs(options)
-    input_path = _input(options, expected)
+    outputs = _outputs(task)
+    input_path = _input(task, expected)
     split = Split(
-        name=options.test_name,
+        name=task.test_name,
         expected=expected,
         outputs=outputs,
         input=input_path,
-        in_header=read_header(options.challenge_directory, options.in_header),
-        out_header=read_header(options.challenge_directory, options.out_header),
+        in_header=read_header(task.directory, task.in_header),
+        out_header=read_header(task.directory, task.out_header),
     )
     check_read_once(split)
     return split
 
 
-def locate_others(split: Split, options: Options, names: Sequence[str]) -> Split:
+def locate_others(split: Split, task: Task, names: Sequence[str]) -> Split:
     """Give a split with more outputs, which are looked for as ``--out-file`` is; raises as :func:`locate`."""
-    others = [output for name in names for output in _outputs(replace(options, out_file=name))]
+    others = [output for name in names for output in _outputs(task.replace(out_file=name))]
     split = replace(split, outputs=(*split.outputs, *others))
     check_read_once(split)
     return split
 
 
-def _input(options: Options, expected: str) -> str | None:
+def _input(task: Task, expected: str) -> str | None:
     """Find the input: the one named; beside answers that were named; in DIRECTORY/TEST. None if it may be missing."""
-    if options.input_file is None and options.expected_file is not None and os.path.isfile(expected):
+    if task.input_file is None and task.expected_file is not None and os.path.isfile(expected):
         beside = find_file(os.path.join(os.path.dirname(expected), INPUT_FILE))
         if beside is not None:
             return beside
-    if options.input_file is not None or options.needs_input:
-        return _find(options.challenge_directory, options.test_name, options.input_file, INPUT_FILE, "the input")
+    if task.input_file is not None or task.needs_input:
+        return _find(task.directory, task.test_name, task.input_file, INPUT_FILE, "the input")
     try:
-        return find_file(os.path.join(options.challenge_directory, options.test_name, INPUT_FILE))
+        return find_file(os.path.join(task.directory, task.test_name, INPUT_FILE))
     except AmbiguousFileError:
         return None
 
@@ -222,13 +223,13 @@ def _what_is_there(place: str) -> str:
     return f"`{visible(directory)}` holds {shown or 'no file'}"
 
 
-def _outputs(options: Options) -> tuple[Output, ...]:
-    directory = os.path.join(options.out_directory, options.test_name)
-    if options.out_file is None and os.path.isdir(directory):
+def _outputs(task: Task) -> tuple[Output, ...]:
+    directory = os.path.join(task.out_directory, task.test_name)
+    if task.out_file is None and os.path.isdir(directory):
         variants = find_outputs(directory)
         if variants:
             return variants
-    path = _find(options.out_directory, options.test_name, options.out_file, OUTPUT_FILE, "the test results")
+    path = _find(task.out_directory, task.test_name, task.out_file, OUTPUT_FILE, "the test results")
     name = os.path.basename(path)
     name = next((name.removesuffix(end) for end in COMPRESSED_ENDINGS if name.endswith(end)), name)
     return (Output(path=path, name=name, parameters=parse_parameters(name)),)
@@ -247,23 +248,23 @@ def read_header(directory: str, name: str | None) -> tuple[str, ...]:
     return tuple(first.split("\t"))
 
 
-def read_vocabulary(options: Options) -> frozenset[str]:
+def read_vocabulary(task: Task) -> frozenset[str]:
     """Read the words that metrics on exact words know: ``--vocabulary``, else those of train/expected.tsv.
 
     Empty if there is neither.
     """
-    if options.vocabulary is not None:
-        path = find_file(options.vocabulary)
-        if path is None and not is_address(options.vocabulary):
-            raise MissingFileError(what="No file with the vocabulary", path=options.vocabulary)
-        words = frozenset(read_lines(path or options.vocabulary))
+    if task.vocabulary is not None:
+        path = find_file(task.vocabulary)
+        if path is None and not is_address(task.vocabulary):
+            raise MissingFileError(what="No file with the vocabulary", path=task.vocabulary)
+        words = frozenset(read_lines(path or task.vocabulary))
         if not words:
-            raise EmptyFileError(what="vocabulary", path=options.vocabulary)
+            raise EmptyFileError(what="vocabulary", path=task.vocabulary)
         return words
-    path = find_file(os.path.join(options.challenge_directory, TRAINING_SET, EXPECTED_FILE))
+    path = find_file(os.path.join(task.directory, TRAINING_SET, EXPECTED_FILE))
     if path is None:
         return frozenset()
-    header = read_header(options.challenge_directory, options.out_header)
+    header = read_header(task.directory, task.out_header)
     return frozenset(read_lines(path, header=header[0] if header else None))
 
 

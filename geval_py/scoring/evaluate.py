@@ -8,17 +8,18 @@ Metrics that need the same column of losses share it.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from geval_py.errors import UsageError
 from geval_py.reading.challenge import Challenge, Split, locate, read_vocabulary
 from geval_py.reading.inputs import InputReader, InputText
 from geval_py.reading.lines import LineReader, decode_lines
-from geval_py.reading.options import Options
 from geval_py.reading.outputs import Output
 from geval_py.reading.schemes import EvaluationScheme
+from geval_py.reading.task import Task
 from geval_py.scoring.blocks import Block, BlockScorer
 from geval_py.scoring.evaluation import Evaluation, Texts
 from geval_py.scoring.metrics import Column, LineLosses, Metric, column_of, find_metric
@@ -48,38 +49,99 @@ def evaluate(
 
     Raises GevalError: UsageError where a call is at fault, DataError where the data is.
     """
-    challenge = challenge if isinstance(challenge, Challenge) else Challenge.open(challenge)
-    texts = (metrics,) if isinstance(metrics, str) else tuple(metrics)
-    out_file = None if out is None else os.fspath(out)
-    options = replace(
-        challenge.options,
-        test_name=test,
-        out_file=out_file or challenge.options.out_file,
-        alt_metrics=texts or challenge.options.alt_metrics,
-    )
-    split = locate(options)
-    schemes = select_schemes(options)
+    task = _task(challenge, test, out, metrics)
+    split = locate(task)
     if len(split.outputs) > 1:
         names = ", ".join(output.name for output in split.outputs)
         raise UsageError(message=f"there are several outputs ({names}): choose one with out=…")
-    vocabulary = vocabulary_for(schemes, options)
-    return evaluate_output(split, split.outputs[0], schemes, vocabulary, keep_texts=keep_texts, sign=True)
+    (evaluation,) = evaluate_split(task, split, keep_texts=keep_texts, sign=True)
+    return evaluation
+
+
+def evaluate_all(
+    challenge: Challenge | str | os.PathLike[str],
+    test: str = "test-A",
+    *,
+    metrics: str | Sequence[str] = (),
+    keep_texts: bool = True,
+) -> list[Evaluation]:
+    """Score all outputs of a test set, by their names; arguments and errors are those of :func:`evaluate`."""
+    task = _task(challenge, test, None, metrics)
+    return evaluate_split(task, locate(task), keep_texts=keep_texts, sign=True)
+
+
+def _task(
+    challenge: Challenge | str | os.PathLike[str],
+    test: str,
+    out: str | os.PathLike[str] | None,
+    metrics: str | Sequence[str],
+) -> Task:
+    challenge = challenge if isinstance(challenge, Challenge) else Challenge.open(challenge)
+    texts = (metrics,) if isinstance(metrics, str) else tuple(metrics)
+    out_file = None if out is None else os.fspath(out)
+    return challenge.task.replace(
+        test_name=test,
+        out_file=out_file or challenge.task.out_file,
+        alt_metrics=texts or challenge.task.alt_metrics,
+    )
+
+
+def evaluate_split(
+    task: Task,
+    split: Split,
+    schemes: Sequence[Named] | None = None,
+    *,
+    keep_texts: bool = False,
+    sign: bool = False,
+    threads: int | None = None,
+    watch: Watch | None = None,
+) -> list[Evaluation]:
+    """Score the outputs of a split, each read once, with the metrics of a task, or with some of them.
+
+    ``watch`` gives, for an output, what watches its progress; the other arguments are those of
+    :func:`evaluate_output`, and so are the errors.
+    """
+    schemes = select_schemes(task) if schemes is None else schemes
+    vocabulary = vocabulary_for(schemes, task)
+    input_text = InputText(split, keep=keep_texts or len(split.outputs) > 1, digest=sign)
+
+    def score(output: Output, progress: Progress | None) -> Evaluation:
+        return evaluate_output(
+            split,
+            output,
+            schemes,
+            vocabulary,
+            keep_texts=keep_texts,
+            input_text=input_text,
+            sign=sign,
+            threads=threads,
+            progress=progress,
+        )
+
+    if watch is None:
+        return [score(output, None) for output in split.outputs]
+    evaluations = []
+    for output in split.outputs:
+        with watch(output) as progress:
+            evaluations.append(score(output, progress))
+    return evaluations
 
 
 Named = tuple[EvaluationScheme, Metric]
+Watch = Callable[[Output], AbstractContextManager[Progress]]
 
 
-def select_schemes(options: Options) -> list[Named]:
+def select_schemes(task: Task) -> list[Named]:
     """Give the schemes to score with and their metrics; raises SchemeError, UsageError."""
-    schemes = [(scheme, find_metric(scheme.metric)) for scheme in options.schemes()]
+    schemes = [(scheme, find_metric(scheme.metric)) for scheme in task.schemes()]
     if not schemes:
         raise UsageError(message="no metric given, use --metric option\n  for example -m PerplexityHashed")
-    if options.select_metric is None:
+    if task.select_metric is None:
         return schemes
-    selected = [named for named in schemes if shown_name(*named) == options.select_metric]
+    selected = [named for named in schemes if shown_name(*named) == task.select_metric]
     if not selected:
         names = visible(", ".join(shown_name(*named) for named in schemes))
-        raise UsageError(message=f"Cannot find metric named '{visible(options.select_metric)}'\n  there are {names}")
+        raise UsageError(message=f"Cannot find metric named '{visible(task.select_metric)}'\n  there are {names}")
     return selected
 
 
@@ -90,9 +152,9 @@ def shown_name(scheme: EvaluationScheme, metric: Metric) -> str:
     return f"{metric.name}:{scheme.flag_text}" if scheme.flags else metric.name
 
 
-def vocabulary_for(schemes: Sequence[Named], options: Options) -> frozenset[str]:
+def vocabulary_for(schemes: Sequence[Named], task: Task) -> frozenset[str]:
     """Read the vocabulary if a metric needs it."""
-    return read_vocabulary(options) if any(m.kind == "exact" for _, m in schemes) else frozenset()
+    return read_vocabulary(task) if any(m.kind == "exact" for _, m in schemes) else frozenset()
 
 
 def evaluate_output(

@@ -14,9 +14,9 @@ from geval_py.reading.challenge import Split
 from geval_py.reading.inputs import InputText
 from geval_py.reading.lines import decode_lines
 from geval_py.reading.outputs import Output
+from geval_py.reading.sampling import DEFAULT_SAMPLES, DEFAULT_SEED
 from geval_py.scoring.metrics import NOISE
 from geval_py.scoring.parallel import Progress
-from geval_py.scoring.sampling import DEFAULT_SAMPLES, DEFAULT_SEED
 from geval_py.scoring.score import Score
 from geval_py.text import named
 

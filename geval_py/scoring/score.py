@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from geval_py.reading.sampling import DEFAULT_SAMPLES, DEFAULT_SEED
 from geval_py.reading.schemes import EvaluationScheme
 from geval_py.scoring.metrics import LineLosses, Metric
 from geval_py.scoring.parallel import Progress
-from geval_py.scoring.sampling import DEFAULT_SAMPLES, DEFAULT_SEED
 
 if TYPE_CHECKING:
     from geval_py.explaining.statistics.interval import Interval

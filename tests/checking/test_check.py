@@ -19,7 +19,7 @@ from geval_py.checking.targets import find_targets
 from geval_py.cli import main
 from geval_py.errors import GevalError
 from geval_py.reading.challenge import locate
-from geval_py.reading.options import Options
+from geval_py.reading.task import Task
 from geval_py.scoring.evaluate import evaluate_output, select_schemes
 
 ROOT = Path(__file__).parent.parent.parent
@@ -237,7 +237,7 @@ def test_a_mutated_output_is_scored_or_has_an_error_where_geval_names_it(tmp_pat
     (folder / "out.tsv").write_bytes(text.encode())
     (folder / "expected.tsv").write_bytes(b"the\na\nb\nz\n")
     files = dict(out_file=str(folder / "out.tsv"), expected_file=str(folder / "expected.tsv"))
-    options = Options(**files, metrics=("LogLossHashed",))
+    options = Task(**files, metrics=("LogLossHashed",))
     split = locate(options)
     problems = check_output(Target(output=files["out_file"], expected=files["expected_file"]), ALL, max_places=0)
     errors = [problem for problem in problems if problem.rule.severity == "error"]

@@ -19,8 +19,8 @@ from geval_py import Interval, LineCountError, UsageError, compare, evaluate
 from geval_py.cli.compare import FORMATS
 from geval_py.explaining.statistics.systems import Systems
 from geval_py.reading.outputs import Output, unique_names
+from geval_py.reading.sampling import DEFAULT_SEED
 from geval_py.scoring.metrics import METRICS, LineLosses
-from geval_py.scoring.sampling import DEFAULT_SEED
 
 WORDS = "abcdefghij"
 LINES = 40

@@ -3,7 +3,6 @@
 import bz2
 import gzip
 import lzma
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -18,9 +17,9 @@ from geval_py.errors import (
     UsageError,
 )
 from geval_py.reading.challenge import Challenge, locate, read_header, read_vocabulary
-from geval_py.reading.options import Options
 from geval_py.reading.outputs import Output, find_outputs, parse_parameters
 from geval_py.reading.sources import find_file
+from geval_py.reading.task import Task
 from geval_py.text import natural_order
 
 PROPERTY = settings(deadline=None, derandomize=True)
@@ -46,7 +45,7 @@ def here(tmp_path, monkeypatch):
 
 
 def dev0(**values):
-    return Options(test_name="dev-0", **values)
+    return Task(test_name="dev-0", **values)
 
 
 def write(folder, *names):
@@ -155,7 +154,7 @@ def test_ambiguous_files_of_a_test_set(name, here):
     (here / f"dev-0/{name}.tsv").unlink(missing_ok=True)
     write(here / "dev-0", f"{name}.tsv.zst", f"{name}.tsv.bz2")
     with pytest.raises(AmbiguousFileError) as caught:
-        locate(replace(dev0(), line_by_line=True))
+        locate(dev0(needs_items=True))
     assert str(caught.value) == (
         f"More than one file could be `./dev-0/{name}.tsv`: `./dev-0/{name}.tsv.bz2` and "
         f"`./dev-0/{name}.tsv.zst`\n  remove all but one"
@@ -209,7 +208,7 @@ def test_locate_compressed(here):
     for name in ("in", "expected", "out"):
         path = here / f"dev-0/{name}.tsv"
         path.rename(here / f"dev-0/{name}.tsv.xz")
-    split = locate(dev0(line_by_line=True))
+    split = locate(dev0(needs_items=True))
     assert (split.input, split.expected) == ("./dev-0/in.tsv.xz", "./dev-0/expected.tsv.xz")
     assert split.outputs == (Output(path="./dev-0/out.tsv.xz", name="out.tsv"),)
 
@@ -261,7 +260,7 @@ def test_a_named_output_is_taken_alone_with_its_parameters(here):
 def test_two_files_without_a_challenge(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write(tmp_path, "o", "e")
-    split = locate(Options(out_file="o", expected_file="e"))
+    split = locate(Task(out_file="o", expected_file="e"))
     assert (split.outputs[0].path, split.expected, split.input) == ("o", "e", None)
 
 
@@ -298,7 +297,7 @@ MISSING = {
         "No file with the input: `./dev-0/nowhere.tsv`\n  `./dev-0` holds expected.tsv, in.tsv, out.tsv",
     ),
     "no input for line by line": (
-        {"test_name": "test-A", "out_file": "dev-0/out.tsv", "line_by_line": True},
+        {"test_name": "test-A", "out_file": "dev-0/out.tsv", "needs_items": True},
         "No file with the input: `./test-A/in.tsv`\n  `./test-A` holds expected.tsv",
     ),
     "no out-directory": (
@@ -337,14 +336,14 @@ def test_missing_files(values, message, here):
     (here / "empty").mkdir()
     (here / "mine/test-B").mkdir(parents=True)
     with pytest.raises(MissingFileError) as caught:
-        locate(Options(**values))
+        locate(Task(**values))
     assert str(caught.value) == message
 
 
 def test_the_hint_names_eight_files_at_most(here):
     write(here / "test-A", *(f"notes-{n}" for n in range(12)))
     with pytest.raises(MissingFileError) as caught:
-        locate(Options())
+        locate(Task())
     assert caught.value.hint == (
         "`./test-A` holds expected.tsv, notes-0, notes-1, notes-2, notes-3, notes-4, notes-5, notes-6 …"
     )
@@ -355,7 +354,7 @@ def test_the_hint_is_safe_to_show(values, here):
     (here / "dev-\x1b[31m").mkdir()
     write(here / "dev-0", "out-\x1b[31m.txt")
     with pytest.raises(MissingFileError) as caught:
-        locate(Options(**{"test_name": "dev-0", **values}))
+        locate(Task(**{"test_name": "dev-0", **values}))
     assert r"-\x1b[31m" in str(caught.value)
     assert "\x1b" not in str(caught.value)
 
@@ -419,56 +418,56 @@ def test_headers_are_relative_to_the_expected_directory(here):
 
 def test_the_vocabulary_is_the_distinct_words_of_train(here):
     """By default the distinct words of the challenge's train/expected.tsv."""
-    assert read_vocabulary(Options()) == {"the", "of"}
+    assert read_vocabulary(Task()) == {"the", "of"}
 
 
 def test_the_vocabulary_has_no_header(here):
     (here / "out-header.tsv").write_text("Word\n")
     (here / "train/expected.tsv").write_text("Word\nthe\nWord\n")
-    assert read_vocabulary(Options(out_header="out-header.tsv")) == {"the", "Word"}
+    assert read_vocabulary(Task(out_header="out-header.tsv")) == {"the", "Word"}
     (here / "train/expected.tsv").write_text("Word\nthe\n")
-    assert read_vocabulary(Options(out_header="out-header.tsv")) == {"the"}
+    assert read_vocabulary(Task(out_header="out-header.tsv")) == {"the"}
 
 
 def test_a_compressed_train_set(here):
     (here / "train/expected.tsv").unlink()
     (here / "train/expected.tsv.gz").write_bytes(gzip.compress("żółw\r\nNew York\n".encode()))
-    assert read_vocabulary(Options()) == {"żółw", "New York"}
+    assert read_vocabulary(Task()) == {"żółw", "New York"}
 
 
 def test_no_vocabulary(here):
     (here / "train/expected.tsv").unlink()
-    assert read_vocabulary(Options()) == frozenset()
+    assert read_vocabulary(Task()) == frozenset()
 
 
 def test_the_train_set_of_the_answers(here):
     (here / "mine").mkdir()
-    assert read_vocabulary(Options(out_directory="mine", expected_directory=".")) == {"the", "of"}
+    assert read_vocabulary(Task(out_directory="mine", expected_directory=".")) == {"the", "of"}
 
 
 @pytest.mark.parametrize("name", ["words.txt", "words.txt.bz2"])
 def test_a_vocabulary_of_its_own(name, here):
     data = b"kot\npies\nkot\n"
     (here / name).write_bytes(bz2.compress(data) if name.endswith("bz2") else data)
-    assert read_vocabulary(Options(vocabulary="words.txt")) == {"kot", "pies"}
+    assert read_vocabulary(Task(vocabulary="words.txt")) == {"kot", "pies"}
 
 
 def test_a_missing_vocabulary(here):
     with pytest.raises(MissingFileError) as caught:
-        read_vocabulary(Options(vocabulary="words.txt"))
+        read_vocabulary(Task(vocabulary="words.txt"))
     assert str(caught.value) == "No file with the vocabulary: `words.txt`"
 
 
 def test_an_empty_vocabulary(here):
     (here / "words.txt").write_bytes(b"")
     with pytest.raises(EmptyFileError) as caught:
-        read_vocabulary(Options(vocabulary="words.txt"))
+        read_vocabulary(Task(vocabulary="words.txt"))
     assert str(caught.value) == "The vocabulary file is empty: `words.txt`"
 
 
 def test_a_vocabulary_at_an_address(here):
     with pytest.raises(UnreadableFileError, match="Cannot read `http://`: "):
-        read_vocabulary(Options(vocabulary="http://"))
+        read_vocabulary(Task(vocabulary="http://"))
 
 
 # Challenges as objects

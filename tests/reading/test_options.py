@@ -1,16 +1,18 @@
 """GEval's options: from the command line, from config.txt, and what is refused."""
 
-import argparse
-import dataclasses
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from geval_py.cli.arguments import make_parser
+from geval_py.cli.parsers import make_parser
+from geval_py.cli.settings import Settings, parse
 from geval_py.errors import ConfigError, SchemeError, UnreadableFileError, UsageError
-from geval_py.reading.options import Options, config_options, parse_options, read_config
+from geval_py.reading.config import config_task, read_config
+from geval_py.reading.options import NOT_YET, OPTIONS
+from geval_py.reading.task import Task
+from geval_py.reading.words import read_words
 
 PROPERTY = settings(deadline=None, derandomize=True)
 THE_FLAGS = "\n  the flags are l u c S m<REGEXP> t<REGEXP> s<REGEXP><REPLACEMENT> f<FEATURE> N<NAME> P<NUMBER>"
@@ -30,9 +32,24 @@ def config(here):
     return (here / "config.txt").write_text
 
 
+def both(**values):
+    """What is scored, and how it is shown, from values by field."""
+    return tuple(kind(**{n: v for n, v in values.items() if n in kind.fields}) for kind in (Task, Settings))
+
+
+def parse_task(words):
+    return parse(words)[0]
+
+
+def understood(words):
+    """The same as :func:`both` gives, of words; what follows from the mode is tested by itself."""
+    task, settings = parse(words)
+    return task.replace(needs_items=False), settings
+
+
 def refused(*words):
     with pytest.raises(UsageError) as caught:
-        parse_options(words)
+        parse(words)
     assert caught.value.exit_status == 2
     return str(caught.value)
 
@@ -90,16 +107,16 @@ GIVEN = {
 
 @pytest.mark.parametrize(("words", "values"), GIVEN.items(), ids=GIVEN)
 def test_options(words, values):
-    assert parse_options(words.split()) == Options(**values)
+    assert understood(words.split()) == both(**values)
 
 
 def test_defaults():
-    options = parse_options([])
-    assert options == Options()
-    assert (options.test_name, options.out_directory, options.format) == ("test-A", ".", "text")
-    assert (options.expected_directory, options.out_file, options.expected_file) == (None, None, None)
-    assert (options.input_file, options.metrics, options.alt_metrics) == (None, (), ())
-    assert (options.precision, options.percentage) == (None, False)
+    task, settings = parse([])
+    assert (task, settings) == both()
+    assert (task.test_name, task.out_directory, settings.format) == ("test-A", ".", "text")
+    assert (task.expected_directory, task.out_file, task.expected_file) == (None, None, None)
+    assert (task.input_file, task.metrics, task.alt_metrics) == (None, (), ())
+    assert (settings.precision, settings.percentage) == (None, False)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +131,7 @@ def test_defaults():
     ],
 )
 def test_an_option_given_twice_is_no_error_the_later_one_wins(words, values):
-    assert parse_options(words.split()) == Options(**values)
+    assert understood(words.split()) == both(**values)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +139,7 @@ def test_an_option_given_twice_is_no_error_the_later_one_wins(words, values):
     [("", "."), ("--out-directory a", "a"), ("--out-directory a --expected-directory b", "b")],
 )
 def test_the_answers_are_in_the_out_directory_unless_another_is_given(words, directory):
-    assert parse_options(words.split()).challenge_directory == directory
+    assert parse_task(words.split()).directory == directory
 
 
 UNKNOWN = {
@@ -213,7 +230,7 @@ def test_what_is_refused_is_safe_to_show():
     assert "\x1b" not in refused("-p", "\x1b")
 
 
-NOT_YET = {
+UNAVAILABLE = {
     "--init": "--init",
     "--validate": "--validate",
     "--submit": "--submit",
@@ -221,7 +238,7 @@ NOT_YET = {
 }
 
 
-@pytest.mark.parametrize(("words", "name"), NOT_YET.items(), ids=NOT_YET)
+@pytest.mark.parametrize(("words", "name"), UNAVAILABLE.items(), ids=UNAVAILABLE)
 def test_options_that_are_not_available_yet(words, name):
     assert refused("-t", "dev-0", *words.split()) == f"{name} is not available yet in geval-py"
 
@@ -239,10 +256,10 @@ MODES = {
 
 @pytest.mark.parametrize(("words", "mode"), MODES.items(), ids=MODES)
 def test_modes(words, mode):
-    options = parse_options(words.split())
-    assert options.mode == mode[0]
-    assert getattr(options, mode[0], None) == mode[1]
-    assert options.needs_input == (mode[0] in ("worst_features", "diff", "most_worsening_features", "line_by_line"))
+    task, settings = parse(words.split())
+    assert settings.mode == mode[0]
+    assert getattr(settings, mode[0], None) == mode[1]
+    assert task.needs_input == (mode[0] in ("worst_features", "diff", "most_worsening_features", "line_by_line"))
 
 
 @pytest.mark.parametrize(
@@ -250,7 +267,7 @@ def test_modes(words, mode):
     [("LogLoss:f<in[Year]:1>", True), ("LogLoss:f<exp:a>f<in[2]:b>", True), ("LogLoss:f<exp:a>N<in>", False)],
 )
 def test_a_filter_on_the_input_needs_it(metric, needed):
-    assert parse_options(["-m", metric]).needs_input == needed
+    assert parse_task(["-m", metric]).needs_input == needed
 
 
 MODE_ERRORS = {
@@ -370,13 +387,13 @@ PRECEDENCE = {
 @pytest.mark.parametrize(("in_config", "words", "values"), PRECEDENCE.values(), ids=PRECEDENCE)
 def test_config_txt_comes_in_front_of_the_command_line(in_config, words, values, config):
     config(in_config)
-    assert parse_options(words.split()) == Options(**values)
+    assert understood(words.split()) == both(**values)
 
 
 def test_config_txt_is_completed_by_the_command_line(config):
     """Its words are put in front of the command line's words."""
     config("--line-by-line")
-    assert parse_options(["-s"]) == Options(line_by_line=True, sort=True)
+    assert understood(["-s"]) == both(line_by_line=True, sort=True)
 
 
 @pytest.mark.parametrize("option", ["--out-directory", "--expected-directory"])
@@ -384,18 +401,14 @@ def test_config_txt_is_in_the_directory_of_the_answers(option, here):
     (here / "config.txt").write_text("-p 1")
     (here / "challenge").mkdir()
     (here / "challenge/config.txt").write_text("-p 2")
-    assert parse_options([option, "challenge"]).precision == 2
-    assert parse_options(["--out-directory", "nowhere"]).precision is None
+    assert parse([option, "challenge"])[1].precision == 2
+    assert parse(["--out-directory", "nowhere"])[1].precision is None
 
 
 @pytest.mark.parametrize("words", ["-h", "-v", "--list-metrics"])
 def test_what_shows_something_and_exits_does_not_look_at_config_txt(words, config):
     config("--broken")
-    assert parse_options([words]) in (
-        Options(help=True),
-        Options(version=True),
-        Options(list_metrics=True),
-    )
+    assert parse([words]) in (both(help=True), both(version=True), both(list_metrics=True))
 
 
 def test_the_command_line_is_looked_at_first(config):
@@ -439,7 +452,7 @@ BROKEN_CONFIGS = {
 
 
 @pytest.mark.parametrize(("text", "message"), BROKEN_CONFIGS.values(), ids=BROKEN_CONFIGS)
-@pytest.mark.parametrize("read", [lambda: parse_options([]), lambda: config_options(".")])
+@pytest.mark.parametrize("read", [lambda: parse([]), lambda: config_task(".")])
 def test_a_broken_config_txt(text, message, read, config):
     config(text)
     with pytest.raises(ConfigError) as caught:
@@ -448,11 +461,10 @@ def test_a_broken_config_txt(text, message, read, config):
     assert (caught.value.path, caught.value.exit_status) == ("./config.txt", 1)
 
 
-def test_config_options(here):
+def test_config_task(here):
     (here / "challenge").mkdir()
     (here / "challenge/config.txt").write_text("-m A -t dev-0 --out-directory elsewhere")
-    options = config_options("challenge")
-    assert options == Options(metrics=("A",), test_name="dev-0", out_directory="challenge")
+    assert config_task("challenge") == Task(metrics=("A",), test_name="dev-0", out_directory="challenge")
 
 
 # Metrics
@@ -469,18 +481,18 @@ def test_config_options(here):
     ],
 )
 def test_an_alternative_metric_replaces_all_and_products_multiply_out(words, metrics):
-    assert [scheme.text for scheme in parse_options(words.split()).schemes()] == metrics
+    assert [scheme.text for scheme in parse_task(words.split()).schemes()] == metrics
 
 
 def test_broken_flags_on_the_command_line():
     with pytest.raises(SchemeError) as caught:
-        parse_options(["-m", "A:z"]).schemes()
+        parse_task(["-m", "A:z"]).schemes()
     assert str(caught.value) == f"Unknown or broken metric flags: z{THE_FLAGS}"
 
 
 def test_a_broken_regular_expression_on_the_command_line():
     with pytest.raises(SchemeError) as caught:
-        parse_options(["-m", "A:m<[a>"]).schemes()
+        parse_task(["-m", "A:m<[a>"]).schemes()
     assert str(caught.value) == (
         "Unknown or broken metric flags: m<[a>\n"
         "  in the regular expression of m<[a>: unterminated character set at position 0"
@@ -488,13 +500,13 @@ def test_a_broken_regular_expression_on_the_command_line():
     assert caught.value.scheme == "A:m<[a>"
 
 
-# The parser
+# The table
 
 
-SHOWN = [action for action in make_parser()._actions if action.help != argparse.SUPPRESS]
+SHOWN = [option for option in OPTIONS if option.help]
 
 
-@pytest.mark.parametrize("name", [name for action in SHOWN for name in action.option_strings])
+@pytest.mark.parametrize("name", [name for option in SHOWN for name in option.names])
 def test_help_lists_every_option_that_is_available(name):
     assert f" {name}" in make_parser().format_help()
 
@@ -506,11 +518,44 @@ def test_help():
     assert help_text.endswith("Exit status: 0 fine, 1 the data is at fault, 2 the command line is at fault.\n")
 
 
-def test_every_option_has_its_field():
-    assert {action.dest for action in SHOWN} == {field.name for field in dataclasses.fields(Options)}
+def test_every_option_has_its_field_in_one_place():
+    assert sorted(option.field for option in SHOWN) == sorted({*Task.fields, *Settings.fields} - {"needs_items"})
+    assert not set(Task.fields) & set(Settings.fields)
+    assert {option.field for option in OPTIONS if not option.help} == {NOT_YET}
 
 
-def test_options_are_values():
-    assert Options(precision=2) == Options(precision=2)
+def test_no_name_stands_twice():
+    names = [name for option in OPTIONS for name in option.names]
+    assert len(set(names)) == len(names)
+
+
+ARGPARSE = st.lists(st.sampled_from(["-t", "-td", "-t=d", "-l", "-lr", "-lp2", "-p", "2", "-", "-1", "--format",
+                                     "--format=json", "json", "-m", "A", "-m=B", "--metric=", "--sort", "a b", "-x y"]))  # fmt: skip
+
+
+@PROPERTY
+@given(ARGPARSE)
+def test_words_are_read_as_argparse_reads_them(words):
+    """Its forms: values behind a name or after it, switches put together."""
+    try:
+        expected, strays = make_parser().parse_known_args(words)
+    except UsageError as error:
+        expected, strays = str(error), []
+    try:
+        found = read_words(words, SHOWN, lambda word: f"stray {word}")
+    except UsageError as error:
+        found = str(error)
+    if isinstance(expected, str):
+        assert found == expected.replace("invalid choice: ''", "invalid choice: ''")
+    elif strays:
+        assert found == f"stray {strays[0]}"
+    else:
+        assert found == {name: tuple(v) if isinstance(v, list) else v for name, v in vars(expected).items()}
+
+
+def test_tasks_and_settings_are_values():
+    assert Settings(precision=2) == Settings(precision=2) != Settings()
     with pytest.raises(AttributeError):
-        Options().precision = 2
+        Settings().precision = 2
+    with pytest.raises(AttributeError):
+        Task().metrics = ()

@@ -13,9 +13,9 @@ import numpy as np
 
 from geval_py.explaining.statistics.interval import Interval
 from geval_py.explaining.statistics.resampling import Array, LossTable, Totals, bootstrap_weights
+from geval_py.reading.sampling import DEFAULT_SAMPLES, DEFAULT_SEED, check_sampling
 from geval_py.scoring.metrics.base import LineLosses, Metric, likelihood, perplexity
 from geval_py.scoring.parallel import Progress
-from geval_py.scoring.sampling import DEFAULT_SAMPLES, DEFAULT_SEED, check_sampling
 
 # Of those measures that do not take arrays as they are.
 _ARRAY_TWINS: dict[Callable[[float, int], float], Callable[..., Any]] = {

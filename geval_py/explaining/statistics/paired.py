@@ -24,9 +24,9 @@ import numpy as np
 from geval_py.explaining.statistics.bootstrap import scores_on
 from geval_py.explaining.statistics.interval import Interval
 from geval_py.explaining.statistics.resampling import Array, LossTable, Totals, swap_weights
+from geval_py.reading.sampling import check_sampling
 from geval_py.scoring.metrics.base import NOISE, Metric
 from geval_py.scoring.parallel import Progress
-from geval_py.scoring.sampling import check_sampling
 
 
 def tested_values(metric: Metric, totals: Totals) -> Array:

@@ -1,0 +1,100 @@
+"""The help of ``geval``, and the parsers of its commands, made from the table of options."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from geval_py.errors import UsageError
+from geval_py.reading.options import COMMANDS, OPTIONS, option_of
+from geval_py.reading.words import natural_number
+from geval_py.text import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from geval_py.reading.words import Option
+
+
+class QuietParser(argparse.ArgumentParser):
+    """An ArgumentParser that raises UsageError instead of printing and exiting; options are written in full."""
+
+    def __init__(self, **settings: Any) -> None:
+        formatter = argparse.RawDescriptionHelpFormatter
+        super().__init__(formatter_class=formatter, allow_abbrev=False, add_help=False, **settings)
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message=f"{visible(message)}\n  {self.prog} --help shows the options")
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Make the parser of the plain command line, for its help."""
+    parser = QuietParser(
+        prog="geval",
+        usage="geval [options]\n       geval COMMAND …",
+        description="Score word-gap prediction exactly as GEval does, and learn why.",
+        epilog=_epilog(),
+        argument_default=argparse.SUPPRESS,
+    )
+    groups: dict[str, argparse._ArgumentGroup] = {}
+    for option in OPTIONS:
+        if option.help:
+            if option.group not in groups:
+                groups[option.group] = parser.add_argument_group(option.group)
+            add_option(groups[option.group], option)
+    return parser
+
+
+def add_option(group: argparse._ActionsContainer, option: Option, help: str | None = None) -> None:
+    """Add an option of the table to a parser, with its own help or another."""
+    text = (help or option.help).replace("%", "%%")
+    if option.read is None:
+        group.add_argument(*option.names, dest=option.field, action="store_true", help=text)
+        return
+    group.add_argument(
+        *option.names,
+        dest=option.field,
+        action="append" if option.repeatable else "store",
+        type=_type(option.read),
+        metavar=option.metavar,
+        help=text,
+    )
+
+
+def add_fields(group: argparse._ActionsContainer, *fields: str) -> None:
+    """Add the options of some fields to a parser."""
+    for field in fields:
+        add_option(group, option_of(field))
+
+
+def _type(read: Callable[[str], object]) -> Callable[[str], object]:
+    """Let argparse say what a ValueError says."""
+
+    def typed(text: str) -> object:
+        try:
+            return read(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from error
+
+    return typed
+
+
+number_type = _type(natural_number)
+
+
+def _epilog() -> str:
+    commands = "\n".join(f"  {name:9} {summary}" for name, summary in COMMANDS.items())
+    return f"commands (geval COMMAND --help says more):\n{commands}\n\n{_EXAMPLES}"
+
+
+_EXAMPLES = """\
+examples:
+  geval -t dev-0                       score dev-0/out.tsv with the challenge's metrics
+  geval -t dev-0 -l -s | head -3       the three worst lines
+  geval -t dev-0 -w | head             the words on which the model does worst
+  geval -t dev-0 -a LogLossHashed -p 4 another metric, four digits
+  geval -o out.tsv -e expected.tsv -m PerplexityHashed
+                                       two files, without a challenge
+
+An output line is `word1:prob1 word2:prob2 … :prob0`, where :prob0 is for all other words.
+Exit status: 0 fine, 1 the data is at fault, 2 the command line is at fault."""

@@ -1,0 +1,73 @@
+"""A challenge's config.txt: options, as on the command line.
+
+Its words are split at white space (a backslash before white space keeps it; there are no quotes and no comments) and
+come in front of the command line's words. Values of options that can be repeated add up, of others the later one
+counts, so the command line wins.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from geval_py.errors import ConfigError, UnreadableFileError, UsageError
+from geval_py.reading.options import NOT_YET, OPTIONS, unknown_word
+from geval_py.reading.task import Task, checked_schemes
+from geval_py.reading.words import read_words
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+CONFIG_FILE = "config.txt"
+SHOW_AND_EXIT = frozenset({"help", "version", "list_metrics"})
+
+
+def parse_words(words: Sequence[str]) -> dict[str, Any]:
+    """Give the values of the options that words name, by field; raises UsageError."""
+    values = read_words(words, OPTIONS, unknown_word)
+    if NOT_YET in values:
+        raise UsageError(message=f"{_first_named(words)} is not available yet in geval-py")
+    return values
+
+
+def _first_named(words: Sequence[str]) -> str:
+    unavailable = {name: option.long_name for option in OPTIONS if option.field == NOT_YET for name in option.names}
+    return next(unavailable[name] for name in (word.partition("=")[0] for word in words) if name in unavailable)
+
+
+def config_values(directory: str) -> dict[str, Any]:
+    """Give the values in a challenge's config.txt; raises UnreadableFileError, and ConfigError if it is broken."""
+    path = os.path.join(directory, CONFIG_FILE)
+    words = read_config(path)
+    try:
+        values = parse_words(words)
+        checked_schemes((*values.get("metrics", ()), *values.get("alt_metrics", ())))
+        if values.keys() & SHOW_AND_EXIT:
+            raise UsageError(message="an option that shows something and exits has no place in config.txt")
+    except UsageError as error:
+        raise ConfigError(path=path, message=error.message) from error
+    return values
+
+
+def read_config(path: str) -> list[str]:
+    """Read the words of a config.txt; none if there is no such file."""
+    try:
+        with open(path, encoding="utf-8-sig", errors="replace") as file:
+            text = file.read()
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError) as error:
+        raise UnreadableFileError(path=path, reason=getattr(error, "strerror", None) or str(error)) from error
+    return [re.sub(r"\\(\s)", r"\1", word) for word in re.findall(r"(?:\\\s|\S)+", text)]
+
+
+def config_task(directory: str) -> Task:
+    """Give what a challenge's config.txt alone says is scored; raises as :func:`config_values`."""
+    return task_of(config_values(directory) | {"out_directory": directory})
+
+
+def task_of(values: dict[str, Any]) -> Task:
+    """Make a task of those values that are a task's."""
+    return Task(**{name: value for name, value in values.items() if name in Task.fields})
