@@ -20,53 +20,55 @@ searches for them finds the old answers too.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any, Literal
-
 from geval_py.text import excerpt, named, visible
+from geval_py.values import Fields, dataclass_transform
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, ClassVar, Literal
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
-class GevalError(Exception):
+@dataclass_transform(kw_only_default=True, eq_default=False)
+class GevalError(Fields, Exception):
     """The root of all errors that geval-py raises on purpose."""
 
-    exit_status = 1
+    exit_status: ClassVar[int] = 1
+
+    def __init__(self, **values: Any) -> None:
+        super().__init__()
+        self._fill(values)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (type(self), {f.name: getattr(self, f.name) for f in fields(self)})
+        return _rebuild, (type(self), {name: getattr(self, name) for name in self.fields})
 
 
 def _rebuild(kind: type[GevalError], values: dict[str, Any]) -> GevalError:
     return kind(**values)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class UsageError(GevalError):
     """The command line, or a call's arguments, cannot be understood."""
 
     message: str
 
-    exit_status = 2
+    exit_status: ClassVar[int] = 2
 
     def __str__(self) -> str:
         return self.message
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class SchemeError(UsageError):
     """A metric's name or flags cannot be read; ``scheme`` is what was given."""
 
     scheme: str
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class DataError(GevalError):
     """A file or a folder is at fault; ``path`` says which."""
 
     path: str = ""
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class MissingFileError(DataError):
     """A file or folder is not there; ``what`` is GEval's sentence for it, ``hint`` what helps."""
 
@@ -77,7 +79,6 @@ class MissingFileError(DataError):
         return f"{self.what}: {named(self.path)}" + (f"\n  {self.hint}" if self.hint else "")
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class UnreadableFileError(DataError):
     """A file cannot be read; ``reason`` says why."""
 
@@ -87,7 +88,6 @@ class UnreadableFileError(DataError):
         return f"Cannot read {named(self.path)}: {visible(self.reason)}"
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class CorruptFileError(DataError):
     """A compressed file ends too early or is damaged."""
 
@@ -101,7 +101,6 @@ class CorruptFileError(DataError):
         )
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class TooLargeError(DataError):
     """A compressed file unpacks to more than ``max_bytes``."""
 
@@ -111,7 +110,6 @@ class TooLargeError(DataError):
         return f"Too large: {named(self.path)} unpacks to more than {self.max_bytes} bytes"
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class AmbiguousFileError(DataError):
     """Several compressed files stand where one was asked for."""
 
@@ -122,7 +120,6 @@ class AmbiguousFileError(DataError):
         return f"More than one file could be {named(self.path)}: {names}\n  remove all but one"
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class ConfigError(DataError):
     """The options in a challenge's config.txt cannot be understood."""
 
@@ -132,7 +129,6 @@ class ConfigError(DataError):
         return f"{self.message}\n  in {named(self.path)}"
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class EmptyFileError(DataError):
     """A file that should have lines has none; ``what`` says which: output, expected, input, vocabulary."""
 
@@ -142,7 +138,6 @@ class EmptyFileError(DataError):
         return f"The {self.what} file is empty: {named(self.path)}"
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class LineCountError(DataError):
     """``what`` (the output or the input) has another number of lines than the expected file."""
 
@@ -159,7 +154,6 @@ class LineCountError(DataError):
         )
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class MalformedLineError(DataError):
     """A line that is not in the format.
 

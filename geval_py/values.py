@@ -9,7 +9,8 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any, ClassVar, NoReturn, Self, dataclass_transform
+    from typing import Any, ClassVar, NoReturn, Self
+    from typing import dataclass_transform as dataclass_transform
 else:
 
     def dataclass_transform(**_: object) -> object:
@@ -17,36 +18,45 @@ else:
         return lambda kind: kind
 
 
-@dataclass_transform(frozen_default=True, kw_only_default=True)
-class Value:
-    """A frozen value: its fields are the annotated names of its class, given by keyword, some with a default.
-
-    Values of one class with equal fields are equal. ``hidden`` are the fields left out of ``repr()``.
-    """
+class Fields:
+    """What has named fields: the annotated names of its class and its bases, some with a default."""
 
     fields: ClassVar[tuple[str, ...]] = ()
-    hidden: ClassVar[frozenset[str]] = frozenset()
 
     def __init_subclass__(cls) -> None:
         own = (name for name, of in cls.__annotations__.items() if "ClassVar" not in str(of))
         cls.fields = tuple(dict.fromkeys((*cls.fields, *own)))
 
-    def __init__(self, **values: Any) -> None:
+    def _fill(self, values: dict[str, Any]) -> None:
+        """Take the values of the fields; raises TypeError for one that is missing, and for one too many."""
         mine = vars(self)
         for name in self.fields:
             mine[name] = values.pop(name) if name in values else self._default(name)
         if values:
             raise TypeError(f"{type(self).__name__} has no field {', '.join(values)}")
-        self.check()
-
-    def check(self) -> None:
-        """Raise an error for fields that do not go together."""
 
     def _default(self, name: str) -> object:
         try:
             return getattr(type(self), name)
         except AttributeError:
             raise TypeError(f"{type(self).__name__} needs {name}=…") from None
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+class Value(Fields):
+    """A frozen value, made of the values of its fields, by keyword.
+
+    Values of one class with equal fields are equal. ``hidden`` are the fields left out of ``repr()``.
+    """
+
+    hidden: ClassVar[frozenset[str]] = frozenset()
+
+    def __init__(self, **values: Any) -> None:
+        self._fill(values)
+        self.check()
+
+    def check(self) -> None:
+        """Raise an error for fields that do not go together."""
 
     def replace(self, **changes: Any) -> Self:
         """Give the same value but for some fields."""

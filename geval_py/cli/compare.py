@@ -6,7 +6,6 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NoReturn
 
 from geval_py.cli.evaluations import blaming_config, document_head, note, scored
@@ -158,7 +157,7 @@ def _understood(given: Mapping[str, Any], metrics: Sequence[str]) -> tuple[Task,
 
 def _evaluate(task: Task, settings: Settings, outputs: Sequence[str]) -> list[Evaluation]:
     splits = [_split(task, output) for output in outputs] or [locate(task)]
-    split = replace(splits[0], outputs=tuple(output for one in splits for output in one.outputs))
+    split = splits[0].replace(outputs=tuple(output for one in splits for output in one.outputs))
     check_read_once(split)
     return scored(task, split, select_schemes(task)[:1], settings)
 
@@ -172,7 +171,7 @@ def _split(task: Task, output: str) -> Split:
     outputs = find_outputs(folder)
     if not outputs:
         raise MissingFileError(what="No file with the test results", path=os.path.join(folder, OUTPUT_FILE))
-    return replace(locate(task.replace(out_file=outputs[0].path)), outputs=outputs)
+    return locate(task.replace(out_file=outputs[0].path)).replace(outputs=outputs)
 
 
 def _show(comparison: Comparison, task: Task, form: str) -> None:

@@ -17,7 +17,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 
 from geval_py.errors import AmbiguousFileError, EmptyFileError, MissingFileError, UsageError
 from geval_py.reading.compression import COMPRESSED_ENDINGS
@@ -28,14 +27,14 @@ from geval_py.reading.schemes import EvaluationScheme
 from geval_py.reading.sources import STANDARD_INPUT, find_file, is_address
 from geval_py.reading.task import Task
 from geval_py.text import natural_order, visible
+from geval_py.values import Value
 
 EXPECTED_FILE, INPUT_FILE = "expected.tsv", "in.tsv"
 TRAINING_SET = "train"
 README_FILE = "README.md"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Split:
+class Split(Value):
     """One test set of a challenge, resolved to files.
 
     ``outputs`` is in natural order of names; ``input`` is None where there is none. The headers are the names of
@@ -60,8 +59,7 @@ class Split:
         return self.out_header[0] if self.out_header else None
 
 
-@dataclass(frozen=True, slots=True)
-class Challenge:
+class Challenge(Value):
     """A challenge: its directory, and what its config.txt says is scored."""
 
     path: str
@@ -72,7 +70,7 @@ class Challenge:
         """Open a challenge's directory; raises MissingFileError, ConfigError."""
         directory = os.fspath(path)
         _check_directory(directory, "the expected results")
-        return cls(directory, config_task(directory))
+        return cls(path=directory, task=config_task(directory))
 
     @property
     def title(self) -> str:
@@ -132,7 +130,7 @@ def locate(task: Task) -> Split:
 def locate_others(split: Split, task: Task, names: Sequence[str]) -> Split:
     """Give a split with more outputs, which are looked for as ``--out-file`` is; raises as :func:`locate`."""
     others = [output for name in names for output in _outputs(task.replace(out_file=name))]
-    split = replace(split, outputs=(*split.outputs, *others))
+    split = split.replace(outputs=(*split.outputs, *others))
     check_read_once(split)
     return split
 

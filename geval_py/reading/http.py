@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
-from typing import Any, TypeVar
 
 from geval_py.errors import UnreadableFileError
 
-T = TypeVar("T")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
+    T = TypeVar("T")
 
 HTTP_TIMEOUT_SECONDS = 30
 HTTP_MAX_BYTES = 4 << 30

@@ -7,11 +7,14 @@ Carriage returns stay in the bytes: who decodes a block drops them (:func:`decod
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
-from typing import Any, TypeAlias
 
 from geval_py.errors import UnreadableFileError
 from geval_py.reading.sources import Source, naming
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any, TypeAlias
 
 Bytes: TypeAlias = bytes | memoryview
 

@@ -5,24 +5,23 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from itertools import chain, count
 
 from geval_py.reading.sources import find_file, naming
 from geval_py.text import natural_order
+from geval_py.values import Value
 
 OUTPUT_FILE = "out.tsv"
 
 _VARIANT = r"(out(?:-.*)?\.tsv)(?:\.(?:xz|gz|bz2|zst))?"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Output:
+class Output(Value):
     """One output to score: where it is, and the parameters in its name (``out-epochs=10,lr=0.01.tsv``)."""
 
     path: str
     name: str
-    parameters: dict[str, str] = field(default_factory=dict)
+    parameters: dict[str, str]
 
 
 def find_outputs(directory: str) -> tuple[Output, ...]:

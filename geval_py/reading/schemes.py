@@ -10,10 +10,10 @@ This module knows the grammar; which metrics there are is said in :mod:`geval_py
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from geval_py.errors import SchemeError
 from geval_py.text import shorten, visible
+from geval_py.values import Value
 
 MOST_PRODUCTS = 10_000
 
@@ -23,8 +23,7 @@ _TEXT_FLAGS = frozenset("lucSmts")
 _PRODUCT = r"f<in<[^>]*>:[^>]*>|<[^>]*>|\{([^{}<>]*)\}"
 
 
-@dataclass(frozen=True, slots=True)
-class Flag:
+class Flag(Value):
     """One flag: its letter and its arguments (none, one, or a regexp and its replacement)."""
 
     letter: str
@@ -34,8 +33,7 @@ class Flag:
         return self.letter + "".join(f"<{argument}>" for argument in self.arguments)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvaluationScheme:
+class EvaluationScheme(Value):
     """A metric's name with what shall be done before and around it.
 
     ``text`` is the scheme as written; ``metric`` the name without flags (with its bits, if given).
@@ -116,6 +114,6 @@ def parse_scheme(text: str) -> EvaluationScheme:
                 scheme=text,
                 message=f"Unknown or broken metric flags: {visible(rest)}\n  P<n> takes a whole number",
             )
-        flags.append(Flag(rest[0], arguments))
+        flags.append(Flag(letter=rest[0], arguments=arguments))
         position += match.end()
     return EvaluationScheme(text=text, metric=metric, flags=tuple(flags))

@@ -10,13 +10,16 @@ import io
 import os
 import stat
 import sys
-from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from geval_py.errors import AmbiguousFileError, UnreadableFileError
 from geval_py.reading.compression import COMPRESSED_ENDINGS, MAGIC_BYTES, Decompressed, Readable, compression_of
 from geval_py.reading.http import HttpBody
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
 
 STANDARD_INPUT = "-"
 

@@ -165,7 +165,7 @@ def test_ambiguous_files_of_a_test_set(name, here):
 
 
 def test_one_output(here):
-    assert find_outputs("dev-0") == (Output(path="dev-0/out.tsv", name="out.tsv"),)
+    assert find_outputs("dev-0") == (Output(path="dev-0/out.tsv", name="out.tsv", parameters={}),)
 
 
 def test_several_outputs_in_natural_order(here):
@@ -195,7 +195,7 @@ def test_compressed_outputs_are_found_once(here):
 def test_locate(here):
     split = locate(dev0(in_header="in-header.tsv"))
     assert (split.name, split.expected, split.input) == ("dev-0", "./dev-0/expected.tsv", "./dev-0/in.tsv")
-    assert split.outputs == (Output(path="./dev-0/out.tsv", name="out.tsv"),)
+    assert split.outputs == (Output(path="./dev-0/out.tsv", name="out.tsv", parameters={}),)
     assert (split.in_header, split.out_header) == (("FileId", "LeftContext"), ())
 
 
@@ -210,7 +210,7 @@ def test_locate_compressed(here):
         path.rename(here / f"dev-0/{name}.tsv.xz")
     split = locate(dev0(needs_items=True))
     assert (split.input, split.expected) == ("./dev-0/in.tsv.xz", "./dev-0/expected.tsv.xz")
-    assert split.outputs == (Output(path="./dev-0/out.tsv.xz", name="out.tsv"),)
+    assert split.outputs == (Output(path="./dev-0/out.tsv.xz", name="out.tsv", parameters={}),)
 
 
 def test_locate_in_two_directories(here):
@@ -247,7 +247,7 @@ def test_a_named_file_is_looked_for_in_the_test_set_first_then_as_a_path(what, g
 
 def test_an_absolute_path(here):
     path = str(here / "dev-0/out.tsv")
-    assert locate(dev0(out_file=path)).outputs == (Output(path=path, name="out.tsv"),)
+    assert locate(dev0(out_file=path)).outputs == (Output(path=path, name="out.tsv", parameters={}),)
 
 
 def test_a_named_output_is_taken_alone_with_its_parameters(here):
@@ -480,7 +480,7 @@ def test_a_challenge(here):
     assert challenge.split_names == ("dev-0", "test-A", "train")
     split = challenge.split("dev-0")
     assert (split.name, split.in_header) == ("dev-0", ("FileId", "LeftContext"))
-    assert split.outputs == (Output(path=f"{here}/dev-0/out.tsv", name="out.tsv"),)
+    assert split.outputs == (Output(path=f"{here}/dev-0/out.tsv", name="out.tsv", parameters={}),)
 
 
 def test_a_challenge_with_a_chosen_output(here):

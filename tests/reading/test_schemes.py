@@ -7,6 +7,11 @@ from hypothesis import strategies as st
 from geval_py.errors import SchemeError
 from geval_py.reading.schemes import Flag, multiply_out, parse_scheme, parse_schemes
 
+
+def flag(letter, arguments=()):
+    return Flag(letter=letter, arguments=arguments)
+
+
 PROPERTY = settings(deadline=None, derandomize=True)
 
 PRODUCTS = {
@@ -78,23 +83,23 @@ FLAGS = {
     "none": ("LogLossHashed", "LogLossHashed", ()),
     "a colon alone": ("LogLossHashed:", "LogLossHashed", ()),
     "bits": ("LogLossHashed8", "LogLossHashed8", ()),
-    "name": ("PerplexityHashed:N<ppl>", "PerplexityHashed", (Flag("N", ("ppl",)),)),
-    "priority": ("LogLossHashed:P<2>", "LogLossHashed", (Flag("P", ("2",)),)),
-    "letters": ("Accuracy:lucS", "Accuracy", (Flag("l"), Flag("u"), Flag("c"), Flag("S"))),
-    "match": ("Accuracy:m<[a-z]+>", "Accuracy", (Flag("m", ("[a-z]+",)),)),
-    "take": ("Accuracy:t<^..>", "Accuracy", (Flag("t", ("^..",)),)),
-    "substitute": ("Accuracy:s<a+><b>", "Accuracy", (Flag("s", ("a+", "b")),)),
-    "substitute by nothing": ("Accuracy:s<a+><>", "Accuracy", (Flag("s", ("a+", "")),)),
+    "name": ("PerplexityHashed:N<ppl>", "PerplexityHashed", (flag("N", ("ppl",)),)),
+    "priority": ("LogLossHashed:P<2>", "LogLossHashed", (flag("P", ("2",)),)),
+    "letters": ("Accuracy:lucS", "Accuracy", (flag("l"), flag("u"), flag("c"), flag("S"))),
+    "match": ("Accuracy:m<[a-z]+>", "Accuracy", (flag("m", ("[a-z]+",)),)),
+    "take": ("Accuracy:t<^..>", "Accuracy", (flag("t", ("^..",)),)),
+    "substitute": ("Accuracy:s<a+><b>", "Accuracy", (flag("s", ("a+", "b")),)),
+    "substitute by nothing": ("Accuracy:s<a+><>", "Accuracy", (flag("s", ("a+", "")),)),
     "filter": (
         "LogLossHashed:f<in[Year]:1601>",
         "LogLossHashed",
-        (Flag("f", ("in[Year]:1601",)),),
+        (flag("f", ("in[Year]:1601",)),),
     ),
-    "an empty name": ("LogLossHashed:N<>", "LogLossHashed", (Flag("N", ("",)),)),
+    "an empty name": ("LogLossHashed:N<>", "LogLossHashed", (flag("N", ("",)),)),
     "all together": (
         "PerplexityHashed12:N<ppl>P<3>ls<x><y>f<exp:a>",
         "PerplexityHashed12",
-        (Flag("N", ("ppl",)), Flag("P", ("3",)), Flag("l"), Flag("s", ("x", "y")), Flag("f", ("exp:a",))),
+        (flag("N", ("ppl",)), flag("P", ("3",)), flag("l"), flag("s", ("x", "y")), flag("f", ("exp:a",))),
     ),
 }
 
