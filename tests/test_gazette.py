@@ -2,9 +2,12 @@
 
 import lzma
 import re
+import runpy
+import string
 import subprocess
 import sys
 from decimal import Decimal
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -14,7 +17,10 @@ from geval_py.reading.wordprobs import REST, parse_line
 ROOT = Path(__file__).parent.parent
 CHALLENGE = ROOT / "challenges" / "gazette"
 SOURCES = {"README.md", "gazette.txt"}
-MINIMUM_GAPS = {"train": 600, "dev-0": 200, "test-A": 100}
+SCRIPT = ROOT / "scripts" / "make_gazette"
+MINIMUM_GAPS = {"train": 600, "dev-0": 120, "test-A": 60}
+HIDDEN = ("dev-0", "test-A")
+CONTEXT_WORDS = 8
 MODELS = ("unigram", "bigram")
 
 
@@ -55,10 +61,66 @@ def put_back(left, word, right):
     return f"{left}{before}{word}{after}{right}".replace(r"\n", "\n")
 
 
+def windows(name):
+    """Where each window of a set stands: its item, its first character's place and the one behind its last."""
+    texts = items()
+    for file_id, year, left, right, word in gaps(name):
+        window = put_back(left, word, right)
+        assert texts[file_id, year].count(window) == 1
+        start = texts[file_id, year].index(window)
+        yield file_id, start, start + len(window)
+
+
+def overlap(one, other):
+    """Tell whether two windows share a character."""
+    return one[0] == other[0] and one[1] < other[2] and other[1] < one[2]
+
+
+def words_of(text):
+    """The words of a text, without their capitals and their punctuation."""
+    return [word.lower().strip(string.punctuation) for word in text.replace(r"\n", " ").split()]
+
+
+def neighbours(left, right):
+    """Three words on each side of a place."""
+    return (*left[-3:], *right[:3])
+
+
+def readable(runs):
+    """The neighbours of each word that stands in one of the runs of words with three on each side."""
+    return {neighbours(run[:n], run[n + 1 :]) for run in runs for n in range(3, len(run) - 3)}
+
+
+def shown(name):
+    """The runs of words that the inputs of a set show."""
+    return [words_of(context) for _, _, left, right, _ in gaps(name) for context in (left, right)]
+
+
+def answered(name):
+    """The runs of words that the inputs of a set and their answers show."""
+    return [words_of(f"{left} {word} {right}") for _, _, left, right, word in gaps(name)]
+
+
+def read_elsewhere(name, runs):
+    """The gaps of a set whose answers can be read in one of the runs, by three words on each side."""
+    known = readable(runs)
+    return [gap for gap in gaps(name) if neighbours(words_of(gap[2]), words_of(gap[3])) in known]
+
+
 def test_the_committed_files_are_those_that_the_script_makes(tmp_path):
-    subprocess.run([sys.executable, ROOT / "scripts" / "make_gazette", "--out", tmp_path], check=True)
+    subprocess.run([sys.executable, SCRIPT, "--out", tmp_path], check=True)
     committed = files(CHALLENGE)
     assert files(tmp_path) == {name: committed[name] for name in committed.keys() - SOURCES}
+
+
+def test_a_text_that_grows_moves_no_gap(tmp_path):
+    text = (CHALLENGE / "gazette.txt").read_text(encoding="utf-8")
+    shorter = "\n\n".join(text.split("\n\n")[:100])
+    runpy.run_path(str(SCRIPT))["make_challenge"](shorter, tmp_path)
+    for name in MINIMUM_GAPS:
+        inputs = content(tmp_path / name / "in.tsv.xz").decode().splitlines()
+        assert inputs == lines(f"{name}/in.tsv.xz")[: len(inputs)]
+        assert 0 < len(inputs) < len(gaps(name))
 
 
 def test_every_file_has_line_feed_ends_and_a_final_one():
@@ -67,7 +129,7 @@ def test_every_file_has_line_feed_ends_and_a_final_one():
 
 
 def test_the_text_has_enough_words():
-    assert sum(len(text.split()) for text in items().values()) >= 4200
+    assert sum(len(text.split()) for text in items().values()) >= 6000
 
 
 def test_every_item_has_an_id_of_its_own():
@@ -80,9 +142,38 @@ def test_no_item_is_in_two_sets():
     assert sum(map(len, ids)) == len(set.union(*ids)) == len(items())
 
 
-def test_the_readme_gives_the_number_of_gaps():
-    train, dev, test = (len(gaps(name)) for name in MINIMUM_GAPS)
-    assert f"{train}, {dev} and {test} gaps" in "\n".join(lines("README.md"))
+@pytest.mark.parametrize("name", HIDDEN)
+def test_no_window_of_a_hidden_set_overlaps_another(name):
+    others = [window for other in MINIMUM_GAPS for window in windows(other)]
+    overlapping = [pair for pair in product(windows(name), others) if overlap(*pair)]
+    assert overlapping == [(window, window) for window in windows(name)]
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+def test_no_answer_of_a_hidden_set_can_be_read_in_an_input(name):
+    assert read_elsewhere(name, [run for other in MINIMUM_GAPS for run in shown(other)]) == []
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+def test_no_answer_of_a_hidden_set_can_be_read_in_the_training_text(name):
+    assert read_elsewhere(name, answered("train")) == []
+
+
+def test_answers_can_be_read_where_windows_overlap():
+    assert len(read_elsewhere("train", shown("train"))) > 0.9 * len(gaps("train"))
+
+
+def test_the_readme_gives_the_numbers_of_gaps_and_items():
+    sets = [gaps(name) for name in MINIMUM_GAPS]
+    train, dev, test = map(len, sets)
+    sources = "{}, {} and {} items".format(*(len({gap[0] for gap in name}) for name in sets))
+    assert f"{train}, {dev} and {test} gaps, from {sources}" in "\n".join(lines("README.md"))
+
+
+def test_the_readme_gives_the_size_of_the_text():
+    texts = items().values()
+    words = round(sum(len(text.split()) for text in texts), -2)
+    assert f"holds {len(texts)} items, some {words:,} words" in "\n".join(lines("README.md"))
 
 
 @pytest.mark.parametrize("name", MINIMUM_GAPS)
@@ -116,11 +207,9 @@ def test_no_gap_is_half_of_a_hyphenated_word(name):
 
 
 @pytest.mark.parametrize("name", MINIMUM_GAPS)
-def test_a_context_has_one_to_twenty_five_words(name):
+def test_a_context_has_eight_words(name):
     contexts = (context for _, _, left, right, _ in gaps(name) for context in (left, right))
-    lengths = {len(context.replace(r"\n", " ").split()) for context in contexts}
-    assert min(lengths) >= 1
-    assert max(lengths) == 25
+    assert {len(words_of(context)) for context in contexts} == {CONTEXT_WORDS}
 
 
 @pytest.mark.parametrize("model", MODELS)
