@@ -4,34 +4,33 @@ from geval_py import evaluate
 print(evaluate("my-challenge", "dev-0").score)
 """
 
-from typing import TYPE_CHECKING
-
-from geval_py.errors import (
-    AmbiguousFileError,
-    ConfigError,
-    CorruptFileError,
-    DataError,
-    EmptyFileError,
-    GevalError,
-    LineCountError,
-    MalformedLineError,
-    MissingFileError,
-    SchemeError,
-    TooLargeError,
-    UnreadableFileError,
-    UsageError,
-)
-from geval_py.reading.challenge import Challenge
-from geval_py.reading.wordprobs import format_line
-from geval_py.scoring.evaluate import evaluate
-from geval_py.scoring.evaluation import Evaluation
-from geval_py.scoring.metrics.hashed import hashed_log_losses
-from geval_py.scoring.score import Score
 from geval_py.version import __version__
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from geval_py.errors import (
+        AmbiguousFileError,
+        ConfigError,
+        CorruptFileError,
+        DataError,
+        EmptyFileError,
+        GevalError,
+        LineCountError,
+        MalformedLineError,
+        MissingFileError,
+        SchemeError,
+        TooLargeError,
+        UnreadableFileError,
+        UsageError,
+    )
     from geval_py.explaining.comparison import Comparison, compare
     from geval_py.explaining.statistics.interval import Interval
+    from geval_py.reading.challenge import Challenge
+    from geval_py.reading.wordprobs import format_line
+    from geval_py.scoring.evaluate import evaluate, evaluate_all
+    from geval_py.scoring.evaluation import Evaluation
+    from geval_py.scoring.metrics.hashed import hashed_log_losses
+    from geval_py.scoring.score import Score
 
 __all__ = [
     "AmbiguousFileError",
@@ -55,21 +54,35 @@ __all__ = [
     "__version__",
     "compare",
     "evaluate",
+    "evaluate_all",
     "format_line",
     "hashed_log_losses",
 ]
 
-# What scoring does not need is imported when it is asked for.
-_LATER = {
-    "Comparison": "geval_py.explaining.comparison",
-    "Interval": "geval_py.explaining.statistics.interval",
-    "compare": "geval_py.explaining.comparison",
+# Where each name is: it is imported when it is asked for, so that whoever needs little starts fast.
+_HOMES = {
+    "Challenge": "reading.challenge",
+    "Comparison": "explaining.comparison",
+    "Evaluation": "scoring.evaluation",
+    "Interval": "explaining.statistics.interval",
+    "Score": "scoring.score",
+    "compare": "explaining.comparison",
+    "evaluate": "scoring.evaluate",
+    "evaluate_all": "scoring.evaluate",
+    "format_line": "reading.wordprobs",
+    "hashed_log_losses": "scoring.metrics.hashed",
 }
 
 
 def __getattr__(name: str) -> object:
-    if name not in _LATER:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(_LATER[name]), name)
+    value = getattr(import_module(f"geval_py.{_HOMES.get(name, 'errors')}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

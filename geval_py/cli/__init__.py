@@ -13,7 +13,6 @@ from geval_py.errors import GevalError
 from geval_py.text import visible
 
 CLOSED_PIPE_STATUS = 128 + 13  # what a shell reports for a program ended by SIGPIPE
-INTERRUPTED_STATUS = 128 + 2  # and by SIGINT
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -42,8 +41,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except MemoryError:
         print("geval: not enough memory for what there is to read", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
-        return INTERRUPTED_STATUS
     return status
 
 

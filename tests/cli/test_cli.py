@@ -343,7 +343,7 @@ def test_help_version_and_list(challenge, geval):
 
 
 def command(*words):
-    return [sys.executable, "-I", "-c", "import sys; from geval_py.cli import main; sys.exit(main())", *words]
+    return [sys.executable, "-I", "-c", "import sys; from geval_py.__main__ import main; sys.exit(main())", *words]
 
 
 def test_a_closed_pipe_ends_quietly(challenge):
@@ -367,7 +367,27 @@ def test_an_interrupt_ends_quietly(challenge):
         process.send_signal(signal.SIGINT)
         assert process.stdout.read() == b""
         assert process.stderr.read() == b""
-        assert process.wait() == 130
+        assert process.wait() == -signal.SIGINT
+
+
+@pytest.mark.parametrize("mode", ["", "-w"], ids=["scoring", "with numpy"])
+@pytest.mark.parametrize("milliseconds", range(0, 200, 20))
+def test_an_early_interrupt_ends_quietly(milliseconds, mode, challenge):
+    """The shell sees that a signal ended it, and nobody sees a traceback, once Python has imported ``signal``."""
+    code = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); print(flush=True); "
+        "from geval_py.__main__ import main; sys.exit(main())"
+    )
+    words = [sys.executable, "-I", "-c", code, "-t", "dev-0", "-o", "-", *mode.split()]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.readline()
+        if mode:
+            process.stdin.write(b":1\n" * 3)
+            process.stdin.close()
+        time.sleep(milliseconds / 1000)
+        process.send_signal(signal.SIGINT)
+        assert process.stderr.read() == b""
+        assert process.wait() in ({-signal.SIGINT, 0} if mode else {-signal.SIGINT})
 
 
 def test_a_compressed_output_without_a_line(challenge, geval):

@@ -176,10 +176,13 @@ def test_an_output_against_itself(challenge):
 
 
 def test_names_that_are_the_same_are_told_apart_by_their_paths():
-    outputs = [Output(path=path, name=path.rpartition("/")[2]) for path in ("a/out.tsv", "b/out.tsv", "c/x.tsv")]
+    outputs = [
+        Output(path=path, name=path.rpartition("/")[2], parameters={})
+        for path in ("a/out.tsv", "b/out.tsv", "c/x.tsv")
+    ]
     assert unique_names(outputs) == ["a/out.tsv", "b/out.tsv", "x.tsv"]
     assert unique_names([outputs[0]] * 3) == ["a/out.tsv", "a/out.tsv (2)", "a/out.tsv (3)"]
-    taken = Output(path="a/out.tsv (2)", name="a/out.tsv (2)")
+    taken = Output(path="a/out.tsv (2)", name="a/out.tsv (2)", parameters={})
     assert unique_names([outputs[0], outputs[0], taken]) == ["a/out.tsv", "a/out.tsv (3)", "a/out.tsv (2)"]
 
 

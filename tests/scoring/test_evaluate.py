@@ -320,12 +320,13 @@ def test_the_api_is_frozen():
     assert set(geval_py.__all__) == {
         "AmbiguousFileError", "Challenge", "Comparison", "ConfigError", "CorruptFileError", "DataError", "EmptyFileError",
         "Evaluation", "GevalError", "Interval", "LineCountError", "MalformedLineError", "MissingFileError", "SchemeError",
-        "Score", "TooLargeError", "UnreadableFileError", "UsageError", "__version__", "compare", "evaluate", "format_line",
-        "hashed_log_losses",
+        "Score", "TooLargeError", "UnreadableFileError", "UsageError", "__version__", "compare", "evaluate",
+        "evaluate_all", "format_line", "hashed_log_losses",
     }  # fmt: skip
     signatures = {
         "compare": "(evaluations, *, baseline=None, samples=10000, seed=12345, progress=None)",
         "evaluate": "(challenge, test='test-A', *, out=None, metrics=(), keep_texts=True)",
+        "evaluate_all": "(challenge, test='test-A', *, metrics=(), keep_texts=True)",
         "format_line": "(probabilities, rest=None)",
         "hashed_log_losses": "(outputs, expected, bits=10, first_line=1)",
     }
