@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cmp_to_key
 
+# White space as Haskell knows it (Data.Char.isSpace), for a regular expression: neither U+0085, U+001C to 1F, nor
+# U+2028 and 2029.
+SPACES = r"\t-\r \u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"
 EXCERPT_WIDTH = 76  # columns of a line that are shown around the caret
 
 
@@ -65,7 +69,21 @@ def named(path: str) -> str:
     return "standard input" if path == "-" else f"`{visible(path)}`"
 
 
-def natural_order(name: str) -> list[tuple[bool, int, str]]:
-    """Give a sort key by which out-2 comes before out-10."""
-    parts = re.findall(r"([0-9]+)|([^0-9]+)", name)
-    return [(not digits, int(digits[:4000] or 0), digits or text) for digits, text in parts]
+def _compare_names(one: str, other: str) -> int:
+    """Compare names as glibc's ``strverscmp``: numbers by their size, those that begin with 0 as fractions."""
+    a, b = (name.encode("utf-8", "surrogateescape") for name in (one, other))
+    same = next((index for index, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+    before = a[len(a[:same].rstrip(b"0123456789")) : same]  # the digits that both have where they part
+    x, y = (re.findall(rb"[0-9]*", name[same:])[0] for name in (a, b))
+    if before.startswith(b"0"):
+        if not before.strip(b"0") and bool(x) != bool(y):
+            return -1 if x else 1
+    elif before or not (x.startswith(b"0") or y.startswith(b"0")):
+        if before and bool(x) != bool(y):
+            return 1 if x else -1
+        if x and y and len(x) != len(y):
+            return 1 if len(x) > len(y) else -1
+    return (a[same:] > b[same:]) - (a[same:] < b[same:])
+
+
+natural_order = cmp_to_key(_compare_names)  # a sort key by which out-2 comes before out-10

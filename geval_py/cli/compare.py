@@ -148,7 +148,7 @@ def _understood(given: Mapping[str, Any], metrics: Sequence[str]) -> tuple[Task,
     task = task_of(values).replace(out_file=None)
     if not metrics:
         return task, settings
-    task = task.replace(alt_metrics=tuple(metrics), select_metric=None)
+    task = task.replace(alt_metrics=tuple(metrics), select_metrics=())
     number = len(task.schemes())
     if number > 1:
         raise UsageError(message=f"geval compare takes one metric; {number} were given")

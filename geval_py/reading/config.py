@@ -1,8 +1,8 @@
 """A challenge's config.txt: options, as on the command line.
 
-Its words are split at white space (a backslash before white space keeps it; there are no quotes and no comments) and
-come in front of the command line's words. Values of options that can be repeated add up, of others the later one
-counts, so the command line wins.
+Its words are split at white space and come in front of the command line's words. A backslash before white space keeps
+it; a backslash before a backslash is nothing special; there are no quotes and no comments. Values of options that can
+be repeated add up, of others the later one counts, so the command line wins.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from geval_py.errors import ConfigError, UnreadableFileError, UsageError
 from geval_py.reading.options import NOT_YET, OPTIONS, unknown_word
 from geval_py.reading.task import Task, checked_schemes
 from geval_py.reading.words import read_words
+from geval_py.text import SPACES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 CONFIG_FILE = "config.txt"
+_ESCAPED = r"\\([\s\S])"
+_WORD = rf"(?:\\[\s\S]|[^{SPACES}])+"
 SHOW_AND_EXIT = frozenset({"help", "version", "list_metrics"})
 
 
@@ -60,7 +63,12 @@ def read_config(path: str) -> list[str]:
         return []
     except (OSError, ValueError) as error:
         raise UnreadableFileError(path=path, reason=getattr(error, "strerror", None) or str(error)) from error
-    return [re.sub(r"\\(\s)", r"\1", word) for word in re.findall(r"(?:\\\s|\S)+", text)]
+    return [re.sub(_ESCAPED, _unescaped, word) for word in re.findall(_WORD, text)]
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    """Drop the backslash before white space; another backslash stays, and does not escape what follows the next."""
+    return match[1] if re.fullmatch(f"[{SPACES}]", match[1]) else match[0]
 
 
 def config_task(directory: str) -> Task:

@@ -26,12 +26,12 @@ from typing import TypeAlias
 
 from geval_py.errors import SchemeError
 from geval_py.reading.schemes import EvaluationScheme, Flag
-from geval_py.text import visible
+from geval_py.text import SPACES, visible
 
 Step: TypeAlias = Callable[[str], str]
 
 _CASES = frozenset("luc")
-_WORD = r"[^\t-\r \u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]+"  # neither U+0085, U+001C to 1F, nor U+2028 and 2029
+_WORD = rf"[^{SPACES}]+"
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ class Task(Value):
     input_file: str | None = None
     metrics: tuple[str, ...] = ()
     alt_metrics: tuple[str, ...] = ()
-    select_metric: str | None = None
+    select_metrics: tuple[str, ...] = ()
     vocabulary: str | None = None
     in_header: str | None = None
     out_header: str | None = None

@@ -136,13 +136,16 @@ def select_schemes(task: Task) -> list[Named]:
     schemes = [(scheme, find_metric(scheme.metric)) for scheme in task.schemes()]
     if not schemes:
         raise UsageError(message="no metric given, use --metric option\n  for example -m PerplexityHashed")
-    if task.select_metric is None:
-        return schemes
-    selected = [named for named in schemes if shown_name(*named) == task.select_metric]
-    if not selected:
-        names = visible(", ".join(shown_name(*named) for named in schemes))
-        raise UsageError(message=f"Cannot find metric named '{visible(task.select_metric)}'\n  there are {names}")
-    return selected
+    return [_named(name, schemes) for name in task.select_metrics] or schemes
+
+
+def _named(name: str, schemes: Sequence[Named]) -> Named:
+    """Give the first scheme whose score is shown under a name; raises UsageError."""
+    for named in schemes:
+        if shown_name(*named) == name:
+            return named
+    names = visible(", ".join(shown_name(*named) for named in schemes))
+    raise UsageError(message=f"Cannot find metric named '{visible(name)}'\n  there are {names}")
 
 
 def shown_name(scheme: EvaluationScheme, metric: Metric) -> str:

@@ -1,6 +1,8 @@
 """A challenge's directory: which files are found, in which order, and what is said when one is not."""
 
 import bz2
+import ctypes
+import ctypes.util
 import gzip
 import lzma
 
@@ -98,16 +100,31 @@ def test_parameters_in_a_name(name, parameters):
         ["dev-0", "dev-1", "dev-2", "dev-10", "test-A", "test-B", "train"],
         ["out-lr=0.01.tsv", "out-lr=0.1.tsv", "out-lr=1.tsv", "out-lr=10.tsv"],
         ["out-1.tsv", "out-x.tsv", "out.tsv"],
-        ["1", "02", "2", "3a", "3b", "a"],
+        ["02", "1", "2", "3a", "3b", "a"],
         ["out-2-2", "out-2-10", "out-10-1"],
-        ["", "0", "00", "a0", "a00"],
+        ["000", "00", "01", "010", "09", "0", "1", "9", "10"],
+        ["lr=0.05", "lr=0.1"],
+        ["1e-05", "1e-4"],
+        ["x=", "x=1.5"],
+        ["", "00", "0", "a00", "a0"],
         ["9" * 5000, "9" * 5001, "x"],
     ],
     ids=lambda names: " ".join(name[:20] for name in names),
 )
 def test_natural_order(names):
-    """In natural order out-2 comes before out-10."""
+    """GEval 1.42.2 sorts by glibc's strverscmp: out-2 comes before out-10, 0.05 before 0.1."""
     assert sorted(names, key=natural_order) == names
+
+
+@PROPERTY
+@given(st.text("0019a-.="), st.text("0019a-.="))
+def test_natural_order_is_that_of_glibc(one, other):
+    compare = ctypes.CDLL(ctypes.util.find_library("c")).strverscmp
+    wanted = compare(one.encode(), other.encode())
+    assert (natural_order(one) < natural_order(other), natural_order(one) > natural_order(other)) == (
+        wanted < 0,
+        wanted > 0,
+    )
 
 
 @PROPERTY
