@@ -19,6 +19,7 @@ ROOMS = (  # those in one tuple do not import each other, but for authoring, whi
     ("explaining", "checking"),
     ("showing",),
     ("cli",),
+    ("__main__",),
 )
 BACKWARDS = {  # the two doors: methods of an evaluation that explain, and values that show themselves
     ("scoring.evaluation", "explaining"),

@@ -9,10 +9,10 @@ from dataclasses import replace
 from geval_py.checking.checker import Target
 from geval_py.checking.rules import RULES_BY_CODE, Place, Problem
 from geval_py.errors import AmbiguousFileError, DataError, UsageError
-from geval_py.reading.challenge import EXPECTED_FILE, INPUT_FILE, read_header
 from geval_py.reading.config import config_task
 from geval_py.reading.outputs import OUTPUT_FILE, find_outputs
 from geval_py.reading.sources import STANDARD_INPUT, find_file
+from geval_py.reading.splits import EXPECTED_FILE, INPUT_FILE, read_header
 from geval_py.text import natural_order
 
 OUT_HEADER_FILE = "out-header.tsv"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
@@ -12,13 +11,12 @@ from geval_py.cli.evaluations import blaming_config, document_head, note, scored
 from geval_py.cli.parsers import QuietParser, add_fields, add_option, number_type
 from geval_py.cli.progress import ProgressBar
 from geval_py.cli.settings import Settings, merged
-from geval_py.errors import MissingFileError, UsageError
+from geval_py.errors import UsageError
 from geval_py.explaining.comparison import Comparison, compare
-from geval_py.reading.challenge import Split, check_read_once, locate
 from geval_py.reading.config import task_of
 from geval_py.reading.options import option_of
-from geval_py.reading.outputs import OUTPUT_FILE, find_outputs
 from geval_py.reading.sampling import DEFAULT_SEED, DEFAULT_TEST_SAMPLES
+from geval_py.reading.splits import locate
 from geval_py.reading.task import Task
 from geval_py.scoring.evaluate import select_schemes
 from geval_py.scoring.evaluation import Evaluation
@@ -126,9 +124,9 @@ def run(words: Sequence[str]) -> int:
     if own["help"]:
         sys.stdout.write(make_parser().format_help())
         return 0
-    task, settings = _understood(given, own["metrics"])
+    task, settings = _understood(given, own["outputs"], own["metrics"])
     with blaming_config(task):
-        evaluations = _evaluate(task, settings, own["outputs"])
+        evaluations = _evaluate(task, settings)
     with ProgressBar("samples", unit="items") as progress:
         comparison = compare(
             evaluations,
@@ -141,11 +139,11 @@ def run(words: Sequence[str]) -> int:
     return 0
 
 
-def _understood(given: Mapping[str, Any], metrics: Sequence[str]) -> tuple[Task, Settings]:
+def _understood(given: Mapping[str, Any], outputs: Sequence[str], metrics: Sequence[str]) -> tuple[Task, Settings]:
     """Read config.txt and the command line as for scoring; a metric that is given replaces the others."""
     values = merged(given)
     settings = Settings(seed=values.get("seed", DEFAULT_SEED), threads=values.get("threads"))
-    task = task_of(values).replace(out_file=None)
+    task = task_of(values).replace(out_files=tuple(outputs))
     if not metrics:
         return task, settings
     task = task.replace(alt_metrics=tuple(metrics), select_metrics=())
@@ -155,23 +153,8 @@ def _understood(given: Mapping[str, Any], metrics: Sequence[str]) -> tuple[Task,
     return task, settings
 
 
-def _evaluate(task: Task, settings: Settings, outputs: Sequence[str]) -> list[Evaluation]:
-    splits = [_split(task, output) for output in outputs] or [locate(task)]
-    split = splits[0].replace(outputs=tuple(output for one in splits for output in one.outputs))
-    check_read_once(split)
-    return scored(task, split, select_schemes(task)[:1], settings)
-
-
-def _split(task: Task, output: str) -> Split:
-    """Find an output as -o is found; of a folder, its outputs."""
-    places = os.path.join(task.out_directory, task.test_name, output), output
-    folder = next((place for place in places if os.path.isdir(place)), None)
-    if folder is None:
-        return locate(task.replace(out_file=output))
-    outputs = find_outputs(folder)
-    if not outputs:
-        raise MissingFileError(what="No file with the test results", path=os.path.join(folder, OUTPUT_FILE))
-    return locate(task.replace(out_file=outputs[0].path)).replace(outputs=outputs)
+def _evaluate(task: Task, settings: Settings) -> list[Evaluation]:
+    return scored(task, locate(task), select_schemes(task)[:1], settings)
 
 
 def _show(comparison: Comparison, task: Task, form: str) -> None:

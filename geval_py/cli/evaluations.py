@@ -11,9 +11,9 @@ from math import inf
 from geval_py.cli.progress import ProgressBar
 from geval_py.cli.settings import Settings
 from geval_py.errors import ConfigError, SchemeError, UsageError
-from geval_py.reading.challenge import Split, locate, locate_others, other_test_set
 from geval_py.reading.config import CONFIG_FILE, config_task
 from geval_py.reading.schemes import parse_schemes
+from geval_py.reading.splits import Split, locate, locate_others, other_test_set
 from geval_py.reading.task import Task
 from geval_py.scoring.evaluate import Named, evaluate_split, select_schemes
 from geval_py.scoring.evaluation import Evaluation

@@ -78,7 +78,7 @@ def parse(words: Sequence[str]) -> tuple[Task, Settings]:
 
     Raises UsageError, ConfigError and UnreadableFileError.
     """
-    given = parse_words(words)
+    given = parse_words(words, takes_files=True)
     if given.keys() & SHOW_AND_EXIT:
         return Task(), _settings_of({name: given[name] for name in SHOW_AND_EXIT & given.keys()})
     values = merged(given)

@@ -12,6 +12,8 @@ import re
 
 from geval_py.errors import ConfigError, UnreadableFileError, UsageError
 from geval_py.reading.options import NOT_YET, OPTIONS, unknown_word
+from geval_py.reading.sources import find_file
+from geval_py.reading.splits import EXPECTED_FILE
 from geval_py.reading.task import Task, checked_schemes
 from geval_py.reading.words import read_words
 from geval_py.text import SPACES
@@ -27,12 +29,30 @@ _WORD = rf"(?:\\[\s\S]|[^{SPACES}])+"
 SHOW_AND_EXIT = frozenset({"help", "version", "list_metrics"})
 
 
-def parse_words(words: Sequence[str]) -> dict[str, Any]:
-    """Give the values of the options that words name, by field; raises UsageError."""
-    values = read_words(words, OPTIONS, unknown_word)
+def parse_words(words: Sequence[str], *, takes_files: bool = False) -> dict[str, Any]:
+    """Give the values of the options that words name, by field; with ``takes_files``, other words may name outputs.
+
+    Raises UsageError.
+    """
+    read, strays = read_words(words, OPTIONS)
+    values: dict[str, Any] = read
+    for word in strays:
+        if not takes_files or word.startswith("-") or not os.path.isfile(word):
+            raise UsageError(message=unknown_word(word))
+    if strays:
+        values = _places_of(strays) | values | {"out_files": (*values.get("out_files", ()), *strays)}
     if NOT_YET in values:
         raise UsageError(message=f"{_first_named(words)} is not available yet in geval-py")
     return values
+
+
+def _places_of(paths: Sequence[str]) -> dict[str, Any]:
+    """Give the test set, and the challenge, in whose folder some outputs lie, if it has answers."""
+    folders = {os.path.dirname(path) for path in paths}
+    folder = folders.pop()
+    if folders or not folder or find_file(os.path.join(folder, EXPECTED_FILE)) is None:
+        return {}
+    return {"test_name": os.path.basename(folder), "out_directory": os.path.dirname(folder) or "."}
 
 
 def _first_named(words: Sequence[str]) -> str:

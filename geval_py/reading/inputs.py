@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from itertools import islice, repeat
 
 from geval_py.errors import LineCountError
-from geval_py.reading.challenge import Split
 from geval_py.reading.lines import LineReader, decode_lines
+from geval_py.reading.splits import Split
 
 
 class InputText:

@@ -54,13 +54,13 @@ def _tokenizer(text: str) -> str:
 
 
 OPTIONS = (
-    Option(names=("-t", "--test-name"), field="test_name", group=WHAT, read=str, metavar="NAME",
+    Option(names=("-t", "--test-name"), field="test_name", group=WHAT, read=str, metavar="NAME", once=True,
            help="the test set's sub-directory (default: test-A)"),
     Option(names=("--out-directory",), field="out_directory", group=WHAT, read=str, metavar="DIR",
            help="where the outputs are (default: .)"),
     Option(names=("--expected-directory",), field="expected_directory", group=WHAT, read=str, metavar="DIR",
            help="where the answers are (default: the out-directory)"),
-    Option(names=("-e", "--expected-file"), field="expected_file", group=WHAT, read=str, metavar="FILE",
+    Option(names=("-e", "--expected-file"), field="expected_file", group=WHAT, read=str, metavar="FILE", once=True,
            help="the answers (default: expected.tsv)"),
     Option(names=("-i", "--input-file"), field="input_file", group=WHAT, read=str, metavar="FILE",
            help="the input (default: in.tsv)"),
@@ -68,9 +68,10 @@ OPTIONS = (
            help="a line with the names of the input's columns"),
     Option(names=("--out-header",), field="out_header", group=WHAT, read=str, metavar="FILE",
            help="a line with the names of the answers' columns"),
-    Option(names=("-o", "--out-file"), field="out_file", group=WHAT, read=str, metavar="FILE",
-           help="the output to score, looked for in DIR/NAME, then as a path; - for standard input, or an http(s) "
-           "address (default: out.tsv and all out-*.tsv)"),
+    Option(names=("-o", "--out-file"), field="out_files", group=WHAT, read=str, metavar="FILE",
+           repeatable=True, replaces=True,
+           help="the output to score, looked for in DIR/NAME, then as a path; a folder, a pattern or a short name; - "
+           "for standard input, or an http(s) address; repeatable (default: out.tsv and all out-*.tsv)"),
 
     Option(names=("-m", "--metric"), field="metrics", group=METRICS, read=str, metavar="METRIC", repeatable=True,
            help="a metric, as LikelihoodHashed, LogLossHashed8 or {LogLoss,Perplexity}Hashed; repeatable"),
@@ -166,7 +167,8 @@ def option_of(field: str) -> Option:
 
 def unknown_word(word: str) -> str:
     """Say that a word is no option, and what might have been meant."""
-    return f"Invalid option `{visible(word)}'\n  {_advice(word) or 'geval --help shows the options'}"
+    kind = "option" if word.startswith("-") else "argument"
+    return f"Invalid {kind} `{visible(word)}'\n  {_advice(word) or 'geval --help shows the options'}"
 
 
 def _advice(word: str) -> str | None:
@@ -176,6 +178,4 @@ def _advice(word: str) -> str | None:
     command = nearest(word, COMMANDS)
     if command is not None:
         return f"geval {command} …, the command first, if that was meant"
-    if os.path.isdir(word):
-        return f"did you mean -t {visible(word)}?"
-    return f"did you mean -o {visible(word)}?" if os.path.isfile(word) else None
+    return f"did you mean -t {visible(word)}?" if os.path.isdir(word) else None

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from itertools import chain, count
 
+from geval_py.reading.compression import COMPRESSED_ENDINGS
 from geval_py.reading.sources import find_file, naming
 from geval_py.text import natural_order
 from geval_py.values import Value
@@ -24,11 +25,21 @@ class Output(Value):
     parameters: dict[str, str]
 
 
+def output_at(path: str) -> Output:
+    """Make an output of a path; its name is that of the file, without the ending of a compression."""
+    name = os.path.basename(path)
+    name = next((name.removesuffix(end) for end in COMPRESSED_ENDINGS if name.endswith(end)), name)
+    return Output(path=path, name=name, parameters=parse_parameters(name))
+
+
 def find_outputs(directory: str) -> tuple[Output, ...]:
-    """Give the outputs in a test set's directory: out.tsv and out-*.tsv, compressed or not, in natural order."""
+    """Give the outputs in a test set's directory: out.tsv and out-*.tsv, compressed or not, in natural order.
+
+    Raises UnreadableFileError, also for a link that leads nowhere, and AmbiguousFileError.
+    """
     with naming(directory):
         entries = os.listdir(directory)
-    matches = (re.fullmatch(_VARIANT, name) for name in entries)
+    matches = (re.fullmatch(_VARIANT, name, re.DOTALL) for name in entries)
     names = sorted({match[1] for match in matches if match}, key=natural_order)
     paths = ((name, find_file(os.path.join(directory, name))) for name in names)
     return tuple(Output(path=path, name=n, parameters=parse_parameters(n)) for n, path in paths if path)

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from geval_py.errors import AmbiguousFileError, UnreadableFileError
 from geval_py.reading.compression import COMPRESSED_ENDINGS, MAGIC_BYTES, Decompressed, Readable, compression_of
 from geval_py.reading.http import HttpBody
+from geval_py.text import named
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def naming(path: str) -> Iterator[None]:
 
 def is_address(path: str) -> bool:
     """Tell whether a name is a web address rather than a path."""
-    return path.startswith(("http://", "https://"))
+    return path[:8].lower().startswith(("http://", "https://"))
 
 
 def _open_raw(path: str) -> tuple[Any, bool]:
@@ -114,11 +115,27 @@ def _open_raw(path: str) -> tuple[Any, bool]:
 def find_file(path: str) -> str | None:
     """Complete a path: itself if it exists, else the one compressed file of that name; None if there is none.
 
-    Raises AmbiguousFileError if there are several.
+    Raises AmbiguousFileError if there are several, and UnreadableFileError for one that cannot be reached: in a
+    folder that may not be entered, or behind a link that leads nowhere.
     """
-    if os.path.exists(path):
+    if _exists(path):
         return path
-    candidates = tuple(path + ending for ending in COMPRESSED_ENDINGS if os.path.exists(path + ending))
+    candidates = tuple(path + ending for ending in COMPRESSED_ENDINGS if _exists(path + ending))
     if len(candidates) > 1:
         raise AmbiguousFileError(path=path, candidates=candidates)
     return candidates[0] if candidates else None
+
+
+def _exists(path: str) -> bool:
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        if os.path.islink(path):
+            reason = f"it is a link to {named(os.readlink(path))}, which is not there"
+            raise UnreadableFileError(path=path, reason=reason) from None
+        return False
+    except ValueError:  # a name that no file can have
+        return False
+    except OSError as error:
+        raise UnreadableFileError(path=path, reason=error.strerror or str(error)) from error
+    return True

@@ -20,7 +20,7 @@ class Task(Value):
     test_name: str = "test-A"
     out_directory: str = "."
     expected_directory: str | None = None
-    out_file: str | None = None
+    out_files: tuple[str, ...] = ()
     expected_file: str | None = None
     input_file: str | None = None
     metrics: tuple[str, ...] = ()

@@ -23,7 +23,8 @@ class Option(Value):
     """One option: its names, the field that its value goes to, and what a user should know.
 
     ``read`` makes the value of a word, or raises ValueError with a sentence about it; an option without it is a
-    switch. A ``repeatable`` one collects its values, ``each`` is what one of them is called. ``mode`` tells that it
+    switch. A ``repeatable`` one collects its values; those of the command line come behind those of config.txt or, if
+    it ``replaces``, in their place. One that may be given only ``once`` is no less in both. ``mode`` tells that it
     chooses what is shown; ``goes_with`` are the modes in which it means something (none named: in all), elsewhere it
     is refused, with ``otherwise`` behind. One without ``help`` is known but not shown.
     """
@@ -35,6 +36,8 @@ class Option(Value):
     read: Callable[[str], object] | None = None
     metavar: str = ""
     repeatable: bool = False
+    replaces: bool = False
+    once: bool = False
     mode: bool = False
     goes_with: tuple[str, ...] = ()
     otherwise: str = ""
@@ -67,10 +70,10 @@ def one_of(choices: tuple[str, ...]) -> Callable[[str], str]:
     return read
 
 
-def read_words(words: Sequence[str], options: Sequence[Option], unknown: Callable[[str], str]) -> dict[str, object]:
-    """Read words into the values of those options that they name; of one named twice, the later value counts.
+def read_words(words: Sequence[str], options: Sequence[Option]) -> tuple[dict[str, object], list[str]]:
+    """Read words into the values of those options that they name, and the words that name none.
 
-    ``unknown`` makes the sentence for a word that is no option. Raises UsageError.
+    Of an option named twice, the later value counts. Raises UsageError.
     """
     by_name = {name: option for option in options for name in option.names}
     values: dict[str, object] = {}
@@ -81,9 +84,7 @@ def read_words(words: Sequence[str], options: Sequence[Option], unknown: Callabl
         strays += [] if named else [word]
         for option, value in named:
             _take(option, value, rest, values)
-    if strays:
-        raise UsageError(message=unknown(strays[0]))
-    return values
+    return values, strays
 
 
 def _named(word: str, by_name: dict[str, Option]) -> Iterator[tuple[Option, str | None]]:
@@ -126,6 +127,8 @@ def _take(option: Option, value: str | None, rest: Iterator[str], values: dict[s
         read = option.read(value)
     except ValueError as error:
         raise _wrong(option, str(error)) from error
+    if option.once and option.field in values:
+        raise _wrong(option, f"given twice: {values[option.field]} and {value}; give one")
     before = values.get(option.field, ())
     values[option.field] = (*before, read) if option.repeatable and isinstance(before, tuple) else read
 

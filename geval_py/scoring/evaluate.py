@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from geval_py.errors import UsageError
-from geval_py.reading.challenge import Challenge, Split, locate, read_vocabulary
+from geval_py.reading.challenge import Challenge
 from geval_py.reading.inputs import InputReader, InputText
 from geval_py.reading.lines import LineReader, decode_lines
 from geval_py.reading.outputs import Output
 from geval_py.reading.schemes import EvaluationScheme
+from geval_py.reading.splits import Split, locate, read_vocabulary
 from geval_py.reading.task import Task
 from geval_py.scoring.blocks import Block, BlockScorer
 from geval_py.scoring.evaluation import Evaluation, Texts
@@ -78,10 +79,9 @@ def _task(
 ) -> Task:
     challenge = challenge if isinstance(challenge, Challenge) else Challenge.open(challenge)
     texts = (metrics,) if isinstance(metrics, str) else tuple(metrics)
-    out_file = None if out is None else os.fspath(out)
     return challenge.task.replace(
         test_name=test,
-        out_file=out_file or challenge.task.out_file,
+        out_files=challenge.task.out_files if out is None else (os.fspath(out),),
         alt_metrics=texts or challenge.task.alt_metrics,
     )
 

@@ -10,11 +10,11 @@ from itertools import compress
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from geval_py.errors import LineCountError, UsageError
-from geval_py.reading.challenge import Split
 from geval_py.reading.inputs import InputText
 from geval_py.reading.lines import decode_lines
 from geval_py.reading.outputs import Output
 from geval_py.reading.sampling import DEFAULT_SAMPLES, DEFAULT_SEED
+from geval_py.reading.splits import Split
 from geval_py.scoring.metrics import NOISE
 from geval_py.scoring.parallel import Progress
 from geval_py.scoring.score import Score

@@ -18,7 +18,7 @@ from geval_py.checking.rules import RULES, RULES_BY_CODE, Problem
 from geval_py.checking.targets import find_targets
 from geval_py.cli import main
 from geval_py.errors import GevalError
-from geval_py.reading.challenge import locate
+from geval_py.reading.splits import locate
 from geval_py.reading.task import Task
 from geval_py.scoring.evaluate import evaluate_output, select_schemes
 
@@ -236,10 +236,10 @@ def test_a_mutated_output_is_scored_or_has_an_error_where_geval_names_it(tmp_pat
     folder = tmp_path_factory.mktemp("mutant")
     (folder / "out.tsv").write_bytes(text.encode())
     (folder / "expected.tsv").write_bytes(b"the\na\nb\nz\n")
-    files = dict(out_file=str(folder / "out.tsv"), expected_file=str(folder / "expected.tsv"))
+    files = dict(out_files=(str(folder / "out.tsv"),), expected_file=str(folder / "expected.tsv"))
     options = Task(**files, metrics=("LogLossHashed",))
     split = locate(options)
-    problems = check_output(Target(output=files["out_file"], expected=files["expected_file"]), ALL, max_places=0)
+    problems = check_output(Target(output=files["out_files"][0], expected=files["expected_file"]), ALL, max_places=0)
     errors = [problem for problem in problems if problem.rule.severity == "error"]
     try:
         evaluate_output(split, split.outputs[0], select_schemes(options), frozenset())

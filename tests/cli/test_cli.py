@@ -219,7 +219,7 @@ def test_standard_input_twice(challenge, geval):
 
 ERRORS = [
     (["-t", "dev-9"], 1, "No test subdirectory with the expected results: `./dev-9`\n  there are dev-0; choose one with -t"),
-    (["-t", "dev-0", "-o", "no.tsv"], 1, "No file with the test results: `./dev-0/no.tsv`\n  `./dev-0` holds expected.tsv, in.tsv, out.tsv"),
+    (["-t", "dev-0", "-o", "no.tsv"], 1, "No file with the test results: `./dev-0/no.tsv`\n  did you mean out.tsv? `./dev-0` holds expected.tsv, in.tsv, out.tsv"),
     (["--expected-directory", "no"], 1, "No directory with the expected results: `no`"),
     (["-t", "dev-0", "-m", "Perplexityy"], 2, "Unknown or broken metric definition: Perplexityy\n  did you mean Perplexity?"),
     (["-t", "dev-0", "-m", "LogLossHashed25"], 2, "Unknown or broken metric definition: LogLossHashed25\n  the number of bits is from 1 to 24"),
@@ -227,7 +227,7 @@ ERRORS = [
     (["-t", "dev-0", "-m", "LogLossHashed:t<*>"], 2, "Unknown or broken metric flags: t<*>\n  in the regular expression of t<*>: nothing to repeat at position 0"),
     (["-t", "dev-0", "--metrics", "x"], 2, "Invalid option `--metrics'\n  did you mean --metric?"),
     (["-t", "dev-0", "--select-metric", "x"], 2, "Cannot find metric named 'x'\n  there are PerplexityHashed"),
-    (["-t", "dev-0", "-o", "."], 1, "Cannot read `./dev-0/.`: it is a folder, not a file"),
+    (["-t", "dev-0", "-e", "."], 1, "Cannot read `./dev-0/.`: it is a folder, not a file"),
     (["-t", "dev-0", "-l", "-s", "-r"], 2, "--sort shows the worst lines first, --reverse-sort the best: take one"),
     (["-t", "dev-0", "-l", "--format", "json"], 2, "--line-by-line has no json format; leave --format out"),
     (["-t", "dev-0", "-p", "two"], 2, "argument -p/--precision: 'two' is not a whole number\n  geval --help shows the options"),

@@ -618,7 +618,7 @@ def test_wide_names_are_aligned(challenge, compared):
 ERRORS = [
     (["out-model=one.tsv"], 2, "a comparison takes two outputs or more; there is 1"),
     (["no.tsv", "out-model=one.tsv"], 1, "No file with the test results: `./dev-0/no.tsv`\n  `./dev-0` holds expected.tsv, out-model=good.tsv, out-model=one.tsv, out-model=two.tsv"),
-    (["empty", "out-model=one.tsv"], 1, "No file with the test results: `empty/out.tsv`"),
+    (["empty", "out-model=one.tsv"], 1, "No file with the test results: `empty/out.tsv`\n  `empty` holds no file"),
     (["-m", "Foo"], 2, "Unknown or broken metric definition: Foo\n  geval --list-metrics shows those that are known"),
     (["-m", "{LogLoss,Perplexity}Hashed"], 2, "geval compare takes one metric; 2 were given"),
     (["-m", "{LogLoss,Perplexity}Hashed", "-m", "Accuracy"], 2, "geval compare takes one metric; 3 were given"),

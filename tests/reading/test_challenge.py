@@ -18,9 +18,10 @@ from geval_py.errors import (
     UnreadableFileError,
     UsageError,
 )
-from geval_py.reading.challenge import Challenge, locate, read_header, read_vocabulary
+from geval_py.reading.challenge import Challenge
 from geval_py.reading.outputs import Output, find_outputs, parse_parameters
 from geval_py.reading.sources import find_file
+from geval_py.reading.splits import locate, read_header, read_vocabulary
 from geval_py.reading.task import Task
 from geval_py.text import natural_order
 
@@ -253,23 +254,23 @@ NAMED = {
 
 
 @pytest.mark.parametrize(("given_name", "path"), NAMED.values(), ids=NAMED)
-@pytest.mark.parametrize("what", ["out_file", "expected_file", "input_file"])
+@pytest.mark.parametrize("what", ["out_files", "expected_file", "input_file"])
 def test_a_named_file_is_looked_for_in_the_test_set_first_then_as_a_path(what, given_name, path, here):
     write(here / "dev-0", "my.tsv", "his.tsv.gz", "both.tsv")
     write(here, "both.tsv", "their.tsv", "her.tsv.bz2")
-    split = locate(dev0(**{what: given_name}))
-    found = {"out_file": split.outputs[0].path, "expected_file": split.expected, "input_file": split.input}
+    split = locate(dev0(**{what: (given_name,) if what == "out_files" else given_name}))
+    found = {"out_files": split.outputs[0].path, "expected_file": split.expected, "input_file": split.input}
     assert found[what] == path
 
 
 def test_an_absolute_path(here):
     path = str(here / "dev-0/out.tsv")
-    assert locate(dev0(out_file=path)).outputs == (Output(path=path, name="out.tsv", parameters={}),)
+    assert locate(dev0(out_files=(path,))).outputs == (Output(path=path, name="out.tsv", parameters={}),)
 
 
 def test_a_named_output_is_taken_alone_with_its_parameters(here):
     write(here / "dev-0", "out-a=1.tsv", "out-a=2.tsv")
-    assert locate(dev0(out_file="out-a=2.tsv")).outputs == (
+    assert locate(dev0(out_files=("out-a=2.tsv",))).outputs == (
         Output(path="./dev-0/out-a=2.tsv", name="out-a=2.tsv", parameters={"a": "2"}),
     )
 
@@ -277,7 +278,7 @@ def test_a_named_output_is_taken_alone_with_its_parameters(here):
 def test_two_files_without_a_challenge(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write(tmp_path, "o", "e")
-    split = locate(Task(out_file="o", expected_file="e"))
+    split = locate(Task(out_files=("o",), expected_file="e"))
     assert (split.outputs[0].path, split.expected, split.input) == ("o", "e", None)
 
 
@@ -293,7 +294,7 @@ MISSING = {
         "No file with the test results: `./test-A/out.tsv`\n  `./test-A` holds expected.tsv",
     ),
     "no such output": (
-        {"test_name": "dev-0", "out_file": "nowhere.tsv"},
+        {"test_name": "dev-0", "out_files": ("nowhere.tsv",)},
         "No file with the test results: `./dev-0/nowhere.tsv`\n  `./dev-0` holds expected.tsv, in.tsv, out.tsv",
     ),
     "no such challenge": (
@@ -314,7 +315,7 @@ MISSING = {
         "No file with the input: `./dev-0/nowhere.tsv`\n  `./dev-0` holds expected.tsv, in.tsv, out.tsv",
     ),
     "no input for line by line": (
-        {"test_name": "test-A", "out_file": "dev-0/out.tsv", "needs_items": True},
+        {"test_name": "test-A", "out_files": ("dev-0/out.tsv",), "needs_items": True},
         "No file with the input: `./test-A/in.tsv`\n  `./test-A` holds expected.tsv",
     ),
     "no out-directory": (
@@ -334,8 +335,8 @@ MISSING = {
         "No test subdirectory with the expected results: `./no/such`",
     ),
     "a folder that is not there": (
-        {"test_name": "dev-0", "out_file": "no/out.tsv"},
-        "No file with the test results: `./dev-0/no/out.tsv`",
+        {"test_name": "dev-0", "out_files": ("no/out.tsv",)},
+        "No file with the test results: `./dev-0/no/out.tsv`\n  did you mean out.tsv?",
     ),
     "a file for a challenge": (
         {"out_directory": "config.txt"},
@@ -366,7 +367,7 @@ def test_the_hint_names_eight_files_at_most(here):
     )
 
 
-@pytest.mark.parametrize("values", [{"out_file": "x"}, {"test_name": "dev-\x1b"}], ids=["file", "test set"])
+@pytest.mark.parametrize("values", [{"out_files": ("x",)}, {"test_name": "dev-\x1b"}], ids=["file", "test set"])
 def test_the_hint_is_safe_to_show(values, here):
     (here / "dev-\x1b[31m").mkdir()
     write(here / "dev-0", "out-\x1b[31m.txt")
@@ -379,8 +380,8 @@ def test_the_hint_is_safe_to_show(values, here):
 @pytest.mark.parametrize(
     "values",
     [
-        {"out_file": "-", "expected_file": "-"},
-        {"out_file": "-", "input_file": "-"},
+        {"out_files": ("-",), "expected_file": "-"},
+        {"out_files": ("-",), "input_file": "-"},
         {"expected_file": "-", "input_file": "-"},
     ],
     ids=" ".join,
@@ -558,3 +559,79 @@ def test_title_and_description(text, title, description, here):
 
 def test_without_a_readme_the_title_is_the_folders_name(here):
     assert (Challenge.open(".").title, Challenge.open(f"{here}/").description) == (here.name, "")
+
+
+# What names an output
+
+CALLED = {
+    "a folder": (("other",), ["other/out-x=1.tsv", "other/out-x=2.tsv"]),
+    "a pattern": (("out-model=*.tsv",), ["./dev-0/out-model=bigram.tsv", "./dev-0/out-model=unigram.tsv"]),
+    "a pattern for a path": (("other/out*",), ["other/out-x=1.tsv", "other/out-x=2.tsv.gz"]),
+    "a value": (("bigram",), ["./dev-0/out-model=bigram.tsv"]),
+    "a parameter": (("model=unigram",), ["./dev-0/out-model=unigram.tsv"]),
+    "the name without its beginning": (("plain",), ["./dev-0/out-plain.tsv"]),
+    "several, in the order given": (("unigram", "out.tsv"), ["./dev-0/out-model=unigram.tsv", "./dev-0/out.tsv"]),
+    "itself before a pattern": (("out-[a].tsv",), ["./dev-0/out-[a].tsv"]),
+}
+
+
+@pytest.fixture
+def outputs(here):
+    write(
+        here / "dev-0", "out-model=unigram.tsv", "out-model=bigram.tsv", "out-plain.tsv", "out-[a].tsv", "out-a.tsv"
+    )
+    (here / "other").mkdir()
+    write(here / "other", "out-x=1.tsv", "out-x=2.tsv.gz")
+    return here
+
+
+@pytest.mark.parametrize(("names", "paths"), CALLED.values(), ids=CALLED)
+def test_what_names_an_output(names, paths, outputs):
+    found = [output.path for output in locate(dev0(out_files=names)).outputs]
+    assert found == [path.replace("out-x=2.tsv", "out-x=2.tsv.gz") if names == ("other",) else path for path in paths]
+
+
+NOT_CALLED = {
+    "a misspelt file": ("outt.tsv", "No file with the test results: `./dev-0/outt.tsv`\n  did you mean out.tsv? "),
+    "a misspelt value": ("bigrm", "No file with the test results: `./dev-0/bigrm`\n  did you mean bigram? "),
+    "a pattern without a match": ("x*", "No file with the test results: `./dev-0/x*`\n  "),
+}
+
+
+@pytest.mark.parametrize(("name", "message"), NOT_CALLED.values(), ids=NOT_CALLED)
+@pytest.mark.parametrize("test_name", ["dev-0", "dev-9"])
+def test_a_name_that_no_output_has_is_said_even_where_the_test_set_is_missing(name, message, test_name, outputs):
+    with pytest.raises(MissingFileError) as caught:
+        locate(Task(test_name=test_name, out_files=(name,)))
+    if test_name == "dev-0":
+        holds = "`./dev-0` holds expected.tsv, in.tsv, out-[a].tsv, out-a.tsv, out-model=bigram.tsv, out-model=unigram.tsv, "
+        assert str(caught.value) == f"{message}{holds}out-plain.tsv, out.tsv"
+    else:
+        assert caught.value.path == f"./dev-9/{name}"
+
+
+def test_a_name_that_several_outputs_have(outputs):
+    write(outputs / "dev-0", "out-a=b,c=b.tsv", "out-z=b.tsv")
+    with pytest.raises(UsageError) as caught:
+        locate(dev0(out_files=("b",)))
+    assert str(caught.value) == "`b` names 2 outputs\n  out-a=b,c=b.tsv, out-z=b.tsv"
+
+
+def test_a_link_that_leads_nowhere_is_named(here):
+    """As git-annex leaves the answers that were not fetched."""
+    (here / "dev-0/expected.tsv").unlink()
+    (here / "dev-0/expected.tsv").symlink_to("../.git/annex/x")
+    with pytest.raises(UnreadableFileError) as caught:
+        locate(dev0())
+    assert str(caught.value) == (
+        "Cannot read `./dev-0/expected.tsv`: it is a link to `../.git/annex/x`, which is not there"
+    )
+    (here / "dev-0/out-x.tsv").symlink_to("out-x.tsv")
+    with pytest.raises(UnreadableFileError) as caught:
+        find_outputs("dev-0")
+    assert str(caught.value) == "Cannot read `dev-0/out-x.tsv`: Too many levels of symbolic links"
+
+
+def test_a_name_with_a_line_end_is_found(here):
+    write(here / "dev-0", "out-a\nb.tsv")
+    assert [output.name for output in find_outputs("dev-0")] == ["out-a\nb.tsv", "out.tsv"]

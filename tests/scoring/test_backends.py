@@ -233,11 +233,11 @@ def challenge(tmp_path):
 
 def score(folder, threads, block=None):
     from geval_py.reading import lines
-    from geval_py.reading.challenge import locate
+    from geval_py.reading.splits import locate
     from geval_py.reading.task import Task
     from geval_py.scoring.evaluate import evaluate_output, select_schemes
 
-    files = dict(out_file=str(folder / "out.tsv"), expected_file=str(folder / "expected.tsv"))
+    files = dict(out_files=(str(folder / "out.tsv"),), expected_file=str(folder / "expected.tsv"))
     options = Task(**files, metrics=("LogLossHashed", "Accuracy"))
     split = locate(options)
     read = lines.LineReader.read_block

@@ -1,0 +1,260 @@
+"""The test sets of a challenge, resolved to files.
+
+    my-challenge/
+      train/  dev-0/  test-A/ …
+        in.tsv       one item a line, columns split by TAB
+        expected.tsv the missing word, a line an item
+        out.tsv      an answer; or several: out-epochs=10,lr=0.01.tsv
+
+Any data file may be stored compressed: ``in.tsv`` is asked for, ``in.tsv.xz`` is found. Paths are strings, since
+they are shown as they were given.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+
+from geval_py.errors import AmbiguousFileError, EmptyFileError, MissingFileError, UsageError
+from geval_py.reading.compression import COMPRESSED_ENDINGS
+from geval_py.reading.lines import read_lines
+from geval_py.reading.outputs import OUTPUT_FILE, Output, by_accepted_names, find_outputs, output_at
+from geval_py.reading.sources import STANDARD_INPUT, find_file, is_address
+from geval_py.reading.task import Task
+from geval_py.text import natural_order, nearest, visible
+from geval_py.values import Value
+
+EXPECTED_FILE, INPUT_FILE = "expected.tsv", "in.tsv"
+
+
+TRAINING_SET = "train"
+
+
+class Split(Value):
+    """One test set of a challenge, resolved to files.
+
+    ``outputs`` is in natural order of names; ``input`` is None where there is none. The headers are the names of
+    the columns, empty where the challenge gives none.
+    """
+
+    name: str
+    expected: str
+    outputs: tuple[Output, ...]
+    input: str | None
+    in_header: tuple[str, ...]
+    out_header: tuple[str, ...]
+
+    @property
+    def input_header(self) -> str | None:
+        """The first name of the input's header: a file that begins with it has a header line."""
+        return self.in_header[0] if self.in_header else None
+
+    @property
+    def output_header(self) -> str | None:
+        """The same of the answers and outputs."""
+        return self.out_header[0] if self.out_header else None
+
+
+def locate(task: Task) -> Split:
+    """Find the files of a task; raises MissingFileError, AmbiguousFileError, UnreadableFileError and UsageError."""
+    named = _named_outputs(task)  # looked for first: a wrong name says more than a wrong folder
+    expected = _find(task.directory, task.test_name, task.expected_file, EXPECTED_FILE, "the expected results")
+    split = Split(
+        name=task.test_name,
+        expected=expected,
+        outputs=named or _outputs(task),
+        input=_input(task, expected),
+        in_header=read_header(task.directory, task.in_header),
+        out_header=read_header(task.directory, task.out_header),
+    )
+    check_read_once(split)
+    return split
+
+
+def locate_others(split: Split, task: Task, names: Sequence[str]) -> Split:
+    """Give a split with more outputs, which are looked for as ``--out-file`` is; raises as :func:`locate`."""
+    split = split.replace(outputs=(*split.outputs, *_named_outputs(task.replace(out_files=tuple(names)))))
+    check_read_once(split)
+    return split
+
+
+def _outputs(task: Task) -> tuple[Output, ...]:
+    """Find the outputs of a test set where none is named."""
+    directory = os.path.join(task.out_directory, task.test_name)
+    variants = find_outputs(directory) if os.path.isdir(directory) else ()
+    return variants or (output_at(_find(task.out_directory, task.test_name, None, OUTPUT_FILE, "the test results")),)
+
+
+def _named_outputs(task: Task) -> tuple[Output, ...]:
+    return tuple(output for name in task.out_files for output in _named(task, name))
+
+
+def _named(task: Task, name: str) -> tuple[Output, ...]:
+    """Find the outputs that a name means: a file, a folder's, those of a pattern, or one called so for short.
+
+    A file or folder is looked for in DIRECTORY/TEST, then as a path.
+    """
+    folder = os.path.join(task.out_directory, task.test_name)
+    if name == STANDARD_INPUT or is_address(name):
+        return (output_at(name),)
+    for place in (os.path.join(folder, name), name):
+        if os.path.isdir(place):
+            outputs = find_outputs(place)
+            if not outputs:
+                raise _no_results(os.path.join(place, OUTPUT_FILE))
+            return outputs
+        path = find_file(place)
+        if path is not None:
+            return (output_at(path),)
+    return _matching(folder, name) or _called(folder, name)
+
+
+def _matching(folder: str, pattern: str) -> tuple[Output, ...]:
+    """Give the outputs that a pattern such as ``out-*.tsv`` matches, in natural order; none for another name."""
+    from glob import glob
+
+    for place in (os.path.join(folder, pattern), pattern):
+        paths = sorted(filter(os.path.isfile, glob(place)), key=natural_order)
+        if paths:
+            return tuple(map(output_at, paths))
+    return ()
+
+
+def _called(folder: str, name: str) -> tuple[Output, ...]:
+    """Give the output of a folder that is called so for short, as ``bigram`` for out-model=bigram.tsv."""
+    outputs = find_outputs(folder) if os.path.isdir(folder) else ()
+    called = by_accepted_names([output.name for output in outputs], outputs)
+    found = called.get(name, [])
+    if len(found) > 1:
+        several = visible(", ".join(outputs[n].name for n in found))
+        raise UsageError(message=f"`{visible(name)}` names {len(found)} outputs\n  {several}")
+    if not found:
+        close = nearest(name, called)
+        raise _no_results(os.path.join(folder, name), f"did you mean {visible(close)}? " if close else "")
+    return (outputs[found[0]],)
+
+
+def _no_results(place: str, advice: str = "") -> MissingFileError:
+    return MissingFileError(
+        what="No file with the test results", path=place, hint=(advice + _what_is_there(place)).strip()
+    )
+
+
+def _input(task: Task, expected: str) -> str | None:
+    """Find the input: the one named; beside answers that were named; in DIRECTORY/TEST. None if it may be missing."""
+    if task.input_file is None and task.expected_file is not None and os.path.isfile(expected):
+        beside = find_file(os.path.join(os.path.dirname(expected), INPUT_FILE))
+        if beside is not None:
+            return beside
+    if task.input_file is not None or task.needs_input:
+        return _find(task.directory, task.test_name, task.input_file, INPUT_FILE, "the input")
+    try:
+        return find_file(os.path.join(task.directory, task.test_name, INPUT_FILE))
+    except AmbiguousFileError:
+        return None
+
+
+def other_test_set(split: Split, output: Output) -> str | None:
+    """Give the name of the test set in whose folder an output lies, if it has answers, and others were taken."""
+    folder = os.path.dirname(os.path.abspath(output.path))
+    if not os.path.isfile(output.path) or os.path.realpath(folder) == os.path.realpath(
+        os.path.dirname(split.expected)
+    ):
+        return None
+    answers = (os.path.join(folder, EXPECTED_FILE + ending) for ending in ("", *COMPRESSED_ENDINGS))
+    return os.path.basename(folder) if any(map(os.path.isfile, answers)) else None
+
+
+def check_read_once(split: Split) -> None:
+    """Raise UsageError where a file that can be read only once (standard input, a pipe) would be read twice."""
+    expected = split.expected
+    if len(split.outputs) > 1 and (
+        expected == STANDARD_INPUT or (os.path.exists(expected) and not os.path.isfile(expected))
+    ):
+        raise UsageError(
+            message="the answers can be read only once, and there are several outputs: choose one with -o"
+        )
+    if [expected, split.input, *(o.path for o in split.outputs)].count(STANDARD_INPUT) > 1:
+        raise UsageError(message="standard input (-) can be read only once: give one file as -")
+
+
+def _find(directory: str, test_name: str, given: str | None, default: str, what: str) -> str:
+    """Find a file in DIRECTORY/TEST, then, if it was named, as a path."""
+    if given is not None and (given == STANDARD_INPUT or is_address(given)):
+        return given
+    place = os.path.join(directory, test_name, given or default)
+    found = find_file(place)
+    if found is None and given is not None:
+        found = find_file(given)
+    if found is not None:
+        return found
+    check_directory(directory, what)
+    check_directory(os.path.dirname(os.path.join(directory, test_name, "")), what, "test subdirectory")
+    raise MissingFileError(what=f"No file with {what}", path=place, hint=_what_is_there(place))
+
+
+def check_directory(path: str, what: str, kind: str = "directory") -> None:
+    """Raise MissingFileError, in GEval's words, if there is no such directory."""
+    if not os.path.isdir(path):
+        parent = os.path.dirname(os.path.abspath(path))
+        hint = _sets_in(parent) if kind != "directory" else ""
+        raise MissingFileError(what=f"No {kind} with {what}", path=path, hint=hint)
+
+
+def names_in(directory: str, wanted: Callable[[os.DirEntry[str]], bool]) -> list[str]:
+    """Give the names in a directory; none if it cannot be listed."""
+    try:
+        with os.scandir(directory) as entries:
+            return [entry.name for entry in entries if wanted(entry)]
+    except OSError:
+        return []
+
+
+def _sets_in(directory: str) -> str:
+    if not os.path.isdir(directory):
+        return ""
+    names = sorted(names_in(directory, os.DirEntry.is_dir), key=natural_order)
+    sets = [name for name in names if name.startswith(("dev", "test", TRAINING_SET))]
+    return f"there are {visible(', '.join(sets))}; choose one with -t" if sets else ""
+
+
+def _what_is_there(place: str) -> str:
+    directory = os.path.dirname(place)
+    if not os.path.isdir(directory):
+        return ""
+    names = sorted(names_in(directory, os.DirEntry.is_file), key=natural_order)
+    shown = visible(", ".join(names[:8])) + (" …" if len(names) > 8 else "")
+    return f"`{visible(directory)}` holds {shown or 'no file'}"
+
+
+def read_header(directory: str, name: str | None) -> tuple[str, ...]:
+    """Read the column names of a header file, relative to the challenge's directory; () for no file."""
+    if name is None:
+        return ()
+    path = os.path.join(directory, name)
+    if not os.path.exists(path):
+        raise MissingFileError(what="No file with the header", path=path)
+    first = next(read_lines(path), None)
+    if first is None:
+        raise EmptyFileError(what="header", path=path)
+    return tuple(first.split("\t"))
+
+
+def read_vocabulary(task: Task) -> frozenset[str]:
+    """Read the words that metrics on exact words know: ``--vocabulary``, else those of train/expected.tsv.
+
+    Empty if there is neither.
+    """
+    if task.vocabulary is not None:
+        path = find_file(task.vocabulary)
+        if path is None and not is_address(task.vocabulary):
+            raise MissingFileError(what="No file with the vocabulary", path=task.vocabulary)
+        words = frozenset(read_lines(path or task.vocabulary))
+        if not words:
+            raise EmptyFileError(what="vocabulary", path=task.vocabulary)
+        return words
+    path = find_file(os.path.join(task.directory, TRAINING_SET, EXPECTED_FILE))
+    if path is None:
+        return frozenset()
+    header = read_header(task.directory, task.out_header)
+    return frozenset(read_lines(path, header=header[0] if header else None))
