@@ -59,6 +59,8 @@ def scored(
         threads=settings.threads,
         watch=lambda output: ProgressBar(output.name),
     )
+    if task.input_file is not None and split.input is None:
+        note(f"there is no file {named(task.input_file)}; the input is not needed here")
     for evaluation in evaluations:
         _note_other_answers(evaluation)
     return evaluations

@@ -146,11 +146,11 @@ def _input(task: Task, expected: str) -> str | None:
         beside = find_file(os.path.join(os.path.dirname(expected), INPUT_FILE))
         if beside is not None:
             return beside
-    if task.input_file is not None or task.needs_input:
-        return _find(task.directory, task.test_name, task.input_file, INPUT_FILE, "the input")
     try:
-        return find_file(os.path.join(task.directory, task.test_name, INPUT_FILE))
-    except AmbiguousFileError:
+        return _find(task.directory, task.test_name, task.input_file, INPUT_FILE, "the input")
+    except (MissingFileError, AmbiguousFileError):
+        if task.needs_input:
+            raise
         return None
 
 
@@ -233,7 +233,7 @@ def read_header(directory: str, name: str | None) -> tuple[str, ...]:
         return ()
     path = os.path.join(directory, name)
     if not os.path.exists(path):
-        raise MissingFileError(what="No file with the header", path=path)
+        raise MissingFileError(what="No file with header specification", path=path)
     first = next(read_lines(path), None)
     if first is None:
         raise EmptyFileError(what="header", path=path)

@@ -390,6 +390,15 @@ def test_an_early_interrupt_ends_quietly(milliseconds, mode, challenge):
         assert process.wait() in ({-signal.SIGINT, 0} if mode else {-signal.SIGINT})
 
 
+def test_an_input_that_is_not_needed(challenge, geval):
+    """GEval 1.42.2 does not look for it."""
+    assert geval("-t", "dev-0", "-i", "no.tsv") == (
+        0,
+        geval("-t", "dev-0")[1],
+        "geval: note: there is no file `no.tsv`; the input is not needed here\n",
+    )
+
+
 def test_a_compressed_output_without_a_line(challenge, geval):
     (challenge / "dev-0/out.tsv").unlink()
     (challenge / "dev-0/out.tsv.gz").write_bytes(gzip.compress(b""))

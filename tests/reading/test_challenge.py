@@ -311,7 +311,7 @@ MISSING = {
         "No file with the expected results: `./empty/expected.tsv`\n  `./empty` holds no file",
     ),
     "no such input": (
-        {"test_name": "dev-0", "input_file": "nowhere.tsv"},
+        {"test_name": "dev-0", "input_file": "nowhere.tsv", "needs_items": True},
         "No file with the input: `./dev-0/nowhere.tsv`\n  `./dev-0` holds expected.tsv, in.tsv, out.tsv",
     ),
     "no input for line by line": (
@@ -344,7 +344,7 @@ MISSING = {
     ),
     "no header": (
         {"test_name": "dev-0", "in_header": "nowhere.tsv"},
-        "No file with the header: `./nowhere.tsv`",
+        "No file with header specification: `./nowhere.tsv`",
     ),
 }
 
@@ -635,3 +635,8 @@ def test_a_link_that_leads_nowhere_is_named(here):
 def test_a_name_with_a_line_end_is_found(here):
     write(here / "dev-0", "out-a\nb.tsv")
     assert [output.name for output in find_outputs("dev-0")] == ["out-a\nb.tsv", "out.tsv"]
+
+
+def test_an_input_that_is_named_and_not_needed_is_not_missed(here):
+    """GEval 1.42.2, -i nowhere.tsv with scores alone."""
+    assert locate(dev0(input_file="nowhere.tsv")).input is None
