@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass
 from math import inf, log, log1p
 
 from geval_py.errors import MalformedLineError
 from geval_py.reading.lines import Bytes, decode_lines
 from geval_py.reading.wordprobs import parse_number
-from geval_py.scoring.metrics.base import LineLosses
+from geval_py.scoring.metrics.base import LineStatistics, Setting
 
 
 @dataclass(frozen=True, slots=True)
 class BinaryColumn:
     """The loss of the expected class, in nats, and the classes."""
 
-    def losses(self, outputs: Bytes, expected: bytes, first_line: int) -> LineLosses:
-        column = LineLosses()
+    @classmethod
+    def of(cls, setting: Setting) -> BinaryColumn:
+        """Make the column; nothing can be set."""
+        del setting
+        return cls()
+
+    def statistics(self, outputs: Bytes, expected: bytes, first_line: int) -> LineStatistics:
+        losses = array("d")
+        classes: list[float | str] = []
         pairs = zip(decode_lines(outputs), decode_lines(expected), strict=True)
         for line, (text, word) in enumerate(pairs, first_line):
             loss, positive = binary_loss(text, word, line)
-            column.values.append(loss)
-            column.classes.append(positive)
-        return column
+            losses.append(loss)
+            classes.append(float(positive))
+        return LineStatistics(columns=(losses,), classes=classes)
 
 
 def binary_loss(text: str, expected: str, line: int) -> tuple[float, bool]:
