@@ -485,29 +485,29 @@ def test_other_lines_are_malformed_for_exact_words(text):
 
 
 @pytest.mark.parametrize(
-    ("text", "expected", "loss", "positive"),
+    ("text", "expected", "loss", "number"),
     [
-        ("0.25", "1", math.log(4), True),
-        ("0.25", "0", -math.log(0.75), False),
-        ("1", "1", 0.0, True),
-        ("0", "0", 0.0, False),
-        ("0", "1", math.inf, True),
-        ("1", "0", math.inf, False),
-        ("1.7", "1", 0.0, True),
-        ("1.7", "0", math.inf, False),
-        ("-0.3", "0", 0.0, False),
-        ("-0.3", "1", math.inf, True),
-        ("0.25", "0.51", math.log(4), True),
-        ("0.25", "0.5", -math.log(0.75), False),
-        ("0.25", "7", math.log(4), True),
-        ("0.25", "-7", -math.log(0.75), False),
-        ("1e-20", "0", 1e-20, False),
+        ("0.25", "1", math.log(4), 1),
+        ("0.25", "0", -math.log(0.75), 0),
+        ("1", "1", 0.0, 1),
+        ("0", "0", 0.0, 0),
+        ("0", "1", math.inf, 1),
+        ("1", "0", math.inf, 0),
+        ("1.7", "1", 0.0, 1),
+        ("1.7", "0", math.inf, 0),
+        ("-0.3", "0", 0.0, 0),
+        ("-0.3", "1", math.inf, 1),
+        ("0.25", "0.51", math.log(4), 0.51),
+        ("0.25", "0.5", -math.log(0.75), 0.5),
+        ("0.25", "7", math.log(4), 7),
+        ("0.25", "-7", -math.log(0.75), -7),
+        ("1e-20", "0", 1e-20, 0),
     ],
 )
-def test_binary_loss(text, expected, loss, positive):
+def test_binary_loss(text, expected, loss, number):
     """Clip both to [0,1], loss = -ln p where expected > 0.5, else -ln(1 - p)."""
     found = binary_loss(text, expected, 1)
-    assert found == (pytest.approx(loss, rel=1e-12), positive)
+    assert found == (pytest.approx(loss, rel=1e-12), number)
     assert str(found[0]) != "-0.0"
 
 
@@ -527,6 +527,23 @@ def test_the_mean_over_the_classes_of_each_classs_likelihood():
     assert metric.value(statistics) == pytest.approx((0.5 + 0.1) / 2)
     one_class = BinaryColumn().statistics(block("0.5", "0.5"), block("1", "1"), 1)
     assert metric.value(one_class) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("expected", "likelihoods"),
+    [
+        (["0", "0.7", "1"], [0.8, 0.4, 0.5]),
+        (["0", "0.0", "-0"], [(0.8 * 0.6 * 0.5) ** (1 / 3)]),
+        (["1", "1.0", "1e0"], [(0.2 * 0.4 * 0.5) ** (1 / 3)]),
+        (["0.2", "0.7", "0.2"], [(0.8 * 0.5) ** 0.5, 0.4]),
+    ],
+    ids=["three", "three ways to write 0", "three ways to write 1", "two"],
+)
+def test_each_distinct_expected_number_is_a_class_of_its_own(expected, likelihoods):
+    """The specification, section 11, point 6, of GEval 1.42.2: 0, 0.7, 1 are three."""
+    statistics = BinaryColumn().statistics(block("0.2", "0.4", "0.5"), block(*expected), 1)
+    want = sum(likelihoods) / len(likelihoods)
+    assert find_metric("MacroAvg/Likelihood").value(statistics) == pytest.approx(want, rel=1e-12)
 
 
 # Accuracy

@@ -39,7 +39,7 @@ _METRICS = (
     Metric("LogLoss", WordColumn.of, LOG_LOSS, _OF_WORDS_OR_CLASSES, needs_vocabulary=True),
     Metric("Perplexity", WordColumn.of, PERPLEXITY, _OF_WORDS, needs_vocabulary=True),
     Metric("CrossEntropy", WordColumn.of, CROSS_ENTROPY, _OF_WORDS, needs_vocabulary=True),
-    Metric("MacroAvg/Likelihood", BinaryColumn.of, LIKELIHOOD, "mean of the likelihoods of classes 0 and 1"),
+    Metric("MacroAvg/Likelihood", BinaryColumn.of, LIKELIHOOD, "mean of the likelihoods of the expected classes"),
     Metric("Accuracy", MissColumn.of, ACCURACY, "share of lines whose best guess is right"),
 )
 METRICS = {metric.name: metric for metric in _METRICS}
