@@ -25,11 +25,11 @@ from geval_py.scoring.metrics import Column, LineStatistics, Metric, column_of, 
 from geval_py.scoring.parallel import Progress, map_in_order
 from geval_py.scoring.score import Score
 from geval_py.text import visible
-from geval_py.version import __version__
 
 if TYPE_CHECKING:
     from geval_py.reading.preparation import Preparation
     from geval_py.scoring.selection import Selection
+    from geval_py.scoring.signature import Signature
 
 
 def evaluate(
@@ -135,13 +135,14 @@ def evaluate_output(
     first_filter = keys[0][0]
     digests = {"expected": expected.sha256, "output": outputs.sha256}
     if needs_input:
-        digests |= {"input": input_text.sha256, "header": _digest("\t".join(split.in_header))}
+        digests["input"] = input_text.sha256
+    header = split.in_header if needs_input else None
     return Evaluation(
         split=split,
         output=output,
         scores=scores,
         line_numbers=selections[first_filter].line_numbers if first_filter else None,
-        signature=_signature(scores, digests, vocabulary) if sign else None,
+        signature=_signature(scores, digests, header, vocabulary) if sign else None,
         texts=texts,
     )
 
@@ -212,20 +213,12 @@ def _preparation(scheme: EvaluationScheme) -> Preparation | None:
     return preparation_of(scheme)
 
 
-def _signature(scores: Sequence[Score], digests: Mapping[str, str | None], vocabulary: frozenset[str]) -> str:
-    parts = {
-        "metric": ",".join(score.scheme.text for score in scores),
-        "bits": ",".join(str(score.metric.bits or "-") for score in scores),
-        "lines": str(scores[0].statistics.lines),
-        **digests,
-        "version": __version__,
-    }
-    if vocabulary:
-        parts["vocabulary"] = _digest("\n".join(sorted(vocabulary)))
-    return "|".join(f"{key}:{value}" for key, value in parts.items())
+def _signature(
+    scores: Sequence[Score],
+    digests: Mapping[str, str | None],
+    header: Sequence[str] | None,
+    vocabulary: frozenset[str],
+) -> Signature:
+    from geval_py.scoring.signature import Signature
 
-
-def _digest(text: str) -> str:
-    from hashlib import sha256
-
-    return sha256(text.encode()).hexdigest()
+    return Signature.of(scores, **digests, header=header, vocabulary=vocabulary)

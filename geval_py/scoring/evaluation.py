@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from geval_py.explaining.features.worst import WorstFeatures
     from geval_py.explaining.statistics.interval import Interval
     from geval_py.reading.features import FeatureKinds, Item, ItemFilter
+    from geval_py.scoring.signature import Signature
 
 
 Line = TypeVar("Line")  # what belongs to a line: a text, or an item
@@ -53,7 +54,7 @@ class Evaluation:
     output: Output
     scores: tuple[Score, ...]
     line_numbers: array[int] | None = field(repr=False)
-    signature: str | None
+    signature: Signature | None
     texts: Texts | None = field(repr=False)
 
     @property
@@ -275,7 +276,7 @@ class Evaluation:
             "parameters": self.output.parameters,
             "lines": self.line_count,
             "out_of_vocabulary": self.out_of_vocabulary,
-            "signature": self.signature,
+            "signature": None if self.signature is None else str(self.signature),
             "metrics": [score.to_dict(samples=samples, seed=seed) for score in self.scores],
         }
 
