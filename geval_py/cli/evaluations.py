@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from math import inf
 
 from geval_py.cli.progress import ProgressBar
 from geval_py.cli.settings import Settings
@@ -76,7 +75,7 @@ def _note_other_answers(evaluation: Evaluation) -> None:
 
 
 def _note_unknown_words(evaluation: Evaluation) -> None:
-    counts = ((score.losses.out_of_vocabulary, len(score.losses.values)) for score in evaluation.scores)
+    counts = ((score.statistics.out_of_vocabulary, score.statistics.lines) for score in evaluation.scores)
     unknown, lines = max(counts)
     if unknown:
         note(
@@ -86,8 +85,8 @@ def _note_unknown_words(evaluation: Evaluation) -> None:
 
 
 def _note_infinite_losses(evaluation: Evaluation) -> None:
-    columns = [score.losses.values for score in evaluation.scores]
-    for infinite, lines in dict.fromkeys((losses.count(inf), len(losses)) for losses in columns):
+    tables = [score.statistics for score in evaluation.scores]
+    for infinite, lines in dict.fromkeys((table.infinite, table.lines) for table in tables):
         if infinite:
             note(f"{named(evaluation.output.path)}: the loss of {infinite} of {lines} lines is infinite")
 

@@ -1,6 +1,6 @@
 """Compare outputs of one test set: whether one is better than another, or was lucky.
 
-    evaluations ──> line losses, a column a system ──> differences, tests, groups
+    evaluations ──> line statistics, a table a system ──> differences, tests, groups
 
 All is computed on the first metric. The tests are described in :mod:`geval_py.explaining.statistics.paired`, the
 groups in :mod:`geval_py.explaining.statistics.groups`.
@@ -35,9 +35,9 @@ class Comparison:
     """Systems on the same lines, the best first; printed, or in Jupyter, as a table.
 
     ``test`` is the test set's name; ``metric``, ``unit`` and ``direction`` say what the scores are. Of ``lines``
-    lines, ``compared`` are those on which every system's loss is finite. ``groups`` are the greatest sets of
-    systems, by name, of which no two can be told apart (approximate randomisation of all pairs, Holm's correction,
-    5 %). ``notes`` are warnings, for people.
+    lines, ``compared`` are those on which every system's statistics, such as its loss, are finite. ``groups`` are the
+    greatest sets of systems, by name, of which no two can be told apart (approximate randomisation of all pairs,
+    Holm's correction, 5 %). ``notes`` are warnings, for people.
     """
 
     test: str
@@ -131,7 +131,7 @@ def compare(
     ranking = Systems(
         metric=first.metric,
         names=names,
-        columns=[evaluation.scores[0].losses for evaluation in evaluations],
+        statistics=[evaluation.scores[0].statistics for evaluation in evaluations],
         baseline=index,
         samples=samples,
         seed=seed,
@@ -202,9 +202,10 @@ def _notes(evaluations: Sequence[Evaluation], ranking: Ranking, samples: int) ->
     lines, systems, compared = evaluations[0].line_count, len(evaluations), ranking.lines
     pairs = systems * (systems - 1) // 2
     unknown = max(evaluation.out_of_vocabulary for evaluation in evaluations)
-    infinite = f"the loss of {lines - compared} of {lines} lines is infinite for some system"
+    what = "loss" if evaluations[0].scores[0].metric.measure.of_losses else "score"
+    infinite = f"the {what} of {lines - compared} of {lines} lines is infinite for some system"
     for *others, last in ranking.equal:
-        yield f"{visible(', '.join(others))} and {visible(last)} have the same loss on every line"
+        yield f"{visible(', '.join(others))} and {visible(last)} have the same {what} on every line"
     if compared == 0:
         yield f"{infinite}: no line is left for differences and tests"
     elif compared < lines:

@@ -1,6 +1,6 @@
 """Read an output and its expected file side by side, in blocks of whole lines, and score the blocks.
 
-A block is read by one thread and may be scored by another; its buffer is used again when its losses are taken.
+A block is read by one thread and may be scored by another; its buffer is used again when its statistics are taken.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from geval_py.errors import EmptyFileError, LineCountError, MalformedLineError
 from geval_py.reading.lines import LineReader
 from geval_py.scoring.kernel import choose_backend, count_lines
-from geval_py.scoring.metrics import Column, LineLosses
+from geval_py.scoring.metrics import Column, LineStatistics
 from geval_py.scoring.parallel import available_cores
 
 
@@ -70,13 +70,13 @@ class BlockScorer:
         text = b"".join(part + b"\n" for part in parts)
         yield Block(first_line, memoryview(text), words + b"0\n", bytearray())
 
-    def score(self, block: Block) -> tuple[Block, list[LineLosses]]:
+    def score(self, block: Block) -> tuple[Block, list[LineStatistics]]:
         """Score a block for each column; raises MalformedLineError."""
-        scored: list[LineLosses] = []
+        scored: list[LineStatistics] = []
         errors: list[MalformedLineError] = []
         for column in self._columns:
             try:
-                scored.append(column.losses(block.outputs, block.expected, block.first_line))
+                scored.append(column.statistics(block.outputs, block.expected, block.first_line))
             except MalformedLineError as error:
                 error.path = (self._outputs if error.role == "output" else self._expected).path
                 errors.append(error)

@@ -1,8 +1,8 @@
 """Read an output and its expected file once, and score it with every metric.
 
-    lines ──> columns of line losses ──> scores
+    lines ──> columns of line statistics ──> scores
 
-Metrics that need the same column of losses share it.
+Metrics that need the same column share it.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from geval_py.reading.splits import Split, locate, read_vocabulary
 from geval_py.reading.task import Task
 from geval_py.scoring.blocks import Block, BlockScorer
 from geval_py.scoring.evaluation import Evaluation, Texts
-from geval_py.scoring.metrics import Column, LineLosses, Metric, column_of, find_metric
+from geval_py.scoring.metrics import Column, LineStatistics, Metric, column_of, find_metric
 from geval_py.scoring.parallel import Progress, map_in_order
 from geval_py.scoring.score import Score
 from geval_py.text import visible
-from geval_py.version import __version__
 
 if TYPE_CHECKING:
     from geval_py.reading.preparation import Preparation
     from geval_py.scoring.selection import Selection
+    from geval_py.scoring.signature import Signature
 
 
 def evaluate(
@@ -157,7 +157,7 @@ def shown_name(scheme: EvaluationScheme, metric: Metric) -> str:
 
 def vocabulary_for(schemes: Sequence[Named], task: Task) -> frozenset[str]:
     """Read the vocabulary if a metric needs it."""
-    return read_vocabulary(task) if any(m.kind == "exact" for _, m in schemes) else frozenset()
+    return read_vocabulary(task) if any(m.needs_vocabulary for _, m in schemes) else frozenset()
 
 
 def evaluate_output(
@@ -192,32 +192,33 @@ def evaluate_output(
         inputs = InputReader(input_text) if needs_input else None
         reading = _Reading(outputs, expected, inputs, of_all_lines, tuple(selections.values()))
         found = reading.score(texts, threads, progress)
-    losses: dict[_Key, LineLosses] = {((), column): found[column] for column in found}
+    statistics: dict[_Key, LineStatistics] = {((), column): found[column] for column in found}
     for filters, column in dict.fromkeys(keys):
         if filters:
-            losses[filters, column] = selections[filters].losses(column, output.path, split.expected)
-    scores = tuple(_score(named, losses[key]) for named, key in zip(schemes, keys, strict=True))
+            statistics[filters, column] = selections[filters].statistics(column, output.path, split.expected)
+    scores = tuple(_score(named, statistics[key]) for named, key in zip(schemes, keys, strict=True))
     first_filter = keys[0][0]
     digests = {"expected": expected.sha256, "output": outputs.sha256}
     if needs_input:
-        digests |= {"input": input_text.sha256, "header": _digest("\t".join(split.in_header))}
+        digests["input"] = input_text.sha256
+    header = split.in_header if needs_input else None
     return Evaluation(
         split=split,
         output=output,
         scores=scores,
         line_numbers=selections[first_filter].line_numbers if first_filter else None,
-        signature=_signature(scores, digests, vocabulary) if sign else None,
+        signature=_signature(scores, digests, header, vocabulary) if sign else None,
         texts=texts,
     )
 
 
-_Key = tuple[tuple[str, ...], Column]  # what a metric is made from: the filters, and the column of losses
+_Key = tuple[tuple[str, ...], Column]  # what a metric is made from: the filters, and the column
 
 
-def _score(named: Named, losses: LineLosses) -> Score:
+def _score(named: Named, statistics: LineStatistics) -> Score:
     scheme, metric = named
-    value = metric.value(losses)
-    return Score(name=shown_name(scheme, metric), value=value, metric=metric, scheme=scheme, losses=losses)
+    value = metric.value(statistics)
+    return Score(name=shown_name(scheme, metric), value=value, metric=metric, scheme=scheme, statistics=statistics)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,13 +231,15 @@ class _Reading:
     columns: tuple[Column, ...]
     selections: tuple[Selection, ...]
 
-    def score(self, texts: Texts | None, threads: int | None, progress: Progress | None) -> dict[Column, LineLosses]:
+    def score(
+        self, texts: Texts | None, threads: int | None, progress: Progress | None
+    ) -> dict[Column, LineStatistics]:
         """Read all, in blocks: score the columns, select lines, and keep the texts where that is asked for."""
-        losses = {column: LineLosses() for column in self.columns}
+        statistics = {column: LineStatistics() for column in self.columns}
         scoring = BlockScorer(self.outputs, self.expected, self.columns)
         for block, scored in map_in_order(scoring.score, scoring.blocks(), scoring.threads(threads)):
-            for column_losses, block_losses in zip(losses.values(), scored, strict=True):
-                column_losses.extend(block_losses)
+            for of_lines, of_block in zip(statistics.values(), scored, strict=True):
+                of_lines.extend(of_block)
             if self.selections:
                 self._select(block)
             if texts is not None:
@@ -247,7 +250,7 @@ class _Reading:
                 progress(self.outputs.source.position or 0, self.outputs.source.size)
         if self.inputs is not None:
             self.inputs.check_end()
-        return losses
+        return statistics
 
     def _select(self, block: Block) -> None:
         outputs, expected = decode_lines(block.outputs), decode_lines(block.expected)
@@ -275,20 +278,12 @@ def _preparation(scheme: EvaluationScheme) -> Preparation | None:
     return preparation_of(scheme)
 
 
-def _signature(scores: Sequence[Score], digests: Mapping[str, str | None], vocabulary: frozenset[str]) -> str:
-    parts = {
-        "metric": ",".join(score.scheme.text for score in scores),
-        "bits": ",".join(str(score.metric.bits or "-") for score in scores),
-        "lines": str(len(scores[0].losses.values)),
-        **digests,
-        "version": __version__,
-    }
-    if vocabulary:
-        parts["vocabulary"] = _digest("\n".join(sorted(vocabulary)))
-    return "|".join(f"{key}:{value}" for key, value in parts.items())
+def _signature(
+    scores: Sequence[Score],
+    digests: Mapping[str, str | None],
+    header: Sequence[str] | None,
+    vocabulary: frozenset[str],
+) -> Signature:
+    from geval_py.scoring.signature import Signature
 
-
-def _digest(text: str) -> str:
-    from hashlib import sha256
-
-    return sha256(text.encode()).hexdigest()
+    return Signature.of(scores, **digests, header=header, vocabulary=vocabulary)

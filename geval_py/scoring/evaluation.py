@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from geval_py.explaining.features.worst import WorstFeatures
     from geval_py.explaining.statistics.interval import Interval
     from geval_py.reading.features import FeatureKinds, Item, ItemFilter
+    from geval_py.scoring.signature import Signature
 
 
 Line = TypeVar("Line")  # what belongs to a line: a text, or an item
@@ -44,32 +45,39 @@ class Texts:
 class Evaluation:
     """One output, scored.
 
-    ``scores`` are in the order of the metrics. ``line_losses`` is the column that the first metric is made from:
-    nats (for Accuracy 0 and 1), a value a line, possibly inf. ``line_numbers`` are those of the lines that the first
-    metric's filter selects, from 1; None if it has none. Two equal ``signature`` mean the same scores; it is None
-    where it was not asked for, since it costs time.
+    ``scores`` are in the order of the metrics. ``line_numbers`` are those of the lines that the first metric's filter
+    selects, from 1; None if it has none. Two equal ``signature`` mean the same scores; it is None where it was not
+    asked for, since it costs time.
     """
 
     split: Split
     output: Output
     scores: tuple[Score, ...]
     line_numbers: array[int] | None = field(repr=False)
-    signature: str | None
+    signature: Signature | None
     texts: Texts | None = field(repr=False)
 
     @property
     def line_losses(self) -> array[float]:
-        return self.scores[0].losses.values
+        """The losses that the first metric is made from: nats (for Accuracy 0 and 1), a value a line, possibly inf.
+
+        Raises UsageError if it is made from other statistics.
+        """
+        first = self.scores[0]
+        if not first.metric.measure.of_losses:
+            names = ", ".join(first.metric.measure.columns)
+            raise UsageError(message=f"{first.metric.name} is not made from losses, but from {names}")
+        return first.statistics.columns[0]
 
     @property
     def line_count(self) -> int:
         """The number of lines that the first metric scored."""
-        return len(self.line_losses)
+        return self.scores[0].statistics.lines
 
     @property
     def out_of_vocabulary(self) -> int:
         """The number of expected words that the vocabulary of a metric on exact words does not have."""
-        return max(score.losses.out_of_vocabulary for score in self.scores)
+        return max(score.statistics.out_of_vocabulary for score in self.scores)
 
     @property
     def score(self) -> float:
@@ -82,8 +90,7 @@ class Evaluation:
 
     def line_scores(self) -> list[float]:
         """Give the first metric's value of each line alone."""
-        of_line = self.scores[0].metric.of_line
-        return [of_line(loss) for loss in self.line_losses]
+        return list(map(self.scores[0].metric.of_line, *self.scores[0].statistics.columns))
 
     def read_items(self) -> Iterator[Item]:
         """Give each scored line's input, expected word and output; the input is "" if there is no input file.
@@ -114,8 +121,8 @@ class Evaluation:
         """Make a table with a row a line.
 
         Columns: ``line`` (from 1), those of the input by their header names (or numbers, from 1), ``expected``,
-        ``output``, ``loss`` and ``score`` (of the first metric). A column of the input whose name is taken
-        is called ``in<name>``, or by its number. Raises as :meth:`read_items`.
+        ``output``, ``loss`` (or what else the first metric is made from) and ``score`` (of that metric). A column of
+        the input whose name is taken is called ``in<name>``, or by its number. Raises as :meth:`read_items`.
         """
         return self._frame(None)
 
@@ -124,6 +131,8 @@ class Evaluation:
         from geval_py.scoring.frame import item_table
 
         keep = [True] * self.line_count if selected is None else selected
+        first = self.scores[0]
+        statistics = zip(first.metric.measure.columns, first.statistics.columns, strict=True)
         numbers = self.line_numbers or range(1, self.line_count + 1)
         width = 0
         if self.split.input is not None:
@@ -131,7 +140,7 @@ class Evaluation:
         return item_table(
             compress(self.read_items(), keep),
             lines=list(compress(numbers, keep)),
-            losses=list(compress(self.line_losses, keep)),
+            statistics={name: list(compress(column, keep)) for name, column in statistics},
             scores=list(compress(self.line_scores(), keep)),
             header=self.split.in_header,
             width=width,
@@ -267,7 +276,7 @@ class Evaluation:
             "parameters": self.output.parameters,
             "lines": self.line_count,
             "out_of_vocabulary": self.out_of_vocabulary,
-            "signature": self.signature,
+            "signature": None if self.signature is None else str(self.signature),
             "metrics": [score.to_dict(samples=samples, seed=seed) for score in self.scores],
         }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, count
 from typing import Any
 
@@ -15,16 +15,19 @@ def item_table(
     items: Iterable[Item],
     *,
     lines: Sequence[int],
-    losses: Sequence[float],
+    statistics: Mapping[str, Sequence[float]],
     scores: Sequence[float],
     header: Sequence[str],
     width: int,
     index: list[int],
 ) -> pd.DataFrame:
-    """Make a table with a row an item, all sequences but the header aligned; ``width`` columns of the input."""
+    """Make a table with a row an item, all sequences but the header aligned; ``width`` columns of the input.
+
+    ``statistics`` are the lines' statistics, by their names.
+    """
     inputs, expected, outputs = zip(*items, strict=True)
     columns: dict[str, Any] = {"line": lines}
-    own = {"expected": expected, "output": outputs, "loss": losses, "score": scores}
+    own = {"expected": expected, "output": outputs, **statistics, "score": scores}
     rows = [text.split("\t") for text in inputs] if width else []
     for column in range(width):
         name = _unused_name(column, header, {*columns, *own})

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from geval_py.reading.sampling import DEFAULT_SAMPLES, DEFAULT_SEED
 from geval_py.reading.schemes import EvaluationScheme
-from geval_py.scoring.metrics import LineLosses, Metric
+from geval_py.scoring.metrics import LineStatistics, Metric
 from geval_py.scoring.parallel import Progress
 
 if TYPE_CHECKING:
@@ -19,14 +18,14 @@ if TYPE_CHECKING:
 class Score:
     """One metric's value on one output.
 
-    ``name`` is the name shown, from the scheme; ``losses`` the column of line losses that it is made from.
+    ``name`` is the name shown, from the scheme; ``statistics`` the line statistics that it is made from.
     """
 
     name: str
     value: float
     metric: Metric
     scheme: EvaluationScheme
-    losses: LineLosses = field(repr=False, compare=False)
+    statistics: LineStatistics = field(repr=False, compare=False)
 
     @property
     def unit(self) -> str:
@@ -51,7 +50,7 @@ class Score:
         """
         from geval_py.explaining.statistics import bootstrap
 
-        return bootstrap.interval(self.metric, self.losses, samples=samples, seed=seed, progress=progress)
+        return bootstrap.interval(self.metric, self.statistics, samples=samples, seed=seed, progress=progress)
 
     def to_dict(self, *, samples: int | None = None, seed: int = DEFAULT_SEED) -> dict[str, Any]:
         """Give what ``--format json`` shows of one metric: its lines only where its filter selects them."""
@@ -60,10 +59,10 @@ class Score:
             "value": self.value,
             "unit": self.unit,
             "direction": self.direction,
-            "infinite_losses": self.losses.values.count(math.inf),
+            "infinite_losses": self.statistics.infinite,
         }
         if self.scheme.filters:
-            shown["lines"] = len(self.losses.values)
+            shown["lines"] = self.statistics.lines
         if samples is not None:
             shown["interval"] = self.interval(samples=samples, seed=seed).to_dict()
         return shown

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from geval_py.errors import MalformedLineError, SchemeError, UsageError
 from geval_py.reading.features import Fields, Item, ItemFilter, parse_filter
 from geval_py.reading.schemes import EvaluationScheme
-from geval_py.scoring.metrics import Column, LineLosses
+from geval_py.scoring.metrics import Column, LineStatistics
 
 MOST_REMEMBERED = 5_000  # items without the feature, to find out what was meant instead
 
@@ -41,12 +41,12 @@ class Selection:
         if not self.line_numbers and len(self._others) < MOST_REMEMBERED:
             self._others.extend(items)
 
-    def losses(self, column: Column, output_path: str, expected_path: str) -> LineLosses:
+    def statistics(self, column: Column, output_path: str, expected_path: str) -> LineStatistics:
         """Score the selected lines; raises SchemeError if there is none, and MalformedLineError."""
         if not self.line_numbers:
             raise SchemeError(scheme=self._scheme.text, message=self.filter.nothing_found(self._others))
         try:
-            return column.losses(_block(self._outputs), _block(self._expected), 1)
+            return column.statistics(_block(self._outputs), _block(self._expected), 1)
         except MalformedLineError as error:
             error.line = self.line_numbers[error.line - 1]
             error.path = output_path if error.role == "output" else expected_path

@@ -15,16 +15,16 @@ from geval_py.cli import main
 from geval_py.explaining.statistics import resampling
 from geval_py.explaining.statistics.bootstrap import bootstrap_scores, interval
 from geval_py.explaining.statistics.interval import Interval, percentile_bounds
-from geval_py.explaining.statistics.resampling import LossTable, bootstrap_weights, swap_weights
-from geval_py.scoring.metrics import METRICS, LineLosses
+from geval_py.explaining.statistics.resampling import StatisticsTable, bootstrap_weights, swap_weights
+from geval_py.scoring.metrics import METRICS, LineStatistics
 
 PROPERTY = settings(deadline=None, derandomize=True)
 LOSSES = st.lists(st.floats(0, 50) | st.just(math.inf), min_size=1, max_size=20)
 NAMES = ["LogLossHashed", "LikelihoodHashed", "PerplexityHashed", "CrossEntropyHashed", "Accuracy"]
 
 
-def column(values, classes=b""):
-    return LineLosses(values=array("d", values), classes=bytearray(classes))
+def column(losses, classes=()):
+    return LineStatistics(columns=(array("d", losses),), classes=list(classes))
 
 
 # The cut
@@ -118,13 +118,13 @@ def test_totals_are_sums(lines, systems, classes, seed, data):
         )
     )
     of_class = np.arange(lines) % max(1, classes)
-    columns = [column(losses[:, n], of_class.astype(np.uint8).tobytes() if classes else b"") for n in range(systems)]
+    columns = [column(losses[:, n], of_class.tolist() if classes else ()) for n in range(systems)]
     (weights,) = bootstrap_weights(lines, 4, seed)
-    totals = LossTable.of_columns(columns).totals([weights])
+    totals = StatisticsTable.of_systems(columns).totals([weights])
     for sample, system, one in product(range(4), range(systems), sorted(set(of_class))):
         drawn = [line for line in range(lines) for _ in range(int(weights[sample, line])) if of_class[line] == one]
         assert totals.counts[sample, one] == len(drawn)
-        assert totals.losses[sample, system, one] == pytest.approx(
+        assert totals.sums[0, sample, system, one] == pytest.approx(
             sum(losses[line, system] for line in drawn), abs=1e-9
         )
 
@@ -229,7 +229,7 @@ def challenge(tmp_path, monkeypatch):
 def test_the_interval_of_an_evaluation(challenge):
     result = evaluate(challenge, "dev-0", metrics=["LogLossHashed", "Accuracy"])
     assert result.interval(samples=50, seed=3) == interval(
-        METRICS["LogLossHashed"], result.scores[0].losses, samples=50, seed=3
+        METRICS["LogLossHashed"], result.scores[0].statistics, samples=50, seed=3
     )
     assert result.interval().samples == 1000
     accuracy = result.scores[1].interval(samples=50, seed=3)

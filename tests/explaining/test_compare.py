@@ -20,7 +20,7 @@ from geval_py.cli.compare import FORMATS
 from geval_py.explaining.statistics.systems import Systems
 from geval_py.reading.outputs import Output, unique_names
 from geval_py.reading.sampling import DEFAULT_SEED
-from geval_py.scoring.metrics import METRICS, LineLosses
+from geval_py.scoring.metrics import METRICS, LineStatistics
 
 WORDS = "abcdefghij"
 LINES = 40
@@ -310,9 +310,9 @@ def test_few_samples(challenge):
 
 def test_scores_beyond_the_range_have_no_difference():
     """Perplexities of finite losses may be infinite."""
-    columns = [LineLosses(values=array("d", [loss] * 5)) for loss in (800.0, 900.0, 1.0)]
+    tables = [LineStatistics(columns=(array("d", [loss] * 5),)) for loss in (800.0, 900.0, 1.0)]
     systems = Systems(
-        metric=METRICS["PerplexityHashed"], names="abc", columns=columns, baseline=0, samples=99, seed=0
+        metric=METRICS["PerplexityHashed"], names="abc", statistics=tables, baseline=0, samples=99, seed=0
     ).rank()
     assert [system.name for system in systems.systems] == ["c", "a", "b"]
     finite, _, infinite = systems.systems

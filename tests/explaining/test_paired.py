@@ -19,13 +19,13 @@ from geval_py.explaining.statistics.paired import (
     line_shares,
     randomisation_p_values,
 )
-from geval_py.explaining.statistics.resampling import LossTable
+from geval_py.explaining.statistics.resampling import StatisticsTable
 from geval_py.explaining.statistics.systems import Systems
-from geval_py.scoring.metrics import METRICS, LineLosses
+from geval_py.scoring.metrics import METRICS, LineStatistics
 
 PROPERTY = settings(deadline=None, derandomize=True)
 LOG_LOSS, MACRO = METRICS["LogLossHashed"], METRICS["MacroAvg/Likelihood"]
-CLASSES = bytes([0, 1, 0, 0, 1, 1, 0, 1])
+CLASSES = [0, 1, 0, 0, 1, 1, 0, 1]
 EIGHT_LINES = {
     "no difference": [0.1, -0.1, 0.2, -0.3, 0.3, -0.2, 0.05, -0.06],
     "a small one": [0.1, -0.1, 0.2, -0.3, 0.3, 0.2, 0.05, 0.06],
@@ -34,9 +34,12 @@ EIGHT_LINES = {
 }
 
 
-def table(first, second, classes=b""):
-    columns = [LineLosses(values=array("d", column), classes=bytearray(classes)) for column in (first, second)]
-    return LossTable.of_columns(columns)
+def statistics(losses, classes=()):
+    return LineStatistics(columns=(array("d", losses),), classes=list(classes))
+
+
+def table(first, second, classes=()):
+    return StatisticsTable.of_systems([statistics(losses, classes) for losses in (first, second)])
 
 
 def systems(differences):
@@ -45,7 +48,7 @@ def systems(differences):
 
 
 def score(metric, losses, classes):
-    return metric.value(LineLosses(values=array("d", losses), classes=bytearray(classes)))
+    return metric.value(statistics(losses, classes))
 
 
 def monte_carlo(p_value, samples):
@@ -56,7 +59,7 @@ def monte_carlo(p_value, samples):
 # Approximate randomisation
 
 
-@pytest.mark.parametrize(("metric", "classes"), [(LOG_LOSS, b""), (MACRO, CLASSES)], ids=["mean", "classes"])
+@pytest.mark.parametrize(("metric", "classes"), [(LOG_LOSS, ()), (MACRO, CLASSES)], ids=["mean", "classes"])
 @pytest.mark.parametrize("differences", EIGHT_LINES.values(), ids=EIGHT_LINES)
 def test_approximate_randomisation_approaches_the_exact_test(differences, metric, classes):
     """Of all 2^8 exchanges, the share with a difference as far from 0."""
@@ -73,11 +76,13 @@ def test_approximate_randomisation_approaches_the_exact_test(differences, metric
 @pytest.mark.parametrize("seed", [0, 1, 12345])
 def test_exchanges_are_shared_by_all_pairs(seed):
     losses = np.random.default_rng(3).exponential(2, (50, 4))
-    p_values = randomisation_p_values(LOG_LOSS, LossTable.of_array(losses), samples=500, seed=seed)
+    p_values = randomisation_p_values(LOG_LOSS, StatisticsTable.of_losses(losses), samples=500, seed=seed)
     assert (p_values == p_values.T).all()
     assert (np.diag(p_values) == 1).all()
     for one, other in combinations(range(4), 2):
-        pair = randomisation_p_values(LOG_LOSS, LossTable.of_array(losses[:, [one, other]]), samples=500, seed=seed)
+        pair = randomisation_p_values(
+            LOG_LOSS, StatisticsTable.of_losses(losses[:, [one, other]]), samples=500, seed=seed
+        )
         assert pair[0, 1] == p_values[one, other]
 
 
@@ -143,12 +148,11 @@ def test_there_is_no_interval_of_the_difference_of_infinite_scores():
 @given(st.lists(st.floats(0, 50), min_size=1, max_size=30), st.integers(0, 2**32), st.sampled_from([1, 10, 99]))
 def test_a_system_against_itself(losses, seed, samples):
     """p = 1 exactly, the difference is 0, and so are both ends of its interval."""
-    column = LineLosses(values=array("d", losses))
     for baseline in (0, 2):
         compared = Systems(
             metric=METRICS["PerplexityHashed"],
             names=["a", "b", "c"],
-            columns=[column] * 3,
+            statistics=[statistics(losses)] * 3,
             baseline=baseline,
             samples=samples,
             seed=seed,
@@ -171,7 +175,7 @@ def test_p_values(pairs, seed):
     """Counts of samples, from 1/(N+1) to 1; the same the other way round."""
     losses = np.array(pairs)
     for columns in (losses, losses[:, ::-1]):
-        tested = LossTable.of_array(columns)
+        tested = StatisticsTable.of_losses(columns)
         resampled = resample_totals(tested, samples=50, seed=seed)
         bootstrap = bootstrap_p_values(LOG_LOSS, tested, resampled, 0)
         swapped = randomisation_p_values(LOG_LOSS, tested, samples=50, seed=seed)
@@ -204,7 +208,7 @@ def test_a_difference_of_rounding_is_none():
     resampled = resample_totals(tested, samples=100, seed=1)
     assert bootstrap_p_values(LOG_LOSS, tested, resampled, 0)[1] == 1
     assert randomisation_p_values(LOG_LOSS, tested, samples=100, seed=1)[0, 1] == 1
-    assert line_shares(tested, 0)[1] == (0, 0, 1)
+    assert line_shares(LOG_LOSS, tested, 0)[1] == (0, 0, 1)
 
 
 def test_a_sure_difference():
@@ -212,7 +216,7 @@ def test_a_sure_difference():
     resampled = resample_totals(tested, samples=999, seed=1)
     assert bootstrap_p_values(LOG_LOSS, tested, resampled, 0)[1] == 0.001
     assert randomisation_p_values(LOG_LOSS, tested, samples=999, seed=1)[0, 1] == 0.001
-    assert line_shares(tested, 0)[1] == (0, 1, 0)
+    assert line_shares(LOG_LOSS, tested, 0)[1] == (0, 1, 0)
 
 
 def test_a_single_line_tells_nothing():
@@ -226,7 +230,7 @@ def test_tests_hold_their_level_roughly():
     rng = np.random.default_rng(7)
     p_values = []
     for trial in range(200):
-        tested = LossTable.of_array(rng.exponential(3, (100, 1)) + rng.exponential(2, (100, 2)))
+        tested = StatisticsTable.of_losses(rng.exponential(3, (100, 1)) + rng.exponential(2, (100, 2)))
         resampled = resample_totals(tested, samples=200, seed=trial)
         bootstrap = bootstrap_p_values(LOG_LOSS, tested, resampled, 0)[1]
         p_values.append((bootstrap, randomisation_p_values(LOG_LOSS, tested, samples=200, seed=trial)[0, 1]))
@@ -238,8 +242,8 @@ def test_tests_hold_their_level_roughly():
 def test_many_lines_take_little_time():
     losses = np.random.default_rng(1).exponential(5, (10_519, 2))
     start = time.perf_counter()
-    columns = [LineLosses(values=array("d", column)) for column in losses.T]
-    Systems(metric=LOG_LOSS, names="ab", columns=columns, baseline=0, samples=10_000, seed=1).rank()
+    tables = [statistics(column) for column in losses.T]
+    Systems(metric=LOG_LOSS, names="ab", statistics=tables, baseline=0, samples=10_000, seed=1).rank()
     assert time.perf_counter() - start < 10
 
 
@@ -250,16 +254,19 @@ def test_shares_count_infinite_losses():
     """They lose to finite ones and tie with each other; what is no number, or too much to sum, is infinite."""
     inf, nan = float("inf"), float("nan")
     tested = table([1.0, inf, nan, 1e300, 2.0, inf, 1.0, 1.0], [inf, 1.0, inf, nan, 1.0, 0.0, 1.0, 2.0])
-    assert line_shares(tested, 0) == [(0, 0, 1), (3 / 8, 2 / 8, 3 / 8)]
-    assert line_shares(tested, 1) == [(2 / 8, 3 / 8, 3 / 8), (0, 0, 1)]
+    assert line_shares(LOG_LOSS, tested, 0) == [(0, 0, 1), (3 / 8, 2 / 8, 3 / 8)]
+    assert line_shares(LOG_LOSS, tested, 1) == [(2 / 8, 3 / 8, 3 / 8), (0, 0, 1)]
 
 
 @PROPERTY
 @given(st.lists(st.tuples(st.floats(0), st.floats(0)), min_size=1, max_size=30))
 def test_shares_sum_to_one(pairs):
     """Every line is won, lost or tied, and what one wins the other loses."""
-    tested = LossTable.of_array(np.array(pairs))
-    (_, (won, lost, tied)), ((lost_too, won_too, tied_too), _) = line_shares(tested, 0), line_shares(tested, 1)
+    tested = StatisticsTable.of_losses(np.array(pairs))
+    (_, (won, lost, tied)), ((lost_too, won_too, tied_too), _) = (
+        line_shares(LOG_LOSS, tested, 0),
+        line_shares(LOG_LOSS, tested, 1),
+    )
     assert won + lost + tied == pytest.approx(1)
     assert (won, lost) == (won_too, lost_too)
     assert tied == tied_too
@@ -268,8 +275,8 @@ def test_shares_sum_to_one(pairs):
 def test_equal_systems():
     inf, nan = float("inf"), float("nan")
     columns = np.array([[1, inf, 0.0], [1, inf, 1], [1, nan, -0.0], [2, 2, 2], [1, inf, 1], [1, inf, 1 + 1e-15]]).T
-    assert equal_systems(LossTable.of_array(columns)) == [(0, 2), (1, 4)]
-    assert equal_systems(LossTable.of_array(columns[:, 3:])) == []
+    assert equal_systems(StatisticsTable.of_losses(columns)) == [(0, 2), (1, 4)]
+    assert equal_systems(StatisticsTable.of_losses(columns[:, 3:])) == []
 
 
 # Holm's correction
@@ -355,9 +362,9 @@ def test_many_systems_take_little_time():
     distinct = frozenset(pair for pair in combinations(range(50), 2) if rng.random() < 0.5)
     start = time.perf_counter()
     undistinguished_groups(50, distinct)
-    columns = [LineLosses(values=array("d", rng.exponential(5, 1000))) for _ in range(50)]
+    tables = [statistics(rng.exponential(5, 1000)) for _ in range(50)]
     names = [str(n) for n in range(50)]
-    ranking = Systems(metric=LOG_LOSS, names=names, columns=columns, baseline=0, samples=2000, seed=1).rank()
+    ranking = Systems(metric=LOG_LOSS, names=names, statistics=tables, baseline=0, samples=2000, seed=1).rank()
     assert time.perf_counter() - start < 10
     assert len(ranking.systems) == 50
 
@@ -374,8 +381,8 @@ def test_a_huge_loss_of_one_system_is_no_matter_to_the_others(baseline):
         bootstrap = bootstrap_p_values(metric, table, resample_totals(table, samples=200, seed=1), baseline)
         return bootstrap, randomisation_p_values(metric, table, samples=200, seed=1)
 
-    with_it = p_values(LossTable.of_array(losses), baseline)
-    without = p_values(LossTable.of_array(losses[:, 1:]), max(0, baseline - 1))
+    with_it = p_values(StatisticsTable.of_losses(losses), baseline)
+    without = p_values(StatisticsTable.of_losses(losses[:, 1:]), max(0, baseline - 1))
     assert with_it[1][1:, 1:] == pytest.approx(without[1])
     if baseline:
         assert with_it[0][1:] == pytest.approx(without[0])

@@ -9,7 +9,7 @@ from scipy import stats
 from geval_py.explaining.statistics.bootstrap import resample_totals, scores_on
 from geval_py.explaining.statistics.interval import percentile_bounds
 from geval_py.explaining.statistics.paired import bootstrap_p_values, difference_intervals, randomisation_p_values
-from geval_py.explaining.statistics.resampling import LossTable
+from geval_py.explaining.statistics.resampling import StatisticsTable
 from geval_py.scoring.metrics import METRICS
 
 pytestmark = pytest.mark.long
@@ -35,10 +35,10 @@ def test_the_level_and_the_coverage_where_the_systems_are_the_same():
     rng = np.random.default_rng(1)
     p_values, covered = [], 0
     for trial in range(TRIALS):
-        table = LossTable.of_array(draw(rng))
+        table = StatisticsTable.of_losses(draw(rng))
         resampled = resample_totals(table, samples=SAMPLES, seed=trial)
         means = scores_on(LOG_LOSS, resampled)
-        observed = table.losses[:, 1].mean() - table.losses[:, 0].mean()
+        observed = np.subtract(*table.statistics[0].mean(axis=0)[::-1])
         p_values.append(
             (
                 bootstrap_p_values(PERPLEXITY, table, resampled, 0)[1],
@@ -63,7 +63,7 @@ def test_the_coverage_where_the_systems_differ():
     rng = np.random.default_rng(2)
     covered = 0
     for trial in range(TRIALS):
-        table = LossTable.of_array(draw(rng, scale=1.2))
+        table = StatisticsTable.of_losses(draw(rng, scale=1.2))
         scores = scores_on(LOG_LOSS, resample_totals(table, samples=SAMPLES, seed=trial))
         interval = difference_intervals(scores, 0, seed=trial)[1]
         covered += interval.low <= 0.4 <= interval.high
@@ -90,7 +90,7 @@ def test_approximate_randomisation_agrees_with_scipy(losses):
     theirs = stats.permutation_test(
         losses.T, mean_difference, permutation_type="samples", n_resamples=MANY, batch=1000, rng=1
     ).pvalue
-    ours = randomisation_p_values(LOG_LOSS, LossTable.of_array(losses), samples=MANY, seed=2)[0, 1]
+    ours = randomisation_p_values(LOG_LOSS, StatisticsTable.of_losses(losses), samples=MANY, seed=2)[0, 1]
     print(f"\np of approximate randomisation: {ours:.5f}, scipy {theirs:.5f}")
     assert ours == close(theirs)
 
@@ -99,7 +99,7 @@ def test_the_bootstrap_agrees_with_scipy(losses):
     theirs = stats.bootstrap(
         losses.T, mean_difference, paired=True, n_resamples=MANY, batch=1000, method="percentile", rng=1
     )
-    table = LossTable.of_array(losses[:, ::-1])
+    table = StatisticsTable.of_losses(losses[:, ::-1])
     resampled = resample_totals(table, samples=MANY, seed=2)
     ours = difference_intervals(scores_on(LOG_LOSS, resampled), 0, seed=2)[1]
     print(f"\ninterval [{ours.low:.4f}, {ours.high:.4f}], scipy {np.round(theirs.confidence_interval, 4)}")
@@ -138,7 +138,7 @@ def test_approximate_randomisation_agrees_with_sacrebleu(losses):
     named = [(name, [repr(float(loss)) for loss in column]) for name, column in zip("ab", losses.T, strict=True)]
     _, results = PairedTest(named, {"mean loss": MeanLoss()}, None, "ar", n_samples=samples)()
     theirs = results["mean loss"][1].p_value
-    ours = randomisation_p_values(LOG_LOSS, LossTable.of_array(losses), samples=samples, seed=2)[0, 1]
+    ours = randomisation_p_values(LOG_LOSS, StatisticsTable.of_losses(losses), samples=samples, seed=2)[0, 1]
     print(f"\np of approximate randomisation: {ours:.4f}, sacreBLEU {theirs:.4f}")
     assert ours == pytest.approx(
         theirs, abs=4 * np.sqrt(2 * max(theirs, 1e-3) * (1 - theirs) / samples) + 2 / samples

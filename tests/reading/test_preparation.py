@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from geval_py.errors import MalformedLineError, SchemeError
 from geval_py.reading.preparation import lower_case, preparation_of, split_words
 from geval_py.reading.schemes import parse_scheme
-from geval_py.scoring.metrics import LineLosses, column_of, find_metric
+from geval_py.scoring.metrics import LineStatistics, column_of, find_metric
 from geval_py.scoring.metrics.prepared import PreparedColumn
 from geval_py.text import visible
 
@@ -195,8 +195,8 @@ class Hashed:
     kernel: object
     bits: int = 4
 
-    def losses(self, outputs, expected, first_line):
-        return LineLosses(values=self.kernel.hashed_losses(outputs, expected, self.bits, first_line))
+    def statistics(self, outputs, expected, first_line):
+        return LineStatistics(columns=(self.kernel.hashed_losses(outputs, expected, self.bits, first_line),))
 
 
 def block(*lines):
@@ -215,39 +215,40 @@ def test_the_losses_are_those_of_the_prepared_lines(kernel, flags, lines, first_
     """The text of output and expected lines is normalised before scoring; lines keep their numbers."""
     prepare = preparation(flags)
     outputs, expected = zip(*lines, strict=True)
-    got = PreparedColumn(Hashed(kernel), prepare).losses(memoryview(block(*outputs)), block(*expected), first_line)
-    want = Hashed(kernel).losses(block(*map(prepare, outputs)), block(*map(prepare, expected)), first_line)
-    assert got.values == want.values
+    got = PreparedColumn(Hashed(kernel), prepare).statistics(
+        memoryview(block(*outputs)), block(*expected), first_line
+    )
+    want = Hashed(kernel).statistics(block(*map(prepare, outputs)), block(*map(prepare, expected)), first_line)
+    assert got == want
 
 
 def test_words_that_become_one_add_up(kernel):
-    (loss,) = (
-        PreparedColumn(Hashed(kernel, 20), preparation("l")).losses(b"The:0.25 the:0.25 :0.5\n", b"THE\n", 1).values
-    )
+    column = PreparedColumn(Hashed(kernel, 20), preparation("l"))
+    ((loss,),) = column.statistics(b"The:0.25 the:0.25 :0.5\n", b"THE\n", 1).columns
     assert math.isclose(loss, math.log(2), rel_tol=1e-5)
 
 
 def test_a_malformed_line_is_shown_as_the_flags_left_it(kernel):
     column = PreparedColumn(Hashed(kernel), preparation("us<:><>"))
     with pytest.raises(MalformedLineError) as caught:
-        column.losses(b"a\r:1\n", b"a\n", 7)
+        column.statistics(b"a\r:1\n", b"a\n", 7)
     assert (caught.value.line, caught.value.text, caught.value.prepared_by) == (7, "A1", "us<:><>")
 
 
 def test_undecodable_bytes_and_lone_surrogates(kernel):
     """Undecodable bytes become U+FFFD."""
     column = PreparedColumn(Hashed(kernel), preparation("s<b><\udcff>"))
-    want = Hashed(kernel).losses(block("\ufffda\ufffd\ufffd\ufffd:1"), block("a"), 1)
-    assert column.losses(b"\xffab:1\n", b"a\n", 1).values == want.values
+    want = Hashed(kernel).statistics(block("\ufffda\ufffd\ufffd\ufffd:1"), block("a"), 1)
+    assert column.statistics(b"\xffab:1\n", b"a\n", 1) == want
 
 
 def test_the_vocabulary_is_prepared_as_the_lines_are():
     """The expected word's own mass; a word not listed shares the rest with the other unlisted words."""
     vocabulary = frozenset({"A", "a", "B", "c,", "D"})
     column = column_of(find_metric("LogLoss"), vocabulary, preparation("ls<,><>"))
-    losses = column.losses(b"a:0.4 :0.6\nA:0.4 :0.6\na:1\n", b"C\nA\ne\n", 1)
-    assert list(losses.values) == pytest.approx([-math.log(0.6 / 3), -math.log(0.4), math.inf])
-    assert losses.out_of_vocabulary == 1
+    statistics = column.statistics(b"a:0.4 :0.6\nA:0.4 :0.6\na:1\n", b"C\nA\ne\n", 1)
+    assert list(statistics.columns[0]) == pytest.approx([-math.log(0.6 / 3), -math.log(0.4), math.inf])
+    assert statistics.out_of_vocabulary == 1
 
 
 def test_columns_with_equal_flags_are_shared():

@@ -395,7 +395,7 @@ def test_a_written_line_means_what_was_given(distribution):
     line = format_line(distribution).encode() + b"\n"
     total = max(1.0, math.fsum(distribution.values()))
     for word, value in distribution.items():
-        (loss,) = WordColumn(frozenset()).losses(line, word.encode() + b"\n", 1).values
+        ((loss,),) = WordColumn(frozenset()).statistics(line, word.encode() + b"\n", 1).columns
         assert math.isclose(loss, -math.log(value / total), rel_tol=1e-9, abs_tol=1e-7)
 
 

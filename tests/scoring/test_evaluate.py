@@ -210,7 +210,7 @@ def test_signature(challenge):
         for name in ("expected", "out")
     }
     vocabulary = hashlib.sha256(b"a\nb\nc\nd").hexdigest()
-    assert result.signature == (
+    assert str(result.signature) == (
         f"metric:Perplexity,LogLoss|bits:-,-|lines:3|expected:{sha['expected']}|output:{sha['out']}"
         f"|version:{geval_py.__version__}|vocabulary:{vocabulary}"
     )
@@ -233,7 +233,7 @@ def test_to_dict(challenge):
         "parameters": {},
         "lines": 3,
         "out_of_vocabulary": 0,
-        "signature": result.signature,
+        "signature": str(result.signature),
         "metrics": [
             {
                 "name": "LikelihoodHashed8",

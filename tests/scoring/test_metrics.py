@@ -2,15 +2,17 @@
 
 import json
 import math
+from array import array
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from geval_py.errors import MalformedLineError, SchemeError, UsageError
-from geval_py.scoring.metrics import METRICS, LineLosses, column_of, find_metric
-from geval_py.scoring.metrics.base import total
+from geval_py.scoring.metrics import METRICS, LineStatistics, column_of, find_metric
+from geval_py.scoring.metrics.base import exp, total
 from geval_py.scoring.metrics.binary import BinaryColumn, binary_loss
 from geval_py.scoring.metrics.exact import MissColumn, WordColumn, best_guess, is_hit
 from geval_py.scoring.metrics.hashed import hashed_log_losses, split_bits
@@ -26,9 +28,13 @@ def block(*lines):
 
 
 def column(*losses):
-    found = LineLosses()
-    found.values.extend(losses)
-    return found
+    return LineStatistics(columns=(array("d", losses),))
+
+
+def losses_of(statistics):
+    """The losses of a table of losses."""
+    (losses,) = statistics.columns
+    return list(losses)
 
 
 # GEval's answers
@@ -36,8 +42,8 @@ def column(*losses):
 
 def score(row):
     metric = find_metric(row["metric"])
-    losses = column_of(metric, frozenset()).losses(block(*row["out"]), block(*row["expected"]), 1)
-    return metric.value(losses)
+    statistics = column_of(metric, frozenset()).statistics(block(*row["out"]), block(*row["expected"]), 1)
+    return metric.value(statistics)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +97,7 @@ def test_each_metric_is_found_by_its_name(metric):
 @each_metric
 def test_the_best_and_the_worst_line(metric):
     assert metric.of_line(0.0) == metric.measure.best
-    assert metric.of_line(1.0 if metric.kind == "misses" else math.inf) == metric.measure.worst
+    assert metric.of_line(1.0 if metric.name == "Accuracy" else math.inf) == metric.measure.worst
 
 
 @each_metric
@@ -101,7 +107,7 @@ def test_the_score_of_a_line_is_the_metric_of_that_line_alone(metric, loss):
     """Single-line scores are the metric of that line alone: for PerplexityHashed exp(loss of the line)."""
     alone = column(loss)
     assert metric.of_line(loss) == metric.value(alone)
-    alone.classes.append(1)
+    alone.classes.append(1.0)
     assert metric.of_line(loss) == metric.value(alone)
 
 
@@ -165,15 +171,48 @@ def test_total(losses, sum_of_them):
     assert total(losses) == sum_of_them
 
 
-def test_losses_are_extended():
-    losses = LineLosses()
-    for values, classes, unknown in (([1.0], b"\0", 2), ([], b"", 0), ([2.0, 3.0], b"\1\0", 1)):
-        part = column(*values)
-        part.classes.extend(classes)
-        part.out_of_vocabulary = unknown
-        losses.extend(part)
-    assert (list(losses.values), bytes(losses.classes)) == ([1.0, 2.0, 3.0], b"\0\1\0")
-    assert losses.out_of_vocabulary == 3
+def test_statistics_are_extended():
+    table = LineStatistics()
+    assert (table.lines, table.infinite) == (0, 0)
+    for one, other, classes, unknown in (
+        ([1.0], [4.0], ["b"], 2),
+        ([], [], [], 0),
+        ([2.0, 3.0], [5, 6], ["a", "b"], 1),
+    ):
+        columns = (array("d", one), array("d", other))
+        table.extend(LineStatistics(columns=columns, classes=classes, out_of_vocabulary=unknown))
+    assert [list(rows) for rows in table.columns] == [[1, 2, 3], [4, 5, 6]]
+    assert (table.lines, table.classes, table.out_of_vocabulary) == (3, ["b", "a", "b"], 3)
+    assert table.by_class() == [[(1, 3), (4, 6)], [(2,), (5,)]]
+
+
+def test_the_table_that_is_extended_is_its_own():
+    part = column(1.0)
+    table = LineStatistics()
+    table.extend(part)
+    table.extend(part)
+    assert (losses_of(table), losses_of(part)) == ([1.0, 1.0], [1.0])
+
+
+@pytest.mark.parametrize(
+    ("columns", "infinite"),
+    [
+        ([[1.0, 2.0]], 0),
+        ([[math.inf, 2.0, math.inf]], 2),
+        ([[math.inf, 1.0, 2.0], [math.inf, math.inf, 3.0]], 2),
+    ],
+    ids=["none", "losses", "one or both of two statistics"],
+)
+def test_infinite_lines(columns, infinite):
+    assert LineStatistics(columns=tuple(array("d", rows) for rows in columns)).infinite == infinite
+
+
+@pytest.mark.parametrize("exponent", [-math.inf, -800.0, -1.5, 0.0, 700.0, 710.0, math.inf])
+def test_exp_of_a_float_and_of_an_array_is_the_same(exponent):
+    """Inf beyond the range of a double."""
+    with np.errstate(over="ignore"):
+        (of_array,) = exp(np.array([exponent]))
+    assert exp(exponent) == pytest.approx(of_array, rel=1e-15)
 
 
 # Names
@@ -254,15 +293,17 @@ def test_metrics_over_the_same_column_share_it():
     assert column_of(find_metric("LogLossHashed"), words) != column_of(find_metric("LogLossHashed9"), words)
 
 
-KINDS = {"hashed": "0:0.25 :0.75", "exact": "0:0.25 :0.75", "binary": "0.25", "misses": "0:0.25 :0.75"}
-
-
 @each_metric
 def test_a_column_has_a_loss_a_line(metric):
-    outputs, words = block(*[KINDS[metric.kind]] * 3), block("0", "1", "0")
-    losses = column_of(metric, frozenset({"1"})).losses(outputs, words, 1)
-    assert len(losses.values) == 3
-    assert all(loss >= 0 for loss in losses.values)
+    output = "0.25" if metric.name == "MacroAvg/Likelihood" else "0:0.25 :0.75"
+    statistics = column_of(metric, frozenset({"1"})).statistics(block(*[output] * 3), block("0", "1", "0"), 1)
+    assert (statistics.lines, metric.measure.of_losses) == (3, True)
+    assert all(loss >= 0 for loss in losses_of(statistics))
+
+
+def test_what_needs_a_vocabulary():
+    names = {name for name, metric in METRICS.items() if metric.needs_vocabulary}
+    assert names == {"LogLoss", "Likelihood", "Perplexity", "CrossEntropy"}
 
 
 # Hashed words
@@ -351,15 +392,15 @@ WORD_LOSSES = {
 def test_losses_of_exact_words(text, word, loss):
     """The expected word's own mass. A word not listed shares the rest evenly with the other unlisted words of a
     vocabulary; a word outside the vocabulary has probability 0, and the loss is infinite."""
-    losses = WordColumn(VOCABULARY).losses(block(text), block(word), 1)
-    assert list(losses.values) == pytest.approx([loss], rel=1e-12)
-    assert losses.out_of_vocabulary == (word not in VOCABULARY)
+    statistics = WordColumn(VOCABULARY).statistics(block(text), block(word), 1)
+    assert losses_of(statistics) == pytest.approx([loss], rel=1e-12)
+    assert statistics.out_of_vocabulary == (word not in VOCABULARY)
 
 
 def test_without_a_vocabulary():
-    losses = WordColumn(frozenset()).losses(block("a:0.5 :0.5", "a:0.5 :0.5"), block("a", "b"), 1)
-    assert list(losses.values) == pytest.approx([LN2, math.inf])
-    assert losses.out_of_vocabulary == 2
+    statistics = WordColumn(frozenset()).statistics(block("a:0.5 :0.5", "a:0.5 :0.5"), block("a", "b"), 1)
+    assert losses_of(statistics) == pytest.approx([LN2, math.inf])
+    assert statistics.out_of_vocabulary == 2
 
 
 @pytest.mark.parametrize(
@@ -367,8 +408,8 @@ def test_without_a_vocabulary():
 )
 def test_an_empty_word_of_the_vocabulary_cannot_be_listed_and_shares_the_rest(text, word, loss):
     """A word not listed shares the rest evenly with the other unlisted words of a vocabulary."""
-    losses = WordColumn(frozenset({"", "a"})).losses(block(text), block(word), 1)
-    assert list(losses.values) == pytest.approx([loss])
+    statistics = WordColumn(frozenset({"", "a"})).statistics(block(text), block(word), 1)
+    assert losses_of(statistics) == pytest.approx([loss])
 
 
 WORD = st.sampled_from("abcdefg")
@@ -380,8 +421,8 @@ def test_the_masses_of_a_vocabulary_add_up(distribution, vocabulary):
     """The masses of all words are at most 1, and 1 where every listed word is in the vocabulary."""
     line = " ".join(f"{word}:{value!r}" for word, value in distribution.items())
     words = sorted(vocabulary | distribution.keys() - {""})
-    losses = WordColumn(frozenset(vocabulary)).losses(block(*[line] * len(words)), block(*words), 1)
-    mass = math.fsum(math.exp(-loss) for loss in losses.values)
+    statistics = WordColumn(frozenset(vocabulary)).statistics(block(*[line] * len(words)), block(*words), 1)
+    mass = math.fsum(math.exp(-loss) for loss in losses_of(statistics))
     assert mass <= 1 + 1e-9
     if vocabulary - distribution.keys():
         assert mass == pytest.approx(1, abs=1e-7)
@@ -392,9 +433,9 @@ def test_the_masses_of_a_vocabulary_add_up(distribution, vocabulary):
     [("0.25", "1", math.log(4)), ("0.25", "0", -math.log(0.75)), ("1.7", "1", 0.0), ("1", "0", math.inf)],
 )
 def test_a_plain_number_where_0_or_1_is_expected_is_binary_classification(text, word, loss):
-    losses = WordColumn(VOCABULARY).losses(block(text), block(word), 1)
-    assert list(losses.values) == pytest.approx([loss])
-    assert losses.out_of_vocabulary == 0
+    statistics = WordColumn(VOCABULARY).statistics(block(text), block(word), 1)
+    assert losses_of(statistics) == pytest.approx([loss])
+    assert statistics.out_of_vocabulary == 0
 
 
 EXACT_ERRORS = {
@@ -429,7 +470,7 @@ EXACT_ERRORS = {
 @pytest.mark.parametrize(("text", "word", "message"), EXACT_ERRORS.values(), ids=EXACT_ERRORS)
 def test_malformed_lines_of_exact_words(text, word, message):
     with pytest.raises(MalformedLineError) as caught:
-        WordColumn(VOCABULARY).losses(block(":1", text), block("a", word), 3)
+        WordColumn(VOCABULARY).statistics(block(":1", text), block("a", word), 3)
     assert str(caught.value) == message
     assert caught.value.role == "output"
 
@@ -437,36 +478,36 @@ def test_malformed_lines_of_exact_words(text, word, message):
 @pytest.mark.parametrize("text", ["a", "0.5 0.5"])
 def test_other_lines_are_malformed_for_exact_words(text):
     with pytest.raises(MalformedLineError):
-        WordColumn(VOCABULARY).losses(block(text), block("a"), 1)
+        WordColumn(VOCABULARY).statistics(block(text), block("a"), 1)
 
 
 # Binary classification
 
 
 @pytest.mark.parametrize(
-    ("text", "expected", "loss", "positive"),
+    ("text", "expected", "loss", "number"),
     [
-        ("0.25", "1", math.log(4), True),
-        ("0.25", "0", -math.log(0.75), False),
-        ("1", "1", 0.0, True),
-        ("0", "0", 0.0, False),
-        ("0", "1", math.inf, True),
-        ("1", "0", math.inf, False),
-        ("1.7", "1", 0.0, True),
-        ("1.7", "0", math.inf, False),
-        ("-0.3", "0", 0.0, False),
-        ("-0.3", "1", math.inf, True),
-        ("0.25", "0.51", math.log(4), True),
-        ("0.25", "0.5", -math.log(0.75), False),
-        ("0.25", "7", math.log(4), True),
-        ("0.25", "-7", -math.log(0.75), False),
-        ("1e-20", "0", 1e-20, False),
+        ("0.25", "1", math.log(4), 1),
+        ("0.25", "0", -math.log(0.75), 0),
+        ("1", "1", 0.0, 1),
+        ("0", "0", 0.0, 0),
+        ("0", "1", math.inf, 1),
+        ("1", "0", math.inf, 0),
+        ("1.7", "1", 0.0, 1),
+        ("1.7", "0", math.inf, 0),
+        ("-0.3", "0", 0.0, 0),
+        ("-0.3", "1", math.inf, 1),
+        ("0.25", "0.51", math.log(4), 0.51),
+        ("0.25", "0.5", -math.log(0.75), 0.5),
+        ("0.25", "7", math.log(4), 7),
+        ("0.25", "-7", -math.log(0.75), -7),
+        ("1e-20", "0", 1e-20, 0),
     ],
 )
-def test_binary_loss(text, expected, loss, positive):
+def test_binary_loss(text, expected, loss, number):
     """Clip both to [0,1], loss = -ln p where expected > 0.5, else -ln(1 - p)."""
     found = binary_loss(text, expected, 1)
-    assert found == (pytest.approx(loss, rel=1e-12), positive)
+    assert found == (pytest.approx(loss, rel=1e-12), number)
     assert str(found[0]) != "-0.0"
 
 
@@ -475,17 +516,34 @@ def test_binary_loss(text, expected, loss, positive):
 )
 def test_what_is_no_number_in_binary_classification(text, expected, role):
     with pytest.raises(MalformedLineError) as caught:
-        BinaryColumn().losses(block("0.5", text), block("1", expected), 1)
+        BinaryColumn().statistics(block("0.5", text), block("1", expected), 1)
     assert (caught.value.line, caught.value.role) == (2, role)
 
 
 def test_the_mean_over_the_classes_of_each_classs_likelihood():
     metric = find_metric("MacroAvg/Likelihood")
-    losses = BinaryColumn().losses(block("0.5", "0.5", "0.9"), block("1", "1", "0"), 1)
-    assert bytes(losses.classes) == b"\1\1\0"
-    assert metric.value(losses) == pytest.approx((0.5 + 0.1) / 2)
-    one_class = BinaryColumn().losses(block("0.5", "0.5"), block("1", "1"), 1)
+    statistics = BinaryColumn().statistics(block("0.5", "0.5", "0.9"), block("1", "1", "0"), 1)
+    assert statistics.classes == [1, 1, 0]
+    assert metric.value(statistics) == pytest.approx((0.5 + 0.1) / 2)
+    one_class = BinaryColumn().statistics(block("0.5", "0.5"), block("1", "1"), 1)
     assert metric.value(one_class) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("expected", "likelihoods"),
+    [
+        (["0", "0.7", "1"], [0.8, 0.4, 0.5]),
+        (["0", "0.0", "-0"], [(0.8 * 0.6 * 0.5) ** (1 / 3)]),
+        (["1", "1.0", "1e0"], [(0.2 * 0.4 * 0.5) ** (1 / 3)]),
+        (["0.2", "0.7", "0.2"], [(0.8 * 0.5) ** 0.5, 0.4]),
+    ],
+    ids=["three", "three ways to write 0", "three ways to write 1", "two"],
+)
+def test_each_distinct_expected_number_is_a_class_of_its_own(expected, likelihoods):
+    """The specification, section 11, point 6, of GEval 1.42.2: 0, 0.7, 1 are three."""
+    statistics = BinaryColumn().statistics(block("0.2", "0.4", "0.5"), block(*expected), 1)
+    want = sum(likelihoods) / len(likelihoods)
+    assert find_metric("MacroAvg/Likelihood").value(statistics) == pytest.approx(want, rel=1e-12)
 
 
 # Accuracy
@@ -534,7 +592,7 @@ def test_accuracy_of_a_line(text, expected, hit):
     ties: the greatest word in code point order; the rest alone: a miss). Another line is compared whole, both
     stripped; where 0 or 1 is expected it may be a probability of 1 (0.5 and more: 1)."""
     assert is_hit(text, expected) == hit
-    assert list(MissColumn().losses(block(text), block(expected), 1).values) == [0.0 if hit else 1.0]
+    assert losses_of(MissColumn().statistics(block(text), block(expected), 1)) == [0.0 if hit else 1.0]
 
 
 @pytest.mark.parametrize(
@@ -547,11 +605,11 @@ def test_best_guess(text, guess):
 @pytest.mark.parametrize("text", ["1e400", "a:1e400 1:1"])
 def test_no_line_is_malformed_for_accuracy(text):
     """A number too large for a double is no number; the line is compared whole."""
-    assert list(MissColumn().losses(block("1", text), block("1", "1"), 1).values) == [0.0, 1.0]
+    assert losses_of(MissColumn().statistics(block("1", text), block("1", "1"), 1)) == [0.0, 1.0]
 
 
 def test_accuracy_is_the_share_of_hits():
     metric = find_metric("Accuracy")
-    losses = MissColumn().losses(block("a:1", "a:1", "b:1"), block("a", "b", "b"), 1)
-    assert list(losses.values) == [0.0, 1.0, 0.0]
-    assert metric.value(losses) == 2 / 3
+    statistics = MissColumn().statistics(block("a:1", "a:1", "b:1"), block("a", "b", "b"), 1)
+    assert losses_of(statistics) == [0.0, 1.0, 0.0]
+    assert metric.value(statistics) == 2 / 3

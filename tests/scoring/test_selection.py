@@ -329,7 +329,7 @@ def test_lines_and_features_of_a_filtered_metric(challenge):
 
 def test_the_signature_names_the_input_that_was_read(challenge):
     def signature(metric):
-        return dict(part.split(":", 1) for part in evaluate(challenge, metrics=metric).signature.split("|"))
+        return dict(part.split(":", 1) for part in str(evaluate(challenge, metrics=metric).signature).split("|"))
 
     digest = hashlib.sha256((challenge / "test-A/in.tsv").read_bytes()).hexdigest()
     early = signature("LogLossHashed:f<in[Year]:1601>")

@@ -1,14 +1,14 @@
-"""Resamples of the lines, and the sums of line losses on them.
+"""Resamples of the lines, and the sums of line statistics on them.
 
 A resample is a weight a line: how often the line was drawn (bootstrap), or whether two systems change places on it
 (approximate randomisation). A sum over the lines is linear in the weights, so the sums of all systems on a block of
 resamples are one product of matrices; a resample is drawn once, and shared by all systems.
 
-    weights   resamples x lines
-    losses    lines x systems
-    members   lines x classes, 1 where a line is of the class; one class of all lines where a metric has none
-    totals    resamples x systems x classes
-    counts    resamples x classes
+    weights      resamples x lines
+    statistics   columns x lines x systems
+    members      lines x classes, 1 where a line is of the class; one class of all lines where a metric has none
+    sums         columns x resamples x systems x classes
+    counts       resamples x classes
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from geval_py.scoring.metrics.base import LineLosses
+from geval_py.scoring.metrics.base import LineStatistics
 from geval_py.scoring.parallel import Progress
 
 Array = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 
-MOST_LOSS = 1e280  # more counts as infinite, since a sum of such may overflow; and so does what is no number
+MOST = 1e280  # more counts as infinite, since a sum of such may overflow; and so does what is no number
 BLOCK_BYTES = 1 << 22  # of the weights of one block, which are held a few times over; a resample at least
 
 
@@ -55,67 +56,88 @@ def _block_sizes(lines: int, samples: int, progress: Progress | None) -> Iterato
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """Sums of line losses and numbers of lines, of each class, on each resample; of all lines: one resample."""
+    """Sums of line statistics and numbers of lines, of each class, on each resample; of all lines: one resample."""
 
-    losses: Array
+    sums: Array
     counts: Array
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LossTable:
-    """The line losses of systems on the same lines (at least one), in [0, inf], and the classes of the lines."""
+class StatisticsTable:
+    """The statistics of systems on the same lines (at least one), finite or inf, and the classes of the lines."""
 
-    losses: Array
+    statistics: Array
     members: Array
 
     @classmethod
-    def of_array(cls, losses: Array) -> LossTable:
+    def of_losses(cls, losses: Array) -> StatisticsTable:
         """Make the table of losses, lines x systems, without classes."""
-        return cls(losses=losses, members=np.ones((len(losses), 1)))
+        return cls(statistics=losses[np.newaxis], members=np.ones((len(losses), 1)))
 
     @classmethod
-    def of_columns(cls, columns: Sequence[LineLosses]) -> LossTable:
-        """Make the table of as many systems as columns, all of the same lines."""
-        losses = np.array([np.array(column.values) for column in columns]).T
-        classes = np.frombuffer(bytes(columns[0].classes), dtype=np.uint8)
-        if not len(classes):
-            return cls.of_array(losses)
-        members = classes[:, np.newaxis] == np.unique(classes)
-        return cls(losses=losses, members=members.astype(np.float64))
+    def of_systems(cls, systems: Sequence[LineStatistics]) -> StatisticsTable:
+        """Make the table of as many systems, all of the same lines."""
+        statistics = np.array([[np.array(column) for column in system.columns] for system in systems])
+        return cls(statistics=statistics.transpose(1, 2, 0), members=_members(systems[0]))
 
     @property
-    def infinite(self) -> NDArray[np.bool_]:
-        """Where a loss is infinite: lines x systems."""
-        return ~(self.losses <= MOST_LOSS)
+    def lines(self) -> int:
+        """The number of lines."""
+        return len(self.members)
 
-    def finite(self) -> LossTable:
-        """Keep the lines on which every system's loss is finite; possibly none."""
+    @property
+    def infinite(self) -> Flags:
+        """Where a system has an infinite statistic: lines x systems."""
+        infinite: Flags = np.logical_or.reduce(self._infinite_cells, axis=0)
+        return infinite
+
+    @property
+    def _infinite_cells(self) -> Flags:
+        return ~(np.abs(self.statistics) <= MOST)
+
+    def finite(self) -> StatisticsTable:
+        """Keep the lines on which every system's statistics are finite; possibly none."""
         keep = ~self.infinite.any(axis=1)
         members = self.members[keep]
-        return LossTable(losses=self.losses[keep], members=members[:, members.any(axis=0)])
+        return StatisticsTable(statistics=self.statistics[:, keep], members=members[:, members.any(axis=0)])
+
+    def comparable(self) -> Array:
+        """Give the statistics with one way to write those that count as infinite, and 0."""
+        return np.where(self._infinite_cells, np.inf, self.statistics) + 0.0
 
     def observed(self) -> Totals:
         """Sum over the lines as they are: one resample, every weight 1."""
-        return self.totals([np.ones((1, len(self.losses)))])
+        return self.totals([np.ones((1, self.lines))])
 
     def totals(self, blocks: Iterable[Array]) -> Totals:
         """Sum over the lines with the weights of each resample.
 
-        The sums of systems with the same loss on every line are equal to the last bit, whatever the order in which
-        the product adds. A sum with an infinite loss is inf, never NaN.
+        The sums of systems with the same statistics on every line are equal to the last bit, whatever the order in
+        which the product adds. A sum with an infinite statistic is inf, never NaN.
         """
-        systems, classes = self.losses.shape[1], self.members.shape[1]
-        finite = np.where(self.infinite, 0.0, self.losses)
-        infinite = self.infinite.astype(np.float64)
-        columns = np.hstack([self._by_class(finite), self._by_class(infinite), self.members])
-        sums = np.concatenate([weights @ columns for weights in blocks])
-        losses, infinities = sums[:, :-classes].reshape(-1, 2, systems, classes).swapaxes(0, 1)
-        losses[infinities > 0] = np.inf
+        columns, _, systems = self.statistics.shape
+        classes = self.members.shape[1]
+        infinite = self._infinite_cells
+        finite = np.where(infinite, 0.0, self.statistics)
+        spread = map(self._by_class, (*finite, *infinite.astype(np.float64)))
+        table = np.hstack([*spread, self.members])
+        sums = np.concatenate([weights @ table for weights in blocks])
+        totals = sums[:, :-classes].reshape(-1, 2, columns, systems, classes)
+        finite_sums, infinities = totals.transpose(1, 2, 0, 3, 4)
+        finite_sums[infinities > 0] = np.inf
         first_of: dict[bytes, int] = {}
-        twins = [first_of.setdefault(column.tobytes(), n) for n, column in enumerate(self.losses.T)]
-        return Totals(losses=losses[:, twins], counts=sums[:, -classes:])
+        twins = [first_of.setdefault(self.statistics[:, :, n].tobytes(), n) for n in range(systems)]
+        return Totals(sums=finite_sums[:, :, twins], counts=sums[:, -classes:])
 
     def _by_class(self, values: Array) -> Array:
-        """Spread each system's column over columns of its classes: lines x (systems x classes)."""
+        """Spread a column, a value a line and system, over its classes: lines x (systems x classes)."""
         spread = values[:, :, np.newaxis] * self.members[:, np.newaxis, :]
         return spread.reshape(len(values), -1)
+
+
+def _members(statistics: LineStatistics) -> Array:
+    """Tell of which class each line is."""
+    if not statistics.classes:
+        return np.ones((statistics.lines, 1))
+    numbers = {one: n for n, one in enumerate(sorted(set(statistics.classes), key=str))}
+    return np.eye(len(numbers))[[numbers[one] for one in statistics.classes]]

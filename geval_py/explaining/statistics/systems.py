@@ -18,8 +18,8 @@ from geval_py.explaining.statistics.paired import (
     line_shares,
     randomisation_p_values,
 )
-from geval_py.explaining.statistics.resampling import Array, LossTable, Totals
-from geval_py.scoring.metrics.base import LineLosses, Metric
+from geval_py.explaining.statistics.resampling import Array, StatisticsTable, Totals
+from geval_py.scoring.metrics.base import LineStatistics, Metric
 from geval_py.scoring.parallel import Progress
 
 
@@ -27,14 +27,15 @@ from geval_py.scoring.parallel import Progress
 class System:
     """One output among those compared.
 
-    ``score`` and its 95 % ``interval`` are over all lines, of which ``infinite`` have an infinite loss;
-    ``finite_score`` is over the lines compared: those on which every system's loss is finite.
+    ``score`` and its 95 % ``interval`` are over all lines, of which ``infinite`` have an infinite loss, or another
+    infinite statistic; ``finite_score`` is over the lines compared: those on which every system's are finite.
 
-    Against the baseline, on all lines: the shares of lines ``won`` (a lower loss; any finite loss is lower than an
-    infinite one), ``lost`` and ``tied`` (two infinite ones too). On the lines compared: the ``difference`` (finite
-    score minus the baseline's, in the metric's unit) and its 95 % interval, and the p-values of both tests
-    (two-sided, not corrected for the number of systems). All are None for the baseline; those of the lines compared
-    also where no line is left, and a difference of infinite scores.
+    Against the baseline, on all lines: the shares of lines ``won`` (a lower loss or, where a metric is made from
+    other statistics, a better score of the line; any finite line is better than an infinite one), ``lost`` and
+    ``tied`` (two infinite ones too). On the lines compared: the ``difference`` (finite score minus the baseline's, in
+    the metric's unit) and its 95 % interval, and the p-values of both tests (two-sided, not corrected for the number
+    of systems). All are None for the baseline; those of the lines compared also where no line is left, and a
+    difference of infinite scores.
     """
 
     name: str
@@ -60,7 +61,7 @@ class System:
 class Ranking:
     """Systems, the best first, and the groups of those that cannot be told apart; ``lines`` were compared.
 
-    ``equal`` are the sets of systems that have the same loss on every line.
+    ``equal`` are the sets of systems that have the same statistics on every line.
     """
 
     systems: tuple[System, ...]
@@ -71,11 +72,11 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Systems:
-    """What is compared and how: a metric, a column of line losses a system, which one is the baseline."""
+    """What is compared and how: a metric, a table of line statistics a system, which one is the baseline."""
 
     metric: Metric
     names: Sequence[str]
-    columns: Sequence[LineLosses]
+    statistics: Sequence[LineStatistics]
     baseline: int
     samples: int
     seed: int
@@ -83,12 +84,12 @@ class Systems:
 
     def rank(self) -> Ranking:
         """Score, test and group the systems; raises UsageError for samples or a seed out of range."""
-        table = LossTable.of_columns(self.columns)
+        table = StatisticsTable.of_systems(self.statistics)
         resampled = self._resample(table)
         systems = self._score(table, resampled)
         equal = self._named(equal_systems(table))
         finite = table.finite()
-        if not len(finite.losses):
+        if not finite.lines:
             return Ranking(systems=tuple(systems[n] for n in self._order(systems)), groups=(), equal=equal, lines=0)
         scores = [system.score for system in systems]
         if table.infinite.any():
@@ -105,24 +106,24 @@ class Systems:
             systems=tuple(systems[n] for n in order),
             groups=self._named([order[n] for n in group] for group in groups),
             equal=equal,
-            lines=len(finite.losses),
+            lines=finite.lines,
         )
 
     def _named(self, sets: Iterable[Iterable[int]]) -> tuple[tuple[str, ...], ...]:
         return tuple(tuple(self.names[n] for n in indices) for indices in sets)
 
-    def _resample(self, table: LossTable) -> Totals:
+    def _resample(self, table: StatisticsTable) -> Totals:
         return resample_totals(table, samples=self.samples, seed=self.seed, progress=self.progress)
 
-    def _score(self, table: LossTable, resampled: Totals) -> list[System]:
+    def _score(self, table: StatisticsTable, resampled: Totals) -> list[System]:
         """Give each system's score on all lines, its interval, and its shares of lines against the baseline."""
-        shares = line_shares(table, self.baseline)
+        shares = line_shares(self.metric, table, self.baseline)
         values = scores_on(self.metric, resampled).T.tolist()
         infinite = table.infinite.sum(axis=0).tolist()
         systems = [
             System(
                 name=name,
-                score=self.metric.value(self.columns[n]),
+                score=self.metric.value(self.statistics[n]),
                 interval=Interval.of(values[n], samples=self.samples, seed=self.seed),
                 infinite=infinite[n],
             )
@@ -137,14 +138,14 @@ class Systems:
         self,
         systems: Sequence[System],
         scores: Sequence[float],
-        finite: LossTable,
+        finite: StatisticsTable,
         resampled: Totals,
         randomisation: Sequence[float],
     ) -> list[System]:
         """Add what each system is against the baseline on the lines compared.
 
-        ``scores``, the ``finite`` losses and their ``resampled`` sums are of those lines; ``randomisation`` are the
-        p-values of that test.
+        ``scores``, the ``finite`` statistics and their ``resampled`` sums are of those lines; ``randomisation`` are
+        the p-values of that test.
         """
         intervals = difference_intervals(scores_on(self.metric, resampled), self.baseline, seed=self.seed)
         bootstrap = bootstrap_p_values(self.metric, finite, resampled, self.baseline).tolist()

@@ -14,8 +14,9 @@ from geval_py.scoring.metrics.base import (
     NOISE,
     PERPLEXITY,
     Column,
-    LineLosses,
+    LineStatistics,
     Metric,
+    Setting,
 )
 from geval_py.scoring.metrics.binary import BinaryColumn
 from geval_py.scoring.metrics.exact import MissColumn, WordColumn
@@ -25,19 +26,21 @@ from geval_py.text import nearest, visible
 if TYPE_CHECKING:
     from geval_py.reading.preparation import Preparation
 
-__all__ = ["METRICS", "NOISE", "Column", "LineLosses", "Metric", "column_of", "find_metric"]
+__all__ = ["METRICS", "NOISE", "Column", "LineStatistics", "Metric", "column_of", "find_metric"]
 
+_OF_WORDS = "the same, on exact words and a vocabulary"
+_OF_WORDS_OR_CLASSES = f"{_OF_WORDS}; or of a class"
 _METRICS = (
-    Metric("LikelihoodHashed", "hashed", LIKELIHOOD, "geometric mean of the probabilities", DEFAULT_BITS),
-    Metric("LogLossHashed", "hashed", LOG_LOSS, "mean loss of a word", DEFAULT_BITS),
-    Metric("PerplexityHashed", "hashed", PERPLEXITY, "inverse of the likelihood", DEFAULT_BITS),
-    Metric("CrossEntropyHashed", "hashed", CROSS_ENTROPY, "mean loss of a word", DEFAULT_BITS),
-    Metric("Likelihood", "exact", LIKELIHOOD, "the same, on exact words and a vocabulary; or of a class"),
-    Metric("LogLoss", "exact", LOG_LOSS, "the same, on exact words and a vocabulary; or of a class"),
-    Metric("Perplexity", "exact", PERPLEXITY, "the same, on exact words and a vocabulary"),
-    Metric("CrossEntropy", "exact", CROSS_ENTROPY, "the same, on exact words and a vocabulary"),
-    Metric("MacroAvg/Likelihood", "binary", LIKELIHOOD, "mean of the likelihoods of classes 0 and 1"),
-    Metric("Accuracy", "misses", ACCURACY, "share of lines whose best guess is right"),
+    Metric("LikelihoodHashed", HashedColumn.of, LIKELIHOOD, "geometric mean of the probabilities", DEFAULT_BITS),
+    Metric("LogLossHashed", HashedColumn.of, LOG_LOSS, "mean loss of a word", DEFAULT_BITS),
+    Metric("PerplexityHashed", HashedColumn.of, PERPLEXITY, "inverse of the likelihood", DEFAULT_BITS),
+    Metric("CrossEntropyHashed", HashedColumn.of, CROSS_ENTROPY, "mean loss of a word", DEFAULT_BITS),
+    Metric("Likelihood", WordColumn.of, LIKELIHOOD, _OF_WORDS_OR_CLASSES, needs_vocabulary=True),
+    Metric("LogLoss", WordColumn.of, LOG_LOSS, _OF_WORDS_OR_CLASSES, needs_vocabulary=True),
+    Metric("Perplexity", WordColumn.of, PERPLEXITY, _OF_WORDS, needs_vocabulary=True),
+    Metric("CrossEntropy", WordColumn.of, CROSS_ENTROPY, _OF_WORDS, needs_vocabulary=True),
+    Metric("MacroAvg/Likelihood", BinaryColumn.of, LIKELIHOOD, "mean of the likelihoods of the expected classes"),
+    Metric("Accuracy", MissColumn.of, ACCURACY, "share of lines whose best guess is right"),
 )
 METRICS = {metric.name: metric for metric in _METRICS}
 
@@ -54,7 +57,7 @@ def find_metric(name: str) -> Metric:
     metric = METRICS.get(base)
     if metric is None:
         raise SchemeError(scheme=name, message=_unknown(name))
-    if metric.kind != "hashed":
+    if metric.bits is None:
         return metric
     if not LEAST_BITS <= bits <= MOST_BITS:
         raise SchemeError(
@@ -72,24 +75,13 @@ def _unknown(name: str) -> str:
 
 
 def column_of(metric: Metric, vocabulary: frozenset[str], preparation: Preparation | None = None) -> Column:
-    """Give the column of losses that a metric is made from, of lines that are prepared first or left as they are.
+    """Give the column of statistics that a metric is made from, of lines that are prepared first or left as they are.
 
-    ``vocabulary`` is for exact words only; it is prepared as the lines are.
+    ``vocabulary`` is for the metrics that need one; it is prepared as the lines are.
     """
     if preparation is None:
-        return _column_of_lines(metric, vocabulary)
+        return metric.make_column(Setting(metric.bits, vocabulary))
     from geval_py.scoring.metrics.prepared import PreparedColumn
 
-    return PreparedColumn(_column_of_lines(metric, frozenset(map(preparation, vocabulary))), preparation)
-
-
-def _column_of_lines(metric: Metric, vocabulary: frozenset[str]) -> Column:
-    match metric.kind:
-        case "hashed":
-            return HashedColumn(metric.bits or DEFAULT_BITS)
-        case "exact":
-            return WordColumn(vocabulary)
-        case "binary":
-            return BinaryColumn()
-        case "misses":
-            return MissColumn()
+    prepared = frozenset(map(preparation, vocabulary))
+    return PreparedColumn(metric.make_column(Setting(metric.bits, prepared)), preparation)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass
 from math import isfinite
 
@@ -9,7 +10,7 @@ from geval_py.errors import MalformedLineError
 from geval_py.reading.lines import Bytes, decode_lines
 from geval_py.reading.wordprobs import COLON_EXPECTED, NUMBER, REST, parse_entries
 from geval_py.scoring.kernel.reference import mixture_loss
-from geval_py.scoring.metrics.base import LineLosses
+from geval_py.scoring.metrics.base import LineStatistics, Setting
 from geval_py.scoring.metrics.binary import binary_loss
 
 
@@ -24,18 +25,24 @@ class WordColumn:
 
     vocabulary: frozenset[str]
 
-    def losses(self, outputs: Bytes, expected: bytes, first_line: int) -> LineLosses:
-        column = LineLosses()
+    @classmethod
+    def of(cls, setting: Setting) -> WordColumn:
+        """Make the column of a vocabulary."""
+        return cls(setting.vocabulary)
+
+    def statistics(self, outputs: Bytes, expected: bytes, first_line: int) -> LineStatistics:
+        losses = array("d")
+        unknown = 0
         pairs = zip(decode_lines(outputs), decode_lines(expected), strict=True)
         for line, (text, word) in enumerate(pairs, first_line):
             if ":" in text:
-                column.values.append(self._word_loss(text, word, line))
-                column.out_of_vocabulary += word not in self.vocabulary
+                losses.append(self._word_loss(text, word, line))
+                unknown += word not in self.vocabulary
             elif NUMBER.fullmatch(text) and not NUMBER.fullmatch(word):
                 raise _colon_expected(text, line)
             else:
-                column.values.append(binary_loss(text, word, line)[0])
-        return column
+                losses.append(binary_loss(text, word, line)[0])
+        return LineStatistics(columns=(losses,), out_of_vocabulary=unknown)
 
     def _word_loss(self, text: str, expected: str, line: int) -> float:
         words, values = parse_entries(text, line)
@@ -64,12 +71,17 @@ def _colon_expected(text: str, line: int) -> MalformedLineError:
 class MissColumn:
     """0 where the best guess is the expected line, 1 where it is not."""
 
-    def losses(self, outputs: Bytes, expected: bytes, first_line: int) -> LineLosses:
+    @classmethod
+    def of(cls, setting: Setting) -> MissColumn:
+        """Make the column; nothing can be set."""
+        del setting
+        return cls()
+
+    def statistics(self, outputs: Bytes, expected: bytes, first_line: int) -> LineStatistics:
         del first_line  # no line is malformed for Accuracy
         pairs = zip(decode_lines(outputs), decode_lines(expected), strict=True)
-        column = LineLosses()
-        column.values.extend(0.0 if is_hit(text, word) else 1.0 for text, word in pairs)
-        return column
+        misses = array("d", (0.0 if is_hit(text, word) else 1.0 for text, word in pairs))
+        return LineStatistics(columns=(misses,))
 
 
 def is_hit(text: str, expected: str) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from geval_py.errors import UsageError
 from geval_py.reading.lines import Bytes
 from geval_py.scoring import kernel
-from geval_py.scoring.metrics.base import LineLosses
+from geval_py.scoring.metrics.base import LineStatistics, Setting
 
 DEFAULT_BITS = 10
 LEAST_BITS, MOST_BITS = 1, 24
@@ -24,8 +24,13 @@ class HashedColumn:
 
     bits: int
 
-    def losses(self, outputs: Bytes, expected: bytes, first_line: int) -> LineLosses:
-        return LineLosses(values=kernel.hashed_losses(outputs, expected, self.bits, first_line))
+    @classmethod
+    def of(cls, setting: Setting) -> HashedColumn:
+        """Make the column of as many buckets as a metric's bits give."""
+        return cls(setting.bits or DEFAULT_BITS)
+
+    def statistics(self, outputs: Bytes, expected: bytes, first_line: int) -> LineStatistics:
+        return LineStatistics(columns=(kernel.hashed_losses(outputs, expected, self.bits, first_line),))
 
 
 def hashed_log_losses(

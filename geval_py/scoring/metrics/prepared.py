@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from geval_py.errors import MalformedLineError
 from geval_py.reading.lines import Bytes
 from geval_py.reading.preparation import Preparation
-from geval_py.scoring.metrics.base import Column, LineLosses
+from geval_py.scoring.metrics.base import Column, LineStatistics
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,9 +17,9 @@ class PreparedColumn:
     column: Column
     preparation: Preparation
 
-    def losses(self, outputs: Bytes, expected: bytes, first_line: int) -> LineLosses:
+    def statistics(self, outputs: Bytes, expected: bytes, first_line: int) -> LineStatistics:
         try:
-            return self.column.losses(self._prepared(outputs), self._prepared(expected), first_line)
+            return self.column.statistics(self._prepared(outputs), self._prepared(expected), first_line)
         except MalformedLineError as error:
             error.prepared_by = str(self.preparation)
             raise

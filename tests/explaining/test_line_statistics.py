@@ -1,0 +1,290 @@
+"""Metrics of two numbers a line: all that rests on line statistics, against numpy written for each by itself."""
+
+import math
+from array import array
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+import pytest
+
+from geval_py import UsageError, compare, evaluate
+from geval_py.explaining.statistics.bootstrap import bootstrap_scores, resample_totals
+from geval_py.explaining.statistics.paired import (
+    bootstrap_p_values,
+    equal_systems,
+    line_shares,
+    randomisation_p_values,
+)
+from geval_py.explaining.statistics.resampling import StatisticsTable
+from geval_py.explaining.statistics.systems import Systems
+from geval_py.reading.lines import decode_lines
+from geval_py.scoring.metrics import METRICS, LineStatistics, Metric
+from geval_py.scoring.metrics.base import Measure
+
+LINES, SAMPLES, SEED = 60, 400, 7
+WORDS = ["the", "cat", "sat", "on", "a", "mat"]
+
+
+@dataclass(frozen=True)
+class MatchColumn:
+    """How many words of the output are expected at their place, and how many words it has (at least one)."""
+
+    @classmethod
+    def of(cls, setting):
+        return cls()
+
+    def statistics(self, outputs, expected, first_line):
+        matches, words = array("d"), array("d")
+        for text, answer in zip(decode_lines(outputs), decode_lines(expected), strict=True):
+            matches.append(sum(one == other for one, other in zip(text.split(), answer.split(), strict=False)))
+            words.append(len(text.split()))
+        return LineStatistics(columns=(matches, words))
+
+
+def precision(totals, lines):
+    matches, words = totals
+    return matches / words
+
+
+def error_rate(totals, lines):
+    matches, words = totals
+    return (words - matches) / words
+
+
+COLUMNS = ("matches", "words")
+PRECISION = Metric("Precision", MatchColumn.of, Measure("share", "higher", 1.0, 0.0, precision, COLUMNS), "matches")
+ERRORS = Metric("ErrorRate", MatchColumn.of, Measure("share", "lower", 0.0, 1.0, error_rate, COLUMNS), "no matches")
+each_metric = pytest.mark.parametrize(
+    ("metric", "sign", "offset"), [(PRECISION, 1, 0), (ERRORS, -1, 1)], ids=["higher is better", "lower is better"]
+)
+
+
+def draw(systems=2):
+    """Matches and words of systems, the later the better: systems x lines."""
+    rng = np.random.default_rng(1)
+    words = rng.integers(1, 9, (systems, LINES))
+    return rng.binomial(words, np.linspace(0.4, 0.5, systems)[:, np.newaxis]), words
+
+
+def statistics(matches, words, classes=()):
+    return LineStatistics(columns=(array("d", matches), array("d", words)), classes=list(classes))
+
+
+def table(matches, words):
+    return StatisticsTable.of_systems(list(map(statistics, matches, words)))
+
+
+def drawn_lines(lines=LINES):
+    """The resamples of one block, as line numbers."""
+    return np.random.default_rng(SEED).integers(0, lines, (SAMPLES, lines))
+
+
+# A resample at a time
+
+
+@each_metric
+def test_the_score_is_a_quotient_of_sums(metric, sign, offset):
+    matches, words = draw(1)
+    assert metric.value(statistics(matches[0], words[0])) == pytest.approx(
+        offset + sign * matches.sum() / words.sum(), rel=1e-15
+    )
+
+
+@each_metric
+def test_the_bootstrap(metric, sign, offset):
+    matches, words = draw(1)
+    want = [offset + sign * matches[0, lines].sum() / words[0, lines].sum() for lines in drawn_lines()]
+    got = bootstrap_scores(metric, statistics(matches[0], words[0]), samples=SAMPLES, seed=SEED)
+    assert got == pytest.approx(want, rel=1e-14)
+
+
+def test_the_bootstrap_of_a_mean_over_classes():
+    """Each class has a quotient of its own; classes may be texts."""
+    matches, words = draw(1)
+    classes = np.array(["de", "en", "pl"])[np.arange(LINES) % 7 % 3]
+    found = statistics(matches[0], words[0], classes.tolist())
+
+    def mean(lines):
+        of = [lines[classes[lines] == one] for one in ("de", "en", "pl")]
+        return np.mean([matches[0, part].sum() / words[0, part].sum() for part in of if len(part)])
+
+    assert PRECISION.value(found) == pytest.approx(mean(np.arange(LINES)), rel=1e-14)
+    got = bootstrap_scores(PRECISION, found, samples=SAMPLES, seed=SEED)
+    assert got == pytest.approx([mean(lines) for lines in drawn_lines()], rel=1e-14)
+
+
+@each_metric
+def test_the_paired_bootstrap_tests_the_metric(metric, sign, offset):
+    """The differences of the metric on the resamples, shifted by that observed."""
+    matches, words = draw()
+    difference = np.diff(matches.sum(axis=1) / words.sum(axis=1))[0]
+    differences = [np.diff(matches[:, lines].sum(axis=1) / words[:, lines].sum(axis=1))[0] for lines in drawn_lines()]
+    far = sum(abs(other - difference) >= abs(difference) for other in differences)
+    tested = table(matches, words)
+    resampled = resample_totals(tested, samples=SAMPLES, seed=SEED)
+    assert bootstrap_p_values(metric, tested, resampled, 0)[1] == (far + 1) / (SAMPLES + 1)
+    assert 0 < far < SAMPLES
+
+
+@each_metric
+def test_approximate_randomisation_tests_the_metric(metric, sign, offset):
+    """Both statistics of a line change places."""
+    matches, words = draw()
+    difference = abs(np.diff(matches.sum(axis=1) / words.sum(axis=1))[0])
+    bits = np.frombuffer(np.random.default_rng(SEED).bytes(SAMPLES * -(-LINES // 8)), dtype=np.uint8)
+    coins = np.unpackbits(bits.reshape(SAMPLES, -1), axis=1, count=LINES).astype(bool)
+    far = 0
+    for swap in coins:
+        one = np.where(swap, matches[1], matches[0]).sum() / np.where(swap, words[1], words[0]).sum()
+        two = np.where(swap, matches[0], matches[1]).sum() / np.where(swap, words[0], words[1]).sum()
+        far += abs(one - two) >= difference - 1e-12
+    p_values = randomisation_p_values(metric, table(matches, words), samples=SAMPLES, seed=SEED)
+    assert p_values[0, 1] == p_values[1, 0] == (far + 1) / (SAMPLES + 1)
+    assert 0 < far < SAMPLES
+
+
+def test_approximate_randomisation_approaches_the_exact_test():
+    """Of all 2^8 exchanges, the share with a difference as far from 0."""
+    matches, words = (part[:, :8] for part in draw())
+    difference = abs(np.diff(matches.sum(axis=1) / words.sum(axis=1))[0])
+    far = 0
+    for swaps in product([0, 1], repeat=8):
+        one, two = (np.array(swaps), np.arange(8)), (1 - np.array(swaps), np.arange(8))
+        far += (
+            abs(matches[one].sum() / words[one].sum() - matches[two].sum() / words[two].sum()) >= difference - 1e-12
+        )
+    p_value = randomisation_p_values(PRECISION, table(matches, words), samples=20_000, seed=SEED)[0, 1]
+    assert p_value == pytest.approx(far / 2**8, abs=4 * math.sqrt(0.25 / 20_000))
+
+
+# Lines
+
+
+@each_metric
+def test_lines_are_won_by_their_scores(metric, sign, offset):
+    """Not by the first statistic, nor by the second."""
+    matches, words = draw()
+    quotients = matches / words
+    won, lost = (quotients[1] > quotients[0]).mean(), (quotients[1] < quotients[0]).mean()
+    assert (won, lost) != ((matches[1] > matches[0]).mean(), (matches[1] < matches[0]).mean())
+    assert line_shares(metric, table(matches, words), 0) == [(0, 0, 1), (won, lost, pytest.approx(1 - won - lost))]
+
+
+def test_equal_systems_have_all_statistics_the_same():
+    matches, words = np.array([[1, 2], [1, 2], [2, 4], [1, 2]]), np.array([[2, 4], [2, 4], [4, 8], [2, 5]])
+    tested = table(matches, words)
+    assert equal_systems(tested) == [(0, 1)]
+    assert line_shares(PRECISION, tested, 0)[2] == (0, 0, 1)
+
+
+def test_the_sums_of_equal_systems_are_equal_to_the_last_bit():
+    rng = np.random.default_rng(2)
+    one, other = rng.random((2, 2, 500))
+    systems = [statistics(*one), statistics(*other), statistics(*one), statistics(one[0], other[1])]
+    sums = resample_totals(StatisticsTable.of_systems(systems), samples=50, seed=1).sums
+    assert (sums[:, :, 0] == sums[:, :, 2]).all()
+    assert sums[0, :, 0] == pytest.approx(sums[0, :, 3])
+
+
+@pytest.mark.parametrize(
+    ("matches", "words"), [([math.inf, 1.0, 2.0], [2.0, 4.0, 2.0]), ([1.0, 1.0, 2.0], [math.inf, 4.0, 2.0])]
+)
+def test_infinite_lines_are_counted_and_set_aside(matches, words):
+    systems = [statistics(matches, words), statistics([1.0, 3.0, 2.0], [2.0, 4.0, 2.0])]
+    ranking = Systems(metric=PRECISION, names="ab", statistics=systems, baseline=1, samples=50, seed=1).rank()
+    found = {system.name: system for system in ranking.systems}
+    assert (ranking.lines, found["a"].infinite, found["b"].infinite) == (2, 1, 0)
+    assert (found["a"].finite_score, found["b"].finite_score) == (3 / 6, 5 / 6)
+    assert found["a"].difference == 3 / 6 - 5 / 6
+    assert (found["a"].won, found["a"].lost, found["a"].tied) == (0, 2 / 3, 1 / 3)
+
+
+# From outside
+
+
+@pytest.fixture
+def challenge(tmp_path, monkeypatch):
+    """Two outputs of lines of words, of which the second is right more often."""
+    for metric in (PRECISION, ERRORS):
+        monkeypatch.setitem(METRICS, metric.name, metric)
+    rng = np.random.default_rng(3)
+    (tmp_path / "dev-0").mkdir()
+    answers = [rng.choice(WORDS, rng.integers(2, 7)).tolist() for _ in range(LINES)]
+    (tmp_path / "dev-0/expected.tsv").write_text("".join(f"{' '.join(words)}\n" for words in answers))
+    for name, share in (("poor", 0.4), ("good", 0.8)):
+        lines = [
+            [word if rng.random() < share else "dog" for word in words[: rng.integers(1, 9)]] for words in answers
+        ]
+        (tmp_path / f"dev-0/out-{name}.tsv").write_text("".join(f"{' '.join(words)}\n" for words in lines))
+    return tmp_path
+
+
+def of_files(challenge, name):
+    """Matches and words, read once more."""
+    pairs = [
+        (output.split(), answer.split())
+        for output, answer in zip(
+            (challenge / f"dev-0/out-{name}.tsv").read_text().splitlines(),
+            (challenge / "dev-0/expected.tsv").read_text().splitlines(),
+            strict=True,
+        )
+    ]
+    matches = [sum(output[n] == answer[n] for n in range(min(len(output), len(answer)))) for output, answer in pairs]
+    return np.array(matches), np.array([len(output) for output, _ in pairs])
+
+
+def test_an_evaluation(challenge):
+    matches, words = of_files(challenge, "poor")
+    result = evaluate(challenge, "dev-0", out="out-poor.tsv", metrics=["Precision", "ErrorRate"])
+    assert [score.value for score in result.scores] == [
+        matches.sum() / words.sum(),
+        (words - matches).sum() / words.sum(),
+    ]
+    assert result.scores[0].statistics is result.scores[1].statistics
+    assert result.line_scores() == (matches / words).tolist()
+    assert result.line_count == LINES
+    assert "infinite_losses" in result.to_dict()["metrics"][0]
+
+
+def test_the_table_of_lines(challenge):
+    matches, words = of_files(challenge, "poor")
+    result = evaluate(challenge, "dev-0", out="out-poor.tsv", metrics="Precision")
+    frame = result.to_frame()
+    assert list(frame.columns) == ["line", "expected", "output", "matches", "words", "score"]
+    assert (frame["matches"].tolist(), frame["words"].tolist()) == (matches.tolist(), words.tolist())
+    worst = result.lines(sort="worst", filter="exp:cat")["score"].tolist()
+    assert worst == sorted(worst)
+    assert 0 < len(worst) < LINES
+
+
+def test_there_are_no_line_losses(challenge):
+    result = evaluate(challenge, "dev-0", out="out-poor.tsv", metrics="Precision")
+    with pytest.raises(UsageError) as caught:
+        _ = result.line_losses
+    assert str(caught.value) == "Precision is not made from losses, but from matches, words"
+
+
+@pytest.mark.parametrize(("name", "sign"), [("Precision", 1), ("ErrorRate", -1)])
+def test_a_comparison(name, sign, challenge):
+    (one, other), (many, few) = zip(of_files(challenge, "poor"), of_files(challenge, "good"), strict=True)
+    pair = [evaluate(challenge, "dev-0", out=f"out-{out}.tsv", metrics=name) for out in ("poor", "good")]
+    result = compare(pair, samples=SAMPLES, seed=SEED)
+    good, poor = result.systems
+    assert (good.name, poor.name, result.compared) == ("out-good.tsv", "out-poor.tsv", LINES)
+    assert good.difference == pytest.approx(sign * (other.sum() / few.sum() - one.sum() / many.sum()), rel=1e-12)
+    drawn = [sign * (other[n].sum() / few[n].sum() - one[n].sum() / many[n].sum()) for n in drawn_lines()]
+    low, high = sorted(drawn)[10], sorted(drawn)[-11]
+    assert (good.difference_interval.low, good.difference_interval.high) == pytest.approx((low, high), rel=1e-12)
+    assert (good.won, good.lost) == ((other / few > one / many).mean(), (other / few < one / many).mean())
+    assert good.p_bootstrap == good.p_randomisation == 1 / (SAMPLES + 1)
+    assert result.groups == (("out-good.tsv",), ("out-poor.tsv",))
+
+
+def test_outputs_that_are_the_same(challenge):
+    """They are said to have the same score, where there is no loss."""
+    one = evaluate(challenge, "dev-0", out="out-poor.tsv", metrics="Precision")
+    result = compare([one, one], samples=100, seed=SEED)
+    path = one.output.path
+    assert result.notes == (f"{path} and {path} (2) have the same score on every line",)
+    assert (result.systems[1].p_bootstrap, result.systems[1].p_randomisation, result.systems[1].tied) == (1, 1, 1)

@@ -1,0 +1,54 @@
+"""Signatures: what they print, and when two are equal. tests/scoring/test_evaluate.py has those of real files."""
+
+from dataclasses import FrozenInstanceError, replace
+
+import pytest
+
+from geval_py.scoring.signature import Signature
+
+SIGNATURE = Signature(
+    metrics=("PerplexityHashed", "LogLossHashed8:l", "LogLoss"),
+    bits=(10, 8, None),
+    lines=3,
+    expected="ee",
+    output="0f",
+    version="1.2",
+)
+PRINTED = {
+    "as little as there is": ({}, "|version:1.2"),
+    "the input": ({"input": "1d", "header": "ad"}, "|input:1d|header:ad|version:1.2"),
+    "a vocabulary": ({"vocabulary": "5d"}, "|version:1.2|vocabulary:5d"),
+    "all": ({"input": "1d", "header": "ad", "vocabulary": "5d"}, "|input:1d|header:ad|version:1.2|vocabulary:5d"),
+}
+
+
+@pytest.mark.parametrize(("changes", "end"), PRINTED.values(), ids=PRINTED)
+def test_what_is_printed(changes, end):
+    start = "metric:PerplexityHashed,LogLossHashed8:l,LogLoss|bits:10,8,-|lines:3|expected:ee|output:0f"
+    assert str(replace(SIGNATURE, **changes)) == start + end
+
+
+CHANGES = {
+    "metrics": ("LogLoss",),
+    "bits": (10, 8, 7),
+    "lines": 4,
+    "expected": "ef",
+    "output": "0e",
+    "input": "1d",
+    "header": "ad",
+    "vocabulary": "5d",
+    "version": "1.3",
+}
+
+
+@pytest.mark.parametrize(("name", "value"), CHANGES.items(), ids=CHANGES)
+def test_two_equal_signatures_mean_the_same_scores(name, value):
+    same, other = replace(SIGNATURE), replace(SIGNATURE, **{name: value})
+    assert (same, hash(same)) == (SIGNATURE, hash(SIGNATURE))
+    assert other != SIGNATURE
+    assert str(other) != str(SIGNATURE)
+
+
+def test_a_signature_is_a_value():
+    with pytest.raises(FrozenInstanceError):
+        SIGNATURE.lines = 4
