@@ -22,7 +22,7 @@ from geval_py.reading.schemes import EvaluationScheme
 from geval_py.scoring.blocks import Block, BlockScorer
 from geval_py.scoring.evaluation import Evaluation, Texts
 from geval_py.scoring.metrics import Column, LineLosses, Metric, column_of, find_metric
-from geval_py.scoring.parallel import Progress, map_in_order
+from geval_py.scoring.parallel import Progress
 from geval_py.scoring.score import Score
 from geval_py.text import visible
 from geval_py.version import __version__
@@ -169,7 +169,7 @@ class _Reading:
         """Read all, in blocks: score the columns, select lines, and keep the texts where that is asked for."""
         losses = {column: LineLosses() for column in self.columns}
         scoring = BlockScorer(self.outputs, self.expected, self.columns)
-        for block, scored in map_in_order(scoring.score, scoring.blocks(), scoring.threads(threads)):
+        for block, scored in scoring.scored(threads, progress):
             for column_losses, block_losses in zip(losses.values(), scored, strict=True):
                 column_losses.extend(block_losses)
             if self.selections:
@@ -177,9 +177,6 @@ class _Reading:
             if texts is not None:
                 texts.outputs.append(bytes(block.outputs))
                 texts.expected.append(block.expected)
-            scoring.release(block)
-            if progress is not None and self.outputs.source.size is not None:
-                progress(self.outputs.source.position or 0, self.outputs.source.size)
         if self.inputs is not None:
             self.inputs.check_end()
         return losses
