@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from geval_py.checking.fixes import DIFF_LINES, fix_file
+from geval_py.checking.mending import DIFF_LINES, fix_file
 from geval_py.checking.rules import RULES, Problem, Rule, find_rule, select_rules
 from geval_py.checking.run import DEFAULT_MAX_BYTES, DEFAULT_MAX_PLACES, can_be_read, check_targets
 from geval_py.checking.targets import Target, find_targets
