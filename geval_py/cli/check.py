@@ -7,13 +7,15 @@ import sys
 from collections.abc import Sequence
 
 from geval_py.checking.mending import DIFF_LINES, fix_file
-from geval_py.checking.rules import RULES, Problem, Rule, find_rule, select_rules
+from geval_py.checking.rules import Problem, find_rule, select_rules
 from geval_py.checking.run import DEFAULT_MAX_BYTES, DEFAULT_MAX_PLACES, can_be_read, check_targets
 from geval_py.checking.targets import Target, find_targets
 from geval_py.cli.arguments import QuietParser, natural_number
 from geval_py.cli.progress import ProgressBar
 from geval_py.errors import GevalError, UsageError
-from geval_py.showing.problems import FORMATS, inert, render
+from geval_py.showing.problems import FORMATS, render
+from geval_py.showing.problems.github import inert
+from geval_py.showing.problems.rules import explanation, list_of_rules
 from geval_py.text import visible
 
 TEXT_MAX_PLACES = 3  # for people, who see the line too
@@ -83,10 +85,9 @@ def run(words: Sequence[str]) -> int:
     if given.help:
         sys.stdout.write(make_parser().format_help())
     elif given.rules:
-        for rule in RULES:
-            print(f"{rule.code} {rule.name:23} {'fixable ' if rule.fixable else '        '} {rule.summary}")
+        sys.stdout.write(list_of_rules())
     elif given.explain is not None:
-        sys.stdout.write(explain(find_rule(given.explain)))
+        sys.stdout.write(explanation(find_rule(given.explain)))
     elif given.fix or given.diff:
         if given.select is not None or given.ignore is not None:
             raise UsageError(message="--fix and --diff mend what they can: they take no --select and no --ignore")
@@ -96,16 +97,6 @@ def run(words: Sequence[str]) -> int:
     else:
         return _report(given)
     return 0
-
-
-def explain(rule: Rule) -> str:
-    """Say all that the table says of a rule."""
-    lines = [f"{rule.code} {rule.name} ({rule.severity})", f"  {rule.summary}", "", rule.why, rule.mend]
-    if rule.fixable:
-        lines.append("geval check --fix mends it, where that needs no guessing.")
-    if rule.needs_answers:
-        lines.append("It is found only where the expected words are there.")
-    return "\n".join(lines) + "\n"
 
 
 def _targets(given: argparse.Namespace) -> list[Target | Problem]:
