@@ -30,6 +30,7 @@ from geval_py.scoring.score import Score
 from geval_py.version import __version__
 
 if TYPE_CHECKING:
+    from geval_py.checking.run import check_submission
     from geval_py.explaining.comparison import Comparison, compare
     from geval_py.explaining.statistics.interval import Interval
 
@@ -53,6 +54,7 @@ __all__ = [
     "UnreadableFileError",
     "UsageError",
     "__version__",
+    "check_submission",
     "compare",
     "evaluate",
     "format_line",
@@ -63,6 +65,7 @@ __all__ = [
 _LATER = {
     "Comparison": "geval_py.explaining.comparison",
     "Interval": "geval_py.explaining.statistics.interval",
+    "check_submission": "geval_py.checking.run",
     "compare": "geval_py.explaining.comparison",
 }
 
