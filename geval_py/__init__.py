@@ -8,6 +8,7 @@ from geval_py.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from geval_py.checking.run import check_submission
     from geval_py.errors import (
         AmbiguousFileError,
         ConfigError,
@@ -52,6 +53,7 @@ __all__ = [
     "UnreadableFileError",
     "UsageError",
     "__version__",
+    "check_submission",
     "compare",
     "evaluate",
     "evaluate_all",
@@ -66,6 +68,7 @@ _HOMES = {
     "Evaluation": "scoring.evaluation",
     "Interval": "explaining.statistics.interval",
     "Score": "scoring.score",
+    "check_submission": "checking.run",
     "compare": "explaining.comparison",
     "evaluate": "scoring.evaluate",
     "evaluate_all": "scoring.evaluate",

@@ -1,4 +1,4 @@
-"""Mend an output file, line for line, where that can be done without guessing.
+"""Mend lines where that can be done without guessing.
 
 A line keeps its number, its words and their order; a number that does not change keeps its digits. Of the rules of
 :mod:`geval_py.checking.rules`, these are mended: E112, W201 (tiny overshoots), W202, W203, W204 (if a rest mass is
@@ -8,42 +8,16 @@ line without its stray spaces). What was mended once is not mended again.
 
 from __future__ import annotations
 
-import os
-import stat
 import sys
-import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from io import BufferedIOBase
-from typing import IO
+from collections.abc import Sequence
 
 from geval_py.errors import MalformedLineError, UsageError
-from geval_py.reading.lines import BYTE_ORDER_MARK, LineReader
-from geval_py.reading.sources import STANDARD_INPUT, is_address, naming
+from geval_py.reading.lines import BYTE_ORDER_MARK
 from geval_py.reading.wordprobs import REST, parse_line
 from geval_py.scoring.kernel.reference import LEAST_TOTAL, OVERSHOOT, TOLERANCE, are_probabilities, sum_in_order
-from geval_py.text import named, visible
 
-DIFF_LINES = 1000
-BACKUP_ENDING = ".orig"
 _UNCHANGED: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fixed:
-    """What mending a file did, or would do.
-
-    ``changes`` counts the lines mended, by the code of the rule (W211: 1 for the file). ``diff`` holds the first
-    mended lines: number, before, after, undecodable bytes as U+FFFD. ``backup_path`` is where the original is now.
-    """
-
-    path: str
-    lines: int
-    changes: dict[str, int]
-    diff: list[tuple[int, str, str]]
-    backup_path: str | None = None
 
 
 def fix_line(text: str, *, rest_mass: float | None = None) -> tuple[str, frozenset[str]]:
@@ -61,7 +35,7 @@ def fix_line(text: str, *, rest_mass: float | None = None) -> tuple[str, frozens
     >>> fix_line("the:1", rest_mass=0.01)
     ('the:0.99 :0.01', frozenset({'W204'}))
     """
-    _check_rest_mass(rest_mass)
+    check_rest_mass(rest_mass)
     tidy = " ".join(filter(None, text.split(" ")))
     try:
         line = parse_line(tidy)
@@ -74,7 +48,8 @@ def fix_line(text: str, *, rest_mass: float | None = None) -> tuple[str, frozens
     return (_write_entries(masses, tidy) if codes else tidy), spaces | codes
 
 
-def _check_rest_mass(rest_mass: float | None) -> None:
+def check_rest_mass(rest_mass: float | None) -> None:
+    """Raise UsageError unless a rest mass, if one is given, is in (0, 1)."""
     if rest_mass is not None and not 0 < rest_mass < 1:
         raise UsageError(message=f"the rest mass is {rest_mass!r}, which is not between 0 and 1 (both excluded)")
 
@@ -175,83 +150,53 @@ def _digits(mass: float, written: str | None) -> str:
     return repr(mass).removesuffix(".0")
 
 
-def fix_file(
-    path: str,
-    *,
-    rest_mass: float | None = None,
-    backup: bool = True,
-    write: bool = True,
-    diff_lines: int = DIFF_LINES,
-) -> Fixed:
-    """Mend a file; the original becomes ``PATH.orig`` (or ``.orig.1`` …), unless ``backup`` is false.
+class Fixes:
+    """Mends the lines of one file in order, and tells what it did.
 
-    The mended file is written beside the original, compressed as it was and with its permissions, and then takes its
-    place at once. If there is nothing to mend, or ``write`` is false, nothing is written. Lines with bytes that are
-    not UTF-8 lose their carriage returns at most, lines with a NUL (as in UTF-16) nothing. ``diff_lines`` limits the
-    diff.
-
-    Raises UsageError for standard input, an address, what is no regular file (a symbolic link leads to a file that
-    was not named), what cannot be written, and a rest mass outside (0, 1); UnreadableFileError or CorruptFileError
-    for what cannot be read. The file is then as it was.
+    ``lines`` counts the lines, ``diff`` holds the first ``diff_lines`` mended ones: number, before, after,
+    undecodable bytes as U+FFFD.
     """
-    _check_rest_mass(rest_mass)
-    permissions = _permissions(path)
-    work = _Work(rest_mass, diff_lines)
-    if not write:
-        with LineReader(path) as reader:
-            work.run(reader, _discard)
-        return work.result(path, None)
-    backup_path = None
-    with _mending(path), _temporary_beside(path) as (file, temporary):
-        with file, LineReader(path) as reader, _compressor(reader.source.compression, file) as compressed:
-            work.run(reader, compressed.write)
-        if work.changes:
-            os.chmod(temporary, permissions)
-            backup_path = _replace(path, temporary, backup)
-    return work.result(path, backup_path)
 
+    def __init__(self, rest_mass: float | None, diff_lines: int) -> None:
+        self._rest_mass, self._diff_lines = rest_mass, diff_lines
+        self._has_mark = False
+        self._changes: Counter[str] = Counter()
+        self.lines = 0
+        self.diff: list[tuple[int, str, str]] = []
 
-@dataclass(slots=True)
-class _Work:
-    """The mending of one file: what to do, and what was done so far."""
+    @property
+    def changes(self) -> dict[str, int]:
+        """How many lines were mended, by the code of the rule (W211: 1 for the file)."""
+        mark = {"W211": 1} if self._has_mark else {}
+        return dict(sorted({**self._changes, **mark}.items()))
 
-    rest_mass: float | None
-    diff_lines: int
-    lines: int = 0
-    changes: Counter[str] = field(default_factory=Counter)
-    diff: list[tuple[int, str, str]] = field(default_factory=list)
+    def drop_mark(self) -> None:
+        """Note that the file began with a byte order mark, which is no part of its first line any more."""
+        self._has_mark = True
 
-    def run(self, reader: LineReader, write: Callable[[bytes], object]) -> None:
-        """Mend all lines, a block at a time."""
-        while block := reader.block():
-            lines = block.removesuffix(b"\n").split(b"\n")
-            mended = [self._mend(line, reader.has_byte_order_mark) for line in lines]
-            write(b"\n".join(mended) + b"\n")
-        if reader.has_byte_order_mark:
-            self.changes["W211"] = 1
+    def mend(self, block: bytes) -> bytes:
+        """Mend the next lines, as they are stored, each ended by LF."""
+        return b"".join(self._mend_next(line) + b"\n" for line in block.removesuffix(b"\n").split(b"\n"))
 
-    def _mend(self, raw: bytes, marked: bool) -> bytes:
+    def _mend_next(self, raw: bytes) -> bytes:
         self.lines += 1
-        mended, codes = self._mend_first(raw) if self.lines == 1 else _mend_bytes(raw, self.rest_mass)
-        if self.lines == 1 and marked:
+        mended, codes = _mend_first(raw, self._rest_mass) if self.lines == 1 else _mend_bytes(raw, self._rest_mass)
+        if self.lines == 1 and self._has_mark:
             raw, codes = BYTE_ORDER_MARK + raw, codes | {"W211"}
         if codes:
-            self.changes.update(codes)
-            if len(self.diff) < self.diff_lines:
+            self._changes.update(codes)
+            if len(self.diff) < self._diff_lines:
                 self.diff.append((self.lines, raw.decode(errors="replace"), mended.decode(errors="replace")))
         return mended
 
-    def _mend_first(self, raw: bytes) -> tuple[bytes, frozenset[str]]:
-        """Mend the first line: no byte order mark may come to the file's beginning, where it would mean nothing."""
-        mended, codes = _mend_bytes(raw, self.rest_mass)
-        while mended.startswith(BYTE_ORDER_MARK):
-            mended, more = _mend_bytes(mended.removeprefix(BYTE_ORDER_MARK), self.rest_mass)
-            codes |= more | {"W211"}
-        return mended, codes
 
-    def result(self, path: str, backup_path: str | None) -> Fixed:
-        changes = dict(sorted(self.changes.items()))
-        return Fixed(path=path, lines=self.lines, changes=changes, diff=self.diff, backup_path=backup_path)
+def _mend_first(raw: bytes, rest_mass: float | None) -> tuple[bytes, frozenset[str]]:
+    """Mend the first line: no byte order mark may come to the file's beginning, where it would mean nothing."""
+    mended, codes = _mend_bytes(raw, rest_mass)
+    while mended.startswith(BYTE_ORDER_MARK):
+        mended, more = _mend_bytes(mended.removeprefix(BYTE_ORDER_MARK), rest_mass)
+        codes |= more | {"W211"}
+    return mended, codes
 
 
 def _mend_bytes(raw: bytes, rest_mass: float | None) -> tuple[bytes, frozenset[str]]:
@@ -266,137 +211,3 @@ def _mend_bytes(raw: bytes, rest_mass: float | None) -> tuple[bytes, frozenset[s
         return line, codes
     mended, more = fix_line(text, rest_mass=rest_mass)
     return mended.encode(), codes | more
-
-
-def _discard(_: bytes) -> None:
-    """Write nowhere."""
-
-
-def _permissions(path: str) -> int:
-    """Give the permission bits of a regular file; refuse anything else."""
-    if path == STANDARD_INPUT or is_address(path):
-        raise _unmendable(path, "it is not a file")
-    with naming(path):
-        mode = os.lstat(path).st_mode
-    if stat.S_ISLNK(mode):
-        raise _unmendable(path, "it is a symbolic link; name the file that it leads to")
-    if not stat.S_ISREG(mode):
-        raise _unmendable(path, "it is a folder, not a file" if stat.S_ISDIR(mode) else "it is not a regular file")
-    return stat.S_IMODE(mode)
-
-
-def _unmendable(path: str, reason: str) -> UsageError:
-    return UsageError(message=f"Cannot mend {named(path)}: {visible(reason)}")
-
-
-@contextmanager
-def _mending(path: str) -> Iterator[None]:
-    """Name the file in what goes wrong when its mended self is written."""
-    try:
-        yield
-    except OSError as error:
-        raise _unmendable(path, error.strerror or str(error)) from error
-
-
-@contextmanager
-def _temporary_beside(path: str) -> Iterator[tuple[IO[bytes], str]]:
-    """Make a file in the same folder, and remove it unless it was renamed."""
-    descriptor, temporary = tempfile.mkstemp(dir=os.path.dirname(path) or os.curdir, prefix=".geval-fix-")
-    try:
-        yield os.fdopen(descriptor, "wb"), temporary
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)
-
-
-@contextmanager
-def _compressor(compression: str | None, file: IO[bytes]) -> Iterator[IO[bytes] | BufferedIOBase]:
-    """Compress what is written to an open file, which stays open."""
-    if compression is None:
-        yield file
-    else:
-        with _COMPRESSORS[compression](file) as compressed:
-            yield compressed
-
-
-def _gzip(file: IO[bytes]) -> BufferedIOBase:
-    import gzip
-
-    return gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0)
-
-
-def _xz(file: IO[bytes]) -> BufferedIOBase:
-    import lzma
-
-    return lzma.LZMAFile(file, "wb")
-
-
-def _bzip2(file: IO[bytes]) -> BufferedIOBase:
-    import bz2
-
-    return bz2.BZ2File(file, "wb")
-
-
-def _zstd(file: IO[bytes]) -> BufferedIOBase:
-    if sys.version_info >= (3, 14):
-        from compression import zstd
-    else:
-        from backports import zstd
-    return zstd.ZstdFile(file, "wb", options={zstd.CompressionParameter.checksum_flag: 1})
-
-
-_COMPRESSORS: dict[str, Callable[[IO[bytes]], BufferedIOBase]] = {
-    "gzip": _gzip,
-    "xz": _xz,
-    "bzip2": _bzip2,
-    "zstd": _zstd,
-}
-
-
-def _replace(path: str, temporary: str, backup: bool) -> str | None:
-    """Put the temporary file in the place of the original, which is there at every moment; give the backup's path."""
-    if not backup:
-        os.replace(temporary, path)
-        return None
-    backup_path = _back_up(path)
-    try:
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(backup_path)
-        raise
-    return backup_path
-
-
-def _back_up(path: str) -> str:
-    """Give the file a second name, one that is free."""
-    number = 0
-    while True:
-        backup_path = f"{path}{BACKUP_ENDING}" + (f".{number}" if number else "")
-        try:
-            _link_or_copy(path, backup_path)
-        except FileExistsError:
-            number += 1
-        else:
-            return backup_path
-
-
-def _link_or_copy(path: str, backup_path: str) -> None:
-    """Link a new name to a file or, where the file system has no links, copy it."""
-    try:
-        os.link(path, backup_path)
-    except FileExistsError:
-        raise
-    except OSError:
-        _copy(path, backup_path)
-
-
-def _copy(path: str, backup_path: str) -> None:
-    import shutil
-
-    with open(path, "rb") as original, open(backup_path, "xb") as copy:
-        try:
-            shutil.copyfileobj(original, copy)
-            shutil.copystat(path, backup_path)
-        except BaseException:
-            os.unlink(backup_path)
-            raise

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
+
+from geval_py.errors import DataError, UsageError
+from geval_py.text import visible
 
 Severity = Literal["error", "warning"]
 
@@ -217,15 +221,41 @@ RULES = (
 )  # fmt: skip
 
 RULES_BY_CODE = {rule.code: rule for rule in RULES}
+UNREADABLE = frozenset({"E101", "E105", "E106"})  # what a file that was not read at all breaks
+
+
+def find_rule(name: str) -> Rule:
+    """Find a rule by its code or name; raises UsageError."""
+    for rule in RULES:
+        if name.strip().casefold() in {rule.code.casefold(), rule.name}:
+            return rule
+    raise UsageError(message=f"there is no rule `{visible(name)}`\n  geval check --rules lists them")
+
+
+def select_rules(select: Iterable[str] | None = None, ignore: Iterable[str] = ()) -> frozenset[str]:
+    """Give the codes of some rules, by their codes or names: those to select (by default all), but not to ignore.
+
+    The rules of UNREADABLE are always selected, or a file that was not read would pass. Raises UsageError.
+
+    >>> sorted(select_rules(["no-guess"], ignore=["E106"]))
+    ['E101', 'E105', 'W214']
+    """
+    codes = set(RULES_BY_CODE) if select is None else {find_rule(name).code for name in select}
+    return frozenset((codes | UNREADABLE) - {find_rule(name).code for name in ignore})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What checking some files gave. ``problems`` are in order of files, then of the rules' table."""
+    """What checking some files gave.
+
+    ``problems`` are in order of files, then of the rules' table. ``unreadable`` says which files of the test sets
+    could not be read: what they were needed for was not checked. ``strict``: warnings too make the status 1.
+    """
 
     version: str
     files: tuple[str, ...]
     problems: tuple[Problem, ...]
+    unreadable: tuple[DataError, ...] = ()
     strict: bool = False
 
     @property

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from geval_py.checking.checker import Target
 from geval_py.checking.rules import RULES_BY_CODE, Place, Problem
 from geval_py.errors import AmbiguousFileError, DataError, UsageError
 from geval_py.reading.config import config_task
@@ -16,6 +15,38 @@ from geval_py.reading.splits import EXPECTED_FILE, INPUT_FILE, read_header
 from geval_py.text import natural_order
 
 OUT_HEADER_FILE = "out-header.tsv"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """An output to check, and what is known of its test set.
+
+    ``expected`` and ``input`` are None where there is none; ``header`` is the name that a header line would begin
+    with, and ``header_is_skipped`` tells whether the challenge's options name it. ``words_are_plain`` is False where
+    the challenge's metric changes the lines before it compares words, as ``l`` for lower case does: whether a word
+    is found can then not be told from the lines as they are.
+    """
+
+    output: str
+    expected: str | None = None
+    input: str | None = None
+    header: str | None = None
+    in_header: str | None = None
+    header_is_skipped: bool = False
+    words_are_plain: bool = True
+
+    @property
+    def output_header(self) -> str | None:
+        """The first name of the header line to skip, in the output and in the answers."""
+        return self.header if self.header_is_skipped else None
+
+    def without(self, path: str) -> Target:
+        """Leave out a file of the test set that cannot be read."""
+        return replace(
+            self,
+            expected=None if self.expected == path else self.expected,
+            input=None if self.input == path else self.input,
+        )
 
 
 def find_targets(

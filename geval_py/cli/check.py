@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from geval_py.checking.checker import (
-    DEFAULT_MAX_BYTES,
-    DEFAULT_MAX_PLACES,
-    Target,
-    check_output,
-    without,
-)
-from geval_py.checking.fixes import DIFF_LINES, fix_file
-from geval_py.checking.rules import RULES, Problem, Report, Rule
-from geval_py.checking.targets import find_targets
+from geval_py.checking.mending import DIFF_LINES, fix_file
+from geval_py.checking.rules import Problem, find_rule, select_rules
+from geval_py.checking.run import DEFAULT_MAX_BYTES, DEFAULT_MAX_PLACES, can_be_read, check_targets
+from geval_py.checking.targets import Target, find_targets
 from geval_py.cli.parsers import QuietParser, number_type
 from geval_py.cli.progress import ProgressBar
-from geval_py.errors import DataError, GevalError, UsageError
-from geval_py.scoring.parallel import Progress
-from geval_py.showing.problems import FORMATS, inert, render
+from geval_py.errors import GevalError, UsageError
+from geval_py.showing.problems import FORMATS, render
+from geval_py.showing.problems.github import inert
+from geval_py.showing.problems.rules import explanation, list_of_rules
 from geval_py.text import visible
-from geval_py.version import __version__
 
 TEXT_MAX_PLACES = 3  # for people, who see the line too
 
@@ -91,10 +85,9 @@ def run(words: Sequence[str]) -> int:
     if given.help:
         sys.stdout.write(make_parser().format_help())
     elif given.rules:
-        for rule in RULES:
-            print(f"{rule.code} {rule.name:23} {'fixable ' if rule.fixable else '        '} {rule.summary}")
+        sys.stdout.write(list_of_rules())
     elif given.explain is not None:
-        sys.stdout.write(explain(find_rule(given.explain)))
+        sys.stdout.write(explanation(find_rule(given.explain)))
     elif given.fix or given.diff:
         if given.select is not None or given.ignore is not None:
             raise UsageError(message="--fix and --diff mend what they can: they take no --select and no --ignore")
@@ -106,73 +99,40 @@ def run(words: Sequence[str]) -> int:
     return 0
 
 
-def find_rule(name: str) -> Rule:
-    """Find a rule by its code or name; raises UsageError."""
-    for rule in RULES:
-        if name.strip().casefold() in {rule.code.casefold(), rule.name}:
-            return rule
-    raise UsageError(message=f"there is no rule `{visible(name)}`\n  geval check --rules lists them")
-
-
-def explain(rule: Rule) -> str:
-    """Say all that the table says of a rule."""
-    lines = [f"{rule.code} {rule.name} ({rule.severity})", f"  {rule.summary}", "", rule.why, rule.mend]
-    if rule.fixable:
-        lines.append("geval check --fix mends it, where that needs no guessing.")
-    if rule.needs_answers:
-        lines.append("It is found only where the expected words are there.")
-    return "\n".join(lines) + "\n"
-
-
-def _selected(select: str | None, ignore: str | None) -> frozenset[str]:
-    codes = {rule.code for rule in RULES} if select is None else {find_rule(n).code for n in select.split(",")}
-    codes |= {"E101", "E105", "E106"}  # or a file that was not read at all would pass
-    return frozenset(codes - {find_rule(name).code for name in (ignore.split(",") if ignore else ())})
-
-
 def _targets(given: argparse.Namespace) -> list[Target | Problem]:
     return list(find_targets(given.paths or ["."], given.challenge, given.tests))
 
 
 def _report(given: argparse.Namespace) -> int:
-    report = _check(given, _targets(given))
+    report = check_targets(
+        _targets(given),
+        _rules(given),
+        max_places=_max_places(given),
+        max_bytes=given.max_bytes,
+        progress_of=ProgressBar,
+        strict=given.strict,
+    )
+    for error in report.unreadable:
+        print(f"geval: note: checked without a file of the test set: {error}", file=sys.stderr)
     colour = given.format == "text" and sys.stdout.isatty()
     sys.stdout.write(render(report, given.format, colour=colour))
     return report.status
 
 
-def _check(given: argparse.Namespace, targets: Iterable[Target | Problem]) -> Report:
-    rules = _selected(given.select, given.ignore)
-    max_places = given.max_problems
-    if max_places is None:
-        max_places = TEXT_MAX_PLACES if given.format == "text" else DEFAULT_MAX_PLACES
-    files: list[str] = []
-    problems: list[Problem] = []
-    for target in targets:
-        if isinstance(target, Problem):
-            files.append(target.path)
-            problems += [target] if target.rule.code in rules else []
-            continue
-        files.append(target.output)
-        with ProgressBar(target.output) as progress:
-            problems += _check_one(target, rules, max_places, given.max_bytes, progress)
-    return Report(version=__version__, files=tuple(files), problems=tuple(problems), strict=given.strict)
+def _rules(given: argparse.Namespace) -> frozenset[str]:
+    select = None if given.select is None else given.select.split(",")
+    return select_rules(select, given.ignore.split(",") if given.ignore else ())
 
 
-def _check_one(
-    target: Target, rules: frozenset[str], max_places: int, max_bytes: int, progress: Progress
-) -> list[Problem]:
-    """Check one output; what cannot be read of its test set is said, and left out."""
-    try:
-        return check_output(target, rules, max_places=max_places, max_bytes=max_bytes, progress=progress)
-    except DataError as error:
-        print(f"geval: note: checked without a file of the test set: {error}", file=sys.stderr)
-        return _check_one(without(target, error.path), rules, max_places, max_bytes, progress)
+def _max_places(given: argparse.Namespace) -> int:
+    if given.max_problems is not None:
+        return int(given.max_problems)
+    return TEXT_MAX_PLACES if given.format == "text" else DEFAULT_MAX_PLACES
 
 
 def _fix(given: argparse.Namespace) -> int:
     for target in _targets(given):
-        if not isinstance(target, Target) or not _can_be_read(target, given.max_bytes):
+        if not isinstance(target, Target) or not can_be_read(target.output, max_bytes=given.max_bytes):
             continue
         try:
             fixed = fix_file(
@@ -188,12 +148,6 @@ def _fix(given: argparse.Namespace) -> int:
             _show_diff(fixed.path, fixed.diff, given.max_problems)
         _say_what_changed(fixed.path, fixed.changes, fixed.backup_path, would=given.diff)
     return 0 if given.diff else _report(given)
-
-
-def _can_be_read(target: Target, max_bytes: int) -> bool:
-    """Tell whether an output is text that can be read as a whole; if not, it is not touched."""
-    bare = Target(output=target.output)
-    return not check_output(bare, {"E101", "E105", "E106"}, max_places=1, max_bytes=max_bytes)
 
 
 def _show_diff(path: str, diff: Sequence[tuple[int, str, str]], most: int | None) -> None:

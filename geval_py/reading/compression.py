@@ -1,4 +1,4 @@
-"""Decompress what is compressed, told by its magic number: .xz, .gz, .bz2 and .zst.
+"""Decompress what is compressed, told by its magic number, and compress as an ending says: .xz, .gz, .bz2 and .zst.
 
 Files of several members or frames are read whole; a truncated or damaged one is an error. (The readers in Python's
 own ``lzma`` and ``bz2`` drop damaged trailing data without a word, so the decompressors are driven here.)
@@ -9,11 +9,10 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import IO, Any, NamedTuple, Protocol
 
 from geval_py.errors import CorruptFileError, TooLargeError
 
-COMPRESSED_ENDINGS = (".xz", ".gz", ".bz2", ".zst")
 COMPRESSED_CHUNK = 1 << 18
 XZ_MEMORY_LIMIT = 1 << 30  # bytes: a stranger's .xz may ask for 4 GiB of dictionary
 
@@ -86,36 +85,93 @@ def _unzstd() -> tuple[Decompressor, type[Exception]]:
     return zstd.ZstdDecompressor(), zstd.ZstdError
 
 
+def _xz(file: IO[bytes]) -> io.BufferedIOBase:
+    import lzma
+
+    return lzma.LZMAFile(file, "wb")
+
+
+def _gzip(file: IO[bytes]) -> io.BufferedIOBase:
+    import gzip
+
+    return gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0)
+
+
+def _bzip2(file: IO[bytes]) -> io.BufferedIOBase:
+    import bz2
+
+    return bz2.BZ2File(file, "wb")
+
+
+def _zstd(file: IO[bytes]) -> io.BufferedIOBase:
+    if sys.version_info >= (3, 14):
+        from compression import zstd
+    else:
+        from backports import zstd
+    return zstd.ZstdFile(file, "wb", options={zstd.CompressionParameter.checksum_flag: 1})
+
+
 class Compression(NamedTuple):
-    """A compression: its name in messages, the bytes that a file begins with, and how to undo it."""
+    """A compression: its name in messages, the ending of such files, and how to undo and to do it.
+
+    ``magic`` is what a file begins with. ``compressor`` compresses what is written to it into an open file, which
+    stays open when the compressor is closed; equal bytes give equal files.
+    """
 
     name: str
+    ending: str
     magic: tuple[bytes, ...]
-    decompressor: Callable[[], tuple[Decompressor, type[Exception]]]  # of one member, and its error
     padding: bytes  # what may stand between and after members
+    decompressor: Callable[[], tuple[Decompressor, type[Exception]]]  # of one member, and its error
+    compressor: Callable[[IO[bytes]], io.BufferedIOBase]
 
 
-# Magic numbers: RFC 1952; the xz file format 1.2.1, section 2.1.1.1; bzip2 ("BZh", a level, and the digits of
+# Magic numbers: the xz file format 1.2.1, section 2.1.1.1; RFC 1952; bzip2 ("BZh", a level, and the digits of
 # pi or, in a file of nothing, of its square root); RFC 8878, sections 3.1.1 and 3.1.2.
 COMPRESSIONS = (
-    Compression("gzip", (b"\x1f\x8b\x08",), _gunzip, b"\0"),
-    Compression("xz", (b"\xfd7zXZ\0",), _unxz, b"\0"),
+    Compression("xz", ".xz", (b"\xfd7zXZ\0",), b"\0", _unxz, _xz),
+    Compression("gzip", ".gz", (b"\x1f\x8b\x08",), b"\0", _gunzip, _gzip),
     Compression(
         "bzip2",
+        ".bz2",
         tuple(b"BZh%d" % n + end for n in range(1, 10) for end in (b"1AY&SY", b"\x17rE8P\x90")),
-        _bunzip2,
         b"",
+        _bunzip2,
+        _bzip2,
     ),
     Compression(
-        "zstd", (b"\x28\xb5\x2f\xfd", *(bytes([0x50 + n]) + b"\x2a\x4d\x18" for n in range(16))), _unzstd, b""
+        "zstd",
+        ".zst",
+        (b"\x28\xb5\x2f\xfd", *(bytes([0x50 + n]) + b"\x2a\x4d\x18" for n in range(16))),
+        b"",
+        _unzstd,
+        _zstd,
     ),
 )
+COMPRESSED_ENDINGS = tuple(compression.ending for compression in COMPRESSIONS)
 MAGIC_BYTES = max(len(m) for c in COMPRESSIONS for m in c.magic)
 
 
 def compression_of(head: bytes) -> Compression | None:
     """Tell a compression by a file's first bytes; None if there is none."""
     return next((c for c in COMPRESSIONS if head.startswith(c.magic)), None)
+
+
+def compression_by_ending(path: str) -> str | None:
+    """Give the name of the compression that a path's ending stands for; None if there is none.
+
+    >>> compression_by_ending("out.tsv.xz"), compression_by_ending("out.tsv")
+    ('xz', None)
+    """
+    return next((c.name for c in COMPRESSIONS if path.endswith(c.ending)), None)
+
+
+def compressor(file: IO[bytes], compression: str | None) -> IO[bytes] | io.BufferedIOBase:
+    """Give what compresses into an open file by the compression of that name: the file itself for None."""
+    if compression is None:
+        return file
+    (found,) = (c for c in COMPRESSIONS if c.name == compression)
+    return found.compressor(file)
 
 
 class Decompressed(io.RawIOBase):

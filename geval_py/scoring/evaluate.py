@@ -24,7 +24,7 @@ from geval_py.reading.task import Task
 from geval_py.scoring.blocks import Block, BlockScorer
 from geval_py.scoring.evaluation import Evaluation, Texts
 from geval_py.scoring.metrics import Column, LineStatistics, Metric, column_of, find_metric
-from geval_py.scoring.parallel import Progress, map_in_order
+from geval_py.scoring.parallel import Progress
 from geval_py.scoring.score import Score
 from geval_py.text import visible
 
@@ -237,7 +237,7 @@ class _Reading:
         """Read all, in blocks: score the columns, select lines, and keep the texts where that is asked for."""
         statistics = {column: LineStatistics() for column in self.columns}
         scoring = BlockScorer(self.outputs, self.expected, self.columns)
-        for block, scored in map_in_order(scoring.score, scoring.blocks(), scoring.threads(threads)):
+        for block, scored in scoring.scored(threads, progress):
             for of_lines, of_block in zip(statistics.values(), scored, strict=True):
                 of_lines.extend(of_block)
             if self.selections:
@@ -245,9 +245,6 @@ class _Reading:
             if texts is not None:
                 texts.outputs.append(bytes(block.outputs))
                 texts.expected.append(block.expected)
-            scoring.release(block)
-            if progress is not None and self.outputs.source.size is not None:
-                progress(self.outputs.source.position or 0, self.outputs.source.size)
         if self.inputs is not None:
             self.inputs.check_end()
         return statistics

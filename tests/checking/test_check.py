@@ -12,10 +12,10 @@ from backports import zstd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from geval_py.checking import checker
-from geval_py.checking.checker import Target, check_output
+from geval_py.checking import lines
 from geval_py.checking.rules import RULES, RULES_BY_CODE, Problem
-from geval_py.checking.targets import find_targets
+from geval_py.checking.run import check_output
+from geval_py.checking.targets import Target, find_targets
 from geval_py.cli import main
 from geval_py.errors import GevalError
 from geval_py.reading.splits import locate
@@ -410,7 +410,7 @@ def test_every_rule_has_a_test():
 
 
 def test_flag_rules_are_rules():
-    assert {rule.code for rule in checker.FLAG_RULES} <= set(ALL)
+    assert {rule.code for rule in lines.FLAG_RULES} <= set(ALL)
 
 
 def test_a_line_too_long_to_be_taken_apart(check, monkeypatch):

@@ -320,10 +320,11 @@ def test_the_api_is_frozen():
     assert set(geval_py.__all__) == {
         "AmbiguousFileError", "Challenge", "Comparison", "ConfigError", "CorruptFileError", "DataError", "EmptyFileError",
         "Evaluation", "GevalError", "Interval", "LineCountError", "MalformedLineError", "MissingFileError", "SchemeError",
-        "Score", "TooLargeError", "UnreadableFileError", "UsageError", "__version__", "compare", "evaluate",
+        "Score", "TooLargeError", "UnreadableFileError", "UsageError", "__version__", "check_submission", "compare", "evaluate",
         "evaluate_all", "format_line", "hashed_log_losses",
     }  # fmt: skip
     signatures = {
+        "check_submission": "(path='.', *, challenge=None, tests=(), rules=None, max_places=20, max_bytes=20000000000, progress=None)",
         "compare": "(evaluations, *, baseline=None, samples=10000, seed=12345, progress=None)",
         "evaluate": "(challenge, test='test-A', *, out=None, metrics=(), keep_texts=True)",
         "evaluate_all": "(challenge, test='test-A', *, metrics=(), keep_texts=True)",

@@ -426,6 +426,21 @@ def test_infinity_and_nan_become_strings():
     }
 
 
+def test_lone_surrogates_become_escapes():
+    """They are not Unicode; strict parsers refuse them."""
+    document = {"a\udc80": ["\ud800b", ("\\udc80",)], "żółw": "水"}
+    text = json_text(document)
+    assert strictly(text) == {"a\\udc80": ["\\ud800b", ["\\udc80"]], "żółw": "水"}
+    assert "\\\\udc80" in text
+
+
+def test_a_job_that_prints_a_document_takes_no_command():
+    """GitHub's runner reads `##[name]` anywhere (ActionCommand.cs)."""
+    document = {"##[a]": "##[error]x"}
+    assert json_text(document) == '{\n  "##\\u005ba]": "##\\u005berror]x"\n}\n'
+    assert strictly(json_text(document)) == document
+
+
 @PROPERTY
 @given(
     st.dictionaries(st.text(), st.recursive(st.floats() | st.text() | st.none(), st.lists, max_leaves=5), max_size=3)

@@ -1,0 +1,358 @@
+"""Mending a file: no byte of it is lost, whatever goes wrong, and it is compressed as it was."""
+
+import bz2
+import errno
+import gzip
+import lzma
+import os
+import stat
+import sys
+
+import pytest
+
+from geval_py.checking import fixes, mending
+from geval_py.checking.fixes import fix_line
+from geval_py.checking.mending import fix_file
+from geval_py.errors import CorruptFileError, UnreadableFileError, UsageError
+from geval_py.reading.lines import read_lines
+from geval_py.reading.sources import Source
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+BOM = "\ufeff".encode()
+
+BEFORE = "the:1 :1\nthe:0.50 :0.5\r\nżółw:0.5  :0.5\n水:0 :1\n-1 -2\nthe 0.5\n\nthe:1\n".encode()
+AFTER = "the:0.5 :0.5\nthe:0.50 :0.5\nżółw:0.5 :0.5\n:1\n-1 -2\nthe 0.5\n\nthe:1\n".encode()
+CHANGES = {"E112": 1, "W202": 1, "W207": 1, "W210": 1}
+DIFF = [
+    (1, "the:1 :1", "the:0.5 :0.5"),
+    (2, "the:0.50 :0.5\r", "the:0.50 :0.5"),
+    (3, "żółw:0.5  :0.5", "żółw:0.5 :0.5"),
+    (4, "水:0 :1", ":1"),
+]
+COMPRESS = {None: bytes, "gzip": gzip.compress, "xz": lzma.compress, "bzip2": bz2.compress, "zstd": zstd.compress}
+DECOMPRESS = {
+    None: bytes,
+    "gzip": gzip.decompress,
+    "xz": lzma.decompress,
+    "bzip2": bz2.decompress,
+    "zstd": zstd.decompress,
+}
+each_compression = pytest.mark.parametrize("kind", COMPRESS)
+
+
+@pytest.fixture
+def output(tmp_path):
+    """Store bytes as an output file; gives its path."""
+
+    def store(data=BEFORE, name="out.tsv"):
+        (tmp_path / name).write_bytes(data)
+        return tmp_path / name
+
+    return store
+
+
+def names(path):
+    return sorted(os.listdir(path.parent))
+
+
+def test_file(output):
+    path = output()
+    fixed = fix_file(str(path))
+    assert path.read_bytes() == AFTER
+    assert fixed.path == str(path)
+    assert fixed.lines == 8
+    assert fixed.changes == CHANGES
+    assert fixed.diff == DIFF
+    assert fixed.backup_path == f"{path}.orig"
+    assert names(path) == ["out.tsv", "out.tsv.orig"]
+    assert (path.parent / "out.tsv.orig").read_bytes() == BEFORE
+
+
+def test_a_second_run_leaves_the_file_alone(output):
+    path = output()
+    fix_file(str(path), backup=False)
+    os.utime(path, ns=(1, 1))
+    fixed = fix_file(str(path))
+    assert (fixed.changes, fixed.diff, fixed.backup_path, fixed.lines) == ({}, [], None, 8)
+    assert path.stat().st_mtime_ns == 1
+    assert names(path) == ["out.tsv"]
+
+
+@each_compression
+def test_compressed_as_before(output, kind):
+    path = output(COMPRESS[kind](BEFORE), "out.tsv.any")
+    fixed = fix_file(str(path))
+    assert fixed.changes == CHANGES
+    assert DECOMPRESS[kind](path.read_bytes()) == AFTER
+    source = Source(str(path))
+    source.close()
+    assert source.compression == kind
+    assert DECOMPRESS[kind]((path.parent / "out.tsv.any.orig").read_bytes()) == BEFORE
+
+
+@each_compression
+def test_all_members_are_read(output, kind):
+    path = output(COMPRESS[kind](BEFORE) + COMPRESS[kind](BEFORE), "out.tsv.any")
+    assert fix_file(str(path)).lines == 16
+    assert DECOMPRESS[kind](path.read_bytes()) == AFTER * 2
+
+
+def test_more_than_a_block(output):
+    path = output(BEFORE * 60_000)
+    fixed = fix_file(str(path))
+    assert path.read_bytes() == AFTER * 60_000
+    assert fixed.changes == {code: count * 60_000 for code, count in CHANGES.items()}
+    assert fixed.lines == 480_000
+    assert len(fixed.diff) == mending.DIFF_LINES
+    assert fixed.diff[5] == (10, *DIFF[1][1:])
+
+
+def test_rest_mass_of_a_file(output):
+    path = output(b"the:1\nthe:0.5 :0.5\nthe:1 :0\n")
+    fixed = fix_file(str(path), rest_mass=0.01)
+    assert path.read_bytes() == b"the:0.99 :0.01\nthe:0.5 :0.5\nthe:0.99 :0.01\n"
+    assert fixed.changes == {"W204": 2}
+
+
+FILES = {  # before, after, changes
+    "nothing": (b"", b"", {}),
+    "no final line end": (b"the:1\nthe:1", b"the:1\nthe:1", {}),
+    "no final line end, mended": (b"the:1 :1\nthe:1", b"the:0.5 :0.5\nthe:1\n", {"W202": 1}),
+    "blank lines at the end": (b"the:1 :1\n\n\n", b"the:0.5 :0.5\n\n\n", {"W202": 1}),
+    "carriage returns": (b"the:1\r\n:1\r\nthe:0.5\r\n", b"the:1\n:1\nthe:0.5\n", {"W210": 3}),
+    "carriage returns inside": (b"t\rhe:0.\r5 :0.5\r\r\n", b"the:0.5 :0.5\n", {"W210": 1}),
+    "a carriage return alone on a line": (b"\r\nthe:1\n", b"\nthe:1\n", {"W210": 1}),
+    "a carriage return at the very end": (b":1\nthe:1\r", b":1\nthe:1\n", {"W210": 1}),
+    "a byte order mark": (BOM + b"the:1\n:1\n", b"the:1\n:1\n", {"W211": 1}),
+    "a byte order mark and nothing": (BOM, b"", {"W211": 1}),
+    "a byte order mark and a space": (BOM + b" the:1\n", b"the:1\n", {"E112": 1, "W211": 1}),
+    "two byte order marks": (BOM + BOM + b"the:1\n", b"the:1\n", {"W211": 1}),
+    "a byte order mark that comes to the front": (b"\r " + BOM + b"the:1\n", b"the:1\n", {"E112": 1, "W210": 1, "W211": 1}),
+    "a byte order mark elsewhere": (b":1\n" + BOM + b"the:1\n", b":1\n" + BOM + b"the:1\n", {}),
+    "not UTF-8": (b"\xff\xfe:1  :1\r\n:1\nthe:1 :1\n", b"\xff\xfe:1  :1\n:1\nthe:0.5 :0.5\n", {"W202": 1, "W210": 1}),
+    "not UTF-8 after a byte order mark": (BOM + b"\xe9t\xe9:1 \n", b"\xe9t\xe9:1 \n", {"W211": 1}),
+    "UTF-16": ("the:1 :1\r\n".encode("utf-16"), "the:1 :1\r\n".encode("utf-16"), {}),
+    "a NUL": (b"a\0:1  :1\r\n", b"a\0:1  :1\r\n", {}),
+    "other line ends": ("a\u2028\x0b\x0c\x85b:1 :1\n".encode(), "a\u2028\x0b\x0c\x85b:0.5 :0.5\n".encode(), {"W202": 1}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "after", "changes"), FILES.values(), ids=FILES)
+def test_bytes_of_a_file(output, before, after, changes):
+    path = output(before)
+    lines = list(read_lines(str(path)))
+    fixed = fix_file(str(path))
+    assert path.read_bytes() == after
+    assert fixed.changes == changes
+    assert fixed.lines == len(lines) == len(list(read_lines(str(path))))
+    assert (fixed.backup_path is not None) == bool(changes)
+    assert fix_file(str(path)).changes == {}
+
+
+def test_without_writing(output):
+    path = output()
+    os.utime(path, ns=(1, 1))
+    fixed = fix_file(str(path), write=False)
+    assert (fixed.changes, fixed.diff, fixed.backup_path, fixed.lines) == (CHANGES, DIFF, None, 8)
+    assert path.read_bytes() == BEFORE
+    assert path.stat().st_mtime_ns == 1
+    assert names(path) == ["out.tsv"]
+
+
+def test_the_diff_is_limited(output):
+    assert fix_file(str(output()), diff_lines=2).diff == DIFF[:2]
+
+
+def test_the_diff_shows_a_byte_order_mark_and_undecodable_bytes(output):
+    path = output(BOM + b"\xffa:1\r\n")
+    assert fix_file(str(path)).diff == [(1, "\ufeff\ufffda:1\r", "\ufffda:1")]
+
+
+def test_no_backup(output):
+    path = output()
+    assert fix_file(str(path), backup=False).backup_path is None
+    assert path.read_bytes() == AFTER
+    assert names(path) == ["out.tsv"]
+
+
+def test_a_backup_is_never_overwritten(output):
+    first = output(b"my own\n", "out.tsv.orig")
+    for ending in (".orig.1", ".orig.2"):
+        path = output()
+        assert fix_file(str(path)).backup_path == str(path) + ending
+        assert (path.parent / f"out.tsv{ending}").read_bytes() == BEFORE
+    assert first.read_bytes() == b"my own\n"
+    assert names(path) == ["out.tsv", "out.tsv.orig", "out.tsv.orig.1", "out.tsv.orig.2"]
+
+
+def test_a_dangling_link_is_not_overwritten_by_a_backup(output):
+    path = output()
+    os.symlink("nowhere", f"{path}.orig")
+    assert fix_file(str(path)).backup_path == f"{path}.orig.1"
+    assert os.readlink(f"{path}.orig") == "nowhere"
+
+
+def test_a_file_system_without_links(output, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    output(b"my own\n", "out.tsv.orig")
+    path = output()
+    path.chmod(0o640)
+    backup = fix_file(str(path)).backup_path
+    assert backup == f"{path}.orig.1"
+    assert (path.parent / "out.tsv.orig.1").read_bytes() == BEFORE
+    assert stat.S_IMODE(os.stat(backup).st_mode) == 0o640
+    assert path.read_bytes() == AFTER
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o644, 0o664, 0o755])
+def test_permissions_are_kept(output, mode):
+    path = output()
+    path.chmod(mode)
+    fixed = fix_file(str(path))
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+    assert stat.S_IMODE(os.stat(fixed.backup_path).st_mode) == mode
+
+
+def test_a_name_without_a_folder(output, monkeypatch):
+    path = output()
+    monkeypatch.chdir(path.parent)
+    assert fix_file("out.tsv").backup_path == "out.tsv.orig"
+    assert names(path) == ["out.tsv", "out.tsv.orig"]
+
+
+class InterruptionError(Exception):
+    pass
+
+
+@each_compression
+def test_an_error_half_way_leaves_all_as_it_was(output, kind, monkeypatch):
+    """The temporary file is there, beside the output, while it is written; then it is gone."""
+    data = COMPRESS[kind](BEFORE)
+    path = output(data)
+    seen = []
+
+    def interrupt(text, *, rest_mass):
+        if text == "the 0.5":
+            seen.extend(names(path))
+            raise InterruptionError
+        return fix_line(text, rest_mass=rest_mass)
+
+    monkeypatch.setattr(fixes, "fix_line", interrupt)
+    with pytest.raises(InterruptionError):
+        fix_file(str(path))
+    assert len(seen) == 2
+    assert seen[0].startswith(".geval-fix-")
+    assert names(path) == ["out.tsv"]
+    assert path.read_bytes() == data
+
+
+def failing(error):
+    def fail(*_, **__):
+        raise error
+
+    return fail
+
+
+@pytest.mark.parametrize("where", ["os.replace", "os.chmod", "tempfile.mkstemp"])
+def test_a_file_that_cannot_be_replaced(output, where, monkeypatch):
+    path = output()
+    monkeypatch.setattr(where, failing(OSError(errno.ENOSPC, "No space left on device")))
+    with pytest.raises(UsageError) as caught:
+        fix_file(str(path))
+    assert str(caught.value) == f"Cannot mend `{path}`: No space left on device"
+    assert names(path) == ["out.tsv"]
+    assert path.read_bytes() == BEFORE
+
+
+def test_a_backup_that_cannot_be_finished(output, monkeypatch):
+    path = output()
+    monkeypatch.setattr(os, "link", failing(OSError(errno.EPERM, "Operation not permitted")))
+    monkeypatch.setattr("shutil.copyfileobj", failing(OSError(errno.ENOSPC, "No space left on device")))
+    with pytest.raises(UsageError, match="No space left on device"):
+        fix_file(str(path))
+    assert names(path) == ["out.tsv"]
+    assert path.read_bytes() == BEFORE
+
+
+def test_the_output_is_never_missing(output, monkeypatch):
+    """Before the last step both the output and its backup hold the original."""
+    path = output()
+    replace = os.replace
+
+    def look(temporary, target):
+        assert path.read_bytes() == (path.parent / "out.tsv.orig").read_bytes() == BEFORE
+        replace(temporary, target)
+
+    monkeypatch.setattr(os, "replace", look)
+    fix_file(str(path))
+    assert path.read_bytes() == AFTER
+
+
+@pytest.mark.parametrize("write", [True, False], ids=["written", "shown"])
+def test_a_truncated_file(output, write):
+    data = gzip.compress(BEFORE * 1000)[:-9]
+    path = output(data)
+    with pytest.raises(CorruptFileError):
+        fix_file(str(path), write=write)
+    assert names(path) == ["out.tsv"]
+    assert path.read_bytes() == data
+
+
+@pytest.mark.parametrize("write", [True, False], ids=["written", "shown"])
+def test_a_file_that_cannot_be_read(output, write, monkeypatch):
+    path = output()
+    monkeypatch.setattr("builtins.open", failing(PermissionError(errno.EACCES, "Permission denied")))
+    with pytest.raises(UnreadableFileError) as caught:
+        fix_file(str(path), write=write)
+    assert str(caught.value) == f"Cannot read `{path}`: Permission denied"
+    assert names(path) == ["out.tsv"]
+
+
+@pytest.mark.parametrize("name", ["none.tsv", "none/out.tsv", "a\0b"])
+def test_a_file_that_is_not_there(tmp_path, name):
+    with pytest.raises(UnreadableFileError):
+        fix_file(f"{tmp_path}/{name}")
+    assert not os.listdir(tmp_path)
+
+
+def make_pipe(path):
+    os.mkfifo(path)
+
+
+REFUSED = {
+    "a link": (lambda path: os.symlink("target.tsv", path), "it is a symbolic link; name the file that it leads to"),
+    "a link to itself": (
+        lambda path: os.symlink(path, path),
+        "it is a symbolic link; name the file that it leads to",
+    ),
+    "a folder": (os.mkdir, "it is a folder, not a file"),
+    "a pipe": (make_pipe, "it is not a regular file"),
+}
+
+
+@pytest.mark.parametrize(("make", "reason"), REFUSED.values(), ids=REFUSED)
+def test_refused(output, make, reason):
+    target = output(name="target.tsv")
+    path = target.parent / "out.tsv"
+    make(path)
+    with pytest.raises(UsageError) as caught:
+        fix_file(str(path))
+    assert str(caught.value) == f"Cannot mend `{path}`: {reason}"
+    assert target.read_bytes() == BEFORE
+    assert names(path) == ["out.tsv", "target.tsv"]
+
+
+@pytest.mark.parametrize(
+    ("path", "name"), [("-", "standard input"), ("https://example.org/o", "`https://example.org/o`")]
+)
+def test_only_files(path, name):
+    with pytest.raises(UsageError) as caught:
+        fix_file(path)
+    assert str(caught.value) == f"Cannot mend {name}: it is not a file"

@@ -1,0 +1,170 @@
+"""Checks from Python: what a submission's report holds, and what it does not depend on."""
+
+import gzip
+from contextlib import contextmanager
+
+import pytest
+
+from geval_py import UsageError, check_submission
+from geval_py.checking.rules import UNREADABLE, select_rules
+from geval_py.checking.run import can_be_read, check_targets
+from geval_py.checking.targets import Target
+from geval_py.scoring.kernel import choose_backend
+from geval_py.version import __version__
+
+GOOD = "the:0.5 of:0.25 :0.25\n"
+
+
+@pytest.fixture
+def submission(tmp_path):
+    for name in ("dev-0", "test-A"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "in.tsv").write_text("x\ny\n")
+        (tmp_path / name / "out.tsv").write_text(":1\n" + GOOD)
+    (tmp_path / "dev-0/expected.tsv").write_text("the\nof\n")
+    return tmp_path
+
+
+def codes(report):
+    return [problem.rule.code for problem in report.problems]
+
+
+def test_report(submission):
+    report = check_submission(submission)
+    assert report.version == __version__
+    assert report.files == (f"{submission}/dev-0/out.tsv", f"{submission}/test-A/out.tsv")
+    assert [(problem.path, problem.rule.code) for problem in report.problems] == [(f, "W214") for f in report.files]
+    assert (report.unreadable, report.strict, report.status) == ((), False, 0)
+
+
+def test_the_submission_in_the_current_folder(submission, monkeypatch):
+    monkeypatch.chdir(submission)
+    assert check_submission().files == ("./dev-0/out.tsv", "./test-A/out.tsv")
+
+
+def test_one_output_and_its_challenge_elsewhere(submission, tmp_path):
+    (tmp_path / "mine/dev-0").mkdir(parents=True)
+    (tmp_path / "mine/dev-0/out.tsv").write_text(GOOD)
+    report = check_submission(tmp_path / "mine/dev-0/out.tsv", challenge=submission)
+    assert codes(report) == ["E103"]
+    assert codes(check_submission(tmp_path / "mine/dev-0/out.tsv")) == []
+
+
+def test_a_missing_output_is_a_problem(submission):
+    (submission / "dev-0/out.tsv").unlink()
+    assert codes(check_submission(submission, tests=["dev-0"])) == ["E101"]
+    assert codes(check_submission(submission / "none.tsv", rules=[])) == ["E101"]
+
+
+def test_rules_by_code_or_name(submission):
+    (submission / "dev-0/out.tsv").write_text(":1\na:0.5 b:0 :0.5\n")
+    dev = submission / "dev-0"
+    assert codes(check_submission(dev)) == ["W207", "W214"]
+    assert codes(check_submission(dev, rules=["zero-entry"])) == ["W207"]
+    assert codes(check_submission(dev, rules=["W214"])) == ["W214"]
+    assert codes(check_submission(dev, rules=[])) == []
+
+
+def test_a_rule_that_there_is_not(submission):
+    with pytest.raises(UsageError) as caught:
+        check_submission(submission, rules=["W999"])
+    assert str(caught.value) == "there is no rule `W999`\n  geval check --rules lists them"
+
+
+def test_standard_input_is_refused():
+    with pytest.raises(UsageError) as caught:
+        check_submission("-")
+    assert str(caught.value) == "give the output as a file: standard input has no test set"
+
+
+@pytest.mark.parametrize(("max_places", "kept"), [(1, 1), (3, 3), (0, 5)])
+def test_places(max_places, kept, submission):
+    (submission / "dev-0/out.tsv").write_text(":1\n" * 5)
+    report = check_submission(submission / "dev-0", rules=["W214"], max_places=max_places)
+    assert (report.problems[0].count, len(report.problems[0].places)) == (5, kept)
+
+
+def test_too_large_unpacked(submission):
+    (submission / "dev-0/out.tsv").unlink()
+    (submission / "dev-0/out.tsv.gz").write_bytes(gzip.compress(GOOD.encode() * 100))
+    report = check_submission(submission / "dev-0", max_bytes=100)
+    assert [problem.summary for problem in report.problems] == ["it unpacks to more than 100 bytes"]
+
+
+def test_what_cannot_be_read_of_the_test_set_is_said_and_left_out(submission):
+    for name, text in (("expected", b"the\n"), ("in", b"x\n")):
+        (submission / f"dev-0/{name}.tsv").unlink()
+        (submission / f"dev-0/{name}.tsv.gz").write_bytes(gzip.compress(text)[:-3])
+    report = check_submission(submission)
+    assert [error.path for error in report.unreadable] == [
+        f"{submission}/dev-0/{name}.tsv.gz" for name in ("expected", "in")
+    ]
+    assert codes(report) == ["W214", "W214"]
+
+
+def test_progress(submission):
+    seen = []
+    check_submission(submission, progress=lambda done, size: seen.append((done, size)))
+    size = len(":1\n" + GOOD)
+    assert seen == [(size, size)] * 2
+
+
+def test_progress_of_each_output(submission):
+    said = []
+
+    @contextmanager
+    def progress_of(path):
+        said.append(f"begin {path}")
+        yield lambda done, size: said.append(f"{done} of {size}")
+        said.append(f"end {path}")
+
+    path = str(submission / "dev-0/out.tsv")
+    check_targets([Target(output=path)], select_rules(), progress_of=progress_of)
+    assert said == [f"begin {path}", "25 of 25", f"end {path}"]
+
+
+def test_a_strict_report_fails_for_a_warning(submission):
+    target = Target(output=str(submission / "dev-0/out.tsv"))
+    assert [check_targets([target], select_rules(), strict=strict).status for strict in (False, True)] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("select", "ignore", "chosen"),
+    [
+        ([], [], UNREADABLE),
+        (["w214"], [], UNREADABLE | {"W214"}),
+        (["no-guess"], ["E106", "W214"], UNREADABLE - {"E106"}),
+    ],
+)
+def test_select_rules(select, ignore, chosen):
+    assert select_rules(select, ignore) == chosen
+
+
+@pytest.mark.parametrize(
+    ("data", "is_readable"),
+    [(b":1\n", True), (b"a\n", True), (b"", True), (b"\0\n", False), (gzip.compress(b":1\n")[:-2], False)],
+)
+def test_can_be_read(data, is_readable, tmp_path):
+    (tmp_path / "out.tsv").write_bytes(data)
+    assert can_be_read(str(tmp_path / "out.tsv")) == is_readable
+
+
+@pytest.mark.parametrize("backend", ["native", "python"])
+@pytest.mark.parametrize("size", [1, 30, 500, 1 << 21])
+def test_blocks_are_cut_anywhere_without_a_difference(size, backend, submission, monkeypatch):
+    from geval_py.reading.lines import LineReader
+
+    lines = [":1", "a:0.5 b:0 :0.5", "the:x", "", "żółw:1 :1", "of:0.5 :0.5", "a:-1 :-1"] * 40
+    (submission / "dev-0/out.tsv").write_text("\n".join(lines))
+    (submission / "dev-0/expected.tsv").write_text("Of\nthe\nŻółw\n" * 90)
+    want = check_submission(submission / "dev-0", max_places=0)
+    assert want.problems
+    read = LineReader.read_block
+    monkeypatch.setattr(LineReader, "read_block", lambda self, buffer, _=0: read(self, buffer, size))
+    monkeypatch.setenv("GEVAL_PY_BACKEND", backend)
+    choose_backend.cache_clear()
+    try:
+        assert check_submission(submission / "dev-0", max_places=0) == want
+    finally:
+        monkeypatch.undo()
+        choose_backend.cache_clear()

@@ -1,0 +1,188 @@
+"""A file is written whole or not at all, and nothing is left beside it."""
+
+import errno
+import os
+import stat
+
+import pytest
+
+from geval_py.errors import UsageError
+from geval_py.reading.compression import COMPRESSIONS, compression_by_ending
+from geval_py.reading.lines import read_lines
+from geval_py.reading.rewriting import written_whole
+from geval_py.reading.sources import Source
+
+NAMES = ["out.tsv", *(f"out.tsv{compression.ending}" for compression in COMPRESSIONS)]
+each_name = pytest.mark.parametrize("name", NAMES)
+
+
+class InterruptionError(Exception):
+    pass
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write lines to a file of that name; gives its path."""
+
+    def run(name="out.tsv", lines=(b"the:1\n", b"\xe6\xb0\xb4:1\n")):
+        path = tmp_path / name
+        with written_whole(str(path), compression=compression_by_ending(name)) as file:
+            for line in lines:
+                file.write(line)
+        return path
+
+    return run
+
+
+@pytest.fixture
+def umask():
+    """Set the umask, and set it back."""
+    before = os.umask(0)
+    os.umask(before)
+    yield os.umask
+    os.umask(before)
+
+
+def names(folder):
+    return sorted(os.listdir(folder))
+
+
+@each_name
+def test_a_new_file_is_compressed_by_its_ending(name, write, tmp_path):
+    path = write(name)
+    assert list(read_lines(str(path))) == ["the:1", "水:1"]
+    source = Source(str(path))
+    source.close()
+    assert source.compression == compression_by_ending(name)
+    assert names(tmp_path) == [name]
+
+
+@each_name
+def test_the_same_bytes_give_the_same_file(name, write, monkeypatch):
+    first = write(name).read_bytes()
+    monkeypatch.setattr("time.time", lambda: 0.0)
+    assert write(name).read_bytes() == first
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o027, 0o077])
+def test_a_new_file_has_the_permissions_that_others_have(mask, write, umask):
+    umask(mask)
+    assert stat.S_IMODE(write().stat().st_mode) == 0o666 & ~mask
+    assert umask(mask) == mask
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o664])
+def test_a_file_that_is_there_keeps_its_permissions(mode, write, tmp_path):
+    (tmp_path / "out.tsv").write_text("old\n")
+    (tmp_path / "out.tsv").chmod(mode)
+    path = write()
+    assert (path.read_bytes(), stat.S_IMODE(path.stat().st_mode)) == (b"the:1\n\xe6\xb0\xb4:1\n", mode)
+    assert names(tmp_path) == ["out.tsv"]
+
+
+def test_a_link_stays(write, tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder/target.tsv").write_text("old\n")
+    (tmp_path / "out.tsv").symlink_to("folder/target.tsv")
+    write(lines=[b"new\n"])
+    assert os.readlink(tmp_path / "out.tsv") == "folder/target.tsv"
+    assert (tmp_path / "folder/target.tsv").read_bytes() == b"new\n"
+    assert (names(tmp_path), names(tmp_path / "folder")) == (["folder", "out.tsv"], ["target.tsv"])
+
+
+def test_a_link_to_what_is_not_there_yet(write, tmp_path):
+    (tmp_path / "out.tsv").symlink_to("target.tsv")
+    write(lines=[b"new\n"])
+    assert (tmp_path / "target.tsv").read_bytes() == b"new\n"
+
+
+@each_name
+@pytest.mark.parametrize("error", [InterruptionError(), OSError(errno.EIO, "not of this file"), KeyboardInterrupt()])
+@pytest.mark.parametrize("is_there", [True, False])
+def test_an_error_half_way_leaves_all_as_it_was(name, error, is_there, write, tmp_path):
+    """The error comes through as it is: it may be of what is written."""
+    if is_there:
+        (tmp_path / name).write_bytes(b"old\n")
+
+    def lines():
+        yield b"the:1\n"
+        assert len([name for name in names(tmp_path) if name.startswith(".geval-")]) == 1
+        raise error
+
+    with pytest.raises(type(error)) as caught:
+        write(name, lines())
+    assert caught.value is error
+    assert names(tmp_path) == [name] * is_there
+    assert not is_there or (tmp_path / name).read_bytes() == b"old\n"
+
+
+def failing(*_, **__):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@each_name
+@pytest.mark.parametrize("where", ["tempfile.mkstemp", "os.chmod", "os.replace"])
+def test_what_cannot_be_written(name, where, write, tmp_path, monkeypatch):
+    monkeypatch.setattr(where, failing)
+    with pytest.raises(UsageError) as caught:
+        write(name)
+    assert str(caught.value) == f"Cannot write `{tmp_path}/{name}`: No space left on device"
+    assert names(tmp_path) == []
+
+
+@each_name
+def test_a_full_device(name, write, monkeypatch, tmp_path):
+    if not os.path.exists("/dev/full"):
+        pytest.skip("there is no /dev/full")
+    fdopen = os.fdopen
+
+    def full(descriptor, mode):
+        os.close(descriptor)
+        return fdopen(os.open("/dev/full", os.O_WRONLY), mode)
+
+    monkeypatch.setattr(os, "fdopen", full)
+    with pytest.raises(UsageError) as caught:
+        write(name, (os.urandom(1 << 16) for _ in range(64)))
+    assert str(caught.value) == f"Cannot write `{tmp_path}/{name}`: No space left on device"
+    assert names(tmp_path) == []
+
+
+REFUSED = {
+    "a folder": ("folder", "it is a folder, not a file"),
+    "a pipe": ("pipe", "it is not a regular file"),
+    "a link to itself": ("loop", "it is a symbolic link; name the file that it leads to"),
+    "no folder": ("none/out.tsv", "No such file or directory"),
+    "a file as a folder": ("file/out.tsv", "Not a directory"),
+    "a NUL": ("a\0b", "embedded null byte"),
+}
+
+
+@pytest.mark.parametrize(("name", "reason"), REFUSED.values(), ids=REFUSED)
+def test_refused(name, reason, write, tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "loop").symlink_to("loop")
+    before = names(tmp_path)
+    with pytest.raises(UsageError) as caught:
+        write(name)
+    shown = name.replace("\0", "\\x00")
+    assert str(caught.value) == f"Cannot write `{tmp_path}/{shown}`: {reason}"
+    assert names(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("path", "named"), [("-", "standard input"), ("https://example.org/o", "`https://example.org/o`")]
+)
+def test_only_files(path, named):
+    with pytest.raises(UsageError) as caught, written_whole(path):
+        pass
+    assert str(caught.value) == f"Cannot write {named}: it is not a file"
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [("out.tsv", None), ("a.xz", "xz"), ("a.gz", "gzip"), ("a.bz2", "bzip2"), ("a.tsv.zst", "zstd"), ("gz", None)],
+)
+def test_compression_by_ending(path, name):
+    assert compression_by_ending(path) == name

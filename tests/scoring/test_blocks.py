@@ -1,0 +1,171 @@
+"""Two files side by side, in blocks: what a block holds, the order of errors, and that buffers are used again."""
+
+import threading
+
+import pytest
+
+from geval_py.errors import CorruptFileError, EmptyFileError, GevalError, LineCountError, MalformedLineError
+from geval_py.reading.lines import LineReader
+from geval_py.scoring.blocks import BlockReader, BlockScorer, MatchedBlockReader
+from geval_py.scoring.metrics import column_of, find_metric
+
+HASHED = column_of(find_metric("LogLossHashed"), frozenset())
+EACH_NUMBER_OF_THREADS = pytest.mark.parametrize("threads", [1, 2, 5])
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    """Blocks of a line or two."""
+    read = LineReader.read_block
+    monkeypatch.setattr(LineReader, "read_block", lambda self, buffer, size=6: read(self, buffer, min(size, 6)))
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """Write and open two files; gives their readers."""
+    monkeypatch.chdir(tmp_path)
+    opened = []
+
+    def run(output, expected=None):
+        for name, data in (("out.tsv", output), ("expected.tsv", expected)):
+            if data is not None:
+                (tmp_path / name).write_bytes(data)
+                opened.append(LineReader(name))
+        return opened
+
+    yield run
+    for reader in opened:
+        reader.source.close()
+
+
+def read(reader, threads=2):
+    """Each block's first line, lines, outputs, expected words and how many of them are known."""
+
+    def copy(block):
+        return block.first_line, block.lines, bytes(block.outputs), block.expected, block.known
+
+    return [found for _, found in reader.map(copy, threads=threads)]
+
+
+BLOCKS = {
+    "no expected file": (b":1\n:1\na:1\n:1", None, [(1, 2, b":1\n:1\n", b"0\n0\n", 0), (3, 2, b"a:1\n:1\n", b"0\n0\n", 0)], 0),
+    "as many": (b":1\n:1\na:1\n", b"x\ny\nz\n", [(1, 2, b":1\n:1\n", b"x\ny\n", 2), (3, 1, b"a:1\n", b"z\n", 1)], 3),
+    "fewer expected": (b":1\n:1\na:1\n", b"x", [(1, 2, b":1\n:1\n", b"x\n0\n", 1), (3, 1, b"a:1\n", b"0\n", 0)], 1),
+    "more expected": (b":1\n", b"x\ny\nz\n", [(1, 1, b":1\n", b"x\n", 1)], 3),
+    "no output": (b"", b"x\n", [], 1),
+    "nothing": (b"", b"", [], 0),
+}  # fmt: skip
+
+
+@EACH_NUMBER_OF_THREADS
+@pytest.mark.parametrize(("output", "expected", "blocks", "count"), BLOCKS.values(), ids=BLOCKS)
+def test_blocks(output, expected, blocks, count, threads, files):
+    """Expected lines that are not there have stand-ins; how many there are is known at the end."""
+    reader = BlockReader(*files(output, expected))
+    assert read(reader, threads) == blocks
+    assert reader.count_expected() == count
+
+
+MATCHED = {
+    "as many": (b":1\n:1\na:1\n", b"x\ny\nz\n", [(1, 2), (3, 1)], None),
+    "one line too many": (b":1\n:1\na:1\n", b"x\ny\n", [(1, 2), (3, 1)], "Too many lines in the output file: `out.tsv` has 3, `expected.tsv` has 2"),
+    "many lines too many": (b":1\n" * 9, b"x\n", [(1, 2)], "Too many lines in the output file: `out.tsv` has 9, `expected.tsv` has 1"),
+    "no expected line": (b":1\n" * 9, b"", [(1, 1)], "Too many lines in the output file: `out.tsv` has 9, `expected.tsv` has 0"),
+    "too few lines": (b":1\n:1\n", b"x\n" * 9, [(1, 2)], "Too few lines in the output file: `out.tsv` has 2, `expected.tsv` has 9"),
+    "no line": (b"", b"x\n", [], "The output file is empty: `out.tsv`"),
+}  # fmt: skip
+
+
+def read_until_error(reader, threads):
+    """Each block's first line and lines, and the error that came after them."""
+    found = []
+    try:
+        for block, _ in reader.map(bool, threads=threads):
+            found.append((block.first_line, block.lines))
+    except GevalError as error:
+        return found, error
+    return found, None
+
+
+@EACH_NUMBER_OF_THREADS
+@pytest.mark.parametrize(("output", "expected", "blocks", "message"), MATCHED.values(), ids=MATCHED)
+def test_matched_blocks(output, expected, blocks, message, threads, files):
+    """The line after the last one that has an expected word is looked at too: a malformed one says more."""
+    found, error = read_until_error(MatchedBlockReader(*files(output, expected)), threads)
+    assert (found, error and str(error)) == (blocks, message)
+
+
+ERRORS = {
+    "a malformed line before a malformed one": (b":1\nx\n:1\ny\n", b"x\n" * 4, MalformedLineError, 2),
+    "a malformed line before the number of lines": (b":1\nx\n:1\n:1\n:1\n", b"x\n" * 3, MalformedLineError, 2),
+    "a malformed line that is one too many": (b":1\n:1\n\n", b"x\n" * 2, MalformedLineError, 3),
+    "a malformed line that is two too many": (b":1\n:1\n:1\n\n", b"x\n" * 2, LineCountError, 4),
+}
+
+
+@EACH_NUMBER_OF_THREADS
+@pytest.mark.parametrize(("output", "expected", "error", "line"), ERRORS.values(), ids=ERRORS)
+def test_errors_come_in_the_order_of_lines(output, expected, error, line, threads, files):
+    scorer = BlockScorer(*files(output, expected), [HASHED])
+    with pytest.raises(error) as caught:
+        list(scorer.scored(threads, None))
+    found = caught.value.line if error is MalformedLineError else caught.value.lines
+    assert found == line
+
+
+@EACH_NUMBER_OF_THREADS
+def test_an_error_of_reading_comes_after_the_blocks_before_it(threads, files, monkeypatch):
+    take = LineReader.take
+    monkeypatch.setattr(LineReader, "take", lambda self, lines: take(self, lines) or cut(self.path))
+    found, error = read_until_error(BlockReader(*files(b":1\n" * 20, b"x\n" * 6)), threads)
+    assert (found, type(error)) == ([(1, 2), (3, 2), (5, 2)], CorruptFileError)
+
+
+def cut(path):
+    raise CorruptFileError(path=path, compression="gzip", reason="it ends before its end mark")
+
+
+@EACH_NUMBER_OF_THREADS
+def test_buffers_are_used_again(threads, files):
+    """Memory does not grow with the file; a block is let go of when the next one is asked for."""
+    buffers, last = set(), None
+    for block, _ in BlockReader(*files(b":1\n" * 500)).map(bool, threads=threads):
+        buffers.add(id(block.buffer))
+        if last is not None:
+            with pytest.raises(ValueError, match="released"):
+                bytes(last.outputs)
+        last = block
+    assert len(buffers) <= threads + 3
+
+
+def test_the_work_is_done_in_threads(files):
+    seen = {
+        thread for _, thread in BlockReader(*files(b":1\n" * 500)).map(lambda _: threading.get_ident(), threads=2)
+    }
+    assert threading.get_ident() not in seen
+
+
+def test_without_threads(files):
+    """One thread that works beside the one that reads does not help where nothing is to be unpacked."""
+    seen = {
+        thread for _, thread in BlockReader(*files(b":1\n" * 500)).map(lambda _: threading.get_ident(), threads=1)
+    }
+    assert seen == {threading.get_ident()}
+
+
+def test_progress(files):
+    said = []
+    blocks = BlockReader(*files(b":1\n" * 5)).map(bool, threads=1, progress=lambda *sizes: said.append(sizes))
+    assert len(list(blocks)) == len(said) == 3
+    assert said[-1] == (15, 15)
+
+
+def test_an_error_of_who_takes_the_blocks_ends_the_work(files):
+    def take(reader):
+        for _ in reader.map(bool, threads=3):
+            raise EmptyFileError(what="output")
+
+    before = threading.active_count()
+    with pytest.raises(EmptyFileError):
+        take(BlockReader(*files(b":1\n" * 500)))
+    assert threading.active_count() == before
