@@ -4,8 +4,8 @@ Data: lines of words with random probabilities, made with a fixed seed; 8 MB of 
 that is measured (a line's number seeds its hash, so a repeated line is not the same work to the letter, but to the
 amount). It is kept in GEVAL_BENCHMARK_CACHE, by default a folder in the system's temporary directory.
 
-Numbers are written as Python's repr does, as most models' code does: mostly 16 or 17 significant digits, small ones with
-an exponent. Or they have a fixed number of digits after the point.
+Numbers are written by Python's repr, as in most models' code: mostly 16 or 17 significant digits, small ones with an
+exponent. Or they have a fixed number of digits after the point.
 
 Each figure is the best of several runs. A whole command is a process from start to exit, its memory the peak that the
 operating system reports for it. GEval is measured too if GEVAL_BINARY names it.

@@ -1,6 +1,7 @@
 """The documentation cannot drift: its examples are run, its tables are those of the code, and nothing is left out."""
 
 import functools
+import json
 import re
 
 import pytest
@@ -140,6 +141,23 @@ def test_is_spoken_of_in_docs(name):
     """A generated table is not enough: somebody wrote a sentence or an example with it."""
     pattern = re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])")
     assert any(map(pattern.search, WRITTEN_BY_HAND))
+
+
+def keys_of(value):
+    """All keys of a JSON document, but those that a user chose."""
+    if isinstance(value, list):
+        return {key for item in value for key in keys_of(item)}
+    if not isinstance(value, dict):
+        return set()
+    return {*value, *(key for name, item in value.items() if name != "parameters" for key in keys_of(item))}
+
+
+def test_each_key_of_a_json_document_is_described():
+    page = next(page for page in DOCS if page.name == "formats.md")
+    documents = [e.shown for e in examples_of(read(page)) if "--format json" in e.code]
+    keys = {key for document in documents for key in keys_of(json.loads(document))}
+    assert len(documents) == 3
+    assert keys - set(re.findall(r"`([^`\n]+)`", without_blocks(read(page)))) == set()
 
 
 def test_each_error_is_exported_and_so_documented():
