@@ -4,6 +4,9 @@ Data: lines of words with random probabilities, made with a fixed seed; 8 MB of 
 that is measured (a line's number seeds its hash, so a repeated line is not the same work to the letter, but to the
 amount). It is kept in GEVAL_BENCHMARK_CACHE, by default a folder in the system's temporary directory.
 
+Numbers are written by Python's repr, as in most models' code: mostly 16 or 17 significant digits, small ones with an
+exponent. Or they have a fixed number of digits after the point.
+
 Each figure is the best of several runs. A whole command is a process from start to exit, its memory the peak that the
 operating system reports for it. GEval is measured too if GEVAL_BINARY names it.
 """
@@ -37,6 +40,9 @@ SEED = 20261120
 UNIT_BYTES = 8_000_000
 PLAIN_LOOP = "plain Python loop"
 
+Digits = int | None  # after the point; None: as repr writes a number
+Kind = tuple[int, Digits]  # words a line, and how numbers are written
+
 
 class Data(NamedTuple):
     """An output and its expected words on disk."""
@@ -59,7 +65,17 @@ def make_lexicon(chance: random.Random) -> list[str]:
     return list(lexicon)
 
 
-def make_unit(words: int, digits: int) -> tuple[bytes, bytes, int]:
+def digits_text(digits: Digits) -> str:
+    """Name a way to write numbers."""
+    return "repr" if digits is None else f"{digits} digits"
+
+
+def written(value: float, digits: Digits) -> str:
+    """Write a number."""
+    return repr(value) if digits is None else f"{value:.{digits}f}"
+
+
+def make_unit(words: int, digits: Digits) -> tuple[bytes, bytes, int]:
     """Make about 8 MB of different lines: outputs, expected words, number of lines."""
     chance = random.Random(f"{SEED} {words} {digits}")
     lexicon = make_lexicon(chance)
@@ -68,16 +84,16 @@ def make_unit(words: int, digits: int) -> tuple[bytes, bytes, int]:
         weights = [chance.random() ** 3 for _ in range(words)]
         total = sum(weights) * 1.1
         listed = chance.sample(lexicon, words)
-        entries = [f"{word}:{w / total:.{digits}f}" for word, w in zip(listed, weights, strict=True)]
-        lines.append(f"{' '.join(entries)} :{1 - 1 / 1.1:.{digits}f}\n")
+        entries = [f"{word}:{written(w / total, digits)}" for word, w in zip(listed, weights, strict=True)]
+        lines.append(f"{' '.join(entries)} :{written(1 - 1 / 1.1, digits)}\n")
         expected.append(chance.choice(lexicon) + "\n")
         size += len(lines[-1])
     return "".join(lines).encode(), "".join(expected).encode(), len(lines)
 
 
-def make_data(words: int, digits: int, megabytes: int, ending: str = "") -> Data:
+def make_data(words: int, digits: Digits, megabytes: int, ending: str = "") -> Data:
     """Make data of a size, or find it in the cache."""
-    folder = CACHE / f"{words}-different-words-{digits}-digits-{megabytes}-MB"
+    folder = CACHE / f"{words}-different-words-{digits_text(digits).replace(' ', '-')}-{megabytes}-MB"
     plain = folder / "out.tsv"
     unit, expected, lines = make_unit(words, digits)
     repeats = max(1, round(megabytes * 1e6 / len(unit)))
@@ -178,24 +194,24 @@ class Table:
     """Rows of figures, printed as they come; ratios are to the plain Python loop on the same kind of lines."""
 
     def __init__(self) -> None:
-        self._loop: dict[tuple[int, int], float] = {}
+        self._loop: dict[Kind, float] = {}
         print(f"{'lines':18} {'what':36} {'MB/s':>8} {'ns/token':>9} {'x loop':>7} {'peak MB':>8}")
 
-    def row(self, kind: tuple[int, int], what: str, data: Data, seconds: float, memory: float | None = None) -> float:
+    def row(self, kind: Kind, what: str, data: Data, seconds: float, memory: float | None = None) -> float:
         speed = data.size / 1e6 / seconds
         if what == PLAIN_LOOP:
             self._loop[kind] = speed
         ratio = speed / self._loop[kind] if kind in self._loop else math.nan
         peak = "" if memory is None else f"{memory:.0f}"
         print(
-            f"{kind[0]:6} w, {kind[1]:2} digits {what:36} {speed:8.1f} {seconds / data.tokens * 1e9:9.1f} "
+            f"{kind[0]:6} w, {digits_text(kind[1]):9} {what:36} {speed:8.1f} {seconds / data.tokens * 1e9:9.1f} "
             f"{ratio:7.1f} {peak:>8}",
             flush=True,
         )
         return speed
 
 
-def measure_kind(table: Table, words: int, digits: int, megabytes: int, times: int) -> None:
+def measure_kind(table: Table, words: int, digits: Digits, megabytes: int, times: int) -> None:
     """Measure one kind of lines: the loop, both kernels alone, and the whole command."""
     kind = (words, digits)
     small = make_data(words, digits, 16)
@@ -278,7 +294,7 @@ def main() -> None:
     print(f"{date.today()}, {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}\n")
     table = Table()
     for words in (20, 1000, 50_000):
-        for digits in (6, 17):
+        for digits in (None, 6, 17):
             measure_kind(table, words, digits, megabytes, times)
     measure_compressed(table, megabytes, times)
     measure_check(48 if quick else 250, times)

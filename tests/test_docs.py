@@ -1,0 +1,199 @@
+"""The documentation cannot drift: its examples are run, its tables are those of the code, and nothing is left out."""
+
+import functools
+import json
+import re
+
+import pytest
+from examples import PAGES, ROOT, examples_of, rewritten, run, run_page
+from tables import PARSERS, TABLES, fill, options, without_tables
+
+import geval_py
+from geval_py.cli.arguments import COMMANDS
+from geval_py.errors import GevalError
+from geval_py.scoring.metrics import METRICS
+
+README, *_ = PAGES
+DOCS = [page for page in PAGES if page.parent == ROOT / "docs"]
+MOST_README_LINES = 150
+
+
+def name_of(page):
+    return page.relative_to(ROOT).as_posix()
+
+
+def read(page):
+    return page.read_text(encoding="utf-8")
+
+
+def without_blocks(text):
+    return re.sub(r"(?ms)^```.*?^```$", "", text)
+
+
+def without_code(text):
+    return re.sub(r"`[^`\n]+`", "", without_blocks(text))
+
+
+def headings(page):
+    """The anchors that GitHub gives to a page's headings."""
+    found = re.findall(r"^#+ (.*)$", without_blocks(read(page)), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in found}
+
+
+def code_in(text):
+    """What a text marks as code, inside of a line and in blocks."""
+    blocks = re.findall(r"(?ms)^```\w*\n(.*?)^```$", text)
+    return [*blocks, *re.findall(r"`([^`\n]+)`", without_blocks(text))]
+
+
+WRITTEN_BY_HAND = [code for page in DOCS for code in code_in(without_tables(read(page)))]
+
+
+@pytest.fixture(scope="session")
+def runs_of(tmp_path_factory):
+    """Give what a page's examples print; a page is run once."""
+    return functools.cache(lambda page: run_page(page, tmp_path_factory.mktemp("page")))
+
+
+EXAMPLES = [
+    pytest.param(page, index, id=f"{name_of(page)}: {example.code}")
+    for page in PAGES
+    for index, example in enumerate(examples_of(read(page)))
+]
+
+
+@pytest.mark.parametrize(("page", "index"), EXAMPLES)
+def test_an_example_prints_what_the_page_says(page, index, runs_of):
+    example, printed = runs_of(page)[index]
+    assert printed == example.shown
+
+
+PAGE = """\
+```console
+$ cd folder
+$ ls -d \\
+  inner
+stale
+$ false
+```
+
+```pycon
+>>> for n in range(2):
+...     print(n)
+stale
+stale
+>>> 1 / 0
+```
+"""
+REWRITTEN = """\
+```console
+$ cd folder
+$ ls -d \\
+  inner
+inner
+$ false
+```
+
+```pycon
+>>> for n in range(2):
+...     print(n)
+0
+1
+>>> 1 / 0
+Traceback (most recent call last):
+  ...
+ZeroDivisionError: division by zero
+```
+"""
+
+
+def test_what_examples_print_is_written_into_their_page(tmp_path):
+    (tmp_path / "folder" / "inner").mkdir(parents=True)
+    assert rewritten(PAGE, run(PAGE, tmp_path)) == REWRITTEN
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_the_tables_are_those_of_the_code(page):
+    assert fill(read(page)) == read(page), "run scripts/write_examples"
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_each_table_stands_in_one_page(name):
+    assert sum(read(page).count(f"<!-- generated: {name} -->\n") for page in PAGES) == 1
+
+
+def test_the_options_of_each_command_are_there():
+    assert list(PARSERS) == ["geval", *(f"geval {command}" for command in COMMANDS)]
+
+
+NAMES = dict.fromkeys(
+    [
+        *PARSERS,
+        *(option.name for of_command in options().values() for option in of_command if option.names),
+        *METRICS,
+        *(name for name in geval_py.__all__ if not name.endswith("Error")),
+    ]
+)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_is_spoken_of_in_docs(name):
+    """A generated table is not enough: somebody wrote a sentence or an example with it."""
+    pattern = re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])")
+    assert any(map(pattern.search, WRITTEN_BY_HAND))
+
+
+def keys_of(value):
+    """All keys of a JSON document, but those that a user chose."""
+    if isinstance(value, list):
+        return {key for item in value for key in keys_of(item)}
+    if not isinstance(value, dict):
+        return set()
+    return {*value, *(key for name, item in value.items() if name != "parameters" for key in keys_of(item))}
+
+
+def test_each_key_of_a_json_document_is_described():
+    page = next(page for page in DOCS if page.name == "formats.md")
+    documents = [e.shown for e in examples_of(read(page)) if "--format json" in e.code]
+    keys = {key for document in documents for key in keys_of(json.loads(document))}
+    assert len(documents) == 3
+    assert keys - set(re.findall(r"`([^`\n]+)`", without_blocks(read(page)))) == set()
+
+
+def test_each_error_is_exported_and_so_documented():
+    errors = {name for name, value in vars(geval_py.errors).items() if isinstance(value, type)}
+    errors = {name for name in errors if issubclass(getattr(geval_py.errors, name), GevalError)}
+    assert errors == {name for name in geval_py.__all__ if name.endswith("Error")}
+    table = TABLES["errors"]()
+    assert [name for name in sorted(errors) if f"`{name}`" not in table] == []
+
+
+LINKS = [
+    pytest.param(page, link, id=f"{name_of(page)}: {link}")
+    for page in (*PAGES, ROOT / "CONTRIBUTING.md")
+    for link in dict.fromkeys(re.findall(r"\]\(((?!https?:)[^)]+)\)", without_code(read(page))))
+]
+
+
+@pytest.mark.parametrize(("page", "link"), LINKS)
+def test_links_lead_somewhere(page, link):
+    path, _, anchor = link.partition("#")
+    target = page.parent / path if path else page
+    assert target.exists()
+    assert not anchor or anchor in headings(target)
+
+
+def test_the_readme_is_short():
+    assert len(read(README).splitlines()) <= MOST_README_LINES
+
+
+def test_the_readme_installs_before_it_shows_a_command():
+    text = read(README)
+    assert text.index("## Install") < text.index("scripts/demo") < text.index("```pycon") < text.index("```console")
+    assert text.index("format_line") < text.index("```console")
+    assert "scripts/test" in text
+
+
+@pytest.mark.parametrize("page", DOCS, ids=name_of)
+def test_the_readme_leads_to_each_page(page):
+    assert f"]({name_of(page)})" in read(README)
