@@ -13,6 +13,7 @@ from typing import TypeVar
 from geval_py.cli.evaluations import evaluate_lines, note
 from geval_py.cli.features import kinds_of, rank
 from geval_py.reading.features import Fields, ItemFilter, parse_filter
+from geval_py.reading.items import ScoredItem
 from geval_py.reading.options import Options
 from geval_py.reading.preparation import preparation_of
 from geval_py.scoring.evaluation import Evaluation
@@ -30,7 +31,7 @@ def show_lines(options: Options) -> None:
     prepared = _preparation(evaluation, options)
     rows = zip(evaluation.line_scores(), evaluation.read_items(), strict=True)
     ordered = [
-        (score, (text, prepared(expected), prepared(output)))
+        (score, ScoredItem(text, prepared(expected), prepared(output)))
         for score, (text, expected, output) in _ordered(_filtered(rows, evaluation, options), evaluation, options)
     ]
     if options.mark_worst_features and _shows_colours():

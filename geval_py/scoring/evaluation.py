@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
     from geval_py.explaining.features.worst import WorstFeatures
     from geval_py.explaining.statistics.interval import Interval
-    from geval_py.reading.features import FeatureKinds, Item, ItemFilter
+    from geval_py.reading.features import FeatureKinds, ItemFilter
+    from geval_py.reading.items import ScoredItem
 
 
 Line = TypeVar("Line")  # what belongs to a line: a text, or an item
@@ -85,14 +86,16 @@ class Evaluation:
         of_line = self.scores[0].metric.of_line
         return [of_line(loss) for loss in self.line_losses]
 
-    def read_items(self) -> Iterator[Item]:
+    def read_items(self) -> Iterator[ScoredItem]:
         """Give each scored line's input, expected word and output; the input is "" if there is no input file.
 
         Raises UsageError if the texts were not kept, and LineCountError if the input has another number of lines.
         """
+        from geval_py.reading.items import ScoredItem
+
         texts = self._kept_texts()
         texts.input.check_lines(sum(block.count(b"\n") for block in texts.outputs))
-        return self._scored(zip(texts.input.lines(), _lines(texts.expected), _lines(texts.outputs), strict=False))
+        return self._scored(map(ScoredItem, texts.input.lines(), _lines(texts.expected), _lines(texts.outputs)))
 
     def read_outputs(self) -> Iterator[str]:
         """Give each scored line of the output; raises UsageError if the texts were not kept."""

@@ -12,7 +12,8 @@ from geval_py.text import visible
 
 if TYPE_CHECKING:
     from geval_py.explaining.features.worst import WorstFeatures
-    from geval_py.reading.features import Fields, Item, Tokens
+    from geval_py.reading.features import Field, Fields, Tokens
+    from geval_py.reading.items import ScoredItem
 
 
 def feature_rows(features: WorstFeatures, *, for_terminal: bool = False) -> Iterator[str]:
@@ -48,20 +49,21 @@ class Marker:
         self._styles = {name: _style(p) for name, p in p_values.items()}
         self._fields, self._tokens = fields, tokens
 
-    def item(self, item: Item) -> Sequence[str]:
+    def item(self, item: ScoredItem) -> Sequence[str]:
         """Give an item's input, expected and output, marked; a TAB as ``<tab>``."""
         expected, output, *columns = (self._marked(field, text) for field, text in self._fields.split(item))
         return "<tab>".join(columns), expected, output
 
-    def _marked(self, field: str, text: str) -> str:
+    def _marked(self, field: Field, text: str) -> str:
         shown = []
+        name = str(field)
         end = 0
         for token in self._tokens(text):
             start = text.find(token, end)
             if start < 0:  # a tokenizer may write a token otherwise than the text does
                 continue
             is_word = field != OUTPUT or not NUMBER.fullmatch(token)
-            style = self._styles.get(f"{field}:{token}", "") if is_word else ""
+            style = self._styles.get(f"{name}:{token}", "") if is_word else ""
             shown += [_escaped(text[end:start]), style, visible(token), PLAIN if style else ""]
             end = start + len(token)
         return "".join([*shown, _escaped(text[end:])])
