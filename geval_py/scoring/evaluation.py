@@ -193,9 +193,10 @@ class Evaluation:
     ) -> pd.DataFrame:
         """Rank the features of the lines by how surely they go with bad scores.
 
-        Gives a table with the columns ``feature``, ``count`` (lines that have it), ``score`` (their mean) and ``p``
-        (one-sided, of the Mann-Whitney U test; not corrected for the number of features), by rising p. A numerical
-        feature has the count and the mean of the quarter at one end, and p of Kendall's rank correlation, two-sided.
+        Gives a table with the columns ``feature``, ``count`` (lines that have it), ``score`` (their mean), ``p``
+        (one-sided, of the Mann-Whitney U test) and ``q`` (p corrected by Benjamini and Hochberg for the number of
+        features in the table), by rising p. A numerical feature has the count and the mean of the quarter at one end,
+        and p of Kendall's rank correlation, two-sided.
 
         With an ``other`` evaluation, of the same lines, the differences to its scores are ranked: what goes with
         being worse than it. ``best`` ranks what goes with good scores. The other arguments are those of the command

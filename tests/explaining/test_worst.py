@@ -174,18 +174,28 @@ def ranked(rows, *, scores=None, header=(), least=1, least_cartesian=None, **kin
 def test_the_columns_of_the_table():
     found = ranked([("", "a", "x"), ("", "b", "x"), ("", "b", "x")], scores=[1.0, 4.0, 5.0])
     frame = found.to_frame()
-    assert list(frame.columns) == ["feature", "count", "score", "p"]
+    assert list(frame.columns) == ["feature", "count", "score", "p", "q"]
     assert frame["feature"].tolist() == found.names == ["exp:b", "exp:a"]
     assert frame["count"].tolist() == [2, 1]
     assert frame["score"].tolist() == [4.5, 1.0]
     z = -1 / math.sqrt(2 * 1 * 4 / 12)  # U = 0 of 2
     assert frame["p"].tolist() == pytest.approx([normal_cdf(z), normal_cdf(-z)])
+    assert frame["q"].tolist() == pytest.approx([2 * normal_cdf(z), normal_cdf(-z)])
     assert len(found) == 2
+
+
+@pytest.mark.parametrize("least", [1, 2, 3])
+def test_p_is_corrected_for_the_number_of_features_shown(least):
+    """By Benjamini and Hochberg, after the filter by frequency."""
+    items = [("x" * n, "a" if n % 3 else "b", f"c{n % 4}") for n in range(12)]
+    found = ranked(items, scores=[n % 5 for n in range(12)], least=least)
+    assert found.q_values == pytest.approx(scipy.stats.false_discovery_control(found.p_values))
+    assert (found.q_values >= found.p_values).all()
 
 
 def test_a_table_without_a_row():
     frame = ranked([]).to_frame()
-    assert list(frame.columns) == ["feature", "count", "score", "p"]
+    assert list(frame.columns) == ["feature", "count", "score", "p", "q"]
     assert len(frame) == 0
     assert frame["feature"].dtype == object
 

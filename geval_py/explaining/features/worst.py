@@ -23,6 +23,7 @@ import numpy.typing as npt
 from geval_py.explaining.features.cartesian import Pairs, count_pairs
 from geval_py.explaining.features.kendall import kendall_z
 from geval_py.explaining.features.tally import FieldTally, Numbers, Tally, tally_features
+from geval_py.explaining.statistics.corrections import benjamini_hochberg
 from geval_py.reading.features import BETWEEN_FEATURES, FeatureKinds, Field, Fields
 from geval_py.reading.items import ScoredItem
 from geval_py.scoring.parallel import Progress
@@ -51,7 +52,11 @@ class Frequencies:
 
 @dataclass(frozen=True, slots=True)
 class WorstFeatures:
-    """Features, each with the number of its items, their mean score, and its p; aligned with each other."""
+    """Features, each with the number of its items, their mean score, and its p; aligned with each other.
+
+    ``q_values`` are the p corrected for the number of these features, by Benjamini and Hochberg. Pairs of features,
+    which are only here if their p is small, were more than are counted by it: their q is too small.
+    """
 
     names: list[str]
     counts: Integers
@@ -61,11 +66,15 @@ class WorstFeatures:
     def __len__(self) -> int:
         return len(self.names)
 
+    @property
+    def q_values(self) -> Floats:
+        return benjamini_hochberg(self.p_values)
+
     def to_frame(self) -> pd.DataFrame:
-        """Make a table with a row a feature: ``feature``, ``count``, ``score`` (the mean) and ``p``."""
+        """Make a table with a row a feature: ``feature``, ``count``, ``score`` (the mean), ``p`` and ``q``."""
         import pandas as pd
 
-        figures = {"count": self.counts, "score": self.means, "p": self.p_values}
+        figures = {"count": self.counts, "score": self.means, "p": self.p_values, "q": self.q_values}
         return pd.DataFrame({"feature": pd.Series(self.names, dtype=object)} | figures)
 
     def only(self, wanted: Truths) -> WorstFeatures:

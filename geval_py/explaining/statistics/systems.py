@@ -9,7 +9,8 @@ from itertools import combinations
 from typing import Any
 
 from geval_py.explaining.statistics.bootstrap import resample_totals, scores_on
-from geval_py.explaining.statistics.groups import LEVEL, holm, undistinguished_groups
+from geval_py.explaining.statistics.corrections import holm
+from geval_py.explaining.statistics.groups import LEVEL, undistinguished_groups
 from geval_py.explaining.statistics.interval import Interval
 from geval_py.explaining.statistics.paired import (
     bootstrap_p_values,
