@@ -20,6 +20,7 @@ from geval_py.cli.arguments import QuietParser, natural_number
 from geval_py.cli.progress import ProgressBar
 from geval_py.errors import DataError, GevalError, UsageError
 from geval_py.scoring.parallel import Progress
+from geval_py.showing.listings import rules_table
 from geval_py.showing.problems import FORMATS, inert, render
 from geval_py.text import visible
 from geval_py.version import __version__
@@ -91,8 +92,7 @@ def run(words: Sequence[str]) -> int:
     if given.help:
         sys.stdout.write(make_parser().format_help())
     elif given.rules:
-        for rule in RULES:
-            print(f"{rule.code} {rule.name:23} {'fixable ' if rule.fixable else '        '} {rule.summary}")
+        sys.stdout.writelines(rules_table().text(header=False))
     elif given.explain is not None:
         sys.stdout.write(explain(find_rule(given.explain)))
     elif given.fix or given.diff:

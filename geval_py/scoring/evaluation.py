@@ -276,11 +276,10 @@ class Evaluation:
         }
 
     def _repr_html_(self) -> str:
-        """Show the scores as a table in Jupyter; pandas escapes what strangers named."""
-        import pandas as pd
+        """Show the scores as a table in Jupyter."""
+        from geval_py.showing.scores import scores_html
 
-        rows = [(self.output.name, s.name, s.value, s.unit, f"{s.direction} is better") for s in self.scores]
-        return pd.DataFrame(rows, columns=["output", "metric", "score", "unit", ""]).to_html(index=False)
+        return scores_html(self)
 
 
 def _difference(score: float, other: float) -> float:
