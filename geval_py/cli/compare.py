@@ -117,7 +117,7 @@ def run(words: Sequence[str]) -> int:
         return 0
     options = _options(given, own["metrics"])
     with blaming_config(options):
-        evaluations = _evaluate(options, own["outputs"])
+        evaluations = _evaluate(options, own["outputs"], sign=own["form"] == "json")
     with ProgressBar("samples", unit="items") as progress:
         comparison = compare(
             evaluations,
@@ -142,11 +142,11 @@ def _options(given: Mapping[str, Any], metrics: Sequence[str]) -> Options:
     return options
 
 
-def _evaluate(options: Options, outputs: Sequence[str]) -> list[Evaluation]:
+def _evaluate(options: Options, outputs: Sequence[str], *, sign: bool) -> list[Evaluation]:
     splits = [_split(options, output) for output in outputs] or [locate(options)]
     split = replace(splits[0], outputs=tuple(output for one in splits for output in one.outputs))
     check_read_once(split)
-    return evaluate_split(options, split, select_schemes(options)[:1])
+    return evaluate_split(options, split, select_schemes(options)[:1], sign=sign)
 
 
 def _split(options: Options, output: str) -> Split:

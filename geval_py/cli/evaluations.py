@@ -22,7 +22,7 @@ from geval_py.version import __version__
 
 def evaluate_outputs(options: Options) -> list[Evaluation]:
     """Score each output with all metrics."""
-    evaluations = evaluate_split(options, locate(options), select_schemes(options))
+    evaluations = evaluate_split(options, locate(options), select_schemes(options), sign=options.format == "json")
     for evaluation in evaluations:
         _note_unknown_words(evaluation)
         _note_infinite_losses(evaluation)
@@ -39,18 +39,18 @@ def evaluate_lines(options: Options, others: Sequence[str] = ()) -> list[Evaluat
             f"\n  there are {names}"
         )
     split = locate_others(split, options, others)
-    evaluations = evaluate_split(options, split, select_schemes(options)[:1], keep_texts=True)
+    schemes = select_schemes(options)[:1]
+    evaluations = evaluate_split(options, split, schemes, sign=options.format == "json", keep_texts=True)
     for evaluation in evaluations:
         _note_unknown_words(evaluation)
     return evaluations
 
 
 def evaluate_split(
-    options: Options, split: Split, schemes: Sequence[Named], *, keep_texts: bool = False
+    options: Options, split: Split, schemes: Sequence[Named], *, sign: bool, keep_texts: bool = False
 ) -> list[Evaluation]:
-    """Score each output of a split."""
+    """Score each output of a split; ``sign`` computes the signatures."""
     vocabulary = vocabulary_for(schemes, options)
-    sign = options.format == "json"
     input_text = InputText(split, keep=keep_texts or len(split.outputs) > 1, digest=sign)
     evaluations = []
     for output in split.outputs:

@@ -24,6 +24,7 @@ _SHOW_AND_EXIT = frozenset({"help", "version", "list_metrics"})
 SCORES = "scores"
 _MODES = ("line_by_line", "worst_features", "diff", "most_worsening_features", "oracle_item_based", "just_tokenize")
 _MODES_WITHOUT_INPUT = (SCORES, "oracle_item_based", "just_tokenize")
+_MODES_WITHOUT_FORMAT = ("oracle_item_based", "just_tokenize")
 _ORDERS = ("sort", "reverse_sort")
 _LINES = ("line_by_line", "diff")
 _FEATURES = ("worst_features", "most_worsening_features")
@@ -93,7 +94,7 @@ class Options:
         modes = [option_name(mode) for mode in _MODES if getattr(self, mode) not in (False, None)]
         if len(modes) > 1:
             raise UsageError(message=f"{' and '.join(modes)} are different modes: take one")
-        if modes and self.format != "text":
+        if self.mode in _MODES_WITHOUT_FORMAT and self.format != "text":
             raise UsageError(message=f"{modes[0]} has no {self.format} format; leave --format out")
         if self.mark_worst_features and self.show_preprocessed:
             raise UsageError(message="--mark-worst-features marks lines as they are: leave --show-preprocessed out")

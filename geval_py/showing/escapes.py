@@ -1,12 +1,14 @@
 """What a format would act on, written so that it is shown: an escape for each format.
 
-Control characters are none of their business: :func:`geval_py.text.visible` comes first.
+Control characters are no business of those that are for no terminal: :func:`geval_py.text.visible` comes first.
 """
 
 from __future__ import annotations
 
 import html
 import re
+
+from geval_py.text import visible
 
 # Characters that make a spreadsheet read a cell as a formula (OWASP, CSV Injection).
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
@@ -35,6 +37,15 @@ def tab_text(text: str) -> str:
     '1901<tab>New York'
     """
     return text.replace("\t", "<tab>")
+
+
+def terminal_text(text: str) -> str:
+    r"""Write the same for a terminal, and all else that it would act on as an escape.
+
+    >>> print(terminal_text("a\tb\x1b[31m"))
+    a<tab>b\x1b[31m
+    """
+    return visible(tab_text(text))
 
 
 def markdown_text(text: str) -> str:

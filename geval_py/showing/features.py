@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from geval_py.reading.features import OUTPUT
 from geval_py.reading.wordprobs import NUMBER
+from geval_py.showing.colours import BOLD_RED, PLAIN, RED, YELLOW
+from geval_py.showing.escapes import terminal_text
 from geval_py.showing.numbers import p_value, special
+from geval_py.showing.tables import Column, Table
 from geval_py.text import visible
 
 if TYPE_CHECKING:
@@ -16,18 +20,24 @@ if TYPE_CHECKING:
     from geval_py.reading.items import ScoredItem
 
 
-def feature_rows(features: WorstFeatures, *, for_terminal: bool = False) -> Iterator[str]:
-    """Write a row a feature: its name, the number of its items, their mean score, p."""
-    names = map(visible, features.names) if for_terminal else features.names
-    figures = zip(features.counts.tolist(), features.means.tolist(), features.p_values.tolist(), strict=True)
-    for name, (count, mean, p) in zip(names, figures, strict=True):
-        shown = f"{mean:.8f}" if abs(mean) < float("inf") else special(mean)
-        yield f"{name}\t{count}\t{shown}\t{p_value(p)}"
+def features_table(features: WorstFeatures, *, for_terminal: bool = False) -> Table:
+    """Make a table with a row a feature: its name, the number of its items, their mean score, p."""
+    columns = [
+        Column(name="feature", write=visible if for_terminal else str),
+        Column(name="count", alignment="right"),
+        Column(name="score", alignment="right", write=_mean),
+        Column(name="p", alignment="right", write=p_value),
+    ]
+    figures = (features.counts.tolist(), features.means.tolist(), features.p_values.tolist())
+    return Table(columns, zip(features.names, *figures, strict=True))
+
+
+def _mean(value: float) -> str:
+    return f"{value:.8f}" if math.isfinite(value) else special(value)
 
 
 # Below which p a word is marked, and how.
-STYLES = ((0.001, "bold red", "\x1b[1;31m"), (0.01, "red", "\x1b[31m"), (0.05, "yellow", "\x1b[33m"))
-PLAIN = "\x1b[0m"
+STYLES = ((0.001, "bold red", BOLD_RED), (0.01, "red", RED), (0.05, "yellow", YELLOW))
 
 
 def marks_text() -> str:
@@ -64,13 +74,9 @@ class Marker:
                 continue
             is_word = field != OUTPUT or not NUMBER.fullmatch(token)
             style = self._styles.get(f"{name}:{token}", "") if is_word else ""
-            shown += [_escaped(text[end:start]), style, visible(token), PLAIN if style else ""]
+            shown += [terminal_text(text[end:start]), style, visible(token), PLAIN if style else ""]
             end = start + len(token)
-        return "".join([*shown, _escaped(text[end:])])
-
-
-def _escaped(text: str) -> str:
-    return visible(text.replace("\t", "<tab>"))
+        return "".join([*shown, terminal_text(text[end:])])
 
 
 def _style(p: float) -> str:

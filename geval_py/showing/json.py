@@ -3,24 +3,48 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from geval_py.showing.numbers import special
 
 
 def json_text(document: Mapping[str, Any]) -> str:
-    """Write a JSON document that strict parsers read: Infinity and NaN become strings."""
+    r"""Write a JSON document that strict parsers read.
+
+    Infinity and NaN become strings; lone surrogates, as in a path that is not UTF-8, escapes: ``"\\udc80"``.
+    """
+    return _indented(document) + "\n"
+
+
+def json_list_text(head: Mapping[str, Any], name: str, items: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Write, piece by piece, the document that :func:`json_text` writes of a head and a long list after it."""
+    yield json_text({**head, name: []}).removesuffix("]\n}\n")
+    end = "]\n}\n"
+    comma = ""
+    for item in items:
+        yield f"{comma}\n    " + _indented(item).replace("\n", "\n    ")
+        comma, end = ",", "\n  ]\n}\n"
+    yield end
+
+
+def _indented(document: Mapping[str, Any]) -> str:
     import json
 
-    return json.dumps(_strict(document), ensure_ascii=True, indent=2, allow_nan=False) + "\n"
+    return json.dumps(_strict(document), ensure_ascii=True, indent=2, allow_nan=False)
 
 
 def _strict(value: Any) -> Any:
+    if isinstance(value, str):
+        return _unicode(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else special(value)
     if isinstance(value, Mapping):
-        return {key: _strict(item) for key, item in value.items()}
+        return {_unicode(key): _strict(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_strict(item) for item in value]
     return value
+
+
+def _unicode(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

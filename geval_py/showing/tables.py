@@ -6,6 +6,7 @@ Rows are written one by one, but for aligned text, which must know the widest ce
 from __future__ import annotations
 
 import csv
+import io
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -64,7 +65,7 @@ class Table:
     rows: Iterable[Sequence[object]]
 
     def tabs(self) -> Iterator[str]:
-        """Write a line a row, no header, TABs between the cells; as GEval does, also in that one inside is ``<tab>``."""
+        """Write a line a row, without a header; TABs part the cells, and one inside is ``<tab>``, as GEval does."""
         for row in self._cells():
             yield "\t".join(map(tab_text, row)) + "\n"
 
@@ -100,10 +101,9 @@ class Table:
 
         Text that a spreadsheet would take for a formula has an apostrophe before it.
         """
-        writer = csv.writer(_Echo(), lineterminator="\n")
-        yield writer.writerow([csv_text(written(column.name)) for column in self.columns])
+        yield _csv_row([csv_text(written(column.name)) for column in self.columns])
         for row in self.rows:
-            yield writer.writerow([_csv_cell(*pair) for pair in zip(self.columns, row, strict=True)])
+            yield _csv_row([_csv_cell(*pair) for pair in zip(self.columns, row, strict=True)])
 
     def html(self) -> Iterator[str]:
         """Write an HTML table; all text is escaped."""
@@ -137,8 +137,7 @@ def _csv_cell(column: Column, value: object) -> object:
     return special(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
-class _Echo:
-    """A file that gives back what is written to it: the csv module hands it on."""
-
-    def write(self, text: str) -> str:
-        return text
+def _csv_row(cells: Sequence[object]) -> str:
+    row = io.StringIO(newline="")
+    csv.writer(row).writerow(cells)  # only cells with a character of its line end, \r\n, are quoted for that
+    return row.getvalue().removesuffix("\r\n") + "\n"

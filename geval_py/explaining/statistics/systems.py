@@ -36,6 +36,8 @@ class System:
     score minus the baseline's, in the metric's unit) and its 95 % interval, and the p-values of both tests
     (two-sided, not corrected for the number of systems). All are None for the baseline; those of the lines compared
     also where no line is left, and a difference of infinite scores.
+
+    Two equal ``signature`` mean the same score; it is None where it was not asked for.
     """
 
     name: str
@@ -50,6 +52,7 @@ class System:
     won: float | None = None
     lost: float | None = None
     tied: float | None = None
+    signature: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Give the fields by name, intervals as dictionaries too; values may be inf."""
