@@ -20,6 +20,7 @@ from geval_py.cli.arguments import QuietParser, natural_number
 from geval_py.cli.progress import ProgressBar
 from geval_py.errors import DataError, GevalError, UsageError
 from geval_py.scoring.parallel import Progress
+from geval_py.showing.colours import shows_colours
 from geval_py.showing.listings import rules_table
 from geval_py.showing.problems import FORMATS, inert, render
 from geval_py.text import visible
@@ -136,7 +137,7 @@ def _targets(given: argparse.Namespace) -> list[Target | Problem]:
 
 def _report(given: argparse.Namespace) -> int:
     report = _check(given, _targets(given))
-    colour = given.format == "text" and sys.stdout.isatty()
+    colour = given.format == "text" and shows_colours(sys.stdout)
     sys.stdout.write(render(report, given.format, colour=colour))
     return report.status
 

@@ -17,6 +17,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from geval_py.checking.rules import RULES, Place, Problem, Report, Rule, Severity
+from geval_py.showing.colours import DIM, PLAIN, RED, YELLOW
 from geval_py.text import excerpt, visible
 
 if TYPE_CHECKING:
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
 
 MOST_LINES_IN_ANNOTATION = 20
 SARIF_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-COLOURS: dict[Severity, str] = {"error": "\x1b[31m", "warning": "\x1b[33m"}
-DIM, PLAIN = "\x1b[2m", "\x1b[0m"
+COLOURS: dict[Severity, str] = {"error": RED, "warning": YELLOW}
 
 
 def render(report: Report, name: str, *, colour: bool = False) -> str:
