@@ -14,24 +14,24 @@ def json_text(document: Mapping[str, Any]) -> str:
 
     Infinity and NaN become strings; lone surrogates, as in a path that is not UTF-8, escapes: ``"\\udc80"``.
     """
-    return _indented(document) + "\n"
+    return _written(document, indent=2) + "\n"
 
 
 def json_list_text(head: Mapping[str, Any], name: str, items: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Write, piece by piece, the document that :func:`json_text` writes of a head and a long list after it."""
+    """Write, piece by piece, a document that ends in a long list: as :func:`json_text`, but each item on a line."""
     yield json_text({**head, name: []}).removesuffix("]\n}\n")
     end = "]\n}\n"
     comma = ""
     for item in items:
-        yield f"{comma}\n    " + _indented(item).replace("\n", "\n    ")
+        yield f"{comma}\n    {_written(item)}"
         comma, end = ",", "\n  ]\n}\n"
     yield end
 
 
-def _indented(document: Mapping[str, Any]) -> str:
+def _written(document: Mapping[str, Any], indent: int | None = None) -> str:
     import json
 
-    return json.dumps(_strict(document), ensure_ascii=True, indent=2, allow_nan=False)
+    return json.dumps(_strict(document), ensure_ascii=True, indent=indent, allow_nan=False)
 
 
 def _strict(value: Any) -> Any:
@@ -47,4 +47,4 @@ def _strict(value: Any) -> Any:
 
 
 def _unicode(text: str) -> str:
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")

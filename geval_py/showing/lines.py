@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 def lines_table(lines: Iterable[Line], *, for_terminal: bool = False) -> Table:
     """Make a table with a row a line: score, input, expected, output."""
-    rows = ((line.score, *line.item) for line in lines)
+    rows = ((score, *item) for _, score, _, item in lines)
     return Table(_columns(["input", "expected", "output"], for_terminal), rows)
 
 
 def marked_table(lines: Iterable[Line], marker: Marker) -> Table:
     """Make the same table with marks on the words, for a terminal."""
-    rows = ((line.score, *marker.item(line.item)) for line in lines)
+    rows = ((score, *marker.item(item)) for _, score, _, item in lines)
     return Table(_columns(["input", "expected", "output"], for_terminal=False), rows)
 
 

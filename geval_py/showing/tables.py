@@ -49,10 +49,6 @@ class Column:
         """The name, for people with the unit."""
         return f"{self.name} ({self.unit})" if self.unit else self.name
 
-    def cell(self, value: object) -> str:
-        """Write a value."""
-        return "" if value is None else self.write(value)
-
 
 @dataclass(frozen=True, slots=True)
 class Table:
@@ -117,8 +113,9 @@ class Table:
         yield "</tbody>\n</table>\n"
 
     def _cells(self) -> Iterator[list[str]]:
+        writes = [column.write for column in self.columns]
         for row in self.rows:
-            yield [column.cell(value) for column, value in zip(self.columns, row, strict=True)]
+            yield ["" if value is None else write(value) for write, value in zip(writes, row, strict=True)]
 
 
 def _markdown_row(cells: Iterable[str]) -> str:

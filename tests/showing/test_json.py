@@ -59,7 +59,16 @@ ITEMS = st.lists(st.dictionaries(st.text(max_size=3), st.floats() | st.text() | 
 @example({}, [])
 @example({"a": "[]\n}\n"}, [{}])
 def test_a_long_list_is_written_one_by_one(head, items):
-    """Piece by piece, the same document."""
+    """Piece by piece, the same document; an item a line."""
     pieces = list(json_list_text(head, "lines", iter(items)))
-    assert "".join(pieces) == json_text(head | {"lines": items})
-    assert len(pieces) == len(items) + 2
+    whole = json_text(head | {"lines": items})
+    assert strictly("".join(pieces)) == strictly(whole)
+    assert "".join(pieces).startswith(whole.partition('"lines": [')[0])
+    assert [piece.count("\n") for piece in pieces[1:-1]] == [1] * len(items)
+
+
+def test_how_a_long_list_is_written():
+    assert "".join(json_list_text({"a": 1}, "b", [{"c": [1]}, {}])) == (
+        '{\n  "a": 1,\n  "b": [\n    {"c": [1]},\n    {}\n  ]\n}\n'
+    )
+    assert "".join(json_list_text({"a": 1}, "b", [])) == json_text({"a": 1, "b": []})
