@@ -70,11 +70,7 @@ class Comparison:
         """
         import pandas as pd
 
-        return pd.DataFrame(self.rows())
-
-    def rows(self) -> list[dict[str, Any]]:
-        """Give the rows of :meth:`to_frame`, each with its values by the columns' names."""
-        return [self._row(system) for system in self.systems]
+        return pd.DataFrame([self._row(system) for system in self.systems])
 
     def _row(self, system: System) -> dict[str, Any]:
         versus = system.difference_interval

@@ -1,4 +1,4 @@
-"""A comparison of systems, as text, Markdown, LaTeX, HTML or CSV: a table, and below it what its columns are."""
+"""A comparison of systems, as text, Markdown, LaTeX or HTML: a table, and below it what its columns are."""
 
 from __future__ import annotations
 
@@ -44,14 +44,6 @@ def comparison_html(comparison: Comparison) -> str:
     """Write an HTML table, for notebooks, and below it the legend and the notes; all text is escaped."""
     below = "<br>".join(map(html_text, (*_legend(comparison), *_notes(comparison))))
     return "".join([*comparison_table(comparison).html(), f"<p>{below}</p>"])
-
-
-def comparison_csv(comparison: Comparison) -> str:
-    """Write CSV: the columns of :meth:`Comparison.rows`, the groups as letters, and no legend."""
-    rows = comparison.rows()
-    columns = [Column(name=name) for name in rows[0]]
-    values = [{**row, "groups": "".join(map(_label, row["groups"]))}.values() for row in rows]
-    return "".join(Table(columns, [list(row) for row in values]).csv())
 
 
 def comparison_table(comparison: Comparison) -> Table:
