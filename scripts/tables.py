@@ -9,16 +9,15 @@ import argparse
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import fields
 from typing import NamedTuple
 
 import geval_py
 from geval_py.checking.rules import RULES, Rule
-from geval_py.cli import arguments, check, compare
+from geval_py.cli import check, compare, parsers
 from geval_py.errors import GevalError
 from geval_py.scoring.metrics import METRICS, Metric
 
-PARSERS = {"geval": arguments.make_parser, "geval check": check.make_parser, "geval compare": compare.make_parser}
+PARSERS = {"geval": parsers.make_parser, "geval check": check.make_parser, "geval compare": compare.make_parser}
 BLOCK = re.compile(r"(?<=^<!-- generated: )(.+?)( -->\n)(.*?)(?=^<!-- end -->$)", re.DOTALL | re.MULTILINE)
 
 
@@ -148,7 +147,7 @@ def _family(kind: type[GevalError], depth: int = 0) -> Iterator[tuple[type[Geval
 
 
 def _field_names(kind: type[GevalError]) -> str:
-    return ", ".join(_code(field.name) for field in fields(kind))
+    return ", ".join(map(_code, kind.fields))
 
 
 def _summary(value: object) -> str:

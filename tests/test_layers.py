@@ -23,6 +23,7 @@ ROOMS = (  # those in one tuple do not import each other, but for authoring, whi
 )
 BACKWARDS = {  # the two doors: methods of an evaluation that explain, and values that show themselves
     ("scoring.evaluation", "explaining"),
+    ("scoring.evaluation", "showing"),
     ("scoring.score", "explaining"),
     ("explaining.comparison", "showing"),
 }

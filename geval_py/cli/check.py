@@ -13,9 +13,10 @@ from geval_py.checking.targets import Target, find_targets
 from geval_py.cli.parsers import QuietParser, number_type
 from geval_py.cli.progress import ProgressBar
 from geval_py.errors import GevalError, UsageError
+from geval_py.showing.colours import shows_colours
+from geval_py.showing.listings import explanation, rules_table
 from geval_py.showing.problems import FORMATS, render
 from geval_py.showing.problems.github import inert
-from geval_py.showing.problems.rules import explanation, list_of_rules
 from geval_py.text import visible
 
 TEXT_MAX_PLACES = 3  # for people, who see the line too
@@ -85,7 +86,7 @@ def run(words: Sequence[str]) -> int:
     if given.help:
         sys.stdout.write(make_parser().format_help())
     elif given.rules:
-        sys.stdout.write(list_of_rules())
+        sys.stdout.writelines(rules_table().text(header=False))
     elif given.explain is not None:
         sys.stdout.write(explanation(find_rule(given.explain)))
     elif given.fix or given.diff:
@@ -114,7 +115,7 @@ def _report(given: argparse.Namespace) -> int:
     )
     for error in report.unreadable:
         print(f"geval: note: checked without a file of the test set: {error}", file=sys.stderr)
-    colour = given.format == "text" and sys.stdout.isatty()
+    colour = given.format == "text" and shows_colours(sys.stdout)
     sys.stdout.write(render(report, given.format, colour=colour))
     return report.status
 

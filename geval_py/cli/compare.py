@@ -126,7 +126,7 @@ def run(words: Sequence[str]) -> int:
         return 0
     task, settings = _understood(given, own["outputs"], own["metrics"])
     with blaming_config(task):
-        evaluations = _evaluate(task, settings)
+        evaluations = _evaluate(task, settings, sign=own["form"] == "json")
     with ProgressBar("samples", unit="items") as progress:
         comparison = compare(
             evaluations,
@@ -153,8 +153,8 @@ def _understood(given: Mapping[str, Any], outputs: Sequence[str], metrics: Seque
     return task, settings
 
 
-def _evaluate(task: Task, settings: Settings) -> list[Evaluation]:
-    return scored(task, locate(task), select_schemes(task)[:1], settings)
+def _evaluate(task: Task, settings: Settings, *, sign: bool) -> list[Evaluation]:
+    return scored(task, locate(task), select_schemes(task)[:1], settings, sign=sign)
 
 
 def _show(comparison: Comparison, task: Task, form: str) -> None:

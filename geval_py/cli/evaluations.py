@@ -22,7 +22,7 @@ from geval_py.version import __version__
 
 def evaluate_outputs(task: Task, settings: Settings) -> list[Evaluation]:
     """Score each output with all metrics."""
-    evaluations = scored(task, locate(task), select_schemes(task), settings)
+    evaluations = scored(task, locate(task), select_schemes(task), settings, sign=settings.format == "json")
     for evaluation in evaluations:
         _note_unknown_words(evaluation)
         _note_infinite_losses(evaluation)
@@ -39,22 +39,23 @@ def evaluate_lines(task: Task, settings: Settings, others: Sequence[str] = ()) -
             f"\n  there are {names}"
         )
     split = locate_others(split, task, others)
-    evaluations = scored(task, split, select_schemes(task)[:1], settings, keep_texts=True)
+    schemes = select_schemes(task)[:1]
+    evaluations = scored(task, split, schemes, settings, sign=settings.format == "json", keep_texts=True)
     for evaluation in evaluations:
         _note_unknown_words(evaluation)
     return evaluations
 
 
 def scored(
-    task: Task, split: Split, schemes: Sequence[Named], settings: Settings, *, keep_texts: bool = False
+    task: Task, split: Split, schemes: Sequence[Named], settings: Settings, *, sign: bool, keep_texts: bool = False
 ) -> list[Evaluation]:
-    """Score the outputs of a split, with a progress bar for each."""
+    """Score the outputs of a split, with a progress bar for each; ``sign`` computes the signatures."""
     evaluations = evaluate_split(
         task,
         split,
         schemes,
         keep_texts=keep_texts,
-        sign=settings.format == "json",
+        sign=sign,
         threads=settings.threads,
         watch=lambda output: ProgressBar(output.name),
     )

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from geval_py.cli.evaluations import evaluate_lines, note
+from geval_py.cli.evaluations import document_head, evaluate_lines, note
 from geval_py.cli.progress import ProgressBar
 from geval_py.cli.settings import Settings
 from geval_py.reading.features import FeatureKinds, tokens_of
 from geval_py.reading.task import Task
 from geval_py.scoring.evaluation import Evaluation
-from geval_py.showing.features import feature_rows
+from geval_py.showing.documents import explained_head, feature_documents
+from geval_py.showing.features import features_table
+from geval_py.showing.json import json_list_text
 
 if TYPE_CHECKING:
     from geval_py.explaining.features.worst import WorstFeatures
@@ -24,7 +27,7 @@ def show_worst(task: Task, settings: Settings) -> None:
     infinite = sum(map(math.isinf, evaluation.line_scores()))
     if infinite:
         note(f"{infinite} of {evaluation.line_count} lines have an infinite score: so has the mean of their features")
-    _write(rank(settings, evaluation, best=settings.reverse_sort))
+    _write(task, settings, [evaluation], rank(settings, evaluation, best=settings.reverse_sort))
 
 
 def show_worsening(task: Task, settings: Settings) -> None:
@@ -36,7 +39,7 @@ def show_worsening(task: Task, settings: Settings) -> None:
         note(f"{undefined} of {len(differences)} lines are infinite in both outputs and are left out")
     if infinite:
         note(f"{infinite} of {len(differences)} lines are infinite in one output: so are means, or not defined")
-    _write(rank(settings, evaluation, other, best=settings.reverse_sort))
+    _write(task, settings, [evaluation, other], rank(settings, evaluation, other, best=settings.reverse_sort))
 
 
 def rank(
@@ -65,6 +68,9 @@ def kinds_of(settings: Settings) -> FeatureKinds:
     )
 
 
-def _write(features: WorstFeatures) -> None:
-    for row in feature_rows(features, for_terminal=sys.stdout.isatty()):
-        sys.stdout.write(row + "\n")
+def _write(task: Task, settings: Settings, evaluations: Sequence[Evaluation], features: WorstFeatures) -> None:
+    if settings.format == "json":
+        head = document_head(task) | explained_head(evaluations)
+        sys.stdout.writelines(json_list_text(head, "features", feature_documents(features)))
+    else:
+        sys.stdout.writelines(features_table(features, for_terminal=sys.stdout.isatty()).tabs())

@@ -2,63 +2,73 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import compress
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, compress, islice
 from math import isclose
-from operator import itemgetter
+from operator import attrgetter
 from typing import TypeVar
 
-from geval_py.cli.evaluations import evaluate_lines, note
+from geval_py.cli.evaluations import document_head, evaluate_lines, note
 from geval_py.cli.features import kinds_of, rank
 from geval_py.cli.settings import Settings
+from geval_py.explaining.lines import Line, LineDifference, read_differences, read_lines
 from geval_py.reading.features import Fields, ItemFilter, parse_filter
 from geval_py.reading.preparation import preparation_of
 from geval_py.reading.task import Task
 from geval_py.scoring.evaluation import Evaluation
 from geval_py.scoring.metrics import NOISE
+from geval_py.showing.colours import colours_are_unwanted, shows_colours
+from geval_py.showing.documents import difference_documents, explained_head, line_documents
 from geval_py.showing.features import STYLES, Marker, marks_text
-from geval_py.showing.lines import line_rows, marked_rows
+from geval_py.showing.json import json_list_text
+from geval_py.showing.lines import differences_table, lines_table, marked_table
 from geval_py.text import visible
 
-Row = TypeVar("Row")
+Row = TypeVar("Row", Line, LineDifference)
 
 
 def show_lines(task: Task, settings: Settings) -> None:
     """Show every line: score, input, expected word, output."""
     (evaluation,) = evaluate_lines(task, settings)
     prepared = _preparation(evaluation, settings)
-    rows = zip(evaluation.line_scores(), evaluation.read_items(), strict=True)
-    ordered = [
-        (score, (text, prepared(expected), prepared(output)))
-        for score, (text, expected, output) in _ordered(_filtered(rows, evaluation, settings), evaluation, settings)
-    ]
-    if settings.mark_worst_features and _shows_colours():
+    rows = _ordered(_filtered(read_lines(evaluation), evaluation, settings), "score", evaluation, settings)
+    lines = map(prepared, rows)
+    if settings.format == "json":
+        if settings.mark_worst_features:
+            note("words are marked in text only")
+        documents = line_documents(lines, Fields(evaluation.split.in_header))
+        head = document_head(task) | explained_head([evaluation])
+        sys.stdout.writelines(json_list_text(head, "lines", documents))
+    elif settings.mark_worst_features and shows_colours(sys.stdout):
         marker = _marker(evaluation, settings)
         note(f"marked words go with bad lines: {marks_text()}, not corrected for their number")
-        _write(marked_rows(map(itemgetter(0), ordered), (marker.item(item) for _, item in ordered)))
+        sys.stdout.writelines(marked_table(lines, marker).tabs())
     else:
         if settings.mark_worst_features:
-            note("words are marked on a terminal only; FORCE_COLOR=1 marks them everywhere")
-        _write_rows(ordered)
+            note(_why_no_marks())
+        sys.stdout.writelines(lines_table(lines, for_terminal=sys.stdout.isatty()).tabs())
 
 
 def show_difference(task: Task, settings: Settings) -> None:
     """Show the lines where two outputs and their scores differ: by how much, the texts, the other's output, this."""
     evaluation, other = evaluate_lines(task, settings, [settings.diff or ""])
     prepared = _preparation(evaluation, settings)
-    pairs = zip(evaluation.read_items(), other.read_items(), strict=True)
-    differences = zip(evaluation.score_differences(other), pairs, strict=True)
-    rows = (
-        (difference, (text, prepared(expected), prepared(before), prepared(output)))
-        for difference, ((text, expected, output), (_, _, before)) in _filtered(differences, evaluation, settings)
-        if difference != 0 and output != before and difference == difference
+    rows = (row for row in _filtered(read_differences(evaluation, other), evaluation, settings) if row.differs)
+    differences = (
+        LineDifference(difference, prepared(line), prepared(before))
+        for difference, line, before in _ordered(rows, "difference", evaluation, settings)
     )
-    ordered = _ordered(rows, evaluation, settings)
-    if not ordered:
+    first = list(islice(differences, 1))
+    if not first:
         note("no line differs in both its output and its score")
-    _write_rows(ordered)
+    shown = chain(first, differences)
+    if settings.format == "json":
+        documents = difference_documents(shown, Fields(evaluation.split.in_header))
+        head = document_head(task) | explained_head([evaluation, other])
+        sys.stdout.writelines(json_list_text(head, "lines", documents))
+    else:
+        sys.stdout.writelines(differences_table(shown, for_terminal=sys.stdout.isatty()).tabs())
 
 
 def show_best(task: Task, settings: Settings) -> None:
@@ -77,10 +87,17 @@ def show_best(task: Task, settings: Settings) -> None:
         sys.stdout.write((visible(line) if for_terminal else line) + "\n")
 
 
-def _preparation(evaluation: Evaluation, settings: Settings) -> Callable[[str], str]:
+def _preparation(evaluation: Evaluation, settings: Settings) -> Callable[[Line], Line]:
     """Tell how lines are shown: as they are, or as the metric's flags leave them where that is asked for."""
     preparation = preparation_of(evaluation.scores[0].scheme) if settings.show_preprocessed else None
-    return str if preparation is None else preparation
+    if preparation is None:
+        return lambda line: line
+
+    def prepared(line: Line) -> Line:
+        expected, output = preparation(line.item.expected), preparation(line.item.output)
+        return line._replace(item=line.item._replace(expected=expected, output=output))
+
+    return prepared
 
 
 def _filtered(rows: Iterable[Row], evaluation: Evaluation, settings: Settings) -> Iterable[Row]:
@@ -92,20 +109,12 @@ def _filtered(rows: Iterable[Row], evaluation: Evaluation, settings: Settings) -
     return compress(rows, evaluation.select(wanted))
 
 
-def _ordered(
-    rows: Iterable[tuple[float, Row]], evaluation: Evaluation, settings: Settings
-) -> list[tuple[float, Row]]:
-    """Order rows by score, the worst or the best first, where that is asked for."""
+def _ordered(rows: Iterable[Row], key: str, evaluation: Evaluation, settings: Settings) -> Iterator[Row]:
+    """Order rows by a figure of theirs, the worst or the best first, where that is asked for; else one by one."""
     if not (settings.sort or settings.reverse_sort):
-        return list(rows)
+        return iter(rows)
     greatest_first = evaluation.scores[0].greatest_first(worst=settings.sort)
-    return sorted(rows, key=itemgetter(0), reverse=greatest_first)
-
-
-def _shows_colours() -> bool:
-    if os.environ.get("FORCE_COLOR"):
-        return True
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    return iter(sorted(rows, key=attrgetter(key), reverse=greatest_first))
 
 
 def _marker(evaluation: Evaluation, settings: Settings) -> Marker:
@@ -115,11 +124,7 @@ def _marker(evaluation: Evaluation, settings: Settings) -> Marker:
     return Marker(p_values, Fields(evaluation.split.in_header), kinds_of(settings).tokens)
 
 
-def _write_rows(rows: Sequence[tuple[float, Sequence[str]]]) -> None:
-    scores, texts = map(itemgetter(0), rows), map(itemgetter(1), rows)
-    _write(line_rows(scores, texts, for_terminal=sys.stdout.isatty()))
-
-
-def _write(rows: Iterator[str]) -> None:
-    for row in rows:
-        sys.stdout.write(row + "\n")
+def _why_no_marks() -> str:
+    if colours_are_unwanted():
+        return "words are marked by colours, and NO_COLOR is set"
+    return "words are marked on a terminal only; FORCE_COLOR=1 marks them everywhere"

@@ -6,6 +6,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Literal
 
+from geval_py.showing.colours import is_able_terminal, shows_colours
 from geval_py.text import visible
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class ProgressBar:
 
     def __call__(self, done: int, size: int) -> None:
         if self._bar is None:
-            if not sys.stderr.isatty() or time.monotonic() - self._start < PATIENCE_SECONDS:
+            if not is_able_terminal(sys.stderr) or time.monotonic() - self._start < PATIENCE_SECONDS:
                 return
             self._bar = _new_bar(self._unit)
             self._bar.add_task(visible(self._what), total=size)
@@ -50,4 +51,5 @@ def _new_bar(unit: Unit) -> Progress:
         DownloadColumn() if unit == "bytes" else MofNCompleteColumn(),
         TimeRemainingColumn(),
     )
-    return Progress(*columns, console=Console(stderr=True), transient=True)
+    console = Console(stderr=True, force_terminal=True, no_color=not shows_colours(sys.stderr))
+    return Progress(*columns, console=console, transient=True)

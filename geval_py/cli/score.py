@@ -13,7 +13,6 @@ from geval_py.reading.options import SCORES
 from geval_py.reading.task import Task
 from geval_py.scoring.evaluation import Evaluation
 from geval_py.scoring.kernel import choose_backend
-from geval_py.scoring.metrics import METRICS
 from geval_py.scoring.score import Score
 from geval_py.showing.json import json_text
 from geval_py.showing.scores import scores_text
@@ -44,9 +43,9 @@ def _show(task: Task, settings: Settings) -> None:
 
 
 def _list_metrics() -> None:
-    for metric in METRICS.values():
-        direction = f"{metric.measure.direction} is better"
-        print(f"{metric.name:20} {metric.measure.unit:12} {direction:17} {metric.summary}")
+    from geval_py.showing.listings import metrics_table
+
+    sys.stdout.writelines(metrics_table().text(header=False))
     print("A name in …Hashed may end in a number of bits, 1 to 24 (10 where none is given): LogLossHashed8.")
 
 

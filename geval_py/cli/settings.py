@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 MODES = tuple(option.field for option in OPTIONS if option.mode)
+WITHOUT_FORMAT = ("oracle_item_based", "just_tokenize")
 _ORDERS = ("sort", "reverse_sort")
 
 
@@ -57,7 +58,7 @@ class Settings(Value):
         modes = [option_of(mode).long_name for mode in self._modes()]
         if len(modes) > 1:
             raise UsageError(message=f"{' and '.join(modes)} are different modes: take one")
-        if modes and self.format != "text":
+        if self.mode in WITHOUT_FORMAT and self.format != "text":
             raise UsageError(message=f"{modes[0]} has no {self.format} format; leave --format out")
         if self.mark_worst_features and self.show_preprocessed:
             raise UsageError(message="--mark-worst-features marks lines as they are: leave --show-preprocessed out")

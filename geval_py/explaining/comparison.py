@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from geval_py.errors import UsageError
@@ -137,6 +137,7 @@ def compare(
         seed=seed,
         progress=progress,
     ).rank()
+    signatures = {name: of.signature for name, of in zip(names, evaluations, strict=True)}
     return Comparison(
         test=evaluations[0].split.name,
         metric=first.name,
@@ -147,7 +148,7 @@ def compare(
         baseline=names[index],
         samples=samples,
         seed=seed,
-        systems=ranking.systems,
+        systems=tuple(replace(system, signature=signatures[system.name]) for system in ranking.systems),
         groups=ranking.groups,
         notes=tuple(_notes(evaluations, ranking, samples)),
     )

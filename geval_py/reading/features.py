@@ -14,20 +14,21 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from functools import cache
 from itertools import pairwise
+from typing import NamedTuple
 
 from geval_py.errors import UsageError
+from geval_py.reading.items import ScoredItem
 from geval_py.text import nearest, visible
 
-EXPECTED, OUTPUT = "exp", "out"
 SHAPE = "SHAPE:"
 BETWEEN_TOKENS = "++"
 BETWEEN_FEATURES = "~~"
 NUMERICAL = "=#?[+-]"  # a regular expression: a field's length or number, and at which end it is worse
 MOST_CANDIDATES = 20_000  # tokens that a misspelt one is compared with
 
-Item = tuple[str, str, str]  # input, expected, output
 Tokens = Callable[[str], Iterable[str]]
 
 
@@ -98,68 +99,108 @@ def word_shape(token: str) -> str:
     return SHAPE + re.sub(r"([^9])\1+", r"\1+", "".join(map(_character_shape, token)))
 
 
-@dataclass(frozen=True, slots=True)
+class FieldKind(IntEnum):
+    """What a field is of, in the order in which fields are shown."""
+
+    EXPECTED = 0
+    OUTPUT = 1
+    NAMED_COLUMN = 2
+    NUMBERED_COLUMN = 3
+
+
+class Field(NamedTuple):
+    """A field of an item; its order is that in which fields are shown: exp, out, columns by name, others by number.
+
+    A ``column`` of the input is counted from 0, and has a ``name`` unless it is called by its number.
+
+    >>> print(Field(FieldKind.OUTPUT), Field(FieldKind.NAMED_COLUMN, "Year", 1))
+    out in<Year>
+    """
+
+    kind: FieldKind
+    name: str = ""
+    column: int = 0
+
+    def __str__(self) -> str:
+        if self.is_column:
+            return f"in<{self.column_name}>"
+        return "exp" if self.kind == FieldKind.EXPECTED else "out"
+
+    @property
+    def is_column(self) -> bool:
+        """Whether it is a column of the input."""
+        return self.kind >= FieldKind.NAMED_COLUMN
+
+    @property
+    def column_name(self) -> str:
+        """What a column is called: by its name or, if it has none of its own, by its number, from 1."""
+        return self.name if self.kind == FieldKind.NAMED_COLUMN else str(self.column + 1)
+
+
+EXPECTED, OUTPUT = Field(FieldKind.EXPECTED), Field(FieldKind.OUTPUT)
+
+
 class Fields:
-    """The names of an item's fields, given the header of the input."""
+    """The fields of an item, given the header of the input."""
 
-    header: tuple[str, ...] = ()
+    def __init__(self, header: Sequence[str] = ()) -> None:
+        self.header = tuple(header)
+        first = {name: index for index, name in reversed(list(enumerate(self.header)))}
+        self._columns = [_column(name, index, first[name] == index) for index, name in enumerate(self.header)]
+        self._by_name = {field.column_name: field for field in self._columns}
 
-    def column(self, index: int) -> str:
-        """Name a column of the input, counted from 0: by its name or, if it has none of its own, by its number."""
-        return f"in<{self.header[index] if self._has_name(index) else index + 1}>"
+    def column(self, index: int) -> Field:
+        """Give a column of the input, counted from 0."""
+        return self._columns[index] if index < len(self._columns) else _numbered(index)
 
-    def _has_name(self, index: int) -> bool:
-        """Tell whether a column's name is no other's, and not the number of another."""
-        if index >= len(self.header) or self.header.index(self.header[index]) != index:
-            return False
-        name = self.header[index]
-        return not name.isdigit() or name == str(index + 1)
-
-    def order(self, name: str) -> tuple[int, str, int]:
-        """Give the sort key of a field: exp, out, columns with a name by name, the others by number."""
-        if not name.startswith("in<"):
-            return ((EXPECTED, OUTPUT).index(name), "", 0)
-        column = name[3:-1]
-        is_number = re.fullmatch("[1-9][0-9]{0,17}", column)  # so many columns fit in no memory
-        return (3, "", int(column)) if is_number else (2, column, 0)
-
-    def split(self, item: Item) -> list[tuple[str, str]]:
-        """Give an item's fields, named."""
+    def split(self, item: ScoredItem) -> list[tuple[Field, str]]:
+        """Give an item's fields and their texts."""
         text, expected, output = item
         columns = enumerate(text.split("\t"))
         return [(EXPECTED, expected), (OUTPUT, output), *((self.column(i), column) for i, column in columns)]
 
-    def find(self, name: str) -> int:
-        """Give the index of a column of the input that is called by its name or number; raises KeyError."""
-        if name in self.header and self._has_name(self.header.index(name)):
-            return self.header.index(name)
+    def find(self, name: str) -> Field:
+        """Give the column of the input that is called by its name or number; raises KeyError."""
+        if name in self._by_name:
+            return self._by_name[name]
         if re.fullmatch("[1-9][0-9]{0,8}", name):
-            return int(name) - 1
+            return self.column(int(name) - 1)
         raise KeyError(name)
+
+
+def _column(name: str, index: int, is_first: bool) -> Field:
+    """Give a column of the header: it has a name unless that is another's too, or the number of another."""
+    if name == str(index + 1):
+        return _numbered(index)
+    return Field(FieldKind.NAMED_COLUMN, name, index) if is_first and not name.isdigit() else _numbered(index)
+
+
+def _numbered(index: int) -> Field:
+    return Field(FieldKind.NUMBERED_COLUMN, column=index)
 
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """One feature: its name as given, its field (a column counted from 0, or exp or out) and its token."""
+    """One feature: its name as given, its field and its token."""
 
     name: str
-    field: int | str
+    field: Field
     token: str
 
     @property
     def needs_input(self) -> bool:
-        return isinstance(self.field, int)
+        return self.field.is_column
 
-    def text(self, item: Item) -> str | None:
+    def text(self, item: ScoredItem) -> str | None:
         """Give the text of an item in which the feature may be; None if the item has no such column."""
         if self.field == EXPECTED:
-            return item[1]
+            return item.expected
         if self.field == OUTPUT:
-            return item[2]
-        columns = item[0].split("\t")
-        return columns[self.field] if isinstance(self.field, int) and self.field < len(columns) else None
+            return item.output
+        columns = item.input.split("\t")
+        return columns[self.field.column] if self.field.column < len(columns) else None
 
-    def is_in(self, item: Item, kinds: FeatureKinds) -> bool:
+    def is_in(self, item: ScoredItem, kinds: FeatureKinds) -> bool:
         """Tell whether an item has the feature, be it a token, or a shape or bigram by its name."""
         text = self.text(item)
         return text is not None and any(self.token in features for features in self.kinds(kinds).of_text(text))
@@ -174,8 +215,9 @@ class Feature:
 def parse_feature(name: str, fields: Fields) -> Feature:
     """Read a feature, such as ``exp:the`` or ``in<Year>:1601`` (or ``in[Year]:1601``); raises UsageError.
 
-    >>> parse_feature("in<Year>:1601", Fields(("FileId", "Year")))
-    Feature(name='in<Year>:1601', field=1, token='1601')
+    >>> feature = parse_feature("in[Year]:1601", Fields(("FileId", "Year")))
+    >>> print(feature.field, feature.field.column, feature.token)
+    in<Year> 1 1601
     """
     match = re.fullmatch(r"(?:(exp|out)|in<(.*?)>|in\[(.*?)\]):(.*)", name, re.DOTALL)
     if match is None:
@@ -185,7 +227,7 @@ def parse_feature(name: str, fields: Fields) -> Feature:
         )
     field, angled, squared, token = match.groups()
     if field is not None:
-        return Feature(name, field, token)
+        return Feature(name, EXPECTED if field == "exp" else OUTPUT, token)
     column = squared if angled is None else angled
     try:
         return Feature(name, fields.find(column), token)
@@ -212,11 +254,11 @@ class ItemFilter:
     def needs_input(self) -> bool:
         return any(feature.needs_input for feature in self.features)
 
-    def selects(self, item: Item) -> bool:
+    def selects(self, item: ScoredItem) -> bool:
         """Tell whether an item has all the features."""
         return all(feature.is_in(item, self.kinds) for feature in self.features)
 
-    def nothing_found(self, items: Iterable[Item]) -> str:
+    def nothing_found(self, items: Iterable[ScoredItem]) -> str:
         """Say that no item was selected, and which feature might have been meant."""
         names = " and ".join(f"`{visible(feature.name)}'" for feature in self.features)
         if len(self.features) > 1:
@@ -226,7 +268,7 @@ class ItemFilter:
         guess = self._nearest(self.features[0], items)
         return f"No item has the feature {names}" + (f"\n  did you mean {visible(guess)}?" if guess else "")
 
-    def _nearest(self, feature: Feature, items: Iterable[Item]) -> str | None:
+    def _nearest(self, feature: Feature, items: Iterable[ScoredItem]) -> str | None:
         tokens: dict[str, None] = {}
         for item in items:
             text = feature.text(item)

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
     from geval_py.explaining.features.worst import WorstFeatures
     from geval_py.explaining.statistics.interval import Interval
-    from geval_py.reading.features import FeatureKinds, Item, ItemFilter
+    from geval_py.reading.features import FeatureKinds, ItemFilter
+    from geval_py.reading.items import ScoredItem
     from geval_py.scoring.signature import Signature
 
 
@@ -92,14 +93,16 @@ class Evaluation:
         """Give the first metric's value of each line alone."""
         return list(map(self.scores[0].metric.of_line, *self.scores[0].statistics.columns))
 
-    def read_items(self) -> Iterator[Item]:
+    def read_items(self) -> Iterator[ScoredItem]:
         """Give each scored line's input, expected word and output; the input is "" if there is no input file.
 
         Raises UsageError if the texts were not kept, and LineCountError if the input has another number of lines.
         """
+        from geval_py.reading.items import ScoredItem
+
         texts = self._kept_texts()
         texts.input.check_lines(sum(block.count(b"\n") for block in texts.outputs))
-        return self._scored(zip(texts.input.lines(), _lines(texts.expected), _lines(texts.outputs), strict=False))
+        return self._scored(map(ScoredItem, texts.input.lines(), _lines(texts.expected), _lines(texts.outputs)))
 
     def read_outputs(self) -> Iterator[str]:
         """Give each scored line of the output; raises UsageError if the texts were not kept."""
@@ -199,9 +202,10 @@ class Evaluation:
     ) -> pd.DataFrame:
         """Rank the features of the lines by how surely they go with bad scores.
 
-        Gives a table with the columns ``feature``, ``count`` (lines that have it), ``score`` (their mean) and ``p``
-        (one-sided, of the Mann-Whitney U test; not corrected for the number of features), by rising p. A numerical
-        feature has the count and the mean of the quarter at one end, and p of Kendall's rank correlation, two-sided.
+        Gives a table with the columns ``feature``, ``count`` (lines that have it), ``score`` (their mean), ``p``
+        (one-sided, of the Mann-Whitney U test) and ``q`` (p corrected by Benjamini and Hochberg for the number of
+        features in the table), by rising p. A numerical feature has the count and the mean of the quarter at one end,
+        and p of Kendall's rank correlation, two-sided.
 
         With an ``other`` evaluation, of the same lines, the differences to its scores are ranked: what goes with
         being worse than it. ``best`` ranks what goes with good scores. The other arguments are those of the command
@@ -281,11 +285,10 @@ class Evaluation:
         }
 
     def _repr_html_(self) -> str:
-        """Show the scores as a table in Jupyter; pandas escapes what strangers named."""
-        import pandas as pd
+        """Show the scores as a table in Jupyter."""
+        from geval_py.showing.scores import scores_html
 
-        rows = [(self.output.name, s.name, s.value, s.unit, f"{s.direction} is better") for s in self.scores]
-        return pd.DataFrame(rows, columns=["output", "metric", "score", "unit", ""]).to_html(index=False)
+        return scores_html(self)
 
 
 def _difference(score: float, other: float) -> float:

@@ -8,11 +8,11 @@ from typing import Any
 
 import pandas as pd
 
-from geval_py.reading.features import Item
+from geval_py.reading.items import ScoredItem
 
 
 def item_table(
-    items: Iterable[Item],
+    items: Iterable[ScoredItem],
     *,
     lines: Sequence[int],
     statistics: Mapping[str, Sequence[float]],

@@ -10,7 +10,8 @@ from array import array
 from collections.abc import Sequence
 
 from geval_py.errors import MalformedLineError, SchemeError, UsageError
-from geval_py.reading.features import Fields, Item, ItemFilter, parse_filter
+from geval_py.reading.features import Fields, ItemFilter, parse_filter
+from geval_py.reading.items import ScoredItem
 from geval_py.reading.schemes import EvaluationScheme
 from geval_py.scoring.metrics import Column, LineStatistics
 
@@ -29,15 +30,19 @@ class Selection:
         self.line_numbers: array[int] = array("q")
         self._outputs: list[str] = []
         self._expected: list[str] = []
-        self._others: list[Item] = []
+        self._others: list[ScoredItem] = []
 
-    def add(self, first_line: int, items: Sequence[Item]) -> None:
-        """Take those of the items, which stand on the lines from ``first_line``, that have the features."""
+    def add(self, first_line: int, texts: Sequence[tuple[str, str, str]]) -> None:
+        """Take those of the items, which stand on the lines from ``first_line``, that have the features.
+
+        ``texts`` are an item's input, expected line and output.
+        """
+        items = list(map(ScoredItem._make, texts))
         for line, item in enumerate(items, first_line):
             if self.filter.selects(item):
                 self.line_numbers.append(line)
-                self._outputs.append(item[2])
-                self._expected.append(item[1])
+                self._outputs.append(item.output)
+                self._expected.append(item.expected)
         if not self.line_numbers and len(self._others) < MOST_REMEMBERED:
             self._others.extend(items)
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-import re
 import string
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
+from geval_py.showing.escapes import html_text, markdown_text
 from geval_py.showing.numbers import MOST_PLAIN, decimals_of, fixed, shortest
-from geval_py.text import display_width, visible
+from geval_py.showing.tables import Alignment, Column, Table
+from geval_py.text import visible
 
 if TYPE_CHECKING:
     from geval_py.explaining.comparison import Comparison
@@ -20,145 +21,83 @@ if TYPE_CHECKING:
 SIGNIFICANT_DIGITS = 4  # of a number whose interval does not tell how many are worth showing
 _LETTERS = string.ascii_letters
 
-_LATEX_ESCAPES = str.maketrans(
-    {
-        "\\": r"\textbackslash{}",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-        "<": r"\textless{}",
-        ">": r"\textgreater{}",
-        "|": r"\textbar{}",
-        "`": r"\textasciigrave{}",
-        **{special: f"\\{special}" for special in "{}$&#_%"},
-    }
-)
-_MARKDOWN_RULES = {"l": "---", "r": "---:", "c": ":---:"}
-_MARKDOWN_ESCAPES = str.maketrans(
-    {"&": "&amp;", "<": "&lt;", ">": "&gt;", **{special: f"\\{special}" for special in "\\`*_[]|~$#"}}
-)
-
 
 def comparison_text(comparison: Comparison, *, notes: bool = False) -> str:
     """Write an aligned table, and below it a legend; with ``notes``, these too."""
-    rows = _table(comparison)
-    widths = [max(map(display_width, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        "  ".join(cell + " " * (width - display_width(cell)) for cell, width in zip(row, widths, strict=True))
-        for row in rows
-    ]
     below = [*_legend(comparison), *(_notes(comparison) if notes else ())]
-    return "".join(f"{line.rstrip()}\n" for line in [*lines, "", *below])
+    return "".join([*comparison_table(comparison).text(), "\n", *(f"{line.rstrip()}\n" for line in below)])
 
 
 def comparison_markdown(comparison: Comparison) -> str:
     """Write a Markdown table, and below it the legend and the notes."""
-    header, *rows = ([cell.translate(_MARKDOWN_ESCAPES) for cell in row] for row in _table(comparison))
-    rule = [_MARKDOWN_RULES[column.alignment] for column in _shown_columns(comparison)]
-    lines = [f"| {' | '.join(row)} |" for row in (header, rule, *rows)]
-    below = (text.translate(_MARKDOWN_ESCAPES) for text in (*_legend(comparison), *_notes(comparison)))
-    return "".join(f"{line}\n" for line in [*lines, "", *below])
+    below = (f"{markdown_text(line)}\n" for line in (*_legend(comparison), *_notes(comparison)))
+    return "".join([*comparison_table(comparison).markdown(), "\n", *below])
 
 
 def comparison_latex(comparison: Comparison) -> str:
     r"""Write a LaTeX tabular, which needs no package, and below it the legend and the notes as comments."""
-    header, *rows = _table(comparison)
-    alignments = "".join(column.alignment for column in _shown_columns(comparison))
-    body = [
-        r"\hline",
-        _latex_row(map(_latex_text, header)),
-        r"\hline",
-        *(_latex_row([_latex_text(name), *map(_latex_number, cells)]) for name, *cells in rows),
-        r"\hline",
-    ]
-    below = (f"% {text}" for text in (*_legend(comparison), *_notes(comparison)))
-    lines = [rf"\begin{{tabular}}{{{alignments}}}", *body, r"\end{tabular}", *below]
-    return "".join(f"{line}\n" for line in lines)
-
-
-def _latex_row(cells: Iterable[str]) -> str:
-    """Join cells; a row that begins with [ or * would be an argument of the row end before it."""
-    row = " & ".join(cells)
-    return ("{}" if row.startswith(("[", "*")) else "") + row + r" \\"
-
-
-def _latex_text(text: str) -> str:
-    return text.translate(_LATEX_ESCAPES)
-
-
-def _latex_number(text: str) -> str:
-    r"""Write what stands in a cell of numbers, with the signs of mathematics.
-
-    >>> _latex_number("[-213, Infinity]"), _latex_number("<1 %")
-    ('[$-$213, $\\infty$]', '$<$1 \\%')
-    """
-    signs = re.sub("[-+<]?Infinity|[-+<]", lambda match: f"${match[0]}$", text)
-    return signs.replace("Infinity", r"\infty").replace("%", r"\%")
+    below = (f"% {line}\n" for line in (*_legend(comparison), *_notes(comparison)))
+    return "".join([*comparison_table(comparison).latex(), *below])
 
 
 def comparison_html(comparison: Comparison) -> str:
     """Write an HTML table, for notebooks, and below it the legend and the notes; all text is escaped."""
-    import html
-
-    import pandas as pd
-
-    header, *rows = _table(comparison)
-    with pd.option_context("display.max_colwidth", None):
-        table = pd.DataFrame(rows, columns=header).to_html(index=False)
-    return f"{table}\n<p>{'<br>'.join(html.escape(text) for text in (*_legend(comparison), *_notes(comparison)))}</p>"
+    below = "<br>".join(map(html_text, (*_legend(comparison), *_notes(comparison))))
+    return "".join([*comparison_table(comparison).html(), f"<p>{below}</p>"])
 
 
-def _table(comparison: Comparison) -> list[list[str]]:
-    """Give the cells, the header first; text from strangers without what a terminal would act on."""
-    columns = _shown_columns(comparison)
-    rows = [[visible(column.cell(system, comparison)) for column in columns] for system in comparison.systems]
-    return [[column.name.format(comparison.compared) for column in columns], *rows]
+def comparison_table(comparison: Comparison) -> Table:
+    """Make the table for people: a row a system, as many digits as its interval makes worth showing.
 
-
-def _shown_columns(comparison: Comparison) -> list[_Column]:
-    """Leave out what only infinite losses ask for, and what no line is left for."""
+    What only infinite losses ask for, and what no line is left for, is left out.
+    """
     some_infinite, some_finite = comparison.compared < comparison.lines, comparison.compared > 0
-    return [
+    shown = [
         column
         for column in _COLUMNS
         if (some_infinite or not column.if_infinite) and (some_finite or not column.of_finite)
     ]
+    return Table(
+        [Column(name=column.name.format(comparison.compared), alignment=column.alignment) for column in shown],
+        [[column.cell(system, comparison) for column in shown] for system in comparison.systems],
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A column: its header (``{}`` is the number of lines compared), LaTeX's letter for its alignment, its cells.
+    """A column: its header (``{}`` is the number of lines compared), its alignment, its cells.
 
     ``of_finite`` tells whether it is of the lines compared alone, ``if_infinite`` whether it is shown only where
     these are not all lines.
     """
 
     name: str
-    alignment: Literal["l", "r", "c"]
+    alignment: Alignment
     cell: Callable[[System, Comparison], str]
     of_finite: bool = False
     if_infinite: bool = False
 
 
 _COLUMNS = (
-    _Column("system", "l", lambda system, _: system.name),
-    _Column("score", "r", lambda system, _: _measured(system.score, system.interval)),
-    _Column("95 % interval", "c", lambda system, _: _ends(system.interval)),
-    _Column("infinite", "r", lambda system, _: str(system.infinite), if_infinite=True),
+    _Column("system", "left", lambda system, _: system.name),
+    _Column("score", "right", lambda system, _: _measured(system.score, system.interval)),
+    _Column("95 % interval", "centre", lambda system, _: _ends(system.interval)),
+    _Column("infinite", "right", lambda system, _: str(system.infinite), if_infinite=True),
     _Column(
         "score on {}",
-        "r",
+        "right",
         lambda system, _: _measured(system.finite_score, system.interval),
         of_finite=True,
         if_infinite=True,
     ),
-    _Column("diff.", "r", lambda system, comparison: _difference(system, comparison), of_finite=True),
-    _Column("diff. 95 %", "c", lambda system, _: _ends(system.difference_interval), of_finite=True),
-    _Column("p boot", "r", lambda system, _: p_value_text(system.p_bootstrap), of_finite=True),
-    _Column("p rand", "r", lambda system, _: p_value_text(system.p_randomisation), of_finite=True),
-    _Column("won", "r", lambda system, _: share_text(system.won)),
-    _Column("lost", "r", lambda system, _: share_text(system.lost)),
-    _Column("tied", "r", lambda system, _: share_text(system.tied)),
-    _Column("group", "l", lambda system, comparison: _groups(system, comparison), of_finite=True),
+    _Column("diff.", "right", lambda system, comparison: _difference(system, comparison), of_finite=True),
+    _Column("diff. 95 %", "centre", lambda system, _: _ends(system.difference_interval), of_finite=True),
+    _Column("p boot", "right", lambda system, _: p_value_text(system.p_bootstrap), of_finite=True),
+    _Column("p rand", "right", lambda system, _: p_value_text(system.p_randomisation), of_finite=True),
+    _Column("won", "right", lambda system, _: share_text(system.won)),
+    _Column("lost", "right", lambda system, _: share_text(system.lost)),
+    _Column("tied", "right", lambda system, _: share_text(system.tied)),
+    _Column("group", "left", lambda system, comparison: _groups(system, comparison), of_finite=True),
 )
 
 

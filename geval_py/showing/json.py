@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from geval_py.showing.numbers import special
@@ -16,15 +16,30 @@ def json_text(document: Mapping[str, Any]) -> str:
     strict parsers refuse ``"\udc80"``; ``##[``, which begins a command where a job of GitHub prints it, is written
     in another way that reads back the same.
     """
+    return _written(document, indent=2) + "\n"
+
+
+def json_list_text(head: Mapping[str, Any], name: str, items: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Write, piece by piece, a document that ends in a long list: as :func:`json_text`, but each item on a line."""
+    yield json_text({**head, name: []}).removesuffix("]\n}\n")
+    end = "]\n}\n"
+    comma = ""
+    for item in items:
+        yield f"{comma}\n    {_written(item)}"
+        comma, end = ",", "\n  ]\n}\n"
+    yield end
+
+
+def _written(document: Mapping[str, Any], indent: int | None = None) -> str:
     import json
 
-    written = json.dumps(_strict(document), ensure_ascii=True, indent=2, allow_nan=False)
-    return written.replace("##[", "##\\u005b") + "\n"
+    written = json.dumps(_strict(document), ensure_ascii=True, indent=indent, allow_nan=False)
+    return written.replace("##[", "##\\u005b")
 
 
 def _strict(value: Any) -> Any:
     if isinstance(value, str):
-        return value.encode("utf-8", "backslashreplace").decode("utf-8")
+        return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode("utf-8")
     if isinstance(value, float):
         return value if math.isfinite(value) else special(value)
     if isinstance(value, Mapping):

@@ -1,24 +1,41 @@
-"""Items, a row a line."""
+"""Lines, a row each, as GEval shows them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
+from geval_py.showing.escapes import terminal_text
 from geval_py.showing.numbers import plain
-from geval_py.text import visible
+from geval_py.showing.tables import Column, Table
+
+if TYPE_CHECKING:
+    from geval_py.explaining.lines import Line, LineDifference
+    from geval_py.showing.features import Marker
 
 
-def line_rows(
-    scores: Iterable[float], items: Iterable[Sequence[str]], *, for_terminal: bool = False
-) -> Iterator[str]:
-    """Write a row a line: its score, then its texts; a TAB inside one as ``<tab>``."""
-    for score, item in zip(scores, items, strict=True):
-        texts = (text.replace("\t", "<tab>") for text in item)
-        shown = map(visible, texts) if for_terminal else texts
-        yield "\t".join((plain(score), *shown))
+def lines_table(lines: Iterable[Line], *, for_terminal: bool = False) -> Table:
+    """Make a table with a row a line: score, input, expected, output."""
+    rows = ((score, *item) for _, score, _, item in lines)
+    return Table(_columns(["input", "expected", "output"], for_terminal), rows)
 
 
-def marked_rows(scores: Iterable[float], items: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Write the same of texts that are ready for a terminal."""
-    for score, item in zip(scores, items, strict=True):
-        yield "\t".join((plain(score), *item))
+def marked_table(lines: Iterable[Line], marker: Marker) -> Table:
+    """Make the same table with marks on the words, for a terminal."""
+    rows = ((score, *marker.item(item)) for _, score, _, item in lines)
+    return Table(_columns(["input", "expected", "output"], for_terminal=False), rows)
+
+
+def differences_table(differences: Iterable[LineDifference], *, for_terminal: bool = False) -> Table:
+    """Make a table with a row a line in two outputs: the difference, input, expected, the other's output, this."""
+    rows = (
+        (difference, line.item.input, line.item.expected, other.item.output, line.item.output)
+        for difference, line, other in differences
+    )
+    return Table(_columns(["input", "expected", "other output", "output"], for_terminal), rows)
+
+
+def _columns(texts: Iterable[str], for_terminal: bool) -> list[Column]:
+    """Give the column of scores, and those of texts: as they stand, or without what a terminal would act on."""
+    write = terminal_text if for_terminal else str
+    return [Column(name="score", alignment="right", write=plain), *(Column(name=name, write=write) for name in texts)]

@@ -46,6 +46,16 @@ def scores_text(
     return _metric_blocks(names, cells(evaluations[0]))
 
 
+def scores_html(evaluation: Evaluation) -> str:
+    """Write an HTML table of the scores of one output, for notebooks; all text is escaped."""
+    from geval_py.showing.tables import Column, Table
+
+    score = Column(name="score", alignment="right", write=number)
+    columns = [Column(name="output"), Column(name="metric"), score, Column(name="unit"), Column(name="")]
+    rows = ((evaluation.output.name, s.name, s.value, s.unit, f"{s.direction} is better") for s in evaluation.scores)
+    return "".join(Table(columns, list(rows)).html())
+
+
 def _rows(rows: Iterable[Sequence[str]]) -> str:
     return "".join("\t".join(row) + "\n" for row in rows)
 

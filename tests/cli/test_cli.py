@@ -229,7 +229,7 @@ ERRORS = [
     (["-t", "dev-0", "--select-metric", "x"], 2, "Cannot find metric named 'x'\n  there are PerplexityHashed"),
     (["-t", "dev-0", "-e", "."], 1, "Cannot read `./dev-0/.`: it is a folder, not a file"),
     (["-t", "dev-0", "-l", "-s", "-r"], 2, "--sort shows the worst lines first, --reverse-sort the best: take one"),
-    (["-t", "dev-0", "-l", "--format", "json"], 2, "--line-by-line has no json format; leave --format out"),
+    (["-j", "--format", "json"], 2, "--just-tokenize has no json format; leave --format out"),
     (["-t", "dev-0", "-p", "two"], 2, "argument -p/--precision: 'two' is not a whole number\n  geval --help shows the options"),
 ]  # fmt: skip
 

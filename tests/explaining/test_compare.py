@@ -530,6 +530,29 @@ def test_json(challenge, compared):
     assert len(document["notes"]) == 1
 
 
+def test_json_has_the_signatures(challenge, compared):
+    document = json.loads(compared("-t", "dev-0", "--format", "json", "--samples", "10")[1])
+    signatures = {system["name"]: system["signature"] for system in document["systems"]}
+    assert len(signatures) == 3
+    for name, signature in signatures.items():
+        assert signature == evaluate(challenge, "dev-0", out=name, metrics="PerplexityHashed").signature
+
+
+@pytest.mark.parametrize(("config", "words", "signs"), [("json", [], False), ("text", ["--format", "json"], True)])
+def test_nothing_is_hashed_for_a_table(config, words, signs, challenge, compared, monkeypatch):
+    """Whether outputs are signed is for compare's own format to say, not for that of config.txt."""
+    (challenge / "config.txt").write_text(f"-m PerplexityHashed --format {config}")
+    seen = []
+
+    def spy(given, **options):
+        seen.extend(evaluation.signature for evaluation in given)
+        return compare(given, **options)
+
+    monkeypatch.setattr("geval_py.cli.compare.compare", spy)
+    assert compared("-t", "dev-0", "--samples", "10", *words)[0] == 0
+    assert [signature is not None for signature in seen] == [signs] * 3
+
+
 def test_infinite_losses_in_the_table(challenge, compared):
     lines = guess(lambda n: 0.3)
     lines[3] = "zebra:1"

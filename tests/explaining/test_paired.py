@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from geval_py import UsageError
 from geval_py.explaining.statistics.bootstrap import resample_totals, scores_on
-from geval_py.explaining.statistics.groups import holm, samples_needed, undistinguished_groups
+from geval_py.explaining.statistics.corrections import holm
+from geval_py.explaining.statistics.groups import samples_needed, undistinguished_groups
 from geval_py.explaining.statistics.paired import (
     bootstrap_p_values,
     difference_intervals,
@@ -279,34 +280,7 @@ def test_equal_systems():
     assert equal_systems(StatisticsTable.of_losses(columns[:, 3:])) == []
 
 
-# Holm's correction
-
-
-@pytest.mark.parametrize(
-    ("p_values", "corrected"),
-    [
-        ([], []),
-        ([0.2], [0.2]),
-        ([0.01, 0.04, 0.03, 0.005], [0.03, 0.06, 0.06, 0.02]),
-        ([0.5, 0.5], [1.0, 1.0]),
-        ([0.9, 0.001], [0.9, 0.002]),
-        ([0.01, 0.011, 0.012], [0.03, 0.03, 0.03]),
-    ],
-)
-def test_holm(p_values, corrected):
-    assert holm(p_values) == pytest.approx(corrected)
-
-
-@PROPERTY
-@given(st.lists(st.floats(0, 1), max_size=12))
-def test_holm_rejects_step_by_step(p_values):
-    """From the least on: reject while p < level / (number not yet rejected)."""
-    rejected = set()
-    for step, index in enumerate(sorted(range(len(p_values)), key=lambda n: p_values[n])):
-        if p_values[index] * (len(p_values) - step) >= 0.05:
-            break
-        rejected.add(index)
-    assert {n for n, p_value in enumerate(holm(p_values)) if p_value < 0.05} == rejected
+# Groups
 
 
 @pytest.mark.parametrize("pairs", [1, 3, 6, 45, 1225])
@@ -316,9 +290,6 @@ def test_the_samples_that_a_rejection_takes(pairs):
 
     assert least(samples_needed(pairs)) < 0.05
     assert least(samples_needed(pairs) - 1) >= 0.05
-
-
-# Groups
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from geval_py.explaining.features import cartesian, tally
 from geval_py.explaining.features.cartesian import count_pairs
 from geval_py.explaining.features.kendall import count_inversions, kendall_z
 from geval_py.explaining.features.worst import Frequencies, normal_cdf, rank_scores, rank_sum_p, worst_features
-from geval_py.reading.features import FeatureKinds, Fields, word_shape
+from geval_py.reading.features import EXPECTED, FeatureKinds, Fields, word_shape
 
 PROPERTY = settings(deadline=None, derandomize=True)
 
@@ -174,18 +174,28 @@ def ranked(rows, *, scores=None, header=(), least=1, least_cartesian=None, **kin
 def test_the_columns_of_the_table():
     found = ranked([("", "a", "x"), ("", "b", "x"), ("", "b", "x")], scores=[1.0, 4.0, 5.0])
     frame = found.to_frame()
-    assert list(frame.columns) == ["feature", "count", "score", "p"]
+    assert list(frame.columns) == ["feature", "count", "score", "p", "q"]
     assert frame["feature"].tolist() == found.names == ["exp:b", "exp:a"]
     assert frame["count"].tolist() == [2, 1]
     assert frame["score"].tolist() == [4.5, 1.0]
     z = -1 / math.sqrt(2 * 1 * 4 / 12)  # U = 0 of 2
     assert frame["p"].tolist() == pytest.approx([normal_cdf(z), normal_cdf(-z)])
+    assert frame["q"].tolist() == pytest.approx([2 * normal_cdf(z), normal_cdf(-z)])
     assert len(found) == 2
+
+
+@pytest.mark.parametrize("least", [1, 2, 3])
+def test_p_is_corrected_for_the_number_of_features_shown(least):
+    """By Benjamini and Hochberg, after the filter by frequency."""
+    items = [("x" * n, "a" if n % 3 else "b", f"c{n % 4}") for n in range(12)]
+    found = ranked(items, scores=[n % 5 for n in range(12)], least=least)
+    assert found.q_values == pytest.approx(scipy.stats.false_discovery_control(found.p_values))
+    assert (found.q_values >= found.p_values).all()
 
 
 def test_a_table_without_a_row():
     frame = ranked([]).to_frame()
-    assert list(frame.columns) == ["feature", "count", "score", "p"]
+    assert list(frame.columns) == ["feature", "count", "score", "p", "q"]
     assert len(frame) == 0
     assert frame["feature"].dtype == object
 
@@ -582,9 +592,9 @@ def test_a_tally_in_several_chunks(monkeypatch):
     found = tally.tally_features(
         iter(items), weights, Fields(), FeatureKinds(), progress=lambda done, of: seen.append((done, of))
     )
-    assert list(found) == ["exp", "out", "in<1>", "in<2>"]
+    assert list(map(str, found)) == ["exp", "out", "in<1>", "in<2>"]
     assert seen == [(3, 8), (6, 8), (8, 8)]
-    words = {name: of_field.tallies[0] for name, of_field in found.items()}
+    words = {str(field): of_field.tallies[0] for field, of_field in found.items()}
     assert dict(words["exp"].codes) == {"a": 0, "the": 1}
     assert words["exp"].figures.tolist() == [[4, 4], [0 + 2 + 4 + 6, 1 + 3 + 5 + 7], [2, 2]]
     assert words["out"].figures.tolist() == [[8], [28], [4]]
@@ -597,7 +607,7 @@ def test_where_features_are_is_kept_for_pairs_only(monkeypatch):
     monkeypatch.setattr(tally, "ITEMS_AT_ONCE", 2)
     items = [("", "a b", ""), ("", "b", ""), ("", "", ""), ("", "a c", "")]
     found = tally.tally_features(iter(items), np.zeros((1, 4)), Fields(), FeatureKinds(cartesian=True))
-    places = [(owners.tolist(), codes.tolist()) for owners, codes in found["exp"].tallies[0].places]
+    places = [(owners.tolist(), codes.tolist()) for owners, codes in found[EXPECTED].tallies[0].places]
     assert places == [([0, 0, 1], [0, 1, 1]), ([3, 3], [0, 2])]
 
 

@@ -9,9 +9,13 @@ from hypothesis import strategies as st
 
 from geval_py.errors import UsageError
 from geval_py.reading.features import (
+    EXPECTED,
     MOST_CANDIDATES,
+    OUTPUT,
     Feature,
     FeatureKinds,
+    Field,
+    FieldKind,
     Fields,
     ItemFilter,
     parse_feature,
@@ -19,9 +23,14 @@ from geval_py.reading.features import (
     split_tokens,
     word_shape,
 )
+from geval_py.reading.items import ScoredItem
 
 PROPERTY = settings(deadline=None, derandomize=True)
 HEADER = ("FileId", "Year", "LeftContext")
+
+
+def column(index, name=""):
+    return Field(FieldKind.NAMED_COLUMN if name else FieldKind.NUMBERED_COLUMN, name, index)
 
 
 # Tokens
@@ -203,11 +212,12 @@ COLUMNS = {
 @pytest.mark.parametrize(("header", "names"), COLUMNS.values(), ids=COLUMNS)
 def test_names_of_columns(header, names):
     """Each input column: its header name, or its number from 1 without a header; those beyond it are numbered."""
-    assert [Fields(header).column(index) for index in range(4)] == names
+    assert [str(Fields(header).column(index)) for index in range(4)] == names
 
 
 def test_an_item_is_split_into_fields():
-    assert Fields(("Year",)).split(("1901\tleft\t", "the", "a:1")) == [
+    fields = Fields(("Year",)).split(ScoredItem("1901\tleft\t", "the", "a:1"))
+    assert [(str(field), text) for field, text in fields] == [
         ("exp", "the"),
         ("out", "a:1"),
         ("in<Year>", "1901"),
@@ -217,45 +227,40 @@ def test_an_item_is_split_into_fields():
 
 
 def test_an_item_with_an_empty_input_has_one_column():
-    assert Fields().split(("", "the", "a:1"))[2:] == [("in<1>", "")]
+    assert Fields().split(ScoredItem("", "the", "a:1"))[2:] == [(column(0), "")]
 
 
-def test_the_order_of_fields_without_a_header():
-    """Exp, out, then in by column (number)."""
-    names = ["in<10>", "out", "in<2>", "exp", "in<1>"]
-    assert sorted(names, key=Fields().order) == ["exp", "out", "in<1>", "in<2>", "in<10>"]
+ORDERS = {
+    "without a header": ((), ["exp", "out", "in<1>", "in<2>", "in<10>"]),
+    "with a header": (HEADER, ["exp", "out", "in<FileId>", "in<LeftContext>", "in<Year>", "in<4>", "in<10>"]),
+    "a name in digits of another script": (("٣", "b", "a"), ["exp", "out", "in<a>", "in<b>", "in<1>", "in<10>"]),
+    "a name that is its own number": (("1", "b"), ["exp", "out", "in<b>", "in<1>", "in<3>", "in<10>"]),
+}
 
 
-def test_the_order_of_fields_with_a_header():
-    """Exp, out, then in by column (with a header, name), then those beyond it."""
-    names = ["in<10>", "in<Year>", "out", "in<4>", "in<LeftContext>", "exp", "in<FileId>"]
-    assert sorted(names, key=Fields(HEADER).order) == [
-        "exp",
-        "out",
-        "in<FileId>",
-        "in<LeftContext>",
-        "in<Year>",
-        "in<4>",
-        "in<10>",
-    ]
+@pytest.mark.parametrize(("header", "names"), ORDERS.values(), ids=ORDERS)
+def test_the_order_of_fields(header, names):
+    """Exp, out, then in by column (with a header, name), then those beyond it, by number."""
+    found = [Fields(header).find(name[3:-1]) for name in names[2:]]
+    assert [str(field) for field in sorted([*reversed(found), OUTPUT, EXPECTED])] == names
 
 
 # Names of features
 
 NAMED = {
-    "exp:the": ("exp", "the"),
-    "out:the": ("out", "the"),
-    "exp:": ("exp", ""),
-    "exp:ka:lo": ("exp", "ka:lo"),
-    "exp:New++York": ("exp", "New++York"),
-    "exp:SHAPE:Aa+": ("exp", "SHAPE:Aa+"),
-    "in<Year>:1601": (1, "1601"),
-    "in<FileId>:a": (0, "a"),
-    "in<1>:a": (0, "a"),
-    "in<2>:1601": (1, "1601"),
-    "in<7>:a": (6, "a"),
-    "in<Year>:a>:b": (1, "a>:b"),
-    "in<LeftContext>:a\nb": (2, "a\nb"),
+    "exp:the": (EXPECTED, "the"),
+    "out:the": (OUTPUT, "the"),
+    "exp:": (EXPECTED, ""),
+    "exp:ka:lo": (EXPECTED, "ka:lo"),
+    "exp:New++York": (EXPECTED, "New++York"),
+    "exp:SHAPE:Aa+": (EXPECTED, "SHAPE:Aa+"),
+    "in<Year>:1601": (column(1, "Year"), "1601"),
+    "in<FileId>:a": (column(0, "FileId"), "a"),
+    "in<1>:a": (column(0, "FileId"), "a"),
+    "in<2>:1601": (column(1, "Year"), "1601"),
+    "in<7>:a": (column(6), "a"),
+    "in<Year>:a>:b": (column(1, "Year"), "a>:b"),
+    "in<LeftContext>:a\nb": (column(2, "LeftContext"), "a\nb"),
 }
 
 
@@ -268,12 +273,12 @@ def test_parse_feature(name, found):
 def test_a_name_that_is_a_number():
     """The number always works; a column that is called by another's number goes by its own."""
     fields = Fields(("x", "1", "3"))
-    assert [fields.column(index) for index in range(4)] == ["in<x>", "in<2>", "in<3>", "in<4>"]
-    assert [parse_feature(f"in<{n}>:a", fields).field for n in (1, 2, 3, 4)] == [0, 1, 2, 3]
+    assert [str(fields.column(index)) for index in range(4)] == ["in<x>", "in<2>", "in<3>", "in<4>"]
+    assert [parse_feature(f"in<{n}>:a", fields).field.column for n in (1, 2, 3, 4)] == [0, 1, 2, 3]
 
 
 def test_a_name_with_a_bracket():
-    assert parse_feature("in<a>b>:c", Fields(("a", "a>b"))) == Feature("in<a>b>:c", 1, "c")
+    assert parse_feature("in<a>b>:c", Fields(("a", "a>b"))) == Feature("in<a>b>:c", column(1, "a>b"), "c")
 
 
 KINDS_OF_FEATURE = "\n  a feature is exp:WORD, out:WORD or in<COLUMN>:WORD, for example exp:the"
@@ -330,15 +335,15 @@ def test_the_names_of_columns_are_safe_to_show():
 def test_either_brackets(name):
     """``[`` ``]`` stand for ``<`` ``>`` inside."""
     feature = parse_feature(name, Fields(("FileId", "Year")))
-    assert (feature.field, feature.token) == (1, "1601")
+    assert (feature.field, feature.token) == (column(1, "Year"), "1601")
 
 
 NUMERICAL_MESSAGE = "`exp:=#+' is no feature of a line by itself: it is the quarter of all lines at one end"
 
 
 def test_a_numerical_feature_is_of_no_line():
-    assert parse_filter(["exp:=#+"], Fields()).nothing_found([("", "a", "b")]) == NUMERICAL_MESSAGE
-    assert parse_filter(["exp:=#+"], Fields()).selects(("", "=#+", ""))
+    assert parse_filter(["exp:=#+"], Fields()).nothing_found([ScoredItem("", "a", "b")]) == NUMERICAL_MESSAGE
+    assert parse_filter(["exp:=#+"], Fields()).selects(ScoredItem("", "=#+", ""))
 
 
 @pytest.mark.parametrize(
@@ -346,12 +351,12 @@ def test_a_numerical_feature_is_of_no_line():
     [("exp:SHAPE:Aa+", True), ("exp:SHAPE:a+", False), ("out:a++0.5", True), ("out:0.5++a", False)],
 )
 def test_shapes_and_bigrams_are_known_by_their_names(name, selected):
-    assert parse_filter([name], Fields()).selects(("", "The", "a:0.5 b:0.5")) == selected
+    assert parse_filter([name], Fields()).selects(ScoredItem("", "The", "a:0.5 b:0.5")) == selected
 
 
 # Filters
 
-ITEM = ("f-1\t1601\tNew York a++b", "the", "a:0.5 The:0.25 :0.25")
+ITEM = ScoredItem("f-1\t1601\tNew York a++b", "the", "a:0.5 The:0.25 :0.25")
 BY_SHAPE = FeatureKinds(word_shapes=True)
 BY_BIGRAM = FeatureKinds(bigrams=True)
 SELECTED = {
@@ -404,7 +409,11 @@ def test_both_halves_of_a_pair_are_features():
     assert str(caught.value) == f"Unknown feature `b'{KINDS_OF_FEATURE}"
 
 
-ITEMS = [("f-1\t1601\tx", "colour", "a:1"), ("f-2\t1702\ty", "color", "The:1"), ("f-3", "Colour", "the:1")]
+ITEMS = [
+    ScoredItem("f-1\t1601\tx", "colour", "a:1"),
+    ScoredItem("f-2\t1702\ty", "color", "The:1"),
+    ScoredItem("f-3", "Colour", "the:1"),
+]
 NOTHING = {
     "nothing near": (["exp:zebra"], FeatureKinds(), "feature `exp:zebra'"),
     "something near": (["exp:colours"], FeatureKinds(), "feature `exp:colours'\n  did you mean exp:colour?"),
@@ -436,14 +445,14 @@ def test_nothing_found(names, kinds, message):
 
 def test_what_was_not_found_is_safe_to_show():
     item_filter = ItemFilter((parse_feature("exp:A\x1bb", Fields()),))
-    assert item_filter.nothing_found([("", "a\x1bb", "")]) == (
+    assert item_filter.nothing_found([ScoredItem("", "a\x1bb", "")]) == (
         "No item has the feature `exp:A\\x1bb'\n  did you mean exp:a\\x1bb?"
     )
 
 
 def test_a_guess_looks_at_so_many_words():
     def items():
-        yield ("", " ".join(map(str, range(MOST_CANDIDATES + 1))), "")
+        yield ScoredItem("", " ".join(map(str, range(MOST_CANDIDATES + 1))), "")
         pytest.fail("one item more was read")
 
     assert parse_filter(["exp:zebra"], Fields()).nothing_found(items()) == "No item has the feature `exp:zebra'"

@@ -218,9 +218,9 @@ BROKEN = {
         "Unknown tokenizer: minimalist\n"
         "  did you mean minimalistic? there are minimalistic, character-by-character, 13a, v14",
     ),
-    "lines as JSON": (
-        ["-l", "--format", "json"],
-        "--line-by-line has no json format; leave --format out",
+    "tokens as JSON": (
+        ["-j", "--format", "json"],
+        "--just-tokenize has no json format; leave --format out",
     ),
 }
 
@@ -283,7 +283,6 @@ MODE_ERRORS = {
     "-l -w": "--line-by-line and --worst-features are different modes: take one",
     "-jlT13a": "--line-by-line and --just-tokenize are different modes: take one",
     "-jT13a --format json": "--just-tokenize has no json format; leave --format out",
-    "-w --format json": "--worst-features has no json format; leave --format out",
     "--filter exp:a": "--filter goes with --line-by-line or --diff; a metric that is filtered: METRIC:f<FEATURE>",
     "-w --filter exp:a": "--filter goes with --line-by-line or --diff; a metric that is filtered: METRIC:f<FEATURE>",
     "--sort": "--sort goes with --line-by-line, --diff, --worst-features or --most-worsening-features",

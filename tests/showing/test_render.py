@@ -1,6 +1,5 @@
-"""Values as text: numbers, tables, lines and JSON."""
+"""Values as text: numbers and scores."""
 
-import json
 import math
 import re
 from decimal import Decimal
@@ -12,8 +11,6 @@ from hypothesis import strategies as st
 
 from geval_py.explaining.statistics.interval import Interval
 from geval_py.reading.outputs import Output, parse_parameters
-from geval_py.showing.json import json_text
-from geval_py.showing.lines import line_rows
 from geval_py.showing.numbers import fixed, number, plain, shortest, with_half_width
 from geval_py.showing.scores import find_grids, scores_text
 
@@ -376,75 +373,3 @@ def test_several_outputs(outputs, text):
     names = ("Perplexity", "LogLoss")
     evaluations = [scored(zip(names, values, strict=False), name=name) for name, values in outputs.items()]
     assert scores_text(evaluations, 2) == text
-
-
-# Lines
-
-
-def test_line_rows():
-    """A line an item: score, input, expected, output, split by TAB; a TAB inside a field is written <tab>."""
-    items = [("Psa-5\t1605", "prayer", "prayer:0.5 :0.5"), ("", "a\tb", "a\tb:1\x1b[0m")]
-    assert list(line_rows([0.00039, math.inf], items)) == [
-        "0.00039\tPsa-5<tab>1605\tprayer\tprayer:0.5 :0.5",
-        "Infinity\t\ta<tab>b\ta<tab>b:1\x1b[0m",
-    ]
-
-
-def test_line_rows_for_a_terminal():
-    items = [("a\tb\x1b[31m", "水\u202e", "\x9b:1")]
-    assert list(line_rows([1.0], items, for_terminal=True)) == ["1.0\ta<tab>b\\x1b[31m\t水\\u202e\t\\x9b:1"]
-
-
-def test_line_rows_of_unequal_lengths():
-    with pytest.raises(ValueError, match="shorter"):
-        list(line_rows([1.0, 2.0], [("", "", "")]))
-
-
-# JSON
-
-
-def strictly(text):
-    """Read JSON as a strict parser does: NaN and Infinity are not JSON."""
-    return json.loads(text, parse_constant=lambda constant: pytest.fail(constant))
-
-
-def test_json_text():
-    document = {"z": 1, "a": [0.5, None, True, "żółw"], "nested": {"deeper": ({"x": -0.25},)}}
-    text = json_text(document)
-    assert strictly(text) == {"z": 1, "a": [0.5, None, True, "żółw"], "nested": {"deeper": [{"x": -0.25}]}}
-    assert text.startswith('{\n  "z": 1,\n  "a": [\n    0.5,\n')
-    assert text.endswith("}\n")
-    assert text.isascii()
-
-
-def test_infinity_and_nan_become_strings():
-    document = {"a": math.inf, "b": [-math.inf, (math.nan,)], "c": {"d": math.inf}}
-    assert strictly(json_text(document)) == {
-        "a": "Infinity",
-        "b": ["-Infinity", ["NaN"]],
-        "c": {"d": "Infinity"},
-    }
-
-
-def test_lone_surrogates_become_escapes():
-    """They are not Unicode; strict parsers refuse them."""
-    document = {"a\udc80": ["\ud800b", ("\\udc80",)], "żółw": "水"}
-    text = json_text(document)
-    assert strictly(text) == {"a\\udc80": ["\\ud800b", ["\\udc80"]], "żółw": "水"}
-    assert "\\\\udc80" in text
-
-
-def test_a_job_that_prints_a_document_takes_no_command():
-    """GitHub's runner reads `##[name]` anywhere (ActionCommand.cs)."""
-    document = {"##[a]": "##[error]x"}
-    assert json_text(document) == '{\n  "##\\u005ba]": "##\\u005berror]x"\n}\n'
-    assert strictly(json_text(document)) == document
-
-
-@PROPERTY
-@given(
-    st.dictionaries(st.text(), st.recursive(st.floats() | st.text() | st.none(), st.lists, max_leaves=5), max_size=3)
-)
-def test_every_document_is_strict_json(document):
-    """One JSON document that strict parsers read."""
-    assert strictly(json_text(document)).keys() == document.keys()

@@ -16,7 +16,8 @@ from itertools import count, islice
 import numpy as np
 import numpy.typing as npt
 
-from geval_py.reading.features import FeatureKinds, Fields, Item
+from geval_py.reading.features import FeatureKinds, Field, Fields
+from geval_py.reading.items import ScoredItem
 from geval_py.scoring.parallel import Progress
 
 ITEMS_AT_ONCE = 4096
@@ -96,21 +97,25 @@ class FieldTally:
 
 
 def tally_features(
-    items: Iterator[Item], weights: Floats, fields: Fields, kinds: FeatureKinds, progress: Progress | None = None
-) -> dict[str, FieldTally]:
-    """Count the features of all items; gives the fields by name, in order. ``weights`` has a column an item."""
-    found: dict[str, FieldTally] = {}
+    items: Iterator[ScoredItem],
+    weights: Floats,
+    fields: Fields,
+    kinds: FeatureKinds,
+    progress: Progress | None = None,
+) -> dict[Field, FieldTally]:
+    """Count the features of all items; gives the fields in order. ``weights`` has a column an item."""
+    found: dict[Field, FieldTally] = {}
     first = 0
     while chunk := list(islice(items, ITEMS_AT_ONCE)):
-        texts: dict[str, tuple[list[int], list[str]]] = {}
+        texts: dict[Field, tuple[list[int], list[str]]] = {}
         for number, item in enumerate(chunk, first):
-            for name, text in fields.split(item):
-                owners, of_field = texts.setdefault(name, ([], []))
+            for where, text in fields.split(item):
+                owners, of_field = texts.setdefault(where, ([], []))
                 owners.append(number)
                 of_field.append(text)
-        for name, (owners, of_field) in texts.items():
-            found.setdefault(name, FieldTally(kinds)).add(owners, of_field, weights)
+        for where, (owners, of_field) in texts.items():
+            found.setdefault(where, FieldTally(kinds)).add(owners, of_field, weights)
         first += len(chunk)
         if progress is not None:
             progress(first, len(weights[0]))
-    return {name: found[name] for name in sorted(found, key=fields.order)}
+    return {where: found[where] for where in sorted(found)}

@@ -23,7 +23,9 @@ import numpy.typing as npt
 from geval_py.explaining.features.cartesian import Pairs, count_pairs
 from geval_py.explaining.features.kendall import kendall_z
 from geval_py.explaining.features.tally import FieldTally, Numbers, Tally, tally_features
-from geval_py.reading.features import BETWEEN_FEATURES, FeatureKinds, Fields, Item
+from geval_py.explaining.statistics.corrections import benjamini_hochberg
+from geval_py.reading.features import BETWEEN_FEATURES, FeatureKinds, Field, Fields
+from geval_py.reading.items import ScoredItem
 from geval_py.scoring.parallel import Progress
 
 if TYPE_CHECKING:
@@ -50,7 +52,11 @@ class Frequencies:
 
 @dataclass(frozen=True, slots=True)
 class WorstFeatures:
-    """Features, each with the number of its items, their mean score, and its p; aligned with each other."""
+    """Features, each with the number of its items, their mean score, and its p; aligned with each other.
+
+    ``q_values`` are the p corrected for the number of these features, by Benjamini and Hochberg. Pairs of features,
+    which are only here if their p is small, were more than are counted by it: their q is too small.
+    """
 
     names: list[str]
     counts: Integers
@@ -60,11 +66,15 @@ class WorstFeatures:
     def __len__(self) -> int:
         return len(self.names)
 
+    @property
+    def q_values(self) -> Floats:
+        return benjamini_hochberg(self.p_values)
+
     def to_frame(self) -> pd.DataFrame:
-        """Make a table with a row a feature: ``feature``, ``count``, ``score`` (the mean) and ``p``."""
+        """Make a table with a row a feature: ``feature``, ``count``, ``score`` (the mean), ``p`` and ``q``."""
         import pandas as pd
 
-        figures = {"count": self.counts, "score": self.means, "p": self.p_values}
+        figures = {"count": self.counts, "score": self.means, "p": self.p_values, "q": self.q_values}
         return pd.DataFrame({"feature": pd.Series(self.names, dtype=object)} | figures)
 
     def only(self, wanted: Truths) -> WorstFeatures:
@@ -79,7 +89,7 @@ class WorstFeatures:
 
 
 def worst_features(
-    items: Iterable[Item],
+    items: Iterable[ScoredItem],
     scores: Sequence[float],
     *,
     worst_is_greatest: bool,
@@ -147,18 +157,18 @@ class _Ranking:
     def items(self) -> int:
         return len(self.weights[0])
 
-    def of(self, found: dict[str, FieldTally]) -> WorstFeatures:
+    def of(self, found: dict[Field, FieldTally]) -> WorstFeatures:
         singles: list[WorstFeatures] = []
         numbers: list[WorstFeatures] = []
         places: list[tuple[Integers, Integers]] = []
         offset = 0
-        for name, of_field in found.items():
+        for field, of_field in found.items():
             for tally in of_field.tallies:
-                features, place = self._features(name, tally)
+                features, place = self._features(field, tally)
                 singles.append(features)
                 places.extend(_placed(owners, place[codes], offset) for owners, codes in tally.places)
                 offset += len(features)
-            numbers.extend(self._numerical(name, of_field.numbers))
+            numbers.extend(self._numerical(field, of_field.numbers))
         alone = _joined(singles)
         shown = self._often_enough(alone.counts) & ~np.isnan(alone.p_values)
         parts = [alone.only(shown), *numbers]
@@ -175,7 +185,7 @@ class _Ranking:
         least = self.frequencies.least
         return np.logical_and(counts >= least, self.items - counts >= least)
 
-    def _features(self, field: str, tally: Tally) -> tuple[WorstFeatures, Integers]:
+    def _features(self, field: Field, tally: Tally) -> tuple[WorstFeatures, Integers]:
         """Give the frequent features of a tally by name, and each code's place among them (-1 for none)."""
         tokens = list(tally.codes)
         frequent = np.flatnonzero(tally.figures[0] >= self.frequencies.least)  # a rarer one is in no frequent pair
@@ -188,7 +198,7 @@ class _Ranking:
         means = self._means(score_sums, counts)
         return WorstFeatures(names, counts, means, rank_sum_p(counts, rank_sums, self.items)), place
 
-    def _numerical(self, field: str, numbers: Numbers) -> Iterator[WorstFeatures]:
+    def _numerical(self, field: Field, numbers: Numbers) -> Iterator[WorstFeatures]:
         """Give the feature that a field's numbers, or else its lengths, make; its name says which end is worse."""
         ranks, scores = self.weights[:, np.array(numbers.items, np.int64)]
         column = numbers.lengths if numbers.values is None else numbers.values

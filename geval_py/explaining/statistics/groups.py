@@ -1,30 +1,12 @@
-"""Which of many systems can be told apart: correction for many tests, and groups.
+"""Which of many systems can be told apart, as groups of those that cannot.
 
-Holm's correction (Holm, "A simple sequentially rejective multiple test procedure", 1979) keeps the chance of any
-false difference below the level. The groups are those of a compact letter display (Piepho, "An algorithm for a
-letter-based representation of all-pairwise comparisons", 2004): two systems can be told apart if and only if they
-share no group.
+The groups are those of a compact letter display (Piepho, "An algorithm for a letter-based representation of
+all-pairwise comparisons", 2004): two systems can be told apart if and only if they share no group.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 LEVEL = 0.05
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Correct p-values for their number: each at least as great as before, at most 1, in the same order.
-
-    >>> holm([0.01, 0.04, 0.03])
-    [0.03, 0.06, 0.06]
-    """
-    corrected = [0.0] * len(p_values)
-    greatest = 0.0
-    for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
-        greatest = max(greatest, min(1.0, (len(p_values) - rank) * p_values[index]))
-        corrected[index] = greatest
-    return corrected
 
 
 def samples_needed(pairs: int) -> int:

@@ -9,7 +9,8 @@ from itertools import combinations
 from typing import Any
 
 from geval_py.explaining.statistics.bootstrap import resample_totals, scores_on
-from geval_py.explaining.statistics.groups import LEVEL, holm, undistinguished_groups
+from geval_py.explaining.statistics.corrections import holm
+from geval_py.explaining.statistics.groups import LEVEL, undistinguished_groups
 from geval_py.explaining.statistics.interval import Interval
 from geval_py.explaining.statistics.paired import (
     bootstrap_p_values,
@@ -21,6 +22,7 @@ from geval_py.explaining.statistics.paired import (
 from geval_py.explaining.statistics.resampling import Array, StatisticsTable, Totals
 from geval_py.scoring.metrics.base import LineStatistics, Metric
 from geval_py.scoring.parallel import Progress
+from geval_py.scoring.signature import Signature
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +38,8 @@ class System:
     the metric's unit) and its 95 % interval, and the p-values of both tests (two-sided, not corrected for the number
     of systems). All are None for the baseline; those of the lines compared also where no line is left, and a
     difference of infinite scores.
+
+    Two equal ``signature`` mean the same score; it is None where it was not asked for.
     """
 
     name: str
@@ -50,11 +54,13 @@ class System:
     won: float | None = None
     lost: float | None = None
     tied: float | None = None
+    signature: Signature | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Give the fields by name, intervals as dictionaries too; values may be inf."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {n: value.to_dict() if isinstance(value, Interval) else value for n, value in values.items()}
+        shown = {n: value.to_dict() if isinstance(value, Interval) else value for n, value in values.items()}
+        return shown | {"signature": None if self.signature is None else str(self.signature)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

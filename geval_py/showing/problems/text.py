@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from geval_py.checking.rules import Place, Problem, Report, Severity
+from geval_py.showing.colours import DIM, PLAIN, RED, YELLOW
 from geval_py.showing.problems.github import inert
 from geval_py.showing.problems.wording import extent, number, paths_of, position, what_to_do
 from geval_py.text import excerpt, visible
 
-COLOURS: dict[Severity, str] = {"error": "\x1b[31m", "warning": "\x1b[33m"}
-DIM, PLAIN = "\x1b[2m", "\x1b[0m"
+COLOURS: dict[Severity, str] = {"error": RED, "warning": YELLOW}
 
 
 def as_text(report: Report, *, colour: bool = False) -> str:

@@ -1,0 +1,140 @@
+"""One table, in the format that its reader takes: aligned or TAB-separated text, Markdown, LaTeX, CSV, HTML.
+
+Rows are written one by one, but for aligned text, which must know the widest cell: a table may have any number.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from geval_py.showing.escapes import csv_text, html_text, latex_number, latex_text, markdown_text, tab_text
+from geval_py.showing.numbers import special
+from geval_py.text import display_width, visible
+
+Alignment = Literal["left", "centre", "right"]
+
+_LATEX_COLUMNS: dict[Alignment, str] = {"left": "l", "centre": "c", "right": "r"}
+_MARKDOWN_RULES: dict[Alignment, str] = {"left": "---", "centre": ":---:", "right": "---:"}
+_HTML_CELLS: dict[Alignment, str] = {
+    "left": "<td>",
+    "centre": '<td style="text-align: center">',
+    "right": '<td style="text-align: right">',
+}
+
+
+def written(value: object) -> str:
+    """Write a value as text that no terminal acts on."""
+    return visible(str(value))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column: its name and the unit of its values, how it is aligned, and how a value is written.
+
+    What is aligned left is text; what is not is numbers. A value of None is written as an empty cell.
+    """
+
+    name: str
+    unit: str = ""
+    alignment: Alignment = "left"
+    write: Callable[[Any], str] = written
+
+    @property
+    def heading(self) -> str:
+        """The name, for people with the unit."""
+        return f"{self.name} ({self.unit})" if self.unit else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Columns, and rows with a value a column; the rows may be an iterator, which is used up by writing it once.
+
+    Each method gives the table as pieces of text, line by line.
+    """
+
+    columns: Sequence[Column]
+    rows: Iterable[Sequence[object]]
+
+    def tabs(self) -> Iterator[str]:
+        """Write a line a row, without a header; TABs part the cells, and one inside is ``<tab>``, as GEval does."""
+        for row in self._cells():
+            yield "\t".join(map(tab_text, row)) + "\n"
+
+    def text(self, *, header: bool = True) -> Iterator[str]:
+        """Write columns of equal width, two spaces between them; all flush left, since numbers differ in decimals."""
+        rows = [[column.heading for column in self.columns]] if header else []
+        rows += self._cells()
+        widths = [max(map(display_width, column)) for column in zip(*rows, strict=True)]
+        for row in rows:
+            padded = (cell + " " * (width - display_width(cell)) for cell, width in zip(row, widths, strict=True))
+            yield "  ".join(padded).rstrip() + "\n"
+
+    def markdown(self) -> Iterator[str]:
+        """Write a table of GitHub's Markdown."""
+        yield _markdown_row(markdown_text(column.heading) for column in self.columns)
+        yield _markdown_row(_MARKDOWN_RULES[column.alignment] for column in self.columns)
+        for row in self._cells():
+            yield _markdown_row(map(markdown_text, row))
+
+    def latex(self) -> Iterator[str]:
+        r"""Write a LaTeX tabular, which needs no package."""
+        escapes = [latex_text if column.alignment == "left" else latex_number for column in self.columns]
+        yield rf"\begin{{tabular}}{{{''.join(_LATEX_COLUMNS[column.alignment] for column in self.columns)}}}" + "\n"
+        yield "\\hline\n"
+        yield _latex_row(latex_text(column.heading) for column in self.columns)
+        yield "\\hline\n"
+        for row in self._cells():
+            yield _latex_row(escape(cell) for escape, cell in zip(escapes, row, strict=True))
+        yield "\\hline\n\\end{tabular}\n"
+
+    def csv(self) -> Iterator[str]:
+        """Write CSV (RFC 4180, but with plain line ends) for programs: bare names, and numbers with all their digits.
+
+        Text that a spreadsheet would take for a formula has an apostrophe before it.
+        """
+        yield _csv_row([csv_text(written(column.name)) for column in self.columns])
+        for row in self.rows:
+            yield _csv_row([_csv_cell(*pair) for pair in zip(self.columns, row, strict=True)])
+
+    def html(self) -> Iterator[str]:
+        """Write an HTML table; all text is escaped."""
+        yield "<table>\n<thead>\n"
+        yield f"<tr>{''.join(f'<th>{html_text(column.heading)}</th>' for column in self.columns)}</tr>\n"
+        yield "</thead>\n<tbody>\n"
+        starts = [_HTML_CELLS[column.alignment] for column in self.columns]
+        for row in self._cells():
+            cells = (f"{start}{html_text(cell)}</td>" for start, cell in zip(starts, row, strict=True))
+            yield f"<tr>{''.join(cells)}</tr>\n"
+        yield "</tbody>\n</table>\n"
+
+    def _cells(self) -> Iterator[list[str]]:
+        writes = [column.write for column in self.columns]
+        for row in self.rows:
+            yield ["" if value is None else write(value) for write, value in zip(writes, row, strict=True)]
+
+
+def _markdown_row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |\n"
+
+
+def _latex_row(cells: Iterable[str]) -> str:
+    """Join cells; a row that begins with [ or * would be an argument of the row end before it."""
+    row = " & ".join(cells)
+    return ("{}" if row.startswith(("[", "*")) else "") + row + " \\\\\n"
+
+
+def _csv_cell(column: Column, value: object) -> object:
+    if isinstance(value, str):
+        return csv_text(column.write(value))
+    return special(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _csv_row(cells: Sequence[object]) -> str:
+    row = io.StringIO(newline="")
+    csv.writer(row).writerow(cells)  # only cells with a character of its line end, \r\n, are quoted for that
+    return row.getvalue().removesuffix("\r\n") + "\n"

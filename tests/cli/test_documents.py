@@ -1,0 +1,196 @@
+"""``--format json`` of the modes that explain a score: one document each."""
+
+import json
+import math
+
+import pytest
+import scipy.stats
+
+import geval_py
+from geval_py import evaluate
+
+YEARS = ["1901", "1901", "1902", "1902", "1903"]
+TEXTS = ["New York", "a\x1b[31mb", "new\ttown", "", "York"]
+WORDS = ["a", "b", "a", "c", "a"]
+OUT = ["a:0.5 :0.5", "b:0.25 d:0.75", "a:1", "a:1", "a:0.25 d:0.75"]  # perplexities 2, 4, 1, inf, 4
+OTHER = ["a:0.25 d:0.75", "b:0.25 c:0.75", "a:0.5 d:0.5", "c:0.5 b:0.5", "a:0.25 d:0.75"]  # 4, 4, 2, 2, 4
+
+
+def write(folder, name, lines):
+    (folder / name).write_text("".join(line + "\n" for line in lines))
+
+
+@pytest.fixture
+def challenge(tmp_path, monkeypatch):
+    """A challenge of five items and two outputs, out.tsv and other; the current directory."""
+    write(tmp_path, "config.txt", ["--metric Perplexity --in-header in-header.tsv"])
+    write(tmp_path, "in-header.tsv", ["Year\tText"])
+    (tmp_path / "train").mkdir()
+    write(tmp_path / "train", "expected.tsv", ["a", "b", "c", "d"])
+    (tmp_path / "test-A").mkdir()
+    write(tmp_path / "test-A", "in.tsv", [f"{year}\t{text}" for year, text in zip(YEARS, TEXTS, strict=True)])
+    write(tmp_path / "test-A", "expected.tsv", WORDS)
+    write(tmp_path / "test-A", "out.tsv", OUT)
+    write(tmp_path / "test-A", "other", OTHER)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def document(geval):
+    """Run the command, which must succeed; gives its document, read as strict parsers do."""
+
+    def run(*words, noted=""):
+        status, out, err = geval(*words, "--format", "json")
+        assert (status, err) == (0, noted)
+        return json.loads(out, parse_constant=lambda constant: pytest.fail(constant))
+
+    return run
+
+
+def signature(challenge, out):
+    return evaluate(challenge, out=out).signature
+
+
+def outputs(challenge, *names):
+    return [{"file": name, "signature": signature(challenge, name)} for name in names]
+
+
+LOG = math.log
+
+
+def test_lines(challenge, document):
+    found = document("-l")
+    lines = found.pop("lines")
+    assert found == {
+        "version": geval_py.__version__,
+        "challenge": challenge.name,
+        "test": "test-A",
+        "metric": "Perplexity",
+        "unit": "words",
+        "direction": "lower",
+        "outputs": outputs(challenge, "out.tsv"),
+    }
+    assert lines[0] == {
+        "line": 1,
+        "score": 2.0,
+        "loss": LOG(2),
+        "input": {"Year": "1901", "Text": "New York"},
+        "expected": "a",
+        "output": "a:0.5 :0.5",
+    }
+    assert lines[2]["input"] == {"Year": "1902", "Text": "new", "3": "town"}
+    assert lines[1]["input"]["Text"] == "a\x1b[31mb"
+    assert [line["line"] for line in lines] == [1, 2, 3, 4, 5]
+    assert (lines[3]["score"], lines[3]["loss"]) == ("Infinity", "Infinity")
+
+
+ORDERS = {
+    "worst first": (["-s"], [4, 2, 5, 1, 3]),
+    "best first": (["-r"], [3, 1, 2, 5, 4]),
+    "a word": (["--filter", "exp:a"], [1, 3, 5]),
+    "a metric that is filtered": (["-a", "Perplexity:f<exp:a>"], [1, 3, 5]),
+    "a column": (["--filter", "in<Year>:1902", "-s"], [4, 3]),
+}
+
+
+@pytest.mark.parametrize(("flags", "numbers"), ORDERS.values(), ids=ORDERS)
+def test_lines_keep_their_numbers(flags, numbers, challenge, document):
+    assert [line["line"] for line in document("-l", *flags)["lines"]] == numbers
+
+
+def test_lines_are_those_of_python(challenge, document):
+    rows = evaluate(challenge).to_frame()
+    for line, row in zip(document("-l")["lines"], rows.to_dict("records"), strict=True):
+        assert line["input"].items() <= row.items()
+        assert (line["line"], line["expected"], line["output"]) == (row["line"], row["expected"], row["output"])
+        assert (float(line["score"]), float(line["loss"])) == (row["score"], row["loss"])
+
+
+def test_lines_as_the_flags_leave_them(challenge, document):
+    found = document("-l", "--show-preprocessed", "-a", "LogLoss:u")
+    assert [line["expected"] for line in found["lines"]] == ["A", "B", "A", "C", "A"]
+    assert found["metric"] == "LogLoss:u"
+
+
+def test_words_are_not_marked(challenge, document, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    plain = document("-l")
+    assert document("-l", "--mark-worst-features", noted="geval: note: words are marked in text only\n") == plain
+
+
+def test_differences(challenge, document):
+    found = document("--diff", "other")
+    assert found["outputs"] == outputs(challenge, "out.tsv", "other")
+    assert [line["line"] for line in found["lines"]] == [1, 3, 4]
+    assert found["lines"][0] == {
+        "line": 1,
+        "difference": -2.0,
+        "score": 2.0,
+        "loss": LOG(2),
+        "other_score": 4.0,
+        "other_loss": LOG(4),
+        "input": {"Year": "1901", "Text": "New York"},
+        "expected": "a",
+        "output": OUT[0],
+        "other_output": OTHER[0],
+    }
+    assert found["lines"][2]["difference"] == "Infinity"
+    assert [line["line"] for line in document("--diff", "other", "-s")["lines"]] == [4, 3, 1]
+    assert [line["line"] for line in document("--diff", "other", "--filter", "exp:c")["lines"]] == [4]
+
+
+def test_no_difference(challenge, document):
+    note = "geval: note: no line differs in both its output and its score\n"
+    assert document("-d", "out.tsv", noted=note)["lines"] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "names", "note"),
+    [
+        (["-o", "other", "-w"], ["other"], ""),
+        (["-o", "other", "-w", "--min-frequency", "2", "--bigrams"], ["other"], ""),
+        (["-w", "-r", "--cartesian"], ["out.tsv"], "1 of 5 lines have an infinite score: so has the mean of their features"),
+        (
+            ["--most-worsening-features", "other", "-o", "out.tsv"],
+            ["out.tsv", "other"],
+            "1 of 5 lines are infinite in one output: so are means, or not defined",
+        ),
+    ],
+    ids=["worst", "frequent", "best", "worsening"],
+)  # fmt: skip
+def test_features(words, names, note, challenge, document, geval):
+    """The features of the plain text, with q: p corrected for the number of those shown."""
+    found = document(*words, noted=f"geval: note: {note}\n" if note else "")
+    assert found["outputs"] == outputs(challenge, *names)
+    features = found["features"]
+    assert [list(feature) for feature in features] == [["feature", "count", "score", "p", "q"]] * len(features)
+    rows = [line.split("\t") for line in geval(*words)[1].splitlines()]
+    assert [[feature["feature"], str(feature["count"])] for feature in features] == [row[:2] for row in rows]
+    for feature, row in zip(features, rows, strict=True):
+        assert float(feature["score"]) == pytest.approx(float(row[2]), abs=1e-8, nan_ok=True)
+        assert feature["p"] == pytest.approx(float(row[3]))
+    p_values = [feature["p"] for feature in features]
+    assert [feature["q"] for feature in features] == pytest.approx(scipy.stats.false_discovery_control(p_values))
+
+
+def test_no_feature(challenge, document):
+    assert document("-o", "other", "-w", "--min-frequency", "9")["features"] == []
+
+
+def test_a_header_with_a_name_twice(challenge, document):
+    """A column without a name of its own is called by its number."""
+    write(challenge, "in-header.tsv", ["Text\tText"])
+    assert document("-l")["lines"][0]["input"] == {"Text": "1901", "2": "New York"}
+
+
+def test_the_format_of_config_txt(challenge, geval):
+    wanted = geval("-l", "--format", "json")
+    write(challenge, "config.txt", ["--metric Perplexity --in-header in-header.tsv --format json"])
+    assert geval("-l") == wanted
+
+
+def test_a_name_that_is_not_utf_8(challenge, document):
+    name = b"out-\xff.tsv".decode("utf-8", "surrogateescape")
+    write(challenge / "test-A", name, OTHER)
+    assert document("-l", "-o", name)["outputs"][0]["file"] == "out-\\udcff.tsv"

@@ -1,0 +1,149 @@
+"""A table in every format."""
+
+import csv
+import io
+import math
+import re
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from geval_py.showing.numbers import plain
+from geval_py.showing.tables import Column, Table
+from geval_py.text import visible
+
+PROPERTY = settings(deadline=None, derandomize=True)
+
+COLUMNS = [
+    Column(name="system"),
+    Column(name="score", unit="words", alignment="right", write=plain),
+    Column(name="95 %", alignment="centre"),
+    Column(name="note"),
+]
+ROWS = [("a|b_c", 2.5, "[-1, +Infinity]", "=x\t<i>"), ("[水]", math.inf, None, "\x1b&")]
+
+FORMATS = {
+    "tabs": "a|b_c\t2.5\t[-1, +Infinity]\t=x\\t<i>\n[水]\tInfinity\t\t\\x1b&\n",
+    "text": (
+        "system  score (words)  95 %             note\n"
+        "a|b_c   2.5            [-1, +Infinity]  =x\\t<i>\n"
+        "[水]    Infinity                        \\x1b&\n"
+    ),
+    "markdown": (
+        "| system | score (words) | 95 % | note |\n"
+        "| --- | ---: | :---: | --- |\n"
+        "| a\\|b\\_c | 2.5 | \\[-1, +Infinity\\] | =x\\\\t&lt;i&gt; |\n"
+        "| \\[水\\] | Infinity |  | \\\\x1b&amp; |\n"
+    ),
+    "latex": (
+        "\\begin{tabular}{lrcl}\n\\hline\n"
+        "system & score (words) & 95 \\% & note \\\\\n\\hline\n"
+        "a\\textbar{}b\\_c & 2.5 & [$-$1, $+\\infty$] & =x\\textbackslash{}t\\textless{}i\\textgreater{} \\\\\n"
+        "{}[水] & $\\infty$ &  & \\textbackslash{}x1b\\& \\\\\n"
+        "\\hline\n\\end{tabular}\n"
+    ),
+    "csv": 'system,score,95 %,note\na|b_c,2.5,"[-1, +Infinity]",\'=x\\t<i>\n[水],Infinity,,\\x1b&\n',
+    "html": (
+        "<table>\n<thead>\n<tr><th>system</th><th>score (words)</th><th>95 %</th><th>note</th></tr>\n"
+        "</thead>\n<tbody>\n"
+        '<tr><td>a|b_c</td><td style="text-align: right">2.5</td>'
+        '<td style="text-align: center">[-1, +Infinity]</td><td>=x\\t&lt;i&gt;</td></tr>\n'
+        '<tr><td>[水]</td><td style="text-align: right">Infinity</td><td style="text-align: center"></td>'
+        "<td>\\x1b&amp;</td></tr>\n"
+        "</tbody>\n</table>\n"
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "written"), FORMATS.items(), ids=FORMATS)
+def test_formats(name, written):
+    assert "".join(getattr(Table(COLUMNS, ROWS), name)()) == written
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_table_without_a_row(name):
+    written = "".join(getattr(Table(COLUMNS, []), name)())
+    assert "None" not in written
+    assert ("system" in written) == (name != "tabs")
+
+
+def test_text_without_a_header():
+    assert list(Table(COLUMNS[:2], [("水", 1.0), ("abc", 2.0)]).text(header=False)) == ["水   1.0\n", "abc  2.0\n"]
+    assert list(Table(COLUMNS, []).text(header=False)) == []
+
+
+@pytest.mark.parametrize("name", [name for name in FORMATS if name != "text"])
+def test_rows_are_written_one_by_one(name):
+    def rows():
+        yield ROWS[0]
+        pytest.fail("the second row was read before the first was written")
+
+    written = getattr(Table(COLUMNS, rows()), name)()
+    assert any("a|b" in piece or "a\\" in piece for piece in written)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("row", [ROWS[0][:3], (*ROWS[0], "x")], ids=["too short", "too long"])
+def test_a_row_of_another_length(name, row):
+    with pytest.raises(ValueError, match=r"zip\(\)"):
+        list(getattr(Table(COLUMNS, [row]), name)())
+
+
+FORMULAS = {
+    "=1+1": "'=1+1",
+    "+1": "'+1",
+    "-1": "'-1",
+    "@SUM(A1)": "'@SUM(A1)",
+    "\tx": "'\tx",
+    "\rx": "'\rx",
+    "\nx": "'\nx",
+    "1-1": "1-1",
+    " =1": " =1",
+    "": "",
+    'a"b,c': 'a"b,c',
+}
+
+
+@pytest.mark.parametrize(("text", "cell"), FORMULAS.items(), ids=map(repr, FORMULAS))
+def test_text_is_no_formula(text, cell):
+    """Text cells that a spreadsheet would take for a formula get an apostrophe."""
+    written = "".join(Table([Column(name="a", write=str)], [(text,), ("x",)]).csv())
+    assert list(csv.reader(io.StringIO(written, newline=""))) == [["a"], [cell], ["x"]]
+
+
+def test_a_name_is_no_formula():
+    assert list(Table([Column(name="=x"), Column(name="a\x1b")], []).csv()) == ["'=x,a\\x1b\n"]
+
+
+@pytest.mark.parametrize(
+    ("value", "cell"),
+    [(-0.5, "-0.5"), (-3, "-3"), (1e-300, "1e-300"), (1 / 3, "0.3333333333333333"), (-math.inf, "-Infinity"),
+     (math.nan, "NaN"), (None, "")],
+    ids=repr,
+)  # fmt: skip
+def test_numbers_have_all_digits_and_no_apostrophe(value, cell):
+    written = "".join(Table([Column(name="a"), Column(name="b", write=lambda _: "rounded")], [("x", value)]).csv())
+    assert written == f"a,b\nx,{cell}\n"
+
+
+TEXT = st.text(st.characters(codec="utf-8"), max_size=8)
+
+
+@PROPERTY
+@given(st.lists(st.tuples(TEXT, TEXT), max_size=3))
+def test_no_text_leaves_its_cell(rows):
+    """Whatever strangers wrote, each format has as many rows and cells as the table."""
+    table = Table([Column(name="a"), Column(name="b")], rows)
+    shown = [tuple(map(visible, row)) for row in rows]
+    assert [tuple(line.removesuffix("\n").split("\t")) for line in table.tabs()] == shown
+    assert len("".join(table.text()).split("\n")) == len(rows) + 2
+    _, *found = csv.reader(io.StringIO("".join(table.csv()), newline=""))
+    assert [tuple(cell.removeprefix("'") for cell in row) for row in found] == [
+        tuple(cell.removeprefix("'") for cell in row) for row in shown
+    ]
+    body = ElementTree.fromstring("".join(table.html())).find("tbody")
+    assert [tuple(cell.text or "" for cell in row) for row in body] == shown
+    assert all(len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) == 3 for line in table.markdown())
+    assert all(len(re.findall(r"(?<!\\)&", line)) == 1 for line in list(table.latex())[2:-1] if "hline" not in line)
