@@ -6,11 +6,11 @@ import re
 
 import pytest
 from examples import PAGES, ROOT, examples_of, rewritten, run, run_page
-from geval_py.cli.arguments import COMMANDS
 from tables import PARSERS, TABLES, fill, options, without_tables
 
 import geval_py
 from geval_py.errors import GevalError
+from geval_py.reading.options import COMMANDS
 from geval_py.scoring.metrics import METRICS
 
 README, *_ = PAGES
