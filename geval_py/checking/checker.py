@@ -1,7 +1,7 @@
 """Check one output: read it once, let the kernel flag its lines, and look again at those that deserve it.
 
 Most rules are a pattern of the kernel's flags and are counted without parsing a line; a line is parsed in Python only
-where a flag is not the whole truth (which error it is, which character), or to show its place.
+where a flag is not the whole truth (which character it is), or to show its place.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from geval_py.checking.causes import line_count_causes
 from geval_py.checking.findings import Findings
 from geval_py.checking.places import (
     case_mismatch,
-    error_code,
-    error_place,
     has_capital_word,
     impossible_word,
     lists_in_other_case_only,
@@ -28,7 +26,7 @@ from geval_py.checking.places import (
     place_of,
 )
 from geval_py.checking.rules import Place, Problem
-from geval_py.errors import CorruptFileError, MalformedLineError, TooLargeError, UnreadableFileError
+from geval_py.errors import CorruptFileError, TooLargeError, UnreadableFileError
 from geval_py.reading.lines import Bytes, LineReader, decode_lines
 from geval_py.scoring.kernel import choose_backend, count_lines
 from geval_py.scoring.kernel.flags import (
@@ -38,20 +36,25 @@ from geval_py.scoring.kernel.flags import (
     CAPITAL,
     CARRIAGE_RETURN,
     CONTROL,
+    EMPTY_LINE,
     HAS_REST,
     LOGARITHMS,
     LOOKS_LIKE_PROBABILITIES,
     MALFORMED,
+    NO_COLON,
+    NOT_A_NUMBER,
     NOT_ASCII,
+    NUMBER_TOO_LARGE,
     REPEATED,
     REST_ALONE,
+    ROUNDED,
     SEPARATOR,
+    STRAY_SPACE,
     VECTOR,
+    WRONG_LENGTH,
     ZERO_ENTRY,
     ZERO_REST,
 )
-from geval_py.scoring.kernel.reference import line_loss
-from geval_py.scoring.metrics.hashed import DEFAULT_BITS
 from geval_py.scoring.parallel import Progress, available_cores, map_in_order
 from geval_py.text import visible
 
@@ -70,9 +73,15 @@ class FlagRule(NamedTuple):
 
 
 FLAG_RULES = (
+    FlagRule("E111", EMPTY_LINE, 0),
+    FlagRule("E112", STRAY_SPACE, 0),
+    FlagRule("E113", NO_COLON, 0),
+    FlagRule("E114", NOT_A_NUMBER, 0),
+    FlagRule("E115", WRONG_LENGTH, 0),
+    FlagRule("E116", NUMBER_TOO_LARGE, 0),
     FlagRule("W201", LOOKS_LIKE_PROBABILITIES, 0),
-    FlagRule("W202", ABOVE_ONE, LOGARITHMS),
-    FlagRule("W203", HAS_REST | BELOW_ONE, LOGARITHMS),
+    FlagRule("W202", ABOVE_ONE, LOGARITHMS | ROUNDED),
+    FlagRule("W203", HAS_REST | BELOW_ONE, LOGARITHMS | ROUNDED),
     FlagRule("W204", 0, HAS_REST | BELOW_ONE | MALFORMED | VECTOR | ALL_ZERO),
     FlagRule("W204", ZERO_REST, 0),
     FlagRule("W205", ALL_ZERO, 0),
@@ -224,8 +233,6 @@ class _Checker:
         lines = Lines(block)
         for rule in FLAG_RULES:
             self._apply(rule, combinations, seen, lines)
-        if any(flags & MALFORMED for flags in combinations):
-            self._sort_out_errors(seen, lines)
         self._look_at_characters(seen, combinations, lines)
         if self._target.expected is not None and self._target.words_are_plain:
             self._compare_with_answers(seen, combinations, lines)
@@ -273,16 +280,6 @@ class _Checker:
 
     def _show(self, code: str, lines: Lines, index: int) -> None:
         self._findings.show(code, lambda: place_of(code, lines.text(index), lines.number(index)))
-
-    def _sort_out_errors(self, seen: Seen, lines: Lines) -> None:
-        for index, flags in enumerate(seen.flags):
-            if not flags & MALFORMED:
-                continue
-            if not lines.raw(index).strip(b"\r") and not self._findings.wants_places("E111"):
-                self._findings.count("E111", 1)
-            else:
-                error = _error_of(lines.text(index), lines.number(index))
-                self._findings.add(error_code(error), partial(error_place, error))
 
     def _look_at_characters(self, seen: Seen, combinations: Counter[int], lines: Lines) -> None:
         look = CONTROL * any(flags & CONTROL for flags in combinations)
@@ -359,15 +356,6 @@ class _Checker:
             self._findings, self.lines, items, self._first_texts, self._first_words, self._target.input
         )
         return "".join(f"; {cause}" for cause in causes)
-
-
-def _error_of(text: str, line: int) -> MalformedLineError:
-    """Parse a malformed line again, for its error."""
-    try:
-        line_loss(text, "", DEFAULT_BITS, line)
-    except MalformedLineError as error:
-        return error
-    raise AssertionError(f"line {line} is malformed only to the native kernel")
 
 
 def _is_utf8(data: Bytes) -> bool:
