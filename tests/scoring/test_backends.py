@@ -187,10 +187,10 @@ def test_the_kind_of_an_error(line, kind, kernel):
 
 
 MISTAKE = st.text(st.sampled_from("+-.,%eExX0127nNaAiIfFtTyY_' \t\x1c\u0130１"), max_size=8)
-MISTAKES = st.sampled_from(
-    "0,5|0,5e|50%|1.,5\t%|5.,5|-nan|+NaN|inf|-Infinity|infin|.5|+.5e-3|.5e|5.|1e|1.5E+|1.e|0x|-0Xyz|00x1|"
-    "1_000|1'000'000.5|1_|1__0|1_0.|--|+-1|-|_1".split("|")
-)
+MISTAKES = st.sampled_from([
+    "0,5", "0,5e", "50%", "1.,5\t%", "5.,5", "-nan", "+NaN", "inf", "-Infinity", "infin", ".5", "+.5e-3", ".5e", "5.",
+    "1e", "1.5E+", "1.e", "0x", "-0Xyz", "00x1", "1_000", "1'000'000.5", "1_", "1__0", "1_0.", "--", "+-1", "-", "_1",
+])  # fmt: skip
 
 
 @settings(deadline=None, max_examples=1000)
