@@ -13,17 +13,27 @@ import stat
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from io import BufferedIOBase
 from typing import IO
 
+from geval_py.checking.mendable import codes_of_lines, mended_spacing
 from geval_py.errors import MalformedLineError, UsageError
 from geval_py.reading.lines import BYTE_ORDER_MARK, LineReader
 from geval_py.reading.sources import STANDARD_INPUT, is_address, naming
 from geval_py.reading.wordprobs import REST, parse_line
-from geval_py.scoring.kernel.reference import LEAST_TOTAL, OVERSHOOT, TOLERANCE, are_probabilities, sum_in_order
+from geval_py.scoring.kernel.reference import (
+    LEAST_TOTAL,
+    OVERSHOOT,
+    TOLERANCE,
+    are_probabilities,
+    is_explained,
+    numbers_of,
+    rounding,
+    sum_in_order,
+)
 from geval_py.text import named, visible
 
 DIFF_LINES = 1000
@@ -70,7 +80,7 @@ def fix_line(text: str, *, rest_mass: float | None = None) -> tuple[str, frozens
     spaces = frozenset({"E112"}) if tidy != text else _UNCHANGED
     if line.words is None:
         return tidy, spaces
-    masses, codes = _mend_entries(line.words, line.values, rest_mass)
+    masses, codes = _mend_entries(line.words, line.values, rest_mass, tidy)
     return (_write_entries(masses, tidy) if codes else tidy), spaces | codes
 
 
@@ -80,22 +90,25 @@ def _check_rest_mass(rest_mass: float | None) -> None:
 
 
 def _mend_entries(
-    words: Sequence[str], values: Sequence[float], rest_mass: float | None
+    words: Sequence[str], values: Sequence[float], rest_mass: float | None, text: str
 ) -> tuple[dict[str, float], frozenset[str]]:
     """Give the mended mass of each word, in order, and the codes of the rules applied; no codes: leave the line."""
     values, clipped = _clip(values)
     if not are_probabilities(values):
         return {}, _UNCHANGED
     added = _add_up(words, values)
-    if _is_below_one(added) != (sum_in_order(values) < LEAST_TOTAL):  # by rounding; it would be another distribution
+    total = sum_in_order(values)
+    if _is_below_one(added) != (total < LEAST_TOTAL):  # by rounding; it would be another distribution
         return {}, _UNCHANGED
-    codes = clipped | _repetition(words, values)
-    scaled, off = _divide_by_total({word: mass for word, mass in added.items() if mass or not word})
-    if scaled is None:
+    off = _off_rule(total, added, numbers_of(text))
+    codes = clipped | _repetition(words, values) | off
+    kept = {word: mass for word, mass in added.items() if mass or not word}
+    divide = off or (codes and _must_be_divided(kept, text))
+    masses = _scale(kept, 1.0, _total(kept)) if divide else kept
+    if masses is None:
         return {}, _UNCHANGED
-    codes |= off
-    with_rest = _leave_rest(scaled, rest_mass) if rest_mass is not None else None
-    return (scaled, codes) if with_rest is None else (with_rest, codes | {"W204"})
+    with_rest = _leave_rest(masses, rest_mass) if rest_mass is not None else None
+    return (masses, codes) if with_rest is None else (with_rest, codes | {"W204"})
 
 
 def _clip(values: Sequence[float]) -> tuple[list[float], frozenset[str]]:
@@ -124,27 +137,33 @@ def _repetition(words: Sequence[str], values: Sequence[float]) -> frozenset[str]
     return frozenset(codes)
 
 
-def _total(masses: dict[str, float]) -> float:
+def _total(masses: Mapping[str, float]) -> float:
     return sum_in_order(list(masses.values()))
 
 
-def _is_below_one(masses: dict[str, float]) -> bool:
+def _is_below_one(masses: Mapping[str, float]) -> bool:
     return _total(masses) < LEAST_TOTAL
 
 
-def _divide_by_total(masses: dict[str, float]) -> tuple[dict[str, float] | None, frozenset[str]]:
-    """Divide a distribution that is off by its total (W202, W203); None if that would lose a tiny mass."""
-    total = _total(masses)
-    if total > 1.0 + TOLERANCE:
-        return _scale(masses, 1.0, total), frozenset({"W202"})
-    if REST in masses and total < LEAST_TOTAL:
-        return _scale(masses, 1.0, total), frozenset({"W203"})
-    if max(masses.values()) > 1.0:  # a word that was added up to a little more than 1 would be a logarithm
-        return _scale(masses, 1.0, total), _UNCHANGED
-    return masses, _UNCHANGED
+def _off_rule(total: float, masses: Mapping[str, float], numbers: Sequence[str]) -> frozenset[str]:
+    """Tell which of W202 and W203 holds, if any, of a total of numbers that are written so."""
+    above = total > 1.0 + TOLERANCE
+    if not above and not (REST in masses and total < LEAST_TOTAL):
+        return _UNCHANGED
+    if is_explained(total, rounding(numbers)):
+        return _UNCHANGED
+    return frozenset({"W202" if above else "W203"})
 
 
-def _scale(masses: dict[str, float], factor: float, total: float) -> dict[str, float] | None:
+def _must_be_divided(masses: Mapping[str, float], text: str) -> bool:
+    """Tell whether what was added up or dropped would leave a line that another run had to mend.
+
+    Of fewer numbers rounding explains less, and a word that was added up to more than 1 would be a logarithm.
+    """
+    return max(masses.values()) > 1.0 or bool(_off_rule(_total(masses), masses, _write_numbers(masses, text)))
+
+
+def _scale(masses: Mapping[str, float], factor: float, total: float) -> dict[str, float] | None:
     """Multiply and divide all masses; None if one became subnormal: it would lose digits, or all."""
     scaled = {word: mass * factor / total for word, mass in masses.items()}
     lost = any(mass > 0.0 and scaled[word] < sys.float_info.min for word, mass in masses.items())
@@ -153,20 +172,25 @@ def _scale(masses: dict[str, float], factor: float, total: float) -> dict[str, f
 
 def _leave_rest(masses: dict[str, float], rest_mass: float) -> dict[str, float] | None:
     """Take the rest's mass from all words alike (W204); None if there is some for it already."""
-    if masses.get(REST) or _is_below_one(masses):
+    if masses.get(REST) or (REST not in masses and _is_below_one(masses)):
         return None
     words = {word: mass for word, mass in masses.items() if word}
     scaled = _scale(words, 1.0 - rest_mass, _total(words))
     return None if scaled is None else {**masses, **scaled, REST: rest_mass}
 
 
-def _write_entries(masses: dict[str, float], text: str) -> str:
+def _write_entries(masses: Mapping[str, float], text: str) -> str:
     """Write a line; a mass that is as it was in ``text`` has the digits that it had there."""
+    numbers = _write_numbers(masses, text)
+    return " ".join(f"{word}:{number}" for word, number in zip(masses, numbers, strict=True))
+
+
+def _write_numbers(masses: Mapping[str, float], text: str) -> list[str]:
     written: dict[str, str] = {}
     for token in text.split(" "):
         word, _, number = token.rpartition(":")
         written.setdefault(word, number)
-    return " ".join(f"{word}:{_digits(mass, written.get(word))}" for word, mass in masses.items())
+    return [_digits(mass, written.get(word)) for word, mass in masses.items()]
 
 
 def _digits(mass: float, written: str | None) -> str:
@@ -196,7 +220,7 @@ def fix_file(
     """
     _check_rest_mass(rest_mass)
     permissions = _permissions(path)
-    work = _Work(rest_mass, diff_lines)
+    work = _Work(rest_mass, diff_lines, only_counts=not write)
     if not write:
         with LineReader(path) as reader:
             work.run(reader, _discard)
@@ -217,6 +241,7 @@ class _Work:
 
     rest_mass: float | None
     diff_lines: int
+    only_counts: bool  # beyond the diff, lines need not be mended if it is known what would be
     lines: int = 0
     changes: Counter[str] = field(default_factory=Counter)
     diff: list[tuple[int, str, str]] = field(default_factory=list)
@@ -225,21 +250,46 @@ class _Work:
         """Mend all lines, a block at a time."""
         while block := reader.block():
             lines = block.removesuffix(b"\n").split(b"\n")
-            mended = [self._mend(line, reader.has_byte_order_mark) for line in lines]
-            write(b"\n".join(mended) + b"\n")
+            self._mend_block(lines, reader.has_byte_order_mark)
+            write(b"\n".join(lines) + b"\n")
         if reader.has_byte_order_mark:
             self.changes["W211"] = 1
 
-    def _mend(self, raw: bytes, marked: bool) -> bytes:
-        self.lines += 1
-        mended, codes = self._mend_first(raw) if self.lines == 1 else _mend_bytes(raw, self.rest_mass)
-        if self.lines == 1 and marked:
+    def _mend_block(self, lines: list[bytes], marked: bool) -> None:
+        """Mend a block's lines in their place."""
+        known_codes = codes_of_lines(lines, self.rest_mass)
+        if not self.lines:
+            known_codes[0] = None
+        for index in self._to_mend(known_codes):
+            codes = known_codes[index]
+            lines[index], known_codes[index] = self._mend(lines[index], self.lines + index + 1, codes, marked)
+        self.lines += len(lines)
+        for codes, times in Counter(known_codes).items():
+            self.changes.update(dict.fromkeys(codes or (), times))
+
+    def _to_mend(self, known_codes: Sequence[frozenset[str] | None]) -> Iterator[int]:
+        """Give the indices of the lines that are mended, since nothing else tells how, or since they are wanted."""
+        kinds = set(known_codes)
+        if None not in kinds and (kinds == {_UNCHANGED} or not self._wants_lines()):
+            return
+        for index, codes in enumerate(known_codes):
+            if codes is None or (codes and self._wants_lines()):
+                yield index
+
+    def _wants_lines(self) -> bool:
+        return not self.only_counts or len(self.diff) < self.diff_lines
+
+    def _mend(
+        self, raw: bytes, line: int, codes: frozenset[str] | None, marked: bool
+    ) -> tuple[bytes, frozenset[str]]:
+        mended = mended_spacing(raw, codes) if codes else None
+        if mended is None or codes is None:
+            mended, codes = self._mend_first(raw) if line == 1 else _mend_bytes(raw, self.rest_mass)
+        if line == 1 and marked:
             raw, codes = BYTE_ORDER_MARK + raw, codes | {"W211"}
-        if codes:
-            self.changes.update(codes)
-            if len(self.diff) < self.diff_lines:
-                self.diff.append((self.lines, raw.decode(errors="replace"), mended.decode(errors="replace")))
-        return mended
+        if codes and len(self.diff) < self.diff_lines:
+            self.diff.append((line, raw.decode(errors="replace"), mended.decode(errors="replace")))
+        return mended, codes
 
     def _mend_first(self, raw: bytes) -> tuple[bytes, frozenset[str]]:
         """Mend the first line: no byte order mark may come to the file's beginning, where it would mean nothing."""

@@ -29,4 +29,5 @@ NO_COLON = 1 << 20
 NOT_A_NUMBER = 1 << 21
 WRONG_LENGTH = 1 << 22  # a vector that has not one number a bucket
 NUMBER_TOO_LARGE = 1 << 23  # a number is too large for a double
+TINY = 1 << 24  # a word or the rest has a value above 0 and below 1e-280, which a division might lose
 ERROR_KINDS = EMPTY_LINE | STRAY_SPACE | NO_COLON | NOT_A_NUMBER | WRONG_LENGTH | NUMBER_TOO_LARGE

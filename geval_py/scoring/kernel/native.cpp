@@ -63,12 +63,14 @@ enum Flag : std::uint32_t {
     NOT_A_NUMBER = 1 << 21,
     WRONG_LENGTH = 1 << 22,
     NUMBER_TOO_LARGE = 1 << 23,
+    TINY = 1 << 24,
     ERROR_KINDS = EMPTY_LINE | STRAY_SPACE | NO_COLON | NOT_A_NUMBER | WRONG_LENGTH | NUMBER_TOO_LARGE,
 };
 
 constexpr double INFINITE = std::numeric_limits<double>::infinity();
 constexpr double TOLERANCE = 1e-8;
 constexpr double OVERSHOOT = 1e-6;
+constexpr double LEAST_DIVIDED = 1e-280;
 constexpr double LEAST_TOTAL = 1.0 - TOLERANCE;
 const double LEAST_LOG_TOTAL = std::log1p(-TOLERANCE);
 // By the number of decimal places; what is written to whole units is not rounded, and more places than these weigh nothing.
@@ -657,7 +659,7 @@ class Line {
     bool read_entries(const Text line, const std::uint32_t seed, const std::uint32_t bucket, unsigned& flags) {
         const std::uint32_t mask = mask_;
         double least = INFINITE, most = -INFINITE, total = 0, rounding = 0;
-        bool zero = false;
+        bool zero = false, tiny = false;
         if (thorough) words_.clear();
         const char* p = line.begin;
         for (;;) {
@@ -673,7 +675,10 @@ class Line {
             values_.add(value);
             least = std::min(least, value), most = std::max(most, value);
             total += value;
-            if (thorough) rounding += half_unit(exponent);
+            if (thorough) {
+                rounding += half_unit(exponent);
+                tiny |= value > 0 && value < LEAST_DIVIDED;
+            }
             if (word.begin == word.end) {
                 rests_.add(value);
             } else {
@@ -689,6 +694,7 @@ class Line {
         rounding_ = rounding;
         probabilities_ = least >= 0 && most > 0 && most <= 1;
         if (zero) flags |= ZERO_ENTRY;
+        if (tiny) flags |= TINY;
         if (thorough && rests_.size() > 1) flags |= REPEATED;
         if (least == 0 && most == 0) flags |= ALL_ZERO;
         return true;

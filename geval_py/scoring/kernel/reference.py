@@ -59,6 +59,7 @@ from geval_py.scoring.kernel.flags import (
     ROUNDED,
     SEPARATOR,
     STRAY_SPACE,
+    TINY,
     VECTOR,
     WRONG_LENGTH,
     ZERO_ENTRY,
@@ -68,6 +69,7 @@ from geval_py.scoring.kernel.flags import (
 TOLERANCE = 1e-8  # how far below 1 a total may be and still count as 1 (GEval's epsilon)
 OVERSHOOT = 1e-6  # how far outside [0, 1] a value may be and still be a probability that was rounded badly
 LEAST_TOTAL = 1.0 - TOLERANCE
+LEAST_DIVIDED = 1e-280  # what is less may become subnormal when a line is divided by its total
 HALF_UNITS = (0.0, *(float(f"5e-{places + 1}") for places in range(1, 17)))  # by the number of decimal places
 LEAST_LOG_TOTAL = log1p(-TOLERANCE)
 MOST_LOG_TOTAL = log1p(TOLERANCE)
@@ -137,6 +139,7 @@ def distribution_flags(text: str, line: int) -> int:
         | ZERO_ENTRY * any(value == 0.0 and word for word, value in zip(words, values, strict=True))
         | REPEATED * (len(set(words)) < len(words))
         | ALL_ZERO * (not any(values))
+        | TINY * any(0.0 < value < LEAST_DIVIDED for value in values)
         | SEPARATOR * any(":" in word and _SEPARATOR.search(word) is not None for word in words)
     )
     if not are_probabilities(values):
