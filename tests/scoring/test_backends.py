@@ -127,6 +127,7 @@ FLAGGED = [
     ("a\t:1", flags.CONTROL),
     ("a\x7f:1", flags.CONTROL),
     ("ą:1", flags.NOT_ASCII),
+    ("a:1e-281 :1", flags.HAS_REST | flags.TINY),
     ("place,:1", 0),
     ("a:0.5,b:1", flags.SEPARATOR),
     ("a:0.5;b:1", flags.SEPARATOR),
