@@ -5,8 +5,8 @@ from __future__ import annotations
 from array import array
 from dataclasses import dataclass
 
+from geval_py.reading.distribution import DEFAULT_BITS
 from geval_py.scoring.kernel import score_lines
-from geval_py.scoring.metrics.hashed import DEFAULT_BITS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,6 +29,7 @@ from geval_py.checking.places import (
 )
 from geval_py.checking.rules import Place, Problem
 from geval_py.errors import CorruptFileError, MalformedLineError, TooLargeError, UnreadableFileError
+from geval_py.reading.distribution import DEFAULT_BITS
 from geval_py.reading.lines import Bytes, LineReader, decode_lines
 from geval_py.scoring.kernel import choose_backend, count_lines
 from geval_py.scoring.kernel.flags import (
@@ -51,7 +52,6 @@ from geval_py.scoring.kernel.flags import (
     ZERO_REST,
 )
 from geval_py.scoring.kernel.reference import line_loss
-from geval_py.scoring.metrics.hashed import DEFAULT_BITS
 from geval_py.scoring.parallel import Progress, available_cores, map_in_order
 from geval_py.text import visible
 

@@ -20,10 +20,11 @@ from io import BufferedIOBase
 from typing import IO
 
 from geval_py.errors import MalformedLineError, UsageError
+from geval_py.reading.distribution import LEAST_TOTAL, TOLERANCE, are_probabilities, sum_in_order
 from geval_py.reading.lines import BYTE_ORDER_MARK, LineReader
 from geval_py.reading.sources import STANDARD_INPUT, is_address, naming
 from geval_py.reading.wordprobs import REST, parse_line
-from geval_py.scoring.kernel.reference import LEAST_TOTAL, OVERSHOOT, TOLERANCE, are_probabilities, sum_in_order
+from geval_py.scoring.kernel.reference import OVERSHOOT
 from geval_py.text import named, visible
 
 DIFF_LINES = 1000

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from geval_py.checking.rules import RULES_BY_CODE, Place
 from geval_py.errors import MalformedLineError
+from geval_py.reading.distribution import sum_in_order
 from geval_py.reading.wordprobs import (
     COLON_EXPECTED,
     NUMBER,
@@ -19,7 +20,6 @@ from geval_py.reading.wordprobs import (
     number_mistake,
     parse_entries,
 )
-from geval_py.scoring.kernel.reference import sum_in_order
 from geval_py.text import shorten, visible
 
 LONGEST_LINE = 10_000_000  # characters that are parsed in Python for a place; a gigabyte would take minutes

@@ -10,7 +10,7 @@ A word is anything without a space and a line end; colons, TABs and no-break spa
 the ten ASCII ones.
 
 What a distribution means (which lines hold probabilities and which logarithms, and how they are normalised) is
-said once, in :mod:`geval_py.scoring.kernel.reference`.
+said once, in :mod:`geval_py.reading.distribution`.
 """
 
 from __future__ import annotations

@@ -16,10 +16,11 @@ from geval_py.checking import fixes
 from geval_py.checking.fixes import fix_file, fix_line
 from geval_py.checking.rules import RULES_BY_CODE
 from geval_py.errors import CorruptFileError, MalformedLineError, UnreadableFileError, UsageError
+from geval_py.reading.distribution import LEAST_TOTAL, TOLERANCE, are_probabilities, sum_in_order
 from geval_py.reading.lines import read_lines
 from geval_py.reading.sources import Source
 from geval_py.reading.wordprobs import parse_line
-from geval_py.scoring.kernel.reference import LEAST_TOTAL, TOLERANCE, are_probabilities, line_loss, sum_in_order
+from geval_py.scoring.kernel.reference import line_loss
 
 if sys.version_info >= (3, 14):
     from compression import zstd

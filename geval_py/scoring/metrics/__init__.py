@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from geval_py.errors import SchemeError
+from geval_py.reading.distribution import DEFAULT_BITS, LEAST_BITS, MOST_BITS
 from geval_py.scoring.metrics.base import (
     ACCURACY,
     CROSS_ENTROPY,
@@ -19,7 +20,7 @@ from geval_py.scoring.metrics.base import (
 )
 from geval_py.scoring.metrics.binary import BinaryColumn
 from geval_py.scoring.metrics.exact import MissColumn, WordColumn
-from geval_py.scoring.metrics.hashed import DEFAULT_BITS, LEAST_BITS, MOST_BITS, HashedColumn, split_bits
+from geval_py.scoring.metrics.hashed import HashedColumn, split_bits
 from geval_py.text import nearest, visible
 
 if TYPE_CHECKING:

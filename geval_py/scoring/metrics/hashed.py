@@ -8,12 +8,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from geval_py.errors import UsageError
+from geval_py.reading.distribution import DEFAULT_BITS, LEAST_BITS, MOST_BITS
 from geval_py.reading.lines import Bytes
 from geval_py.scoring import kernel
 from geval_py.scoring.metrics.base import LineLosses
-
-DEFAULT_BITS = 10
-LEAST_BITS, MOST_BITS = 1, 24
 
 _NAME = re.compile(r"([A-Za-z]+Hashed)([0-9]+)")
 
