@@ -22,7 +22,6 @@ from geval_py.errors import (
     UsageError,
 )
 from geval_py.reading.challenge import Challenge
-from geval_py.reading.wordprobs import format_line
 from geval_py.scoring.evaluate import evaluate
 from geval_py.scoring.evaluation import Evaluation
 from geval_py.scoring.metrics.hashed import hashed_log_losses
@@ -32,6 +31,7 @@ from geval_py.version import __version__
 if TYPE_CHECKING:
     from geval_py.explaining.comparison import Comparison, compare
     from geval_py.explaining.statistics.interval import Interval
+    from geval_py.reading.writing import format_line, write_output
 
 __all__ = [
     "AmbiguousFileError",
@@ -57,6 +57,7 @@ __all__ = [
     "evaluate",
     "format_line",
     "hashed_log_losses",
+    "write_output",
 ]
 
 # What scoring does not need is imported when it is asked for.
@@ -64,6 +65,8 @@ _LATER = {
     "Comparison": "geval_py.explaining.comparison",
     "Interval": "geval_py.explaining.statistics.interval",
     "compare": "geval_py.explaining.comparison",
+    "format_line": "geval_py.reading.writing",
+    "write_output": "geval_py.reading.writing",
 }
 
 

@@ -321,7 +321,7 @@ def test_the_api_is_frozen():
         "AmbiguousFileError", "Challenge", "Comparison", "ConfigError", "CorruptFileError", "DataError", "EmptyFileError",
         "Evaluation", "GevalError", "Interval", "LineCountError", "MalformedLineError", "MissingFileError", "SchemeError",
         "Score", "TooLargeError", "UnreadableFileError", "UsageError", "__version__", "compare", "evaluate", "format_line",
-        "hashed_log_losses",
+        "hashed_log_losses", "write_output",
     }  # fmt: skip
     signatures = {
         "compare": "(evaluations, *, baseline=None, samples=10000, seed=12345, progress=None)",
