@@ -15,7 +15,10 @@ from geval_py.reading.distribution import Distribution
 
 
 def word_buckets(words: Sequence[str], bits: int, line: int) -> list[int]:
-    """Give each word's bucket, in [0, 2^bits), on the line of that number, from 1."""
+    """Give each word's bucket, in [0, 2^bits), on the line of that number, from 1.
+
+    The words are ones that UTF-8 can write: mmh3 5.3.1 ends the whole process on a lone surrogate.
+    """
     mask, seed = (1 << bits) - 1, line & 0xFFFFFFFF
     return [murmur3(word, seed) & mask for word in words]
 

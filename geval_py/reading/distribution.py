@@ -19,6 +19,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp, expm1, inf, log, log1p
 
+from geval_py.errors import UsageError
+
 TOLERANCE = 1e-8  # how far below 1 a total may be and still count as 1 (GEval's epsilon)
 LEAST_TOTAL = 1.0 - TOLERANCE
 LEAST_LOG_TOTAL = log1p(-TOLERANCE)
@@ -26,6 +28,18 @@ MOST_LOG_TOTAL = log1p(TOLERANCE)
 
 DEFAULT_BITS = 10  # of a number of buckets, its binary logarithm
 LEAST_BITS, MOST_BITS = 1, 24
+
+
+def check_bits(bits: int) -> None:
+    """Raise UsageError for a number of bits out of range."""
+    if not LEAST_BITS <= bits <= MOST_BITS:
+        raise UsageError(message=f"bits is {bits}; it is from {LEAST_BITS} to {MOST_BITS}")
+
+
+def check_line_number(line: int, name: str) -> None:
+    """Raise UsageError for a line number, given as the argument ``name``, that is none."""
+    if line < 1:
+        raise UsageError(message=f"{name} is {line}; lines are counted from 1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

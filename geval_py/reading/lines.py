@@ -7,7 +7,7 @@ Carriage returns stay in the bytes: who decodes a block drops them (:func:`decod
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Any, TypeAlias
 
 from geval_py.errors import UnreadableFileError
@@ -164,7 +164,7 @@ def decode_lines(block: Bytes) -> list[str]:
     return lines
 
 
-def read_lines(path: str, *, header: str | None = None) -> Iterator[str]:
+def read_lines(path: str, *, header: str | None = None) -> Generator[str, None, None]:
     """Give the decoded lines of a whole source."""
     with LineReader(path, header=header) as reader:
         while block := reader.block():
