@@ -16,17 +16,18 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from geval_py.errors import AmbiguousFileError, EmptyFileError, MissingFileError, UsageError
 from geval_py.reading.compression import COMPRESSED_ENDINGS
+from geval_py.reading.dataset import DataSet
 from geval_py.reading.lines import read_lines
 from geval_py.reading.options import Options, config_options
 from geval_py.reading.outputs import OUTPUT_FILE, Output, find_outputs, parse_parameters
 from geval_py.reading.schemes import EvaluationScheme
 from geval_py.reading.sources import STANDARD_INPUT, find_file, is_address
-from geval_py.text import natural_order, visible
+from geval_py.text import natural_order, nearest, visible
 
 EXPECTED_FILE, INPUT_FILE = "expected.tsv", "in.tsv"
 TRAINING_SET = "train"
@@ -88,6 +89,36 @@ class Challenge:
         """The names of the sub-directories with data: train, dev-0, test-A …, in natural order."""
         entries = _names_in(self.path, os.DirEntry.is_dir)
         return tuple(sorted((n for n in entries if re.match(r"train|dev|test", n)), key=natural_order))
+
+    def __iter__(self) -> Iterator[str]:
+        """Give the names of the sets."""
+        return iter(self.split_names)
+
+    def __getitem__(self, name: str) -> DataSet:
+        """Give a set, which needs no output: train, dev-0, test-A …, or another sub-directory.
+
+        Raises MissingFileError where there is none of that name, and AmbiguousFileError.
+        """
+        options = self.options
+        if name not in _names_in(options.challenge_directory, os.DirEntry.is_dir):
+            place = os.path.join(options.challenge_directory, name)
+            raise MissingFileError(what="No such set in the challenge", path=place, hint=self._near(name))
+        folder = os.path.join(options.challenge_directory, name)
+        return DataSet(
+            name=name,
+            directory=os.path.join(options.out_directory, name),
+            input=find_file(os.path.join(folder, options.input_file or INPUT_FILE)),
+            expected=find_file(os.path.join(folder, options.expected_file or EXPECTED_FILE)),
+            in_header=read_header(options.challenge_directory, options.in_header),
+            out_header=read_header(options.challenge_directory, options.out_header),
+        )
+
+    def _near(self, name: str) -> str:
+        """Say which set might have been meant, and which there are."""
+        names = self.split_names
+        close = nearest(name, names)
+        guess = f"did you mean {visible(close)}? " if close else ""
+        return guess + (f"there are {visible(', '.join(names))}" if names else "it has no sets")
 
     def schemes(self) -> list[EvaluationScheme]:
         """Give the challenge's metrics, the main one first."""

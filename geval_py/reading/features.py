@@ -18,6 +18,7 @@ from functools import cache
 from itertools import pairwise
 
 from geval_py.errors import UsageError
+from geval_py.reading.items import column_name, has_name
 from geval_py.text import nearest, visible
 
 EXPECTED, OUTPUT = "exp", "out"
@@ -106,14 +107,7 @@ class Fields:
 
     def column(self, index: int) -> str:
         """Name a column of the input, counted from 0: by its name or, if it has none of its own, by its number."""
-        return f"in<{self.header[index] if self._has_name(index) else index + 1}>"
-
-    def _has_name(self, index: int) -> bool:
-        """Tell whether a column's name is no other's, and not the number of another."""
-        if index >= len(self.header) or self.header.index(self.header[index]) != index:
-            return False
-        name = self.header[index]
-        return not name.isdigit() or name == str(index + 1)
+        return f"in<{column_name(self.header, index)}>"
 
     def order(self, name: str) -> tuple[int, str, int]:
         """Give the sort key of a field: exp, out, columns with a name by name, the others by number."""
@@ -131,7 +125,7 @@ class Fields:
 
     def find(self, name: str) -> int:
         """Give the index of a column of the input that is called by its name or number; raises KeyError."""
-        if name in self.header and self._has_name(self.header.index(name)):
+        if name in self.header and has_name(self.header, self.header.index(name)):
             return self.header.index(name)
         if re.fullmatch("[1-9][0-9]{0,8}", name):
             return int(name) - 1
