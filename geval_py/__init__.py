@@ -22,8 +22,14 @@ from geval_py.errors import (
     UsageError,
 )
 from geval_py.reading.challenge import Challenge
+from geval_py.reading.dataset import DataSet
+from geval_py.reading.distribution import Distribution
+from geval_py.reading.items import Item
+from geval_py.reading.outputs import Output, read_output
+from geval_py.reading.wordprobs import WordProbs, parse_line
 from geval_py.scoring.evaluate import evaluate
 from geval_py.scoring.evaluation import Evaluation
+from geval_py.scoring.metrics import METRICS, Metric
 from geval_py.scoring.metrics.hashed import hashed_log_losses
 from geval_py.scoring.score import Score
 from geval_py.version import __version__
@@ -34,29 +40,38 @@ if TYPE_CHECKING:
     from geval_py.reading.writing import format_line, write_output
 
 __all__ = [
+    "METRICS",
     "AmbiguousFileError",
     "Challenge",
     "Comparison",
     "ConfigError",
     "CorruptFileError",
     "DataError",
+    "DataSet",
+    "Distribution",
     "EmptyFileError",
     "Evaluation",
     "GevalError",
     "Interval",
+    "Item",
     "LineCountError",
     "MalformedLineError",
+    "Metric",
     "MissingFileError",
+    "Output",
     "SchemeError",
     "Score",
     "TooLargeError",
     "UnreadableFileError",
     "UsageError",
+    "WordProbs",
     "__version__",
     "compare",
     "evaluate",
     "format_line",
     "hashed_log_losses",
+    "parse_line",
+    "read_output",
     "write_output",
 ]
 

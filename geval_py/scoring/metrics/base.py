@@ -71,6 +71,16 @@ class Metric:
     summary: str
     bits: int | None = None
 
+    @property
+    def unit(self) -> str:
+        """What its values are counted in: nats, bits, words, a probability or a share."""
+        return self.measure.unit
+
+    @property
+    def direction(self) -> Direction:
+        """Which values are better: "higher" or "lower"."""
+        return self.measure.direction
+
     def value(self, losses: LineLosses) -> float:
         """Give the score of a column: of its lines or, where it has classes, the mean over its classes."""
         if not losses.classes:
