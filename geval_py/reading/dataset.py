@@ -6,7 +6,8 @@ Nothing is read before it is asked for, and little is held at a time: a set may 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -20,6 +21,8 @@ from geval_py.reading.outputs import Output, find_outputs
 
 if TYPE_CHECKING:
     import pandas as pd
+
+UNPACKED_BYTES = 1 << 20  # at a time: the thread that unpacks then seldom waits for Python's lock
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,5 +131,17 @@ def _lines_of(path: str | None, header: Sequence[str], stack: ExitStack) -> Iter
     if path is None:
         return None
     reader = stack.enter_context(LineReader(path, header=next(iter(header), None)))
-    blocks = iter(partial(reader.block, READ_AHEAD_BYTES), b"")
+    if reader.source.compression is None:
+        blocks = iter(partial(reader.block, READ_AHEAD_BYTES), b"")
+    else:
+        pool = stack.enter_context(ThreadPoolExecutor(1))
+        blocks = _ahead(partial(reader.block, UNPACKED_BYTES), pool)
     return chain.from_iterable(map(decode_lines, blocks))
+
+
+def _ahead(read: Callable[[], bytes], pool: Executor) -> Iterator[bytes]:
+    """Give blocks until one is empty, each read while the one before it is worked on."""
+    next_block = pool.submit(read)
+    while block := next_block.result():
+        next_block = pool.submit(read)
+        yield block

@@ -7,21 +7,26 @@ The native one is taken where it was built; the environment variable GEVAL_PY_BA
 from __future__ import annotations
 
 import os
-from array import array
-from collections.abc import Callable
 from functools import cache
-from typing import NamedTuple
 
 from geval_py.errors import UsageError
-from geval_py.reading.lines import Bytes
 from geval_py.text import visible
+from geval_py.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from array import array
+    from collections.abc import Callable
+    from types import ModuleType
+
+    from geval_py.reading.lines import Bytes
 
 __all__ = ["Backend", "choose_backend", "count_lines", "hashed_losses", "score_lines"]
 
 VARIABLE = "GEVAL_PY_BACKEND"
 
 
-class Backend(NamedTuple):
+class Backend(Value):
     """One implementation of the kernel; see :mod:`geval_py.scoring.kernel.reference` for what the functions do."""
 
     name: str
@@ -52,13 +57,23 @@ def _native_backend() -> Backend | None:
         raise UsageError(
             message=f"the native kernel cannot be loaded: {visible(str(error))}\n  {VARIABLE}=python does without it"
         ) from error
-    return Backend("native", native.hashed_losses, native.score_lines, native.count_lines, parallel=True)
+    return _backend("native", native, parallel=True)
 
 
 def _reference_backend() -> Backend:
     from geval_py.scoring.kernel import reference
 
-    return Backend("python", reference.hashed_losses, reference.score_lines, reference.count_lines, parallel=False)
+    return _backend("python", reference, parallel=False)
+
+
+def _backend(name: str, module: ModuleType, *, parallel: bool) -> Backend:
+    return Backend(
+        name=name,
+        hashed_losses=module.hashed_losses,
+        score_lines=module.score_lines,
+        count_lines=module.count_lines,
+        parallel=parallel,
+    )
 
 
 def hashed_losses(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> array[float]:
