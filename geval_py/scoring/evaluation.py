@@ -42,13 +42,16 @@ class Texts:
     expected: list[bytes] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Evaluation:
-    """One output, scored.
+    """One output, scored; printed, a line a score, or in Jupyter a table.
 
     ``scores`` are in the order of the metrics. ``line_numbers`` are those of the lines that the first metric's filter
     selects, from 1; None if it has none. Two equal ``signature`` mean the same scores; it is None where it was not
     asked for, since it costs time.
+
+    Evaluations are equal if their signatures are, whatever their files are called; one without a signature equals
+    itself alone.
     """
 
     split: Split
@@ -57,6 +60,19 @@ class Evaluation:
     line_numbers: array[int] | None = field(repr=False)
     signature: Signature | None
     texts: Texts | None = field(repr=False)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Evaluation):
+            return NotImplemented
+        return self is other or (self.signature is not None and self.signature == other.signature)
+
+    def __hash__(self) -> int:
+        return object.__hash__(self) if self.signature is None else hash(self.signature)
+
+    def __str__(self) -> str:
+        from geval_py.showing.scores import evaluation_text
+
+        return evaluation_text(self)
 
     @property
     def line_losses(self) -> array[float]:
