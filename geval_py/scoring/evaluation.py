@@ -18,7 +18,7 @@ from geval_py.reading.splits import Split
 from geval_py.scoring.metrics import NOISE
 from geval_py.scoring.parallel import Progress
 from geval_py.scoring.score import Score
-from geval_py.text import named
+from geval_py.text import named, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -267,9 +267,9 @@ class Evaluation:
     def score_differences(self, other: Evaluation) -> list[float]:
         """Give each line's score minus the other output's: 0 for rounding noise, NaN where both are infinite.
 
-        Raises as :meth:`check_same_lines`.
+        Raises as :meth:`check_same_lines`, and UsageError for what is no evaluation, such as a path.
         """
-        self.check_same_lines(other)
+        self.check_same_lines(checked_evaluation(other))
         return list(map(_difference, self.line_scores(), other.line_scores()))
 
     def check_same_lines(self, other: Evaluation) -> None:
@@ -305,6 +305,13 @@ class Evaluation:
         from geval_py.showing.scores import scores_html
 
         return scores_html(self)
+
+
+def checked_evaluation(value: object) -> Evaluation:
+    """Give an evaluation back; raises UsageError for what is none, such as a path."""
+    if not isinstance(value, Evaluation):
+        raise UsageError(message=f"an evaluation is compared, as evaluate(…) gives it, not {shown(value)}")
+    return value
 
 
 def _difference(score: float, other: float) -> float:

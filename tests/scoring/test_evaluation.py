@@ -3,10 +3,11 @@
 import copy
 import math
 import pickle
+from pathlib import PurePosixPath
 
 import pytest
 
-from geval_py import evaluate
+from geval_py import UsageError, evaluate
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.splits import locate
 from geval_py.scoring.evaluate import evaluate_split
@@ -79,3 +80,20 @@ def test_a_copy_is_equal_and_does_the_same(copied, metrics, challenge):
     assert str(other) == str(result)
     assert other.to_frame().equals(result.to_frame())
     assert other.scores == result.scores
+
+
+@pytest.mark.parametrize(
+    ("other", "shown"),
+    [
+        ("out-two.tsv", "'out-two.tsv'"),
+        (PurePosixPath("out-two.tsv"), "PurePosixPath('out-two.tsv')"),
+        (1, "1"),
+        ([], "[]"),
+    ],
+    ids=repr,
+)
+def test_only_an_evaluation_is_compared(other, shown, challenge):
+    result = evaluate(challenge, "dev-0", out="one")
+    with pytest.raises(UsageError) as caught:
+        result.worst_features(other=other)
+    assert str(caught.value) == f"an evaluation is compared, as evaluate(…) gives it, not {shown}"

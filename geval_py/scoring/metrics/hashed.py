@@ -12,7 +12,7 @@ from geval_py.errors import UsageError
 from geval_py.reading.lines import Bytes
 from geval_py.scoring import kernel
 from geval_py.scoring.metrics.base import LineStatistics, Setting
-from geval_py.text import shorten, visible
+from geval_py.text import shown
 
 DEFAULT_BITS = 10
 LEAST_BITS, MOST_BITS = 1, 24
@@ -91,7 +91,7 @@ def _line(what: str, index: int, text: object) -> bytes:
     if text is _END:
         raise UsageError(message=_NO_MORE[what].format(index))
     if not isinstance(text, str):
-        raise UsageError(message=f"{what}[{index}] is {visible(shorten(repr(text)))}, which is no text")
+        raise UsageError(message=f"{what}[{index}] is {shown(text)}, which is no text")
     if "\n" in text:
         raise UsageError(message=f"{what}[{index}] contains a line end; give one line an item")
     return _encode(text) + b"\n"
