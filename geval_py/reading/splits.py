@@ -172,7 +172,8 @@ def check_read_once(split: Split) -> None:
         expected == STANDARD_INPUT or (os.path.exists(expected) and not os.path.isfile(expected))
     ):
         raise UsageError(
-            message="the answers can be read only once, and there are several outputs: choose one with -o"
+            message="the answers can be read only once, and there are several outputs: choose one with",
+            arguments=("out",),
         )
     if [expected, split.input, *(o.path for o in split.outputs)].count(STANDARD_INPUT) > 1:
         raise UsageError(message="standard input (-) can be read only once: give one file as -")
@@ -197,8 +198,11 @@ def check_directory(path: str, what: str, kind: str = "directory") -> None:
     """Raise MissingFileError, in GEval's words, if there is no such directory."""
     if not os.path.isdir(path):
         parent = os.path.dirname(os.path.abspath(path))
-        hint = _sets_in(parent) if kind != "directory" else ""
-        raise MissingFileError(what=f"No {kind} with {what}", path=path, hint=hint)
+        sets = _sets_in(parent) if kind != "directory" else ""
+        hint = f"there are {sets}; choose one with" if sets else ""
+        raise MissingFileError(
+            what=f"No {kind} with {what}", path=path, hint=hint, arguments=("test",) if sets else ()
+        )
 
 
 def names_in(directory: str, wanted: Callable[[os.DirEntry[str]], bool]) -> list[str]:
@@ -215,7 +219,7 @@ def _sets_in(directory: str) -> str:
         return ""
     names = sorted(names_in(directory, os.DirEntry.is_dir), key=natural_order)
     sets = [name for name in names if name.startswith(("dev", "test", TRAINING_SET))]
-    return f"there are {visible(', '.join(sets))}; choose one with -t" if sets else ""
+    return visible(", ".join(sets))
 
 
 def _what_is_there(place: str) -> str:

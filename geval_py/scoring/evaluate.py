@@ -135,7 +135,7 @@ def select_schemes(task: Task) -> list[Named]:
     """Give the schemes to score with and their metrics; raises SchemeError, UsageError."""
     schemes = [(scheme, find_metric(scheme.metric)) for scheme in task.schemes()]
     if not schemes:
-        raise UsageError(message="no metric given, use --metric option\n  for example -m PerplexityHashed")
+        raise UsageError(message="no metric given, use", arguments=("metrics",))
     return [_named(name, schemes) for name in task.select_metrics] or schemes
 
 
