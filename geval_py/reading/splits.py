@@ -71,6 +71,42 @@ def locate(task: Task) -> Split:
     return split
 
 
+def locate_pair(task: Task) -> Split:
+    """Make a split of the two files that a task names, as they are, and of the input beside the answers.
+
+    Its name is that of the answers. Raises as :func:`locate`.
+    """
+    outputs = tuple(output_at(_file(path, "the test results")) for path in task.out_files)
+    answers = _file(task.expected_file or EXPECTED_FILE, "the expected results")
+    split = Split(
+        name=answers,
+        expected=answers,
+        outputs=outputs,
+        input=_input_beside(answers, needed=task.needs_input),
+        in_header=(),
+        out_header=(),
+    )
+    check_read_once(split)
+    return split
+
+
+def _input_beside(answers: str, *, needed: bool) -> str | None:
+    place = os.path.join(os.path.dirname(answers), INPUT_FILE)
+    if needed:
+        return _file(place, "the input")
+    return find_file(place) if os.path.isfile(answers) else None
+
+
+def _file(path: str, what: str) -> str:
+    """Find a file by its path, which need not be one on this machine; raises MissingFileError."""
+    if path == STANDARD_INPUT or is_address(path):
+        return path
+    found = find_file(path)
+    if found is None:
+        raise MissingFileError(what=f"No file with {what}", path=path, hint=_what_is_there(path))
+    return found
+
+
 def locate_others(split: Split, task: Task, names: Sequence[str]) -> Split:
     """Give a split with more outputs, which are looked for as ``--out-file`` is; raises as :func:`locate`."""
     split = split.replace(outputs=(*split.outputs, *_named_outputs(task.replace(out_files=tuple(names)))))
