@@ -15,7 +15,8 @@
         └── MalformedLineError  a line that is not in the format, at its line and column
 
 Errors hold data; ``str(error)`` makes the sentence. Sentences begin with GEval's own words, so that whoever
-searches for them finds the old answers too.
+searches for them finds the old answers too. What a caller should give is said in the caller's words: ``out=…`` in
+Python, ``-o`` on the command line, which makes its sentences by :meth:`GevalError.said`.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from geval_py.values import Fields, dataclass_transform
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, ClassVar, Literal
 
 
@@ -38,8 +40,22 @@ class GevalError(Fields, Exception):
         super().__init__()
         self._fill(values)
 
+    def said(self, call: Callable[[str], str]) -> str:
+        """Make the sentence for those who know Python's arguments by the names that ``call`` gives to them."""
+        del call  # most errors name none
+        return str(self)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), {name: getattr(self, name) for name in self.fields})
+
+
+def _in_python(argument: str) -> str:
+    return f"{argument}=…"
+
+
+def _naming(text: str, arguments: tuple[str, ...], call: Callable[[str], str]) -> str:
+    """End a sentence with the arguments that would mend it, any of which will do."""
+    return f"{text} {' or '.join(map(call, arguments))}" if arguments else text
 
 
 def _rebuild(kind: type[GevalError], values: dict[str, Any]) -> GevalError:
@@ -47,14 +63,18 @@ def _rebuild(kind: type[GevalError], values: dict[str, Any]) -> GevalError:
 
 
 class UsageError(GevalError):
-    """The command line, or a call's arguments, cannot be understood."""
+    """The command line, or a call's arguments, cannot be understood; ``arguments`` are those that mend it."""
 
     message: str
+    arguments: tuple[str, ...] = ()
 
     exit_status: ClassVar[int] = 2
 
     def __str__(self) -> str:
-        return self.message
+        return self.said(_in_python)
+
+    def said(self, call: Callable[[str], str]) -> str:
+        return _naming(self.message, self.arguments, call)
 
 
 class SchemeError(UsageError):
@@ -70,13 +90,18 @@ class DataError(GevalError):
 
 
 class MissingFileError(DataError):
-    """A file or folder is not there; ``what`` is GEval's sentence for it, ``hint`` what helps."""
+    """A file or folder is not there; ``what`` is GEval's sentence for it, ``hint`` and ``arguments`` what helps."""
 
     what: str
     hint: str = ""
+    arguments: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.what}: {named(self.path)}" + (f"\n  {self.hint}" if self.hint else "")
+        return self.said(_in_python)
+
+    def said(self, call: Callable[[str], str]) -> str:
+        hint = _naming(self.hint, self.arguments, call)
+        return f"{self.what}: {named(self.path)}" + (f"\n  {hint}" if hint else "")
 
 
 class UnreadableFileError(DataError):

@@ -51,6 +51,15 @@ def shorten(text: str, limit: int = 40) -> str:
     return text if len(text) <= limit else f"{text[: limit // 2]}…{text[-(limit // 2 - 1) :]}"
 
 
+def shown(value: object) -> str:
+    """Show any value in a sentence, as Python writes it, but short.
+
+    >>> print(shown(1.5), shown("out.tsv"))
+    1.5 'out.tsv'
+    """
+    return visible(shorten(repr(value)))
+
+
 def excerpt(text: str, column: int, width: int = EXCERPT_WIDTH) -> str:
     """Show the part of a line around a column (from 1), with a caret below it, on two lines."""
     start = max(0, column - 1 - width // 2)

@@ -1,9 +1,11 @@
 """Errors: their sentences to the letter, their tree, and text that is safe to show."""
 
+import ast
 import copy
 import inspect
 import pickle
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given, settings
@@ -26,6 +28,7 @@ from geval_py.errors import (
     UnreadableFileError,
     UsageError,
 )
+from geval_py.reading.options import OPTIONS, said_option
 from geval_py.text import display_width, excerpt, shorten, visible
 
 PROPERTY = settings(deadline=None, derandomize=True)
@@ -287,3 +290,52 @@ def test_errors_are_told_apart_by_what_they_are_and_not_by_what_they_say():
 def test_errors_take_their_data_by_name():
     with pytest.raises(TypeError, match="positional"):
         UsageError("take one")
+
+
+# Arguments, which each caller knows by another name
+
+
+def named_arguments():
+    """The arguments that errors name, anywhere in the code."""
+    for path in Path(geval_py.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.keyword) and node.arg == "arguments":
+                leaves = (leaf for leaf in ast.walk(node.value) if isinstance(leaf, ast.Constant))
+                yield from (leaf.value for leaf in leaves if isinstance(leaf.value, str))
+
+
+def test_each_argument_that_an_error_names_is_one_in_python_and_an_option():
+    called = [value for name in geval_py.__all__ if inspect.isfunction(value := getattr(geval_py, name))]
+    called += [value for _, value in inspect.getmembers(geval_py.Evaluation, inspect.isfunction)]
+    known = {name for function in called for name in inspect.signature(function).parameters}
+    named = set(named_arguments())
+    assert {"metrics", "min_frequency", "out", "test"} <= named <= known
+    options = {name for option in OPTIONS for name in option.names}
+    assert {said_option(name).split()[0] for name in named} <= options
+
+
+SAID = {
+    "one": (UsageError(message="use", arguments=("out",)), "use out=…", "use -o"),
+    "two": (UsageError(message="use", arguments=("test", "min_frequency")), "use test=… or min_frequency=…", "use -t or --min-frequency"),
+    "none": (UsageError(message="use {out}"), "use {out}", "use {out}"),
+    "GEval 1.42.2's words": (
+        UsageError(message="no metric given, use", arguments=("metrics",)),
+        "no metric given, use metrics=…",
+        "no metric given, use --metric option\n  for example -m PerplexityHashed",
+    ),
+    "of a scheme": (SchemeError(scheme="x", message="use", arguments=("out",)), "use out=…", "use -o"),
+    "in a hint": (
+        MissingFileError(what="No file", path="x", hint="choose one with", arguments=("test",)),
+        "No file: `x`\n  choose one with test=…",
+        "No file: `x`\n  choose one with -t",
+    ),
+    "of another error": (EmptyFileError(what="output", path="x"), "The output file is empty: `x`", "The output file is empty: `x`"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("error", "in_python", "on_the_command_line"), SAID.values(), ids=SAID)
+def test_python_speaks_of_arguments_and_the_command_line_of_options(error, in_python, on_the_command_line):
+    assert str(error) == in_python
+    assert error.said(said_option) == on_the_command_line
+    again = pickle.loads(pickle.dumps(error))
+    assert (str(again), again.said(said_option)) == (in_python, on_the_command_line)

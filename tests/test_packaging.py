@@ -1,6 +1,7 @@
-"""What goes around the code: workflows that parse, a kernel whose flags agree, a wheel without sources of the kernel."""
+"""What goes around the code: workflows and hooks that parse and agree, a kernel whose flags agree, no name that is not ours."""
 
 import re
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,57 @@ def test_workflows_parse(path):
     for job in workflow["jobs"].values():
         assert "runs-on" in job
         assert all("uses" in step or "run" in step for step in job["steps"])
+
+
+def texts(*patterns):
+    """The texts of the files that match."""
+    return [path.read_text(encoding="utf-8") for pattern in patterns for path in sorted(ROOT.glob(pattern))]
+
+
+def test_an_action_has_one_version_everywhere():
+    versions = defaultdict(set)
+    for text in texts(".github/workflows/*.yml", "action.yml", "docs/*.md", "README.md"):
+        for action, version in re.findall(r"uses: ([\w./-]+)@(\S+)", text):
+            versions[action].add(version)
+    assert {"actions/setup-python", "github/codeql-action/upload-sarif"} <= versions.keys()
+    assert {action: found for action, found in versions.items() if len(found) > 1} == {}
+
+
+def hooks_to_copy():
+    """The hooks of the .pre-commit-config.yaml in the documentation."""
+    blocks = re.findall(r"(?ms)^```yaml\n(repos:.*?)^```$", (ROOT / "docs/check.md").read_text(encoding="utf-8"))
+    return [hook for block in blocks for repo in yaml.safe_load(block)["repos"] for hook in repo["hooks"]]
+
+
+def test_the_hook_to_copy_is_that_of_the_repository():
+    (own,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+    (copied,) = hooks_to_copy()
+    assert copied["language"] == "system"  # it runs what is installed; from the repository, pre-commit installs it
+    assert {key: own[key] for key in copied} | {"language": "system"} == copied
+
+
+@pytest.mark.parametrize(
+    ("path", "checked"),
+    [
+        ("out.tsv", True),
+        ("dev-0/out.tsv", True),
+        ("test-A/out-model=a,lr=0.1.tsv.xz", True),
+        ("out-header.tsv", False),
+        ("dev-0/expected.tsv", False),
+        ("about.tsv", False),
+        ("out.tsv.orig", False),
+    ],
+)
+def test_the_hook_checks_outputs(path, checked):
+    (hook,) = hooks_to_copy()
+    assert bool(re.search(hook["files"], path)) == checked
+
+
+def test_nothing_is_installed_by_a_name_that_is_not_ours_yet():
+    """Until there is a release, the name on PyPI may be anyone's: geval-py is installed from a folder."""
+    sources = texts("*.md", "docs/*.md", "action.yml", ".github/workflows/*.yml", "geval_py/**/*.py")
+    installed = [name for text in sources for name in re.findall(r"pip install (?:--?\w+ )*([^\n`]+)", text)]
+    assert [name for name in installed if "geval-py" in name and not name.startswith("./geval-py")] == []
 
 
 def test_the_flags_are_those_of_the_native_kernel():

@@ -27,8 +27,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         status = _run(words)
         sys.stdout.flush()
     except GevalError as error:
+        from geval_py.reading.options import said_option
+
         # The errors escape what they show; this is a second wall, against what one of them may have missed.
-        print("geval:", "\n".join(map(visible, str(error).split("\n"))), file=sys.stderr)
+        print("geval:", "\n".join(map(visible, error.said(said_option).split("\n"))), file=sys.stderr)
         return error.exit_status
     except BrokenPipeError:
         _forget_output()

@@ -8,19 +8,20 @@ groups in :mod:`geval_py.explaining.statistics.groups`.
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
 
 from geval_py.errors import UsageError
 from geval_py.explaining.statistics.groups import samples_needed
 from geval_py.reading.outputs import Output, by_accepted_names, unique_names
 from geval_py.reading.sampling import DEFAULT_SEED, DEFAULT_TEST_SAMPLES, check_sampling
-from geval_py.scoring.evaluation import Evaluation
+from geval_py.scoring.evaluation import Evaluation, checked_evaluation
 from geval_py.scoring.parallel import Progress
 from geval_py.scoring.score import Score
-from geval_py.text import named, nearest, visible
+from geval_py.text import named, nearest, shown, visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from geval_py.explaining.statistics.systems import Ranking, System
 
 FEW_LINES = 20
+
+Baseline: TypeAlias = "str | os.PathLike[str] | SupportsIndex | None"  # a name or path, an index, or the first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +104,7 @@ class Comparison:
 def compare(
     evaluations: Iterable[Evaluation],
     *,
-    baseline: str | int | None = None,
+    baseline: Baseline = None,
     samples: int = DEFAULT_TEST_SAMPLES,
     seed: int = DEFAULT_SEED,
     progress: Progress | None = None,
@@ -116,13 +119,13 @@ def compare(
     Lines on which some system's loss is infinite are counted, and left out of the differences and tests, but not of
     the shares of lines won, lost and tied.
 
-    Raises UsageError for fewer than two evaluations, different answers or metrics, an unknown or ambiguous baseline,
-    and samples or a seed out of range; LineCountError for different numbers of lines.
+    Raises UsageError for fewer than two evaluations, what is none, different answers or metrics, an unknown or
+    ambiguous baseline, and samples or a seed out of range; LineCountError for different numbers of lines.
     """
     from geval_py.explaining.statistics.systems import Systems
 
     check_sampling(samples, seed)
-    evaluations = tuple(evaluations)
+    evaluations = tuple(map(checked_evaluation, evaluations))
     _check_comparable(evaluations)
     outputs = [evaluation.output for evaluation in evaluations]
     names = unique_names(outputs)
@@ -173,15 +176,28 @@ def _what_is_scored(score: Score) -> tuple[object, ...]:
     return score.metric.name, score.scheme.text_flags, score.scheme.filters
 
 
-def _find_baseline(baseline: str | int | None, names: Sequence[str], outputs: Sequence[Output]) -> int:
+def _find_baseline(baseline: Baseline, names: Sequence[str], outputs: Sequence[Output]) -> int:
     if baseline is None:
         return 0
-    if isinstance(baseline, bool):
-        raise UsageError(message="the baseline is an output's name or its index")
-    if isinstance(baseline, int):
-        if not 0 <= baseline < len(names):
-            raise UsageError(message=f"there is no output {baseline}: they are numbered from 0 to {len(names) - 1}")
-        return baseline
+    if isinstance(baseline, str | os.PathLike):
+        return _find_name(os.fspath(baseline), names, outputs)
+    index = _index(baseline)
+    if not 0 <= index < len(names):
+        raise UsageError(message=f"there is no output {index}: they are numbered from 0 to {len(names) - 1}")
+    return index
+
+
+def _index(baseline: SupportsIndex) -> int:
+    """Give an index, be it numpy's; raises UsageError for what is none."""
+    try:
+        if not isinstance(baseline, bool):
+            return operator.index(baseline)
+    except TypeError:
+        pass
+    raise UsageError(message=f"the baseline is an output's name or its index, not {shown(baseline)}")
+
+
+def _find_name(baseline: str, names: Sequence[str], outputs: Sequence[Output]) -> int:
     called = by_accepted_names(names, outputs)
     found = called.get(baseline) or called.get(os.path.normpath(baseline), [])
     if len(found) == 1:

@@ -54,8 +54,8 @@ def _tokenizer(text: str) -> str:
 
 
 OPTIONS = (
-    Option(names=("-t", "--test-name"), field="test_name", group=WHAT, read=str, metavar="NAME", once=True,
-           help="the test set's sub-directory (default: test-A)"),
+    Option(names=("-t", "--test-name"), field="test_name", argument="test", group=WHAT, read=str, metavar="NAME",
+           once=True, help="the test set's sub-directory (default: test-A)"),
     Option(names=("--out-directory",), field="out_directory", group=WHAT, read=str, metavar="DIR",
            help="where the outputs are (default: .)"),
     Option(names=("--expected-directory",), field="expected_directory", group=WHAT, read=str, metavar="DIR",
@@ -68,12 +68,13 @@ OPTIONS = (
            help="a line with the names of the input's columns"),
     Option(names=("--out-header",), field="out_header", group=WHAT, read=str, metavar="FILE",
            help="a line with the names of the answers' columns"),
-    Option(names=("-o", "--out-file"), field="out_files", group=WHAT, read=str, metavar="FILE",
+    Option(names=("-o", "--out-file"), field="out_files", argument="out", group=WHAT, read=str, metavar="FILE",
            repeatable=True, replaces=True,
            help="the output to score, looked for in DIR/NAME, then as a path; a folder, a pattern or a short name; - "
            "for standard input, or an http(s) address; repeatable (default: out.tsv and all out-*.tsv)"),
 
     Option(names=("-m", "--metric"), field="metrics", group=METRICS, read=str, metavar="METRIC", repeatable=True,
+           said="--metric option\n  for example -m PerplexityHashed",  # GEval's words
            help="a metric, as LikelihoodHashed, LogLossHashed8 or {LogLoss,Perplexity}Hashed; repeatable"),
     Option(names=("-a", "--alt-metric"), field="alt_metrics", group=METRICS, read=str, metavar="METRIC",
            repeatable=True, help="a metric that replaces those of config.txt; repeatable"),
@@ -163,6 +164,16 @@ OPTIONS = (
 def option_of(field: str) -> Option:
     """Give the option whose value goes to a field."""
     return next(option for option in OPTIONS if option.field == field)
+
+
+def said_option(argument: str) -> str:
+    """Give how a sentence on the command line calls what is an argument in Python.
+
+    >>> said_option("out"), said_option("min_frequency")
+    ('-o', '--min-frequency')
+    """
+    option = next(option for option in OPTIONS if argument == (option.argument or option.field))
+    return option.said or option.names[0]
 
 
 def unknown_word(word: str) -> str:

@@ -71,6 +71,42 @@ def locate(task: Task) -> Split:
     return split
 
 
+def locate_pair(task: Task) -> Split:
+    """Make a split of the two files that a task names, as they are, and of the input beside the answers.
+
+    Its name is that of the answers. Raises as :func:`locate`.
+    """
+    outputs = tuple(output_at(_file(path, "the test results")) for path in task.out_files)
+    answers = _file(task.expected_file or EXPECTED_FILE, "the expected results")
+    split = Split(
+        name=answers,
+        expected=answers,
+        outputs=outputs,
+        input=_input_beside(answers, needed=task.needs_input),
+        in_header=(),
+        out_header=(),
+    )
+    check_read_once(split)
+    return split
+
+
+def _input_beside(answers: str, *, needed: bool) -> str | None:
+    place = os.path.join(os.path.dirname(answers), INPUT_FILE)
+    if needed:
+        return _file(place, "the input")
+    return find_file(place) if os.path.isfile(answers) else None
+
+
+def _file(path: str, what: str) -> str:
+    """Find a file by its path, which need not be one on this machine; raises MissingFileError."""
+    if path == STANDARD_INPUT or is_address(path):
+        return path
+    found = find_file(path)
+    if found is None:
+        raise MissingFileError(what=f"No file with {what}", path=path, hint=_what_is_there(path))
+    return found
+
+
 def locate_others(split: Split, task: Task, names: Sequence[str]) -> Split:
     """Give a split with more outputs, which are looked for as ``--out-file`` is; raises as :func:`locate`."""
     split = split.replace(outputs=(*split.outputs, *_named_outputs(task.replace(out_files=tuple(names)))))
@@ -172,7 +208,8 @@ def check_read_once(split: Split) -> None:
         expected == STANDARD_INPUT or (os.path.exists(expected) and not os.path.isfile(expected))
     ):
         raise UsageError(
-            message="the answers can be read only once, and there are several outputs: choose one with -o"
+            message="the answers can be read only once, and there are several outputs: choose one with",
+            arguments=("out",),
         )
     if [expected, split.input, *(o.path for o in split.outputs)].count(STANDARD_INPUT) > 1:
         raise UsageError(message="standard input (-) can be read only once: give one file as -")
@@ -197,8 +234,11 @@ def check_directory(path: str, what: str, kind: str = "directory") -> None:
     """Raise MissingFileError, in GEval's words, if there is no such directory."""
     if not os.path.isdir(path):
         parent = os.path.dirname(os.path.abspath(path))
-        hint = _sets_in(parent) if kind != "directory" else ""
-        raise MissingFileError(what=f"No {kind} with {what}", path=path, hint=hint)
+        sets = _sets_in(parent) if kind != "directory" else ""
+        hint = f"there are {sets}; choose one with" if sets else ""
+        raise MissingFileError(
+            what=f"No {kind} with {what}", path=path, hint=hint, arguments=("test",) if sets else ()
+        )
 
 
 def names_in(directory: str, wanted: Callable[[os.DirEntry[str]], bool]) -> list[str]:
@@ -215,7 +255,7 @@ def _sets_in(directory: str) -> str:
         return ""
     names = sorted(names_in(directory, os.DirEntry.is_dir), key=natural_order)
     sets = [name for name in names if name.startswith(("dev", "test", TRAINING_SET))]
-    return f"there are {visible(', '.join(sets))}; choose one with -t" if sets else ""
+    return visible(", ".join(sets))
 
 
 def _what_is_there(place: str) -> str:

@@ -88,7 +88,7 @@ def _fourteen() -> Split:
 
 
 def _missing(name: str) -> UsageError:
-    message = f"the tokenizer {name} comes from sacreBLEU: pip install 'geval-py[tokenizers]'"
+    message = f"the tokenizer {name} comes from sacreBLEU: pip install sacrebleu"
     return UsageError(message=message)
 
 

@@ -26,7 +26,8 @@ class Option(Value):
     switch. A ``repeatable`` one collects its values; those of the command line come behind those of config.txt or, if
     it ``replaces``, in their place. One that may be given only ``once`` is no less in both. ``mode`` tells that it
     chooses what is shown; ``goes_with`` are the modes in which it means something (none named: in all), elsewhere it
-    is refused, with ``otherwise`` behind. One without ``help`` is known but not shown.
+    is refused, with ``otherwise`` behind. One without ``help`` is known but not shown. ``argument`` is its name in
+    Python, where that is not the field's; ``said`` how a sentence calls it, where that is not by its first name.
     """
 
     names: tuple[str, ...]
@@ -41,6 +42,8 @@ class Option(Value):
     mode: bool = False
     goes_with: tuple[str, ...] = ()
     otherwise: str = ""
+    argument: str = ""
+    said: str = ""
 
     @property
     def long_name(self) -> str:

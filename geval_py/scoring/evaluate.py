@@ -16,14 +16,14 @@ from geval_py.reading.inputs import InputReader, InputText
 from geval_py.reading.lines import LineReader, decode_lines
 from geval_py.reading.outputs import Output
 from geval_py.reading.schemes import EvaluationScheme
-from geval_py.reading.splits import Split, locate, read_vocabulary
+from geval_py.reading.splits import Split, locate, locate_pair, read_vocabulary
 from geval_py.reading.task import Task
 from geval_py.scoring.blocks import Block, BlockScorer
 from geval_py.scoring.evaluation import Evaluation, Texts
 from geval_py.scoring.metrics import LineStatistics, Metric, column_of, find_metric
 from geval_py.scoring.parallel import Progress
 from geval_py.scoring.score import Score
-from geval_py.text import visible
+from geval_py.text import shown, visible
 from geval_py.values import Value
 
 TYPE_CHECKING = False
@@ -37,56 +37,73 @@ if TYPE_CHECKING:
     from geval_py.scoring.signature import Signature
 
 
+FilePath: TypeAlias = "str | os.PathLike[str]"
+Scored: TypeAlias = "Challenge | FilePath | tuple[FilePath, FilePath]"
+
+
 def evaluate(
-    challenge: Challenge | str | os.PathLike[str],
+    challenge: Scored,
     test: str = "test-A",
     *,
     out: str | os.PathLike[str] | None = None,
     metrics: str | Sequence[str] = (),
     keep_texts: bool = True,
 ) -> Evaluation:
-    """Score one output of a challenge.
+    """Score one output of a challenge, or one file against another.
 
     ``challenge`` is a Challenge or its directory; ``test`` the name of the test set; ``out`` the output, looked
     for in the test set's directory and then as a path (by default the only one there is); ``metrics`` replace
     those of the challenge. ``keep_texts`` keeps the texts in memory, for :meth:`Evaluation.to_frame`.
 
+    In place of a challenge, its ``test`` and ``out``, there may be a pair of paths, of the output and of the answers.
+    An input beside the answers is then read where it is asked for; the metrics have to be given.
+
     Raises GevalError: UsageError where a call is at fault, DataError where the data is.
     """
-    task = _task(challenge, test, out, metrics)
-    split = locate(task)
+    task, split = _located(challenge, test, out, metrics)
     if len(split.outputs) > 1:
-        names = ", ".join(output.name for output in split.outputs)
-        raise UsageError(message=f"there are several outputs ({names}): choose one with out=…")
+        names = visible(", ".join(output.name for output in split.outputs))
+        raise UsageError(message=f"there are several outputs ({names}): choose one with", arguments=("out",))
     (evaluation,) = evaluate_split(task, split, keep_texts=keep_texts, sign=True)
     return evaluation
 
 
 def evaluate_all(
-    challenge: Challenge | str | os.PathLike[str],
+    challenge: Scored,
     test: str = "test-A",
     *,
     metrics: str | Sequence[str] = (),
     keep_texts: bool = True,
 ) -> list[Evaluation]:
     """Score all outputs of a test set, by their names; arguments and errors are those of :func:`evaluate`."""
-    task = _task(challenge, test, None, metrics)
-    return evaluate_split(task, locate(task), keep_texts=keep_texts, sign=True)
+    task, split = _located(challenge, test, None, metrics)
+    return evaluate_split(task, split, keep_texts=keep_texts, sign=True)
 
 
-def _task(
-    challenge: Challenge | str | os.PathLike[str],
-    test: str,
-    out: str | os.PathLike[str] | None,
-    metrics: str | Sequence[str],
-) -> Task:
-    challenge = challenge if isinstance(challenge, Challenge) else Challenge.open(challenge)
+def _located(challenge: Scored, test: str, out: FilePath | None, metrics: str | Sequence[str]) -> tuple[Task, Split]:
+    """Give what is scored, and its files."""
+    if isinstance(challenge, tuple | list):
+        task, find = _task_of_pair(challenge, test, out), locate_pair
+    else:
+        task, find = _task(challenge, test, out), locate
     texts = (metrics,) if isinstance(metrics, str) else tuple(metrics)
-    return challenge.task.replace(
-        test_name=test,
-        out_files=challenge.task.out_files if out is None else (os.fspath(out),),
-        alt_metrics=texts or challenge.task.alt_metrics,
-    )
+    task = task.replace(alt_metrics=texts or task.alt_metrics)
+    return task, find(task)
+
+
+def _task(challenge: Challenge | FilePath, test: str, out: FilePath | None) -> Task:
+    task = (challenge if isinstance(challenge, Challenge) else Challenge.open(challenge)).task
+    return task.replace(test_name=test, out_files=task.out_files if out is None else (os.fspath(out),))
+
+
+def _task_of_pair(paths: Sequence[FilePath], test: str, out: FilePath | None) -> Task:
+    try:
+        output, expected = [os.fspath(path) for path in paths]
+    except (TypeError, ValueError):
+        raise UsageError(message=f"a pair of paths is (output, expected), not {shown(paths)}") from None
+    if out is not None or test != Task.test_name:
+        raise UsageError(message="with a pair of paths there is no", arguments=("test", "out"))
+    return Task(out_files=(output,), expected_file=expected)
 
 
 def evaluate_split(
@@ -138,7 +155,7 @@ def select_schemes(task: Task) -> list[Named]:
     """Give the schemes to score with and their metrics; raises SchemeError, UsageError."""
     schemes = [(scheme, find_metric(scheme.metric)) for scheme in task.schemes()]
     if not schemes:
-        raise UsageError(message="no metric given, use --metric option\n  for example -m PerplexityHashed")
+        raise UsageError(message="no metric given, use", arguments=("metrics",))
     return [_named(name, schemes) for name in task.select_metrics] or schemes
 
 

@@ -15,7 +15,7 @@ from geval_py.reading.splits import Split
 from geval_py.scoring.metrics import NOISE
 from geval_py.scoring.parallel import Progress
 from geval_py.scoring.score import Score
-from geval_py.text import named
+from geval_py.text import named, shown
 from geval_py.values import Value
 
 TYPE_CHECKING = False
@@ -43,11 +43,14 @@ class Texts(Value):
 
 
 class Evaluation(Value):
-    """One output, scored.
+    """One output, scored; printed, a line a score, or in Jupyter a table.
 
     ``scores`` are in the order of the metrics. ``line_numbers`` are those of the lines that the first metric's filter
     selects, from 1; None if it has none. Two equal ``signature`` mean the same scores; it is None where it was not
     asked for, since it costs time.
+
+    Evaluations are equal if their signatures are, whatever their files are called; one without a signature equals
+    itself alone.
     """
 
     split: Split
@@ -58,6 +61,19 @@ class Evaluation(Value):
     texts: Texts | None
 
     hidden: ClassVar[frozenset[str]] = frozenset({"line_numbers", "texts"})
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Evaluation):
+            return NotImplemented
+        return self is other or (self.signature is not None and self.signature == other.signature)
+
+    def __hash__(self) -> int:
+        return object.__hash__(self) if self.signature is None else hash(self.signature)
+
+    def __str__(self) -> str:
+        from geval_py.showing.scores import evaluation_text
+
+        return evaluation_text(self)
 
     @property
     def line_losses(self) -> array[float]:
@@ -252,9 +268,9 @@ class Evaluation(Value):
     def score_differences(self, other: Evaluation) -> list[float]:
         """Give each line's score minus the other output's: 0 for rounding noise, NaN where both are infinite.
 
-        Raises as :meth:`check_same_lines`.
+        Raises as :meth:`check_same_lines`, and UsageError for what is no evaluation, such as a path.
         """
-        self.check_same_lines(other)
+        self.check_same_lines(checked_evaluation(other))
         return list(map(_difference, self.line_scores(), other.line_scores()))
 
     def check_same_lines(self, other: Evaluation) -> None:
@@ -290,6 +306,13 @@ class Evaluation(Value):
         from geval_py.showing.scores import scores_html
 
         return scores_html(self)
+
+
+def checked_evaluation(value: object) -> Evaluation:
+    """Give an evaluation back; raises UsageError for what is none, such as a path."""
+    if not isinstance(value, Evaluation):
+        raise UsageError(message=f"an evaluation is compared, as evaluate(…) gives it, not {shown(value)}")
+    return value
 
 
 def _difference(score: float, other: float) -> float:

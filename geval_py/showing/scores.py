@@ -46,6 +46,15 @@ def scores_text(
     return _metric_blocks(names, cells(evaluations[0]))
 
 
+def evaluation_text(evaluation: Evaluation) -> str:
+    """Write the name and the value of each score of one output, a line each; the last one without a line end."""
+    from geval_py.showing.tables import Column, Table
+
+    columns = [Column(name="metric"), Column(name="score", write=number)]
+    rows = [(score.name, score.value) for score in evaluation.scores]
+    return "".join(Table(columns, rows).text(header=False)).removesuffix("\n")
+
+
 def scores_html(evaluation: Evaluation) -> str:
     """Write an HTML table of the scores of one output, for notebooks; all text is escaped."""
     from geval_py.showing.tables import Column, Table

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from array import array
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -106,7 +107,11 @@ def test_a_system_against_the_baseline(challenge):
         ("out-model=good", "out-model=good.tsv"),
         ("model=good", "out-model=good.tsv"),
         ("good", "out-model=good.tsv"),
+        (Path("out-model=good.tsv"), "out-model=good.tsv"),
+        (np.int64(1), "out-model=good.tsv"),
+        (np.array(1), "out-model=good.tsv"),
     ],
+    ids=repr,
 )
 def test_the_baseline(baseline, name, challenge):
     baseline = baseline.format(challenge=challenge) if isinstance(baseline, str) else baseline
@@ -381,6 +386,15 @@ def test_fewer_than_two(challenge):
         assert str(caught.value) == f"a comparison takes two outputs or more; there is {count}"
 
 
+def test_what_is_no_evaluation(challenge):
+    (one,) = evaluations(challenge, "one")
+    path = challenge / "dev-0/out-model=good.tsv"
+    for given in ([one, path.name], [path.name, one]):
+        with pytest.raises(UsageError) as caught:
+            compare(given)
+        assert str(caught.value) == ("an evaluation is compared, as evaluate(…) gives it, not 'out-model=good.tsv'")
+
+
 @pytest.mark.parametrize(
     ("baseline", "message"),
     [
@@ -388,6 +402,11 @@ def test_fewer_than_two(challenge):
         ("\x1b", "`\\x1b` is none of the outputs compared\n  there are out-model=one.tsv, out-model=good.tsv"),
         (2, "there is no output 2: they are numbered from 0 to 1"),
         (-1, "there is no output -1: they are numbered from 0 to 1"),
+        (np.int64(2), "there is no output 2: they are numbered from 0 to 1"),
+        (True, "the baseline is an output's name or its index, not True"),
+        (1.0, "the baseline is an output's name or its index, not 1.0"),
+        (np.array([0, 1]), "the baseline is an output's name or its index, not array([0, 1])"),
+        (b"out.tsv", "the baseline is an output's name or its index, not b'out.tsv'"),
     ],
     ids=repr,
 )  # fmt: skip

@@ -16,6 +16,7 @@ from geval_py.explaining.features.cartesian import count_pairs
 from geval_py.explaining.features.kendall import count_inversions, kendall_z
 from geval_py.explaining.features.worst import Frequencies, normal_cdf, rank_scores, rank_sum_p, worst_features
 from geval_py.reading.features import EXPECTED, FeatureKinds, Fields, word_shape
+from geval_py.reading.options import said_option
 
 PROPERTY = settings(deadline=None, derandomize=True)
 
@@ -618,10 +619,9 @@ def test_too_many_pairs_are_refused(limit, what, monkeypatch):
     items = [("", " ".join(f"w{n}" for n in sorted(words)), "") for words in on_item]
     with pytest.raises(UsageError) as caught:
         worst_features(items, range(9), worst_is_greatest=False, kinds=FeatureKinds(cartesian=True))
-    assert str(caught.value) == (
-        f"there are more than 5 pairs of features {what}\n"
-        "  take fewer with --min-cartesian-frequency or --min-frequency"
-    )
+    message = f"there are more than 5 pairs of features {what}\n  take fewer with "
+    assert str(caught.value) == f"{message}min_cartesian_frequency=… or min_frequency=…"
+    assert caught.value.said(said_option) == f"{message}--min-cartesian-frequency or --min-frequency"
 
 
 def test_the_mean_of_scores_whose_sum_is_too_large():

@@ -287,7 +287,7 @@ MISSING = {
     "no test set": (
         {"test_name": "dev-9"},
         "No test subdirectory with the expected results: `./dev-9`\n"
-        "  there are dev-0, test-A, train; choose one with -t",
+        "  there are dev-0, test-A, train; choose one with test=…",
     ),
     "no output": (
         {"test_name": "test-A"},
@@ -324,7 +324,7 @@ MISSING = {
     ),
     "no test set in the out-directory": (
         {"test_name": "dev-0", "out_directory": "mine", "expected_directory": "."},
-        "No test subdirectory with the test results: `mine/dev-0`\n  there are test-B; choose one with -t",
+        "No test subdirectory with the test results: `mine/dev-0`\n  there are test-B; choose one with test=…",
     ),
     "no test set at all": (
         {"out_directory": "empty"},

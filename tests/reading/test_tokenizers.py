@@ -99,7 +99,7 @@ def test_without_sacrebleu(name, missing, monkeypatch):
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(UsageError) as caught:
         find_tokenizer(name)
-    message = f"the tokenizer {name} comes from sacreBLEU: pip install 'geval-py[tokenizers]'"
+    message = f"the tokenizer {name} comes from sacreBLEU: pip install sacrebleu"
     assert (str(caught.value), caught.value.exit_status) == (message, 2)
     assert checked_name(name) == name
     assert find_tokenizer("minimalistic").tokens("a") == ["a"]

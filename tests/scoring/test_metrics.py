@@ -2,7 +2,9 @@
 
 import json
 import math
+import tracemalloc
 from array import array
+from itertools import count, repeat
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +17,7 @@ from geval_py.scoring.metrics import METRICS, LineStatistics, column_of, find_me
 from geval_py.scoring.metrics.base import exp, total
 from geval_py.scoring.metrics.binary import BinaryColumn, binary_loss
 from geval_py.scoring.metrics.exact import MissColumn, WordColumn, best_guess, is_hit
-from geval_py.scoring.metrics.hashed import hashed_log_losses, split_bits
+from geval_py.scoring.metrics.hashed import LINES_AT_ONCE, hashed_log_losses, split_bits
 
 PROPERTY = settings(deadline=None, derandomize=True)
 LOSS = st.floats(0, 700)
@@ -339,6 +341,10 @@ CALLS = {
         "outputs[1] contains a line end; give one line an item",
     ),
     "two words in one": (([":1"], ["a\n"]), {}, "expected[0] contains a line end; give one line an item"),
+    "an endless list of words": (([":1"] * 70, repeat("a")), {}, "70 outputs, but more expected words"),
+    "endless outputs": ((repeat(":1"), iter(["a"] * 64)), {}, "64 expected words, but more outputs"),
+    "no text": (([":1", ":1"], ["a", math.nan]), {}, "expected[1] is nan, which is no text"),
+    "bytes": (([b":1"], ["a"]), {}, "outputs[0] is b':1', which is no text"),
 }
 
 
@@ -358,6 +364,35 @@ def test_a_malformed_line_has_its_number_in_the_file():
         "    the:x\n"
         "        ^"
     )
+
+
+@pytest.mark.parametrize("first_line", [1, 100])
+@pytest.mark.parametrize("line", [1, 2, 64, 65, 1000])
+def test_an_endless_iterable_ends_at_its_first_malformed_line(line, first_line):
+    """A few lines are read at a time, so no more than those are read beyond it."""
+    read = []
+    outputs = (read.append(number) or ("the:x" if number == line else ":1") for number in count(1))
+    with pytest.raises(MalformedLineError) as caught:
+        hashed_log_losses(outputs, repeat("a"), first_line=first_line)
+    assert caught.value.line == first_line + line - 1
+    assert len(read) < line + LINES_AT_ONCE
+
+
+@pytest.mark.parametrize("wrong", ["b\n", None], ids=["two lines in one", "no text"])
+def test_of_several_wrong_lines_the_first_is_named(wrong):
+    with pytest.raises(MalformedLineError, match=r"^Line 2: "):
+        hashed_log_losses([":1", "the:x", ":1", ":1"], ["a", "a", "a", wrong])
+
+
+def test_lines_without_end_take_no_memory_but_for_their_losses():
+    outputs = (":1" + f" word{number}:0" * 1000 for number in range(1000))
+    tracemalloc.start()
+    try:
+        losses = hashed_log_losses(outputs, repeat("a", 1000))
+        assert tracemalloc.get_traced_memory()[1] < 5e6  # 12 MB of text
+    finally:
+        tracemalloc.stop()
+    assert len(losses) == 1000
 
 
 # Exact words

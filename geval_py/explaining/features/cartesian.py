@@ -67,8 +67,8 @@ def _check_number(pairs: int, most: int, what: str) -> None:
     """Refuse what would take hours, or all memory: a single line of a stranger's output may hold so many words."""
     if pairs > most:
         raise UsageError(
-            message=f"there are more than {most} pairs of features {what}\n"
-            "  take fewer with --min-cartesian-frequency or --min-frequency"
+            message=f"there are more than {most} pairs of features {what}\n  take fewer with",
+            arguments=("min_cartesian_frequency", "min_frequency"),
         )
 
 

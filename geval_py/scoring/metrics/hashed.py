@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import re
 from array import array
+from collections.abc import Sized
+from itertools import zip_longest
 
 from geval_py.errors import UsageError
 from geval_py.reading.distribution import DEFAULT_BITS, check_bits, check_line_number
 from geval_py.scoring import kernel
 from geval_py.scoring.metrics.base import LineStatistics
+from geval_py.text import shown
 from geval_py.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from geval_py.reading.lines import Bytes
     from geval_py.scoring.metrics.base import Setting
 
+LINES_AT_ONCE = 64  # few, since whoever makes lines as they are asked for waits for as many before an error
+
+_END = object()
+_NO_MORE = {"outputs": "{} outputs, but more expected words", "expected": "{} expected words, but more outputs"}
 _NAME = r"([A-Za-z]+Hashed)([0-9]+)"
 
 
@@ -44,29 +51,51 @@ def hashed_log_losses(
     the number of buckets; ``first_line`` is the number of the first line in its file, which seeds the hash: pass
     it when scoring a part of a file.
 
-    Raises MalformedLineError at the first line that is not in the format, and UsageError for bits out of range,
-    a line end inside a line, and another number of words than lines.
+    Lines are read and scored a few at a time, so that there may be more of them than fit into memory.
+
+    Raises MalformedLineError at the first line that is not in the format, and UsageError for bits out of range, what
+    is no text, a line end inside a line, and another number of words than lines.
 
     >>> hashed_log_losses(["the:1"], ["the"])
     array('d', [0.0])
     """
     check_bits(bits)
     check_line_number(first_line, "first_line")
-    lines, words = _join(outputs, "outputs"), _join(expected, "expected")
-    counts = lines.count(b"\n"), words.count(b"\n")
-    if counts[0] != counts[1]:
-        raise UsageError(message=f"{counts[0]} outputs, but {counts[1]} expected words")
-    return kernel.hashed_losses(lines, words, bits, first_line)
+    if isinstance(outputs, Sized) and isinstance(expected, Sized) and len(outputs) != len(expected):
+        raise UsageError(message=f"{len(outputs)} outputs, but {len(expected)} expected words")
+    losses = array("d")
+    for lines, words in _blocks(outputs, expected):
+        losses.extend(kernel.hashed_losses(lines, words, bits, first_line + len(losses)))
+    return losses
 
 
-def _join(lines: Iterable[str], what: str) -> bytes:
-    """Join lines into a block; raises UsageError for one that holds a line end."""
-    parts = []
-    for index, line in enumerate(lines):
-        if "\n" in line:
-            raise UsageError(message=f"{what}[{index}] contains a line end; give one line an item")
-        parts.append(_encode(line) + b"\n")
-    return b"".join(parts)
+def _blocks(outputs: Iterable[str], expected: Iterable[str]) -> Iterator[tuple[bytes, bytes]]:
+    """Join lines and words, a few at a time; raises UsageError for what cannot be joined, after the lines before."""
+    lines: list[bytes] = []
+    words: list[bytes] = []
+    for index, (output, word) in enumerate(zip_longest(outputs, expected, fillvalue=_END)):
+        try:
+            pair = _line("outputs", index, output), _line("expected", index, word)
+        except UsageError:
+            yield b"".join(lines), b"".join(words)
+            raise
+        lines.append(pair[0])
+        words.append(pair[1])
+        if len(lines) == LINES_AT_ONCE:
+            yield b"".join(lines), b"".join(words)
+            lines, words = [], []
+    yield b"".join(lines), b"".join(words)
+
+
+def _line(what: str, index: int, text: object) -> bytes:
+    """Encode a line with its end; raises UsageError for what is none."""
+    if text is _END:
+        raise UsageError(message=_NO_MORE[what].format(index))
+    if not isinstance(text, str):
+        raise UsageError(message=f"{what}[{index}] is {shown(text)}, which is no text")
+    if "\n" in text:
+        raise UsageError(message=f"{what}[{index}] contains a line end; give one line an item")
+    return _encode(text) + b"\n"
 
 
 def _encode(line: str) -> bytes:

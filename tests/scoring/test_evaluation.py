@@ -1,0 +1,99 @@
+"""An evaluation as a value: printed, compared, hashed, pickled and copied."""
+
+import copy
+import math
+import pickle
+from pathlib import PurePosixPath
+
+import pytest
+
+from geval_py import UsageError, evaluate
+from geval_py.reading.challenge import Challenge
+from geval_py.reading.splits import locate
+from geval_py.scoring.evaluate import evaluate_split
+
+
+@pytest.fixture
+def challenge(tmp_path):
+    """A challenge of three items with two outputs and a copy of one of them."""
+    (tmp_path / "dev-0").mkdir()
+    (tmp_path / "config.txt").write_text("--metric PerplexityHashed --metric LogLossHashed8\n")
+    (tmp_path / "dev-0/in.tsv").write_text("x\ny\nz\n")
+    (tmp_path / "dev-0/expected.tsv").write_text("a\nb\nc\n")
+    (tmp_path / "dev-0/out-one.tsv").write_text("a:1\nb:1\nc:1\n")
+    (tmp_path / "dev-0/out-copy.tsv").write_text("a:1\nb:1\nc:1\n")
+    (tmp_path / "dev-0/out-two.tsv").write_text("a:1\nb:1\n:1\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("metrics", "text"),
+    [
+        ((), "PerplexityHashed  1.0\nLogLossHashed8    0.0"),
+        ("LikelihoodHashed", "LikelihoodHashed  1.0"),
+        ("LogLossHashed:N<a\tb>", r"a\tb  0.0"),
+    ],
+    ids=["two metrics", "one metric", "a hostile name"],
+)
+def test_printed_it_is_a_line_a_score(metrics, text, challenge):
+    assert str(evaluate(challenge, "dev-0", out="one", metrics=metrics)) == text
+
+
+def test_printed_a_score_has_all_its_digits(challenge):
+    result = evaluate(challenge, "dev-0", out="two", metrics="LogLossHashed")
+    assert float(str(result).split()[1]) == result.score == pytest.approx(math.log(1024) / 3)
+
+
+def test_evaluations_are_equal_by_signature(challenge):
+    one, two, copied = (evaluate(challenge, "dev-0", out=name) for name in ("one", "two", "copy"))
+    assert one == evaluate(challenge, "dev-0", out="one", keep_texts=False)
+    assert one == copied  # the same lines under another name
+    assert one != two
+    assert one != evaluate(challenge, "dev-0", out="one", metrics="LogLossHashed8")
+    assert one != one.signature
+    assert len({one, two, copied}) == 2
+
+
+def test_evaluations_without_a_signature_are_equal_by_identity(challenge):
+    task = Challenge.open(challenge).task.replace(test_name="dev-0", out_files=("one",))
+    one, again = (evaluate_split(task, locate(task))[0] for _ in range(2))
+    assert one.signature is None
+    same = one
+    assert one == same
+    assert one != again
+    assert len({one, again, one}) == 2
+
+
+@pytest.mark.parametrize(
+    "copied",
+    [copy.copy, copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))],
+    ids=["copy", "deepcopy", "pickle"],
+)
+@pytest.mark.parametrize(
+    "metrics", ["PerplexityHashed", "LogLoss:l", "Accuracy:f<in<1>:x>", "MacroAvg/Likelihood:s<^.*><1>"]
+)
+def test_a_copy_is_equal_and_does_the_same(copied, metrics, challenge):
+    result = evaluate(challenge, "dev-0", out="two", metrics=metrics)
+    other = copied(result)
+    assert other == result
+    assert hash(other) == hash(result)
+    assert str(other) == str(result)
+    assert other.to_frame().equals(result.to_frame())
+    assert other.scores == result.scores
+
+
+@pytest.mark.parametrize(
+    ("other", "shown"),
+    [
+        ("out-two.tsv", "'out-two.tsv'"),
+        (PurePosixPath("out-two.tsv"), "PurePosixPath('out-two.tsv')"),
+        (1, "1"),
+        ([], "[]"),
+    ],
+    ids=repr,
+)
+def test_only_an_evaluation_is_compared(other, shown, challenge):
+    result = evaluate(challenge, "dev-0", out="one")
+    with pytest.raises(UsageError) as caught:
+        result.worst_features(other=other)
+    assert str(caught.value) == f"an evaluation is compared, as evaluate(…) gives it, not {shown}"

@@ -1,0 +1,101 @@
+"""Scoring one file against another, without a challenge."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from geval_py import GevalError, compare, evaluate, evaluate_all
+
+OUTPUT, EXPECTED = "sub/mine.tsv", "sub/expected.tsv"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An output, its answers and its input; and files that a challenge's test set, not a pair, would take."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("sub", "test-A", "test-A/sub"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "config.txt").write_text("--metric Accuracy --out-header header.tsv\n")
+    (tmp_path / OUTPUT).write_text("a:0.5 :0.5\nb:0.25 :0.75\n")
+    (tmp_path / EXPECTED).write_text("a\nb\n")
+    (tmp_path / "sub/in.tsv").write_text("x\t1\ny\t2\n")
+    for name in ("in.tsv", "test-A/in.tsv", "test-A/sub/mine.tsv", "test-A/sub/expected.tsv"):
+        (tmp_path / name).write_text("nothing of this is read")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "metrics",
+    ["PerplexityHashed", ["LogLossHashed8", "Accuracy"], "LogLossHashed:f<in<1>:y>", "LogLossHashed:l"],
+    ids=str,
+)
+@pytest.mark.parametrize("kind", [str, Path])
+def test_a_pair_is_scored_as_on_the_command_line(kind, metrics, folder, geval):
+    result = evaluate((kind(OUTPUT), kind(EXPECTED)), metrics=metrics)
+    (folder / "config.txt").unlink()
+    for path in folder.glob("test-A/**/*.tsv"):
+        path.unlink()
+    words = [f"-m{metric}" for metric in ([metrics] if isinstance(metrics, str) else metrics)]
+    status, out, err = geval("-o", OUTPUT, "-e", EXPECTED, *words, "--format", "json")
+    assert (status, err) == (0, "")
+    (scored,) = json.loads(out)["outputs"]
+    assert scored == result.to_dict()
+
+
+def test_a_pair_has_the_input_beside_the_answers(folder):
+    frame = evaluate((OUTPUT, EXPECTED), metrics="LogLossHashed").to_frame()
+    assert [*frame["1"], *frame["2"]] == ["x", "y", "1", "2"]
+    (folder / "sub/in.tsv").unlink()
+    assert "1" not in evaluate((OUTPUT, EXPECTED), metrics="LogLossHashed").to_frame().columns
+
+
+def test_a_pair_may_be_compressed(folder):
+    import gzip
+
+    want = evaluate((OUTPUT, EXPECTED), metrics="LogLossHashed")
+    for path in (folder / OUTPUT, folder / EXPECTED):
+        path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
+        path.unlink()
+    assert evaluate([OUTPUT, EXPECTED], metrics="LogLossHashed") == want
+    assert evaluate_all((OUTPUT, EXPECTED), metrics="LogLossHashed") == [want]
+
+
+def test_pairs_are_compared(folder):
+    (folder / "sub/other.tsv").write_text("b:0.5 :0.5\nb:0.75 :0.25\n")
+    pairs = [(OUTPUT, EXPECTED), ("sub/other.tsv", "./sub/expected.tsv")]
+    result = compare([evaluate(pair, metrics="LogLossHashed") for pair in pairs], samples=50)
+    assert "of 2 lines of sub/expected.tsv; the baseline is mine.tsv" in str(result)
+
+
+REFUSED = {
+    "no metric": ((OUTPUT, EXPECTED), {}, "no metric given, use metrics=…"),
+    "three paths": (("a", "b", "c"), {}, "a pair of paths is (output, expected), not ('a', 'b', 'c')"),
+    "no path": (("a", 1), {}, "a pair of paths is (output, expected), not ('a', 1)"),
+    "a test set": ((OUTPUT, EXPECTED), {"test": "dev-0"}, "with a pair of paths there is no test=… or out=…"),
+    "another output": ((OUTPUT, EXPECTED), {"out": "o"}, "with a pair of paths there is no test=… or out=…"),
+    "no output": (
+        ("sub/min.tsv", "sub/exp.tsv"),
+        {"metrics": "Accuracy"},
+        "No file with the test results: `sub/min.tsv`\n  `sub` holds expected.tsv, in.tsv, mine.tsv",
+    ),
+    "no answers": ((OUTPUT, "no.tsv"), {"metrics": "Accuracy"}, "No file with the expected results: `no.tsv`"),
+    "a folder": (("sub", EXPECTED), {"metrics": "Accuracy"}, "Cannot read `sub`: it is a folder, not a file"),
+    "no input": (
+        (OUTPUT, "test-A/sub/expected.tsv"),
+        {"metrics": "Accuracy:f<in<1>:x>"},
+        "No file with the input: `test-A/sub/in.tsv`\n  `test-A/sub` holds expected.tsv, mine.tsv",
+    ),
+    "standard input twice": (
+        ("-", "-"),
+        {"metrics": "Accuracy"},
+        "standard input (-) can be read only once: give one file as -",
+    ),
+}
+
+
+@pytest.mark.parametrize(("pair", "keywords", "message"), REFUSED.values(), ids=REFUSED)
+def test_pairs_that_are_refused(pair, keywords, message, folder):
+    with pytest.raises(GevalError) as caught:
+        evaluate(pair, **keywords)
+    assert str(caught.value) == message
