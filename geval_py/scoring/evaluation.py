@@ -156,12 +156,14 @@ class Evaluation:
         sort: Literal["worst", "best"] | None = None,
         filter: str | Sequence[str] = (),
         tokenizer: str | None = None,
+        numerical_features: bool = False,
         cartesian: bool = False,
     ) -> pd.DataFrame:
         """Give the table of :meth:`to_frame`: the worst or the best lines first, or only those with some features.
 
         ``filter`` is a feature, such as ``"exp:the"`` or ``"in<Year>:1901"``, or several, which a line must all
-        have; as :meth:`worst_features` gives them, with the same ``tokenizer`` and ``cartesian``.
+        have; as :meth:`worst_features` gives them, with the same ``tokenizer`` and ``cartesian``. With
+        ``numerical_features``, lengths and numbers are features too: ``"in<Text>:=#8"``, ``"in<Year>:=1901"``.
 
         Raises UsageError for a feature that cannot be read, or that no line has, and for another ``sort``.
         """
@@ -170,7 +172,7 @@ class Evaluation:
         if sort not in (None, "worst", "best"):
             raise UsageError(message=f"lines are sorted by the worst or the best first, not by {sort!r}")
         names = (filter,) if isinstance(filter, str) else tuple(filter)
-        kinds = FeatureKinds(cartesian=cartesian, tokens=tokens_of(tokenizer))
+        kinds = FeatureKinds(numerical=numerical_features, cartesian=cartesian, tokens=tokens_of(tokenizer))
         wanted = parse_filter(names, Fields(self.split.in_header), kinds) if names else None
         frame = self._frame(None if wanted is None else self.select(wanted))
         if sort is None:

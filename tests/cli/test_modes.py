@@ -76,6 +76,8 @@ LINES = {
     "a column beyond the header": (["--filter", "in<3>:town"], [2]),
     "a bigram": (["--filter", "in<Text>:New++York", "--bigrams"], [0]),
     "a shape": (["--filter", "in<Text>:SHAPE:Aa+", "--word-shapes"], [0, 4]),
+    "a length (GEval 1.42.2)": (["--filter", "in<Text>:=#8", "--numerical-features"], [0]),
+    "a number (GEval 1.42.2)": (["--filter", "in<Year>:=1902.0", "--numerical-features"], [2, 3]),
     "a pair": (["--filter", "exp:a~~in<Year>:1901", "--cartesian"], [0]),
 }
 
