@@ -160,7 +160,9 @@ TOKENIZED = {
     "lines": (b"(a,\nb)\n", "( a ,\nb )\n"),
     "no last line end": (b"a, b", "a , b\n"),
     "blank lines": (b"\n \n\n", "\n\n\n"),
-    "fields": ("żółw,\t\t水!\n".encode(), "żółw ,\t\t水 !\n"),
+    "fields": (b"a,\t\tb!\n", "a , b !\n"),
+    "other scripts": ("ñ| żółw,\t水!\n".encode(), "ñ| żół w , 水!\n"),
+    "other white space": ("a\u3000b \u0085 \u2028c\u00a0\n".encode(), "a\u3000b \u0085 \u2028 c\n"),
     "carriage returns": (b"a\r,\r\n", "a ,\n"),
     "undecodable": (b"a\xff b\n", "a \ufffd b\n"),
     "a byte order mark": (b"\xef\xbb\xbfa\n", "a\n"),
@@ -170,7 +172,8 @@ TOKENIZED = {
 
 @pytest.mark.parametrize(("data", "printed"), TOKENIZED.values(), ids=TOKENIZED)
 def test_just_tokenize(data, printed, standard_input, tmp_path, monkeypatch, geval):
-    """It needs no challenge and no metric."""
+    """It needs no challenge and no metric. GEval 1.42.2, -j -T minimalistic: a TAB becomes a space, U+0085, U+2028 and
+    U+3000 stay, and letters are ASCII only."""
     monkeypatch.chdir(tmp_path)
     standard_input(data)
     assert geval("--just-tokenize", "--tokenizer", "minimalistic") == (0, printed, "")
@@ -179,7 +182,7 @@ def test_just_tokenize(data, printed, standard_input, tmp_path, monkeypatch, gev
 def test_just_tokenize_by_the_tokenizer_of_the_challenge(challenge, standard_input, geval):
     (challenge / "config.txt").write_text("--tokenizer character-by-character")
     standard_input(b"ab c\n")
-    assert geval("-j") == (0, "a b c\n", "")
+    assert geval("-j") == (0, "a b _ c\n", "")
 
 
 def test_just_tokenize_without_a_tokenizer(challenge, standard_input, geval):
@@ -190,7 +193,9 @@ def test_just_tokenize_without_a_tokenizer(challenge, standard_input, geval):
 
 def test_just_tokenize_on_a_terminal(challenge, standard_input, geval):
     standard_input(b"a\tb \x1b[31m\n")
-    assert geval("-j", "-T", "minimalistic", terminal=True) == (0, "a\tb \\x1b[ 31m\n", "")
+    assert geval("-j", "-T", "minimalistic", terminal=True) == (0, "a b \\x1b[ 31m\n", "")
+    standard_input(b"a\tb\x1b\n")
+    assert geval("-j", "-T", "character-by-character", terminal=True) == (0, "a \t b \\x1b\n", "")
 
 
 def test_just_tokenize_reads_on_while_it_writes(challenge):
