@@ -46,9 +46,9 @@ class Texts:
 class Evaluation:
     """One output, scored.
 
-    ``scores`` are in the order of the metrics. ``line_numbers`` are those of the lines that the first metric's filter
-    selects, from 1; None if it has none. Two equal ``signature`` mean the same scores; it is None where it was not
-    asked for, since it costs time.
+    ``scores`` are in the order of the metrics. ``line_numbers`` are those of the lines that the first metric's flags
+    select, from 1, in the order in which they are scored; None for all lines. Two equal ``signature`` mean the same
+    scores; it is None where it was not asked for, since it costs time.
     """
 
     split: Split
@@ -114,11 +114,15 @@ class Evaluation:
         return self.texts
 
     def _scored(self, items: Iterable[Line]) -> Iterator[Line]:
-        """Give what belongs to the lines that were scored."""
+        """Give what belongs to the lines that were scored, in the order in which they were."""
         if self.line_numbers is None:
             return iter(items)
         wanted = frozenset(self.line_numbers)
-        return (item for number, item in enumerate(items, 1) if number in wanted)
+        scored = ((number, item) for number, item in enumerate(items, 1) if number in wanted)
+        if self.scores[0].scheme.percentage is None:
+            return (item for _, item in scored)
+        of_number = dict(scored)
+        return map(of_number.__getitem__, self.line_numbers)
 
     def to_frame(self) -> pd.DataFrame:
         """Make a table with a row a line.

@@ -228,7 +228,7 @@ ERRORS = [
     (["--expected-directory", "no"], 1, "No directory with the expected results: `no`"),
     (["-t", "dev-0", "-m", "Perplexityy"], 2, "Unknown or broken metric definition: Perplexityy\n  did you mean Perplexity?"),
     (["-t", "dev-0", "-m", "LogLossHashed25"], 2, "Unknown or broken metric definition: LogLossHashed25\n  the number of bits is from 1 to 24"),
-    (["-t", "dev-0", "-m", "LogLossHashed:z"], 2, "Unknown or broken metric flags: z\n  the flags are l u c S m<REGEXP> t<REGEXP> s<REGEXP><REPLACEMENT> f<FEATURE> N<NAME> P<NUMBER>"),
+    (["-t", "dev-0", "-m", "LogLossHashed:z"], 2, "Unknown or broken metric flags: z\n  the flags are l u c S m<REGEXP> t<REGEXP> s<REGEXP><REPLACEMENT> f<FEATURE> p<PERCENT> N<NAME> P<NUMBER>"),
     (["-t", "dev-0", "-m", "LogLossHashed:t<*>"], 2, "Unknown or broken metric flags: t<*>\n  in the regular expression of t<*>: nothing to repeat at position 0"),
     (["-t", "dev-0", "--metrics", "x"], 2, "Invalid option `--metrics'\n  did you mean --metric?"),
     (["-t", "dev-0", "--select-metric", "x"], 2, "Cannot find metric named 'x'\n  there are PerplexityHashed"),
@@ -292,10 +292,16 @@ def test_text_flags_hold_line_by_line(challenge, geval):
 
 
 def test_text_flags_and_filters(challenge, geval):
-    """A filter looks at the lines as they are; the line numbers of errors are those of the file."""
-    (challenge / "dev-0/expected.tsv").write_text("a\nB\nb\n")
+    """GEval 1.42.2: a filter looks at the lines as all text flags leave them, wherever it stands, and in line modes as
+    they are. The line numbers of errors are those of the file."""
+    (challenge / "dev-0/expected.tsv").write_text("a\nB\nB\n")
     (challenge / "dev-0/out.tsv").write_text("x:1\nb:1\nb:1\n")
-    assert geval("-t", "dev-0", "-a", "Accuracy:lf<exp:B>") == (0, "1.00\n", "")
+    assert geval("-t", "dev-0", "-a", "Accuracy:lf<exp:b>") == (0, "1.00\n", "")
+    assert geval("-t", "dev-0", "-a", "Accuracy:f<exp:b>l") == (0, "1.00\n", "")
+    assert geval("-t", "dev-0", "-a", "Accuracy:lf<exp:B>")[2] == (
+        "geval: No item has the feature `exp:B'\n  did you mean exp:b?\n"
+    )
+    assert geval("-t", "dev-0", "-l", "-a", "Accuracy:lf<exp:B>")[1] == "1.0\tone\tB\tb:1\n1.0\ttwo\tB\tb:1\n"
     assert geval("-t", "dev-0", "-a", "LogLossHashed:um<B>f<exp:B>")[2] == (
         "geval: Line 2: Unexpected data [input does not start with a digit]\n"
         "  `./dev-0/out.tsv`, line 2, column 1: `B` is not an entry; an entry is `word:probability`, with a colon\n"

@@ -16,7 +16,9 @@ from geval_py.reading.task import Task
 from geval_py.reading.words import read_words
 
 PROPERTY = settings(deadline=None, derandomize=True)
-THE_FLAGS = "\n  the flags are l u c S m<REGEXP> t<REGEXP> s<REGEXP><REPLACEMENT> f<FEATURE> N<NAME> P<NUMBER>"
+THE_FLAGS = (
+    "\n  the flags are l u c S m<REGEXP> t<REGEXP> s<REGEXP><REPLACEMENT> f<FEATURE> p<PERCENT> N<NAME> P<NUMBER>"
+)
 SEE_HELP = "\n  geval --help shows the options"
 
 
