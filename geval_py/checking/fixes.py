@@ -9,13 +9,20 @@ line without its stray spaces). What was mended once is not mended again.
 from __future__ import annotations
 
 import sys
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from geval_py.errors import MalformedLineError, UsageError
-from geval_py.reading.lines import BYTE_ORDER_MARK
 from geval_py.reading.wordprobs import REST, parse_line
-from geval_py.scoring.kernel.reference import LEAST_TOTAL, OVERSHOOT, TOLERANCE, are_probabilities, sum_in_order
+from geval_py.scoring.kernel.reference import (
+    LEAST_TOTAL,
+    OVERSHOOT,
+    TOLERANCE,
+    are_probabilities,
+    is_explained,
+    numbers_of,
+    rounding,
+    sum_in_order,
+)
 
 _UNCHANGED: frozenset[str] = frozenset()
 
@@ -44,33 +51,36 @@ def fix_line(text: str, *, rest_mass: float | None = None) -> tuple[str, frozens
     spaces = frozenset({"E112"}) if tidy != text else _UNCHANGED
     if line.words is None:
         return tidy, spaces
-    masses, codes = _mend_entries(line.words, line.values, rest_mass)
+    masses, codes = _mend_entries(line.words, line.values, rest_mass, tidy)
     return (_write_entries(masses, tidy) if codes else tidy), spaces | codes
 
 
 def check_rest_mass(rest_mass: float | None) -> None:
-    """Raise UsageError unless a rest mass, if one is given, is in (0, 1)."""
+    """Raise UsageError for a rest mass that is not between 0 and 1."""
     if rest_mass is not None and not 0 < rest_mass < 1:
         raise UsageError(message=f"the rest mass is {rest_mass!r}, which is not between 0 and 1 (both excluded)")
 
 
 def _mend_entries(
-    words: Sequence[str], values: Sequence[float], rest_mass: float | None
+    words: Sequence[str], values: Sequence[float], rest_mass: float | None, text: str
 ) -> tuple[dict[str, float], frozenset[str]]:
     """Give the mended mass of each word, in order, and the codes of the rules applied; no codes: leave the line."""
     values, clipped = _clip(values)
     if not are_probabilities(values):
         return {}, _UNCHANGED
     added = _add_up(words, values)
-    if _is_below_one(added) != (sum_in_order(values) < LEAST_TOTAL):  # by rounding; it would be another distribution
+    total = sum_in_order(values)
+    if _is_below_one(added) != (total < LEAST_TOTAL):  # by rounding; it would be another distribution
         return {}, _UNCHANGED
-    codes = clipped | _repetition(words, values)
-    scaled, off = _divide_by_total({word: mass for word, mass in added.items() if mass or not word})
-    if scaled is None:
+    off = _off_rule(total, added, numbers_of(text))
+    codes = clipped | _repetition(words, values) | off
+    kept = {word: mass for word, mass in added.items() if mass or not word}
+    divide = off or (codes and _must_be_divided(kept, text))
+    masses = _scale(kept, 1.0, _total(kept)) if divide else kept
+    if masses is None:
         return {}, _UNCHANGED
-    codes |= off
-    with_rest = _leave_rest(scaled, rest_mass) if rest_mass is not None else None
-    return (scaled, codes) if with_rest is None else (with_rest, codes | {"W204"})
+    with_rest = _leave_rest(masses, rest_mass) if rest_mass is not None else None
+    return (masses, codes) if with_rest is None else (with_rest, codes | {"W204"})
 
 
 def _clip(values: Sequence[float]) -> tuple[list[float], frozenset[str]]:
@@ -99,27 +109,33 @@ def _repetition(words: Sequence[str], values: Sequence[float]) -> frozenset[str]
     return frozenset(codes)
 
 
-def _total(masses: dict[str, float]) -> float:
+def _total(masses: Mapping[str, float]) -> float:
     return sum_in_order(list(masses.values()))
 
 
-def _is_below_one(masses: dict[str, float]) -> bool:
+def _is_below_one(masses: Mapping[str, float]) -> bool:
     return _total(masses) < LEAST_TOTAL
 
 
-def _divide_by_total(masses: dict[str, float]) -> tuple[dict[str, float] | None, frozenset[str]]:
-    """Divide a distribution that is off by its total (W202, W203); None if that would lose a tiny mass."""
-    total = _total(masses)
-    if total > 1.0 + TOLERANCE:
-        return _scale(masses, 1.0, total), frozenset({"W202"})
-    if REST in masses and total < LEAST_TOTAL:
-        return _scale(masses, 1.0, total), frozenset({"W203"})
-    if max(masses.values()) > 1.0:  # a word that was added up to a little more than 1 would be a logarithm
-        return _scale(masses, 1.0, total), _UNCHANGED
-    return masses, _UNCHANGED
+def _off_rule(total: float, masses: Mapping[str, float], numbers: Sequence[str]) -> frozenset[str]:
+    """Tell which of W202 and W203 holds, if any, of a total of numbers that are written so."""
+    above = total > 1.0 + TOLERANCE
+    if not above and not (REST in masses and total < LEAST_TOTAL):
+        return _UNCHANGED
+    if is_explained(total, rounding(numbers)):
+        return _UNCHANGED
+    return frozenset({"W202" if above else "W203"})
 
 
-def _scale(masses: dict[str, float], factor: float, total: float) -> dict[str, float] | None:
+def _must_be_divided(masses: Mapping[str, float], text: str) -> bool:
+    """Tell whether what was added up or dropped would leave a line that another run had to mend.
+
+    Of fewer numbers rounding explains less, and a word that was added up to more than 1 would be a logarithm.
+    """
+    return max(masses.values()) > 1.0 or bool(_off_rule(_total(masses), masses, _write_numbers(masses, text)))
+
+
+def _scale(masses: Mapping[str, float], factor: float, total: float) -> dict[str, float] | None:
     """Multiply and divide all masses; None if one became subnormal: it would lose digits, or all."""
     scaled = {word: mass * factor / total for word, mass in masses.items()}
     lost = any(mass > 0.0 and scaled[word] < sys.float_info.min for word, mass in masses.items())
@@ -128,86 +144,28 @@ def _scale(masses: dict[str, float], factor: float, total: float) -> dict[str, f
 
 def _leave_rest(masses: dict[str, float], rest_mass: float) -> dict[str, float] | None:
     """Take the rest's mass from all words alike (W204); None if there is some for it already."""
-    if masses.get(REST) or _is_below_one(masses):
+    if masses.get(REST) or (REST not in masses and _is_below_one(masses)):
         return None
     words = {word: mass for word, mass in masses.items() if word}
     scaled = _scale(words, 1.0 - rest_mass, _total(words))
     return None if scaled is None else {**masses, **scaled, REST: rest_mass}
 
 
-def _write_entries(masses: dict[str, float], text: str) -> str:
+def _write_entries(masses: Mapping[str, float], text: str) -> str:
     """Write a line; a mass that is as it was in ``text`` has the digits that it had there."""
+    numbers = _write_numbers(masses, text)
+    return " ".join(f"{word}:{number}" for word, number in zip(masses, numbers, strict=True))
+
+
+def _write_numbers(masses: Mapping[str, float], text: str) -> list[str]:
     written: dict[str, str] = {}
     for token in text.split(" "):
         word, _, number = token.rpartition(":")
         written.setdefault(word, number)
-    return " ".join(f"{word}:{_digits(mass, written.get(word))}" for word, mass in masses.items())
+    return [_digits(mass, written.get(word)) for word, mass in masses.items()]
 
 
 def _digits(mass: float, written: str | None) -> str:
     if written is not None and float(written) == mass:
         return written
     return repr(mass).removesuffix(".0")
-
-
-class Fixes:
-    """Mends the lines of one file in order, and tells what it did.
-
-    ``lines`` counts the lines, ``diff`` holds the first ``diff_lines`` mended ones: number, before, after,
-    undecodable bytes as U+FFFD.
-    """
-
-    def __init__(self, rest_mass: float | None, diff_lines: int) -> None:
-        self._rest_mass, self._diff_lines = rest_mass, diff_lines
-        self._has_mark = False
-        self._changes: Counter[str] = Counter()
-        self.lines = 0
-        self.diff: list[tuple[int, str, str]] = []
-
-    @property
-    def changes(self) -> dict[str, int]:
-        """How many lines were mended, by the code of the rule (W211: 1 for the file)."""
-        mark = {"W211": 1} if self._has_mark else {}
-        return dict(sorted({**self._changes, **mark}.items()))
-
-    def drop_mark(self) -> None:
-        """Note that the file began with a byte order mark, which is no part of its first line any more."""
-        self._has_mark = True
-
-    def mend(self, block: bytes) -> bytes:
-        """Mend the next lines, as they are stored, each ended by LF."""
-        return b"".join(self._mend_next(line) + b"\n" for line in block.removesuffix(b"\n").split(b"\n"))
-
-    def _mend_next(self, raw: bytes) -> bytes:
-        self.lines += 1
-        mended, codes = _mend_first(raw, self._rest_mass) if self.lines == 1 else _mend_bytes(raw, self._rest_mass)
-        if self.lines == 1 and self._has_mark:
-            raw, codes = BYTE_ORDER_MARK + raw, codes | {"W211"}
-        if codes:
-            self._changes.update(codes)
-            if len(self.diff) < self._diff_lines:
-                self.diff.append((self.lines, raw.decode(errors="replace"), mended.decode(errors="replace")))
-        return mended
-
-
-def _mend_first(raw: bytes, rest_mass: float | None) -> tuple[bytes, frozenset[str]]:
-    """Mend the first line: no byte order mark may come to the file's beginning, where it would mean nothing."""
-    mended, codes = _mend_bytes(raw, rest_mass)
-    while mended.startswith(BYTE_ORDER_MARK):
-        mended, more = _mend_bytes(mended.removeprefix(BYTE_ORDER_MARK), rest_mass)
-        codes |= more | {"W211"}
-    return mended, codes
-
-
-def _mend_bytes(raw: bytes, rest_mass: float | None) -> tuple[bytes, frozenset[str]]:
-    """Mend a line as it is stored, without its LF."""
-    if b"\0" in raw:
-        return raw, _UNCHANGED
-    line = raw.replace(b"\r", b"")
-    codes = frozenset({"W210"}) if line != raw else _UNCHANGED
-    try:
-        text = line.decode()
-    except UnicodeDecodeError:
-        return line, codes
-    mended, more = fix_line(text, rest_mass=rest_mass)
-    return mended.encode(), codes | more

@@ -1,19 +1,17 @@
 """The rules of lines: what the kernel flagged, which error it is, and characters that should not be there.
 
 Most rules are a pattern of the kernel's flags and are counted without parsing a line; a line is parsed in Python only
-where a flag is not the whole truth (which error it is, which character), or to show its place.
+where a flag is not the whole truth (which character it is), or to show its place.
 """
 
 from __future__ import annotations
 
 import re
-from functools import partial
 from typing import NamedTuple
 
 from geval_py.checking.findings import Findings
-from geval_py.checking.places import error_code, error_place, odd_character_in, place_of
+from geval_py.checking.places import odd_character_in, place_of
 from geval_py.checking.seen import Seen
-from geval_py.errors import MalformedLineError
 from geval_py.reading.lines import Bytes
 from geval_py.scoring.kernel.flags import (
     ABOVE_ONE,
@@ -21,20 +19,25 @@ from geval_py.scoring.kernel.flags import (
     BELOW_ONE,
     CARRIAGE_RETURN,
     CONTROL,
+    EMPTY_LINE,
     HAS_REST,
     LOGARITHMS,
     LOOKS_LIKE_PROBABILITIES,
     MALFORMED,
+    NO_COLON,
+    NOT_A_NUMBER,
     NOT_ASCII,
+    NUMBER_TOO_LARGE,
     REPEATED,
     REST_ALONE,
+    ROUNDED,
     SEPARATOR,
+    STRAY_SPACE,
     VECTOR,
+    WRONG_LENGTH,
     ZERO_ENTRY,
     ZERO_REST,
 )
-from geval_py.scoring.kernel.reference import line_loss
-from geval_py.scoring.metrics.hashed import DEFAULT_BITS
 
 
 class FlagRule(NamedTuple):
@@ -46,9 +49,15 @@ class FlagRule(NamedTuple):
 
 
 FLAG_RULES = (
+    FlagRule("E111", EMPTY_LINE, 0),
+    FlagRule("E112", STRAY_SPACE, 0),
+    FlagRule("E113", NO_COLON, 0),
+    FlagRule("E114", NOT_A_NUMBER, 0),
+    FlagRule("E115", WRONG_LENGTH, 0),
+    FlagRule("E116", NUMBER_TOO_LARGE, 0),
     FlagRule("W201", LOOKS_LIKE_PROBABILITIES, 0),
-    FlagRule("W202", ABOVE_ONE, LOGARITHMS),
-    FlagRule("W203", HAS_REST | BELOW_ONE, LOGARITHMS),
+    FlagRule("W202", ABOVE_ONE, LOGARITHMS | ROUNDED),
+    FlagRule("W203", HAS_REST | BELOW_ONE, LOGARITHMS | ROUNDED),
     FlagRule("W204", 0, HAS_REST | BELOW_ONE | MALFORMED | VECTOR | ALL_ZERO),
     FlagRule("W204", ZERO_REST, 0),
     FlagRule("W205", ALL_ZERO, 0),
@@ -71,8 +80,6 @@ def check_lines(seen: Seen, findings: Findings) -> None:
     """Apply the rules of lines to a block."""
     for rule in FLAG_RULES:
         _apply(rule, seen, findings)
-    if seen.has(MALFORMED):
-        _sort_out_errors(seen, findings)
     _look_at_characters(seen, findings)
 
 
@@ -92,26 +99,6 @@ def _apply(rule: FlagRule, seen: Seen, findings: Findings) -> None:
 
 def _show(code: str, seen: Seen, index: int, findings: Findings) -> None:
     findings.show(code, lambda: place_of(code, seen.text(index), seen.number(index)))
-
-
-def _sort_out_errors(seen: Seen, findings: Findings) -> None:
-    for index, flags in enumerate(seen.flags):
-        if not flags & MALFORMED:
-            continue
-        if not seen.raw(index).strip(b"\r") and not findings.wants_places("E111"):
-            findings.count("E111", 1)
-        else:
-            error = _error_of(seen.text(index), seen.number(index))
-            findings.add(error_code(error), partial(error_place, error))
-
-
-def _error_of(text: str, line: int) -> MalformedLineError:
-    """Parse a malformed line again, for its error."""
-    try:
-        line_loss(text, "", DEFAULT_BITS, line)
-    except MalformedLineError as error:
-        return error
-    raise AssertionError(f"line {line} is malformed only to the native kernel")
 
 
 def _look_at_characters(seen: Seen, findings: Findings) -> None:

@@ -1,4 +1,4 @@
-"""Where on a line a problem is, and what is said there: one function a rule, and one that sorts out errors.
+"""Where on a line a problem is, and what is said there: one function a rule, and one for all malformed lines.
 
 All take the decoded line and its number. They are called for the few lines that are shown.
 """
@@ -9,17 +9,10 @@ import re
 from collections.abc import Callable
 
 from geval_py.checking.rules import RULES_BY_CODE, Place
-from geval_py.errors import MalformedLineError
-from geval_py.reading.wordprobs import (
-    COLON_EXPECTED,
-    NUMBER,
-    REST,
-    TOO_LARGE,
-    WRONG_VECTOR_LENGTH,
-    number_mistake,
-    parse_entries,
-)
-from geval_py.scoring.kernel.reference import sum_in_order
+from geval_py.reading.wordprobs import NUMBER, REST, number_mistake, parse_entries
+from geval_py.scoring.kernel.flags import NOT_A_NUMBER
+from geval_py.scoring.kernel.reference import error_kind, malformed_error, sum_in_order
+from geval_py.scoring.metrics.hashed import DEFAULT_BITS
 from geval_py.text import shorten, visible
 
 LONGEST_LINE = 10_000_000  # characters that are parsed in Python for a place; a gigabyte would take minutes
@@ -37,34 +30,14 @@ NAMES = {
 }
 
 
-def error_code(error: MalformedLineError) -> str:
-    """Tell which rule a malformed line breaks."""
-    if not error.text:
-        return "E111"
-    if error.reason == TOO_LARGE:
-        return "E116"
-    if error.reason == WRONG_VECTOR_LENGTH:
-        return "E115"
-    if not error.token and (error.reason == COLON_EXPECTED or ":" not in error.text):
-        return "E112"
-    if error.reason == COLON_EXPECTED or (":" not in error.text and not _is_bad_number_in_vector(error)):
-        return "E113"
-    return "E114"
-
-
-def _is_bad_number_in_vector(error: MalformedLineError) -> bool:
-    """Tell whether a line without a colon was meant as numbers, one of which is none."""
-    first, several, _ = error.text.partition(" ")
-    return bool(several) and NUMBER.fullmatch(first) is not None and number_mistake(error.token)[0] != "text"
-
-
-def error_place(error: MalformedLineError) -> Place:
+def malformed(text: str, line: int) -> Place:
     """Say where a malformed line is at fault."""
+    error = malformed_error(text, DEFAULT_BITS, line)
     message = error.hint
-    if error_code(error) == "E114" and error.token:
+    if error_kind(error) == NOT_A_NUMBER and error.token:
         kind, advice = number_mistake(error.token)
         message = f"`{visible(shorten(error.token))}` is not a number ({kind}); {advice}"
-    return Place(line=error.line, column=error.column, token=error.token, message=message, text=error.text)
+    return Place(line=line, column=error.column, token=error.token, message=message, text=error.text)
 
 
 def _entries(text: str) -> list[tuple[int, str, str, float]]:
@@ -190,6 +163,7 @@ def impossible_word(text: str, line: int, expected: str) -> Place:
 
 
 PLACERS: dict[str, Callable[[str, int], Place]] = {
+    **dict.fromkeys(("E111", "E112", "E113", "E114", "E115", "E116"), malformed),
     "W201": read_as_logs,
     "W202": sum_above_one,
     "W203": sum_below_one,
@@ -226,8 +200,11 @@ def lists_in_other_case_only(text: str, expected: str) -> bool:
 
 
 def place_of(code: str, text: str, line: int) -> Place:
-    """Say where on a line a rule's problem is; on a line too long to be taken apart, only that it is there."""
-    if len(text) > LONGEST_LINE:
+    """Say where on a line a rule's problem is; on a line too long to be taken apart, only that it is there.
+
+    A malformed line is taken apart whatever its length: its error stops the scoring too, with the same place.
+    """
+    if len(text) > LONGEST_LINE and PLACERS[code] is not malformed:
         message = f"{RULES_BY_CODE[code].summary} (the line has {len(text)} characters, too many to say where)"
         return Place(line=line, column=1, token="", message=message)
     return PLACERS[code](text, line)

@@ -129,14 +129,16 @@ RULES = (
         fixable=True,
     ),
     Rule(
-        "W202", "sum-above-one", "the probabilities sum to more than one, by more than 1e-8",
-        "GEval divides the line by its sum, in silence.",
+        "W202", "sum-above-one", "the probabilities sum to more than one, by more than rounding explains",
+        "GEval divides the line by its sum, in silence. Half a unit in the last place of each number with decimals "
+        "is taken for rounding, and 1e-8 for the sum.",
         "Divide by the sum before writing.",
         fixable=True,
     ),
     Rule(
-        "W203", "sum-below-one", "the probabilities sum to less than one, though there is a rest entry",
-        "GEval divides the line by its sum, in silence: the missing mass goes to all entries in proportion.",
+        "W203", "sum-below-one", "the sum with the rest entry is less than one, by more than rounding explains",
+        "GEval divides the line by its sum, in silence: the missing mass goes to all entries in proportion. "
+        "Half a unit in the last place of each number with decimals is taken for rounding, and 1e-8 for the sum.",
         "Give the missing mass to the rest entry, if that is what is meant.",
         fixable=True,
     ),

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING, Literal
 
 from geval_py.showing.colours import is_able_terminal, shows_colours
 from geval_py.text import visible
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Literal
+
     from rich.progress import Progress
 
+    Unit = Literal["bytes", "items"]
+
 PATIENCE_SECONDS = 1.0
-Unit = Literal["bytes", "items"]
 
 
 class ProgressBar:

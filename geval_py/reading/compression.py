@@ -8,32 +8,35 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable
-from typing import IO, Any, NamedTuple, Protocol
 
 from geval_py.errors import CorruptFileError, TooLargeError
+from geval_py.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import IO, Any, Protocol
+
+    class Readable(Protocol):
+        """A stream of bytes."""
+
+        def read(self, size: int = -1, /) -> bytes | None: ...
+
+    class Decompressor(Protocol):
+        """What Python's incremental decompressors have in common."""
+
+        @property
+        def eof(self) -> bool: ...
+        @property
+        def unused_data(self) -> bytes: ...
+        @property
+        def needs_input(self) -> bool: ...
+        def decompress(self, data: bytes, max_length: int = -1) -> bytes:
+            """Decompress some bytes of one member."""
+
 
 COMPRESSED_CHUNK = 1 << 18
 XZ_MEMORY_LIMIT = 1 << 30  # bytes: a stranger's .xz may ask for 4 GiB of dictionary
-
-
-class Readable(Protocol):
-    """A stream of bytes."""
-
-    def read(self, size: int = -1, /) -> bytes | None: ...
-
-
-class Decompressor(Protocol):
-    """What Python's incremental decompressors have in common."""
-
-    @property
-    def eof(self) -> bool: ...
-    @property
-    def unused_data(self) -> bytes: ...
-    @property
-    def needs_input(self) -> bool: ...
-    def decompress(self, data: bytes, max_length: int = -1) -> bytes:
-        """Decompress some bytes of one member."""
 
 
 class _Gunzip:
@@ -111,7 +114,7 @@ def _zstd(file: IO[bytes]) -> io.BufferedIOBase:
     return zstd.ZstdFile(file, "wb", options={zstd.CompressionParameter.checksum_flag: 1})
 
 
-class Compression(NamedTuple):
+class Compression(Value):
     """A compression: its name in messages, the ending of such files, and how to undo and to do it.
 
     ``magic`` is what a file begins with. ``compressor`` compresses what is written to it into an open file, which
@@ -129,23 +132,37 @@ class Compression(NamedTuple):
 # Magic numbers: the xz file format 1.2.1, section 2.1.1.1; RFC 1952; bzip2 ("BZh", a level, and the digits of
 # pi or, in a file of nothing, of its square root); RFC 8878, sections 3.1.1 and 3.1.2.
 COMPRESSIONS = (
-    Compression("xz", ".xz", (b"\xfd7zXZ\0",), b"\0", _unxz, _xz),
-    Compression("gzip", ".gz", (b"\x1f\x8b\x08",), b"\0", _gunzip, _gzip),
     Compression(
-        "bzip2",
-        ".bz2",
-        tuple(b"BZh%d" % n + end for n in range(1, 10) for end in (b"1AY&SY", b"\x17rE8P\x90")),
-        b"",
-        _bunzip2,
-        _bzip2,
+        name="xz",
+        ending=".xz",
+        magic=(b"\xfd7zXZ\0",),
+        padding=b"\0",
+        decompressor=_unxz,
+        compressor=_xz,
     ),
     Compression(
-        "zstd",
-        ".zst",
-        (b"\x28\xb5\x2f\xfd", *(bytes([0x50 + n]) + b"\x2a\x4d\x18" for n in range(16))),
-        b"",
-        _unzstd,
-        _zstd,
+        name="gzip",
+        ending=".gz",
+        magic=(b"\x1f\x8b\x08",),
+        padding=b"\0",
+        decompressor=_gunzip,
+        compressor=_gzip,
+    ),
+    Compression(
+        name="bzip2",
+        ending=".bz2",
+        magic=tuple(b"BZh%d" % n + end for n in range(1, 10) for end in (b"1AY&SY", b"\x17rE8P\x90")),
+        padding=b"",
+        decompressor=_bunzip2,
+        compressor=_bzip2,
+    ),
+    Compression(
+        name="zstd",
+        ending=".zst",
+        magic=(b"\x28\xb5\x2f\xfd", *(bytes([0x50 + n]) + b"\x2a\x4d\x18" for n in range(16))),
+        padding=b"",
+        decompressor=_unzstd,
+        compressor=_zstd,
     ),
 )
 COMPRESSED_ENDINGS = tuple(compression.ending for compression in COMPRESSIONS)

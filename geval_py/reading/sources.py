@@ -13,7 +13,7 @@ import sys
 from contextlib import contextmanager
 
 from geval_py.errors import AmbiguousFileError, UnreadableFileError
-from geval_py.reading.compression import COMPRESSED_ENDINGS, MAGIC_BYTES, Decompressed, Readable, compression_of
+from geval_py.reading.compression import COMPRESSED_ENDINGS, MAGIC_BYTES, Decompressed, compression_of
 from geval_py.reading.http import HttpBody
 from geval_py.text import named
 
@@ -21,6 +21,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
+
+    from geval_py.reading.compression import Readable
 
 STANDARD_INPUT = "-"
 

@@ -8,22 +8,26 @@ Who scores wants as many output lines as expected ones (:class:`BlockScorer`); w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
 
 from geval_py.errors import EmptyFileError, LineCountError, MalformedLineError
 from geval_py.reading.lines import LineReader
 from geval_py.scoring.kernel import choose_backend, count_lines
-from geval_py.scoring.metrics import Column, LineStatistics
+from geval_py.scoring.metrics import LineStatistics
 from geval_py.scoring.parallel import Progress, available_cores, map_in_order
+from geval_py.values import Value
 
-Result = TypeVar("Result")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    from geval_py.scoring.metrics.base import Column
+
+    Result = TypeVar("Result")
 
 STAND_IN = b"0\n"  # for an expected line that is not there; every metric takes it for a word, or a class
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+class Block(Value):
     """Some output lines, the first of which has the number ``first_line``, and as many expected lines.
 
     Of the expected lines ``known`` are real, those after them stand-ins. ``outputs`` is a part of ``buffer``, which

@@ -9,9 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from geval_py.errors import UsageError
 from geval_py.reading.challenge import Challenge
@@ -23,16 +20,20 @@ from geval_py.reading.splits import Split, locate, read_vocabulary
 from geval_py.reading.task import Task
 from geval_py.scoring.blocks import Block, BlockScorer
 from geval_py.scoring.evaluation import Evaluation, Texts
-from geval_py.scoring.metrics import Column, LineStatistics, Metric, column_of, find_metric
+from geval_py.scoring.metrics import LineStatistics, Metric, column_of, find_metric
 from geval_py.scoring.parallel import Progress
 from geval_py.scoring.score import Score
 from geval_py.text import visible
+from geval_py.values import Value
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
     from typing import TypeAlias
 
     from geval_py.reading.preparation import Preparation
     from geval_py.reading.schemes import Flag
+    from geval_py.scoring.metrics.base import Column
     from geval_py.scoring.selection import Selection
     from geval_py.scoring.signature import Signature
 
@@ -133,7 +134,7 @@ def evaluate_split(
 
 
 Named = tuple[EvaluationScheme, Metric]
-Watch = Callable[[Output], AbstractContextManager[Progress]]
+Watch: TypeAlias = "Callable[[Output], AbstractContextManager[Progress]]"
 
 
 def select_schemes(task: Task) -> list[Named]:
@@ -190,14 +191,19 @@ def evaluate_output(
     selections = _selections(schemes, keys, split)
     needs_input = any(selection.filter.needs_input for selection in selections.values())
     input_text = input_text or InputText(split, keep=keep_texts, digest=sign)
-    texts = Texts(input=input_text) if keep_texts else None
+    texts = Texts(input=input_text, outputs=[], expected=[]) if keep_texts else None
     with (
         LineReader(output.path, header=split.output_header, digest=sign) as outputs,
         LineReader(split.expected, header=split.output_header, digest=sign) as expected,
     ):
-        of_all_lines = tuple(dict.fromkeys(column for choice, column in keys if choice is None))
         inputs = InputReader(input_text) if needs_input else None
-        reading = _Reading(outputs, expected, inputs, of_all_lines, tuple(selections.values()))
+        reading = _Reading(
+            outputs=outputs,
+            expected=expected,
+            inputs=inputs,
+            columns=tuple(dict.fromkeys(column for choice, column in keys if choice is None)),
+            selections=tuple(selections.values()),
+        )
         found = reading.score(texts, threads, progress)
     statistics = {(None, column): found[column] for column in found} | _of_selected(selections, keys, split, output)
     scores = tuple(_score(named, statistics[key]) for named, key in zip(schemes, keys, strict=True))
@@ -242,8 +248,7 @@ def _score(named: Named, statistics: LineStatistics) -> Score:
     return Score(name=shown_name(scheme, metric), value=value, metric=metric, scheme=scheme, statistics=statistics)
 
 
-@dataclass(frozen=True, slots=True)
-class _Reading:
+class _Reading(Value):
     """What is read side by side, and what is made of it: columns of all lines, and lines selected for later."""
 
     outputs: LineReader

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import compress
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from geval_py.errors import LineCountError, UsageError
 from geval_py.reading.inputs import InputText
@@ -19,8 +16,13 @@ from geval_py.scoring.metrics import NOISE
 from geval_py.scoring.parallel import Progress
 from geval_py.scoring.score import Score
 from geval_py.text import named
+from geval_py.values import Value
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import Any, ClassVar, Literal, TypeVar
+
     import pandas as pd
 
     from geval_py.explaining.features.worst import WorstFeatures
@@ -29,21 +31,18 @@ if TYPE_CHECKING:
     from geval_py.reading.items import ScoredItem
     from geval_py.scoring.signature import Signature
 
+    Line = TypeVar("Line")  # what belongs to a line: a text, or an item
 
-Line = TypeVar("Line")  # what belongs to a line: a text, or an item
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Texts:
+class Texts(Value):
     """The texts that were scored, as they were read, in blocks of whole lines; the input when it is asked for."""
 
     input: InputText
-    outputs: list[bytes] = field(default_factory=list)
-    expected: list[bytes] = field(default_factory=list)
+    outputs: list[bytes]
+    expected: list[bytes]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evaluation:
+class Evaluation(Value):
     """One output, scored.
 
     ``scores`` are in the order of the metrics. ``line_numbers`` are those of the lines that the first metric's flags
@@ -54,9 +53,11 @@ class Evaluation:
     split: Split
     output: Output
     scores: tuple[Score, ...]
-    line_numbers: array[int] | None = field(repr=False)
+    line_numbers: array[int] | None
     signature: Signature | None
-    texts: Texts | None = field(repr=False)
+    texts: Texts | None
+
+    hidden: ClassVar[frozenset[str]] = frozenset({"line_numbers", "texts"})
 
     @property
     def line_losses(self) -> array[float]:

@@ -6,13 +6,17 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
-from typing import TypeVar
 
 from geval_py.errors import GevalError
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
-Progress = Callable[[int, int], None]  # what is done, and all there is, of long work
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias, TypeVar
+
+    Item = TypeVar("Item")
+    Result = TypeVar("Result")
+
+Progress: TypeAlias = Callable[[int, int], None]  # what is done, and all there is, of long work
 
 
 def available_cores() -> int:
@@ -32,29 +36,23 @@ def map_in_order(function: Callable[[Item], Result], items: Iterable[Item], thre
     if threads == 0:
         yield from map(function, items)
         return
-    made = _Made(items)
+    errors: list[GevalError] = []
+    made = _made(items, errors)
     beginning = list(islice(made, 2))
     if len(beginning) == 2:
         yield from _map_in_pool(function, chain(beginning, made), threads)
     else:
         yield from map(function, beginning)
-    if made.error is not None:
-        raise made.error
+    if errors:
+        raise errors[0]
 
 
-class _Made(Iterator[Item]):
-    """The items that could be made, and the error that ended them, if one did."""
-
-    def __init__(self, items: Iterable[Item]) -> None:
-        self._items = iter(items)
-        self.error: GevalError | None = None
-
-    def __next__(self) -> Item:
-        try:
-            return next(self._items)
-        except GevalError as error:
-            self.error = error
-            raise StopIteration from error
+def _made(items: Iterable[Item], errors: list[GevalError]) -> Iterator[Item]:
+    """Give the items that could be made, and note the error that ended them, if one did."""
+    try:
+        yield from items
+    except GevalError as error:
+        errors.append(error)
 
 
 def _map_in_pool(function: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Iterator[Result]:

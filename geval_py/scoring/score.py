@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-
 from geval_py.reading.sampling import DEFAULT_SAMPLES, DEFAULT_SEED
 from geval_py.reading.schemes import EvaluationScheme
 from geval_py.scoring.metrics import LineStatistics, Metric
 from geval_py.scoring.parallel import Progress
+from geval_py.values import Value
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, ClassVar
+
     from geval_py.explaining.statistics.interval import Interval
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Score:
+class Score(Value):
     """One metric's value on one output.
 
     ``name`` is the name shown, from the scheme; ``statistics`` the line statistics that it is made from.
@@ -25,7 +25,9 @@ class Score:
     value: float
     metric: Metric
     scheme: EvaluationScheme
-    statistics: LineStatistics = field(repr=False, compare=False)
+    statistics: LineStatistics
+
+    hidden: ClassVar[frozenset[str]] = frozenset({"statistics"})
 
     @property
     def unit(self) -> str:

@@ -9,17 +9,18 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from geval_py.errors import MalformedLineError, SchemeError, UsageError
 from geval_py.reading.features import Fields, ItemFilter, parse_filter
 from geval_py.reading.items import ScoredItem
 from geval_py.reading.schemes import EvaluationScheme
 from geval_py.scoring.confidence import line_confidence
-from geval_py.scoring.metrics import Column, LineStatistics
+from geval_py.scoring.metrics import LineStatistics
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from geval_py.reading.preparation import Preparation
+    from geval_py.scoring.metrics.base import Column
 
 MOST_REMEMBERED = 5_000  # items without the feature, to find out what was meant instead
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from geval_py.explaining.statistics.interval import Interval
 
@@ -53,6 +53,11 @@ def fixed(value: float, precision: int) -> str:
     """
     if not math.isfinite(value):
         return special(value)
+    decimals = repr(value).partition(".")[2]
+    if len(decimals) > precision and "e" not in decimals and decimals[precision:] != "5":
+        # Python rounds by the bits; only what the shortest digits put halfway may lie elsewhere there.
+        text = f"{value:.{precision}f}"
+        return text.removeprefix("-") if not text.strip("-0.") else text
     from decimal import ROUND_HALF_EVEN, Context, Decimal
 
     step = Decimal(1).scaleb(-precision)

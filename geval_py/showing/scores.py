@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from geval_py.showing.numbers import number, with_half_width
 from geval_py.text import visible
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from geval_py.explaining.statistics.interval import Interval
     from geval_py.scoring.evaluation import Evaluation
-from geval_py.scoring.score import Score
+    from geval_py.scoring.score import Score
 
 MOST_NAMES_IN_CROSS_TABLES = 100
 LONGEST_NAME_IN_CROSS_TABLES = 80  # characters

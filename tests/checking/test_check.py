@@ -76,7 +76,10 @@ LINES = [
     ("E116", b"a:1e400\n", (1, 3, "1e400", "`1e400` is too large for a double (the largest is about 1.8e308)"), b"a:1e308\n"),
     ("W201", b"a:0.5 b:0.25 c:-1e-9\n", (1, 16, "c:-1e-9", "`-1e-9` is not in [0,1], so all values of the line are read as logarithms"), b"a:-0.5 b:-2 c:0.1\n"),
     ("W202", b"a:0.9 b:0.2 :0.1\n", (1, 1, "", "the probabilities sum to 1.2000000000000002; they are divided by it"), b"a:0.9 b:0.1 :0.000000009\n"),
+    ("W202", b"a:0.333334 b:0.333334 :0.333334\n", (1, 1, "", "the probabilities sum to 1.000002; they are divided by it"), b"a:0.333334 b:0.333333 :0.333334\n"),
+    ("W202", b"a:1 b:1\n", (1, 1, "", "the probabilities sum to 2.0; they are divided by it"), b"a:0.6 b:0.5\n"),
     ("W203", b"a:0.5 :0.25\n", (1, 1, "", "the probabilities sum to 0.75 with the rest entry; they are divided by it"), b"a:0.5 b:0.25\n"),
+    ("W203", b"a:0.333333 b:0.333332 :0.333333\n", (1, 1, "", "the probabilities sum to 0.999998 with the rest entry; they are divided by it"), b"a:0.333333 b:0.333333 :0.333333\n"),
     ("W204", b"a:0.5 b:0.5\n", (1, 12, "", "no rest entry, and nothing left for one: a miss costs infinity"), b"a:0.5 b:0.4\n"),
     ("W204", b"a:0.5 b:0.5 :0\n", (1, 13, ":0", "the rest has probability 0: a miss costs infinity"), b"a:0.5 b:0.4 :0.1\n"),
     ("W205", b":0\n", (1, 2, ":0", "all values are 0: they are read as logarithms, each of probability 1"), b":1\n"),
@@ -100,6 +103,18 @@ def test_rules_of_lines(code, output, place, nearly, check):
     assert first(problem) == place
     assert problem.summary == RULES_BY_CODE[code].summary
     assert code not in check(nearly)
+
+
+@pytest.mark.parametrize("digits", [1, 2, 6, 17])
+def test_an_output_that_was_rounded_has_no_problem(digits, check):
+    """Many of its lines have a sum that is off by more than 1e-8."""
+    rows = [[1 + (7 * line + 3 * word) % 11 for word in range(20)] for line in range(100)]
+    lines = [
+        " ".join(f"w{word}:{weight / (sum(row) + 5):.{digits}f}" for word, weight in enumerate(row))
+        + f" :{5 / (sum(row) + 5):.{digits}f}\n"
+        for row in rows
+    ]
+    assert set(check("".join(lines).encode())) <= {"W207", "W204"}  # what rounds to zero
 
 
 def test_a_good_output_has_no_problem(check):

@@ -1,16 +1,28 @@
 """Mending: what becomes of a line, and that it keeps its losses and its number."""
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from geval_py.checking import mending
 from geval_py.checking.fixes import fix_line
+from geval_py.checking.mendable import codes_of, codes_of_lines, mended_spacing
 from geval_py.checking.mending import fix_file
 from geval_py.checking.rules import RULES_BY_CODE
 from geval_py.errors import MalformedLineError, UsageError
 from geval_py.reading.lines import read_lines
 from geval_py.reading.wordprobs import parse_line
-from geval_py.scoring.kernel.reference import LEAST_TOTAL, TOLERANCE, are_probabilities, line_loss, sum_in_order
+from geval_py.scoring import kernel
+from geval_py.scoring.kernel.flags import REPEATED, TINY
+from geval_py.scoring.kernel.reference import (
+    LEAST_TOTAL,
+    are_probabilities,
+    is_explained,
+    line_loss,
+    numbers_of,
+    rounding,
+    sum_in_order,
+)
 
 PROPERTY = settings(deadline=None, derandomize=True)
 BOM = "\ufeff".encode()
@@ -33,7 +45,13 @@ LINES = {
     "above one": ("W202", "the:1 :1", "the:0.5 :0.5"),
     "above one without a rest": ("W202", "the:0.9 a:0.9", "the:0.5 a:0.5"),
     "above one, a tiny value": ("W202", "the:1 a:1 of:0.0000002", "the:0.49999995000000497 a:0.49999995000000497 of:9.999999000000099e-08"),
-    "above one by a little more than counts": ("W202", "the:0.5 :0.50000002", "the:0.4999999900000003 :0.5000000099999998"),
+    "above one by a little more than counts": ("W202", "the:1 :0.00000002", "the:0.9999999800000003 :1.9999999600000007e-08"),
+    "above one by a little more than rounding explains": ("W202", "the:0.500 :0.502", "the:0.499001996007984 :0.500998003992016"),
+    "below one by a little more than rounding explains": ("W203", "the:0.500 :0.498", "the:0.501002004008016 :0.49899799599198397"),
+    "repeated, above one by more than rounding explains": ("W202 W206", "a:0.123456 a:0.376544 b:0.51", "a:0.49504950495049505 b:0.504950495049505"),
+    "a repeated word, above one by rounding": ("W206", "a:0.60 a:0.41", "a:1"),
+    "zeros whose rounding explained the sum": ("W207", "a:0.50 c:0.0 b:0.45 :0.00", "a:0.5263157894736842 b:0.4736842105263158 :0.00"),
+    "zeros that are not needed to explain the sum": ("W207", "a:0.50 c:0.00 :0.50", "a:0.50 :0.50"),
     "below one": ("W203", "the:0.25 :0.25", "the:0.5 :0.5"),
     "the rest alone, below one": ("W203", ":0.25", ":1"),
     "below one, a rest of zero": ("W203", "the:0.5 :0", "the:1 :0"),
@@ -59,6 +77,8 @@ WITH_REST_MASS = {  # of 0.01
     "certainty": ("W204", "the:1", "the:0.99 :0.01"),
     "two words": ("W204", "the:0.50 a:0.5", "the:0.495 a:0.495 :0.01"),
     "a rest of zero": ("W204", "the:1.0 :0", "the:0.99 :0.01"),
+    "a rest of zero, below one by rounding": ("W204", "the:0.99 :0.0", "the:0.99 :0.01"),
+    "above one by rounding": ("W204", "the:0.50 a:0.51", "the:0.4900990099009901 a:0.4999009900990099 :0.01"),
     "a rest of zero in front": ("W204", ":0 the:1.0", ":0.01 the:0.99"),
     "two rests of zero": ("W204 W206", ":0 the:1.0 :0", ":0.01 the:0.99"),
     "above one": ("W202 W204", "the:1 a:1", "the:0.495 a:0.495 :0.01"),
@@ -75,8 +95,10 @@ LEFT_ALONE = {
     "good": "the:0.50 :0.5",
     "good without a rest": "the:0.5 a:0.20",
     "no mass left": "the:1",
-    "above one by less than counts": "the:0.5 :0.500000001",
-    "below one by less than counts": "the:0.5 :0.499999999",
+    "above one by less than counts": "the:1 :0.000000001",
+    "below one by less than counts": "the:0.999999999 :0",
+    "above one by rounding": "the:0.333334 a:0.333333 :0.333334",
+    "below one by rounding": "the:0.333333 a:0.333333 :0.333333",
     "the rest is zero": "the:1 :0",
     "only spaces": "   ",
     "empty": "",
@@ -215,17 +237,66 @@ def test_a_second_run_changes_nothing(line, rest_mass):
 @settings(PROPERTY, max_examples=600)
 @given(st.one_of(probability_lines, lines_of(near_probabilities)), rest_masses)
 def test_nothing_is_left_to_mend(line, rest_mass):
-    """The mended line holds probabilities that sum to one, each word once, no zeros."""
+    """The mended line holds probabilities that sum to one, as far as rounding lets them; each word once, no zeros."""
     assume(not any(0 < abs(value) < 1e-290 for value in parse_line(line).values))
     mended, rules = fix_line(line, rest_mass=rest_mass)
     found = parse_line(mended)
     assume(rules or are_probabilities(list(found.values)))
     total = sum_in_order(found.values)
     assert are_probabilities(list(found.values))
-    assert total <= 1 + TOLERANCE
-    assert total >= LEAST_TOTAL or "" not in found.words
+    explained = is_explained(total, rounding(numbers_of(mended)))
+    assert explained or (total < 1 and "" not in found.words)
     assert len(set(found.words)) == len(found.words)
     assert all(value for word, value in zip(found.words, found.values, strict=True) if word)
+
+
+stored_lines = st.one_of(
+    st.tuples(any_lines, stray).map(lambda drawn: with_stray_spaces(*drawn)).map(str.encode),
+    any_lines.map(str.encode),
+    any_lines.map(lambda line: f"{line}\r".encode()),
+    st.binary(max_size=9).map(lambda line: line.replace(b"\n", b"")),
+)
+
+
+@settings(PROPERTY, max_examples=1000)
+@given(st.lists(stored_lines, min_size=1, max_size=4), rest_masses)
+@example([b"a:1 b:1 c:3e-308"], None)
+@example([b"a:1 b:1 c:1e-290"], 1 - 2**-53)
+@example([b"a:0.5  b:0.5 c:0\0"], None)
+@example([b" 1 2 3\r", b"  \r", b" a:1e999"], None)
+def test_what_flags_tell_is_what_mending_does(lines, rest_mass):
+    """The codes are the same, the spaces too, and most lines need no mending to tell."""
+    told = codes_of_lines(lines, rest_mass)
+    for line, codes in zip(lines, told, strict=True):
+        mended, applied = mending._mend_bytes(line, rest_mass)
+        assert codes in {None, applied}
+        if codes:
+            assert mended_spacing(line, codes) in {None, mended}
+
+
+TOLD = [
+    ("a:0,5", ""), ("the", ""), ("", ""), ("1 2", ""), ("a:1e999", ""), ("a:-1 b:-2", ""), (":0", ""), ("a:0.5 :0.5", ""),
+    ("a:1 :1", "W202"), ("a:0.5 :0.25", "W203"), ("a:0.5 b:0 :0.5", "W207"), ("a:1 b:0 :1", "W202 W207"),
+    ("a:0.5  :0.5\r", "E112 W210"), (" a:1 :1", "E112 W202"), ("a:1  b", ""), ("ą:1 :1", "W202"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "codes"), TOLD, ids=lambda v: repr(v))
+def test_what_flags_tell(line, codes):
+    """Of what bad outputs are full of, flags tell all: no line is parsed in Python."""
+    assert codes_of_lines([line.encode()], None) == [frozenset(codes.split())]
+
+
+@settings(PROPERTY, max_examples=600)
+@given(probability_lines)
+def test_sums_are_mended_where_check_reports_them(line):
+    """W202 and W203 where the flags say so, and nowhere afterwards (words that repeat aside, and tiny masses)."""
+    (flags,) = kernel.score_lines(f"{line}\n".encode(), b"\n", 10, 1)[1]
+    assume(not flags & (REPEATED | TINY))
+    mended, codes = fix_line(line)
+    assert codes & {"W202", "W203"} == codes_of(flags, None) & {"W202", "W203"}
+    (after,) = kernel.score_lines(f"{mended}\n".encode(), b"\n", 10, 1)[1]
+    assert not codes_of(after, None)
 
 
 @PROPERTY

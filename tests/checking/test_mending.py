@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from geval_py.checking import fixes, mending
+from geval_py.checking import mending
 from geval_py.checking.fixes import fix_line
 from geval_py.checking.mending import fix_file
 from geval_py.errors import CorruptFileError, UnreadableFileError, UsageError
@@ -239,12 +239,12 @@ def test_an_error_half_way_leaves_all_as_it_was(output, kind, monkeypatch):
     seen = []
 
     def interrupt(text, *, rest_mass):
-        if text == "the 0.5":
+        if text == "水:0 :1":
             seen.extend(names(path))
             raise InterruptionError
         return fix_line(text, rest_mass=rest_mass)
 
-    monkeypatch.setattr(fixes, "fix_line", interrupt)
+    monkeypatch.setattr(mending, "fix_line", interrupt)
     with pytest.raises(InterruptionError):
         fix_file(str(path))
     assert len(seen) == 2

@@ -53,8 +53,18 @@ def error_rate(totals, lines):
 
 
 COLUMNS = ("matches", "words")
-PRECISION = Metric("Precision", MatchColumn.of, Measure("share", "higher", 1.0, 0.0, precision, COLUMNS), "matches")
-ERRORS = Metric("ErrorRate", MatchColumn.of, Measure("share", "lower", 0.0, 1.0, error_rate, COLUMNS), "no matches")
+
+
+def metric(name, measure):
+    return Metric(name=name, make_column=MatchColumn.of, measure=measure, summary="")
+
+
+PRECISION = metric(
+    "Precision", Measure(unit="share", direction="higher", best=1.0, worst=0.0, formula=precision, columns=COLUMNS)
+)
+ERRORS = metric(
+    "ErrorRate", Measure(unit="share", direction="lower", best=0.0, worst=1.0, formula=error_rate, columns=COLUMNS)
+)
 each_metric = pytest.mark.parametrize(
     ("metric", "sign", "offset"), [(PRECISION, 1, 0), (ERRORS, -1, 1)], ids=["higher is better", "lower is better"]
 )

@@ -113,9 +113,9 @@ FLAGGED = [
     ("a:0.5 b:0.25 a:0.25", flags.REPEATED),
     ("longer-than-eight:0.5 longer-than-eighty:0.5", 0),
     (":0.5 :0.5", flags.HAS_REST | flags.REST_ALONE | flags.REPEATED),
-    ("a:0.9 b:0.2", flags.ABOVE_ONE),
-    ("a:0.9 b:0.10000001", 0),
-    ("a:0.9 b:0.10000002", flags.ABOVE_ONE),
+    ("a:0.9 b:0.3", flags.ABOVE_ONE),
+    ("a:0.90000000 b:0.10000001", 0),
+    ("a:0.90000000 b:0.10000002", flags.ABOVE_ONE | flags.ROUNDED),
     ("a:0.5", flags.BELOW_ONE),
     ("a:-1e-9 b:0.5", flags.LOGARITHMS | flags.ABOVE_ONE | flags.LOOKS_LIKE_PROBABILITIES),
     ("a:-1e-9 b:-0.5", flags.LOGARITHMS | flags.ABOVE_ONE),
@@ -127,14 +127,15 @@ FLAGGED = [
     ("a\t:1", flags.CONTROL),
     ("a\x7f:1", flags.CONTROL),
     ("ą:1", flags.NOT_ASCII),
+    ("a:1e-281 :1", flags.HAS_REST | flags.TINY),
     ("place,:1", 0),
     ("a:0.5,b:1", flags.SEPARATOR),
     ("a:0.5;b:1", flags.SEPARATOR),
     ("a:0.5\tb:1", flags.SEPARATOR | flags.CONTROL),
     ("1870,b:1", 0),
-    ("a", flags.MALFORMED),
-    ("A:0,5\r", flags.MALFORMED | flags.CAPITAL | flags.CARRIAGE_RETURN),
-    ("", flags.MALFORMED),
+    ("a", flags.MALFORMED | flags.NO_COLON),
+    ("A:0,5\r", flags.MALFORMED | flags.NOT_A_NUMBER | flags.CAPITAL | flags.CARRIAGE_RETURN),
+    ("", flags.MALFORMED | flags.EMPTY_LINE),
 ]
 
 
@@ -142,6 +143,111 @@ FLAGGED = [
 def test_flags(line, want, kernel):
     _, marks = kernel.score_lines(f"{line}\n".encode(), b"x\n", 1, 1)
     assert list(marks) == [want]
+
+
+ERRORS = {
+    "": flags.EMPTY_LINE,
+    "\r": flags.EMPTY_LINE,
+    " ": flags.STRAY_SPACE,
+    "1 ": flags.STRAY_SPACE,
+    " 1": flags.STRAY_SPACE,
+    "1  x": flags.STRAY_SPACE,
+    "a:1  b:x": flags.STRAY_SPACE,
+    "a:1 ": flags.STRAY_SPACE,
+    " a:x": flags.STRAY_SPACE,
+    "word": flags.NO_COLON,
+    "nan": flags.NO_COLON,
+    "0,5 0,5": flags.NO_COLON,
+    "a b:x": flags.NO_COLON,
+    "a:1 b": flags.NO_COLON,
+    "a:1e999 b": flags.NO_COLON,
+    "1 x": flags.NO_COLON,
+    "1 x nan": flags.NO_COLON,
+    "1 2x": flags.NO_COLON,
+    "a:": flags.NOT_A_NUMBER,
+    ":": flags.NOT_A_NUMBER,
+    "a:1: ": flags.NOT_A_NUMBER,
+    "a:x  b:1": flags.NOT_A_NUMBER,
+    "a:1e999 b:.5": flags.NOT_A_NUMBER,
+    "1 nan": flags.NOT_A_NUMBER,
+    "1 １": flags.NOT_A_NUMBER,
+    "1 水": flags.NO_COLON,
+    "1 \u0130nf": flags.NOT_A_NUMBER,
+    "1 2 3": flags.WRONG_LENGTH,
+    "1 1e999": flags.NUMBER_TOO_LARGE,
+    "a:1e999": flags.NUMBER_TOO_LARGE,
+    "b:c:-1e999 a:1": flags.NUMBER_TOO_LARGE,
+}
+
+
+@pytest.mark.parametrize(("line", "kind"), ERRORS.items(), ids=lambda v: repr(v) if isinstance(v, str) else "")
+def test_the_kind_of_an_error(line, kind, kernel):
+    """The first one counts, left to right; a number too large only if there is no other."""
+    _, marks = kernel.score_lines(f"{line}\n:1\n{line}\n".encode(), b"x\n" * 3, 10, 1)
+    assert [mark & flags.ERROR_KINDS for mark in marks] == [kind, 0, kind]
+
+
+MISTAKE = st.text(st.sampled_from("+-.,%eExX0127nNaAiIfFtTyY_' \t\x1c\u0130１"), max_size=8)
+MISTAKES = st.sampled_from([
+    "0,5", "0,5e", "50%", "1.,5\t%", "5.,5", "-nan", "+NaN", "inf", "-Infinity", "infin", ".5", "+.5e-3", ".5e", "5.",
+    "1e", "1.5E+", "1.e", "0x", "-0Xyz", "00x1", "1_000", "1'000'000.5", "1_", "1__0", "1_0.", "--", "+-1", "-", "_1",
+])  # fmt: skip
+
+
+@settings(deadline=None, max_examples=1000)
+@given(st.one_of(MISTAKE, MISTAKES), st.sampled_from(["1 ", "-2.5 1e5 ", ""]), st.sampled_from(["", " 3", " x"]))
+@example("1'0%", "1 ", "")
+def test_mistaken_numbers_are_told_apart_alike(mistake, before, after):
+    """A vector with a mistaken number is E114, a line of plain words E113: the patterns are those of wordprobs."""
+    line = f"{before}{mistake}{after}\n".encode()
+    (want,) = reference.score_lines(line, b"x\n", 10, 1)[1]
+    (got,) = native.score_lines(line, b"x\n", 10, 1)[1]
+    assert got == want
+    _, raw, malformed, undecided = _native.score_lines(line, b"x\n", 10, 1, True)
+    assert undecided == (-1 if line.isascii() or not want & flags.MALFORMED else undecided)
+    assert malformed == (0 if want & flags.MALFORMED else -1)
+    assert int.from_bytes(raw, sys.byteorder) in {want, want & ~flags.ERROR_KINDS}
+
+
+EXPLAINED = [  # a line whose sum is off, whether rounding explains it
+    ("a:0.333333 b:0.333333 c:0.333333 :0.000002", True),
+    ("a:0.333333 b:0.333333 c:0.333336 :0.000000", True),
+    ("a:0.333333 b:0.333333 c:0.333337 :0.000000", False),
+    ("a:0.5 b:0.4", True),
+    ("a:0.5 b:0.39", False),
+    ("a:0.5 b:0.6", True),
+    ("a:0.5 b:0.61", False),
+    ("a:1 b:1", False),
+    ("a:1 b:1e-7", False),
+    ("a:0.9999999 b:1.5e-7", True),
+    ("a:1 b:2e-1", False),
+    ("a:1 b:15E-2", False),
+    ("a:1 b:1.5e-7", False),
+    ("a:1 b:1.5e-8", False),
+    ("a:1 b:0.1e-00000000000000000000000000000000008", False),
+    ("a:0.9e+0 b:0.2e0", True),
+    ("a:1 b:1.00e2", False),
+    ("a:1 b:0.0000000200000000000000000000", False),
+    ("a:1 b:1 c:0e-99999999999999999999", False),
+    ("x:y:1.0 z:0.050", True),
+    ("x:y:1.0 z:0.051", False),
+]
+
+
+@pytest.mark.parametrize(("line", "explained"), EXPLAINED, ids=lambda v: repr(v) if isinstance(v, str) else "")
+def test_rounding_explains_half_a_unit_in_each_last_place(line, explained, kernel):
+    (mark,) = kernel.score_lines(f"{line}\n".encode(), b"x\n", 10, 1)[1]
+    assert bool(mark & flags.ROUNDED) == explained
+
+
+@settings(deadline=None)
+@given(st.lists(st.floats(0.001, 1), min_size=1, max_size=60), st.integers(1, 17), st.sampled_from("fe"))
+def test_a_distribution_that_was_rounded_is_never_off_by_more_than_rounding(weights, places, kind):
+    """Whatever the number of digits, written plainly or with an exponent."""
+    total = math.fsum(weights)
+    line = " ".join(f"w{i}:{weight / total:.{places}{kind}}" for i, weight in enumerate(weights)) + " :0\n"
+    (mark,) = native.score_lines(line.encode(), b"x\n", 10, 1)[1]
+    assert mark & flags.ROUNDED or not mark & (flags.ABOVE_ONE | flags.BELOW_ONE)
 
 
 @pytest.mark.parametrize("text", [b"", b"a", b"a\n", b"a\nb", b"\n\n"])

@@ -67,7 +67,7 @@ dev-0/out.tsv
     To mend: Write digits with a decimal point: 0.25, -1.5 or 2.5e-3.
 
   W202 sum-above-one (warning): 425 lines, 4.0 %
-    the probabilities sum to more than one, by more than 1e-8
+    the probabilities sum to more than one, by more than rounding explains
     dev-0/out.tsv:2:1: they sum to 1.5
       | a:1 :0.5
       | ^
@@ -85,7 +85,7 @@ test-A
 COLOURED = """\
 dev-0/out.tsv
   \x1b[33mW202 sum-above-one (warning)\x1b[0m: 1 line, 50.0 %
-    the probabilities sum to more than one, by more than 1e-8
+    the probabilities sum to more than one, by more than rounding explains
     dev-0/out.tsv:2:1: they sum to 1.5
       \x1b[2m| a:1 :0.5\x1b[0m
       \x1b[2m| ^\x1b[0m
@@ -206,7 +206,7 @@ def test_json():
                 "path": "dev-0/out.tsv",
                 "count": 425,
                 "share": 0.0399,
-                "summary": "the probabilities sum to more than one, by more than 1e-8",
+                "summary": "the probabilities sum to more than one, by more than rounding explains",
                 "places": [{"line": 2, "column": 1, "token": "", "message": "they sum to 1.5"}],
             },
             {

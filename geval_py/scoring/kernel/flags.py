@@ -1,7 +1,8 @@
 """What the kernel notes of each line: which ones deserve a second look.
 
 Numbers, not an enum: they are combined once a line, and an enum's operators cost a microsecond each. The same values
-stand in native.cpp. A malformed line has only the flags of its bytes beside MALFORMED.
+stand in native.cpp. A malformed line has only MALFORMED, the flags of its bytes and one of ERROR_KINDS: the kind of
+its first error (a number too large is one only if there is no other).
 """
 
 MALFORMED = 1 << 0
@@ -21,3 +22,12 @@ VECTOR = 1 << 13  # a line without a colon
 REPEATED = 1 << 14  # a word, or the rest, stands on the line twice
 ALL_ZERO = 1 << 15  # every value is 0
 LOOKS_LIKE_PROBABILITIES = 1 << 16  # read as logarithms, but most are in [0, 1], or all but for 1e-6
+ROUNDED = 1 << 17  # the total is off, but by no more than rounding each number to its last written place explains
+EMPTY_LINE = 1 << 18
+STRAY_SPACE = 1 << 19
+NO_COLON = 1 << 20
+NOT_A_NUMBER = 1 << 21
+WRONG_LENGTH = 1 << 22  # a vector that has not one number a bucket
+NUMBER_TOO_LARGE = 1 << 23  # a number is too large for a double
+TINY = 1 << 24  # a word or the rest has a value above 0 and below 1e-280, which a division might lose
+ERROR_KINDS = EMPTY_LINE | STRAY_SPACE | NO_COLON | NOT_A_NUMBER | WRONG_LENGTH | NUMBER_TOO_LARGE

@@ -19,6 +19,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <iterator>
 #include <limits>
 #include <new>
 #include <random>
@@ -55,13 +56,26 @@ enum Flag : std::uint32_t {
     REPEATED = 1 << 14,
     ALL_ZERO = 1 << 15,
     LOOKS_LIKE_PROBABILITIES = 1 << 16,
+    ROUNDED = 1 << 17,
+    EMPTY_LINE = 1 << 18,
+    STRAY_SPACE = 1 << 19,
+    NO_COLON = 1 << 20,
+    NOT_A_NUMBER = 1 << 21,
+    WRONG_LENGTH = 1 << 22,
+    NUMBER_TOO_LARGE = 1 << 23,
+    TINY = 1 << 24,
+    ERROR_KINDS = EMPTY_LINE | STRAY_SPACE | NO_COLON | NOT_A_NUMBER | WRONG_LENGTH | NUMBER_TOO_LARGE,
 };
 
 constexpr double INFINITE = std::numeric_limits<double>::infinity();
 constexpr double TOLERANCE = 1e-8;
 constexpr double OVERSHOOT = 1e-6;
+constexpr double LEAST_DIVIDED = 1e-280;
 constexpr double LEAST_TOTAL = 1.0 - TOLERANCE;
 const double LEAST_LOG_TOTAL = std::log1p(-TOLERANCE);
+// By the number of decimal places; what is written to whole units is not rounded, and more places than these weigh nothing.
+constexpr double HALF_UNITS[] = {0,    5e-2, 5e-3,  5e-4,  5e-5,  5e-6,  5e-7,  5e-8, 5e-9,
+                                 5e-10, 5e-11, 5e-12, 5e-13, 5e-14, 5e-15, 5e-16, 5e-17};
 
 // Some bytes. Those of a line are *padded*: they are followed by one that is neither a digit nor a colon nor a space, and
 // by seven more that may be read, so that eight bytes can be loaded from any place up to the end.
@@ -261,9 +275,9 @@ inline std::ptrdiff_t significant_digits(const char* p, std::ptrdiff_t count) {
     return count;
 }
 
-// Reads a number of the grammar in a padded text; gives the first byte behind it, or nullptr if there is none. What is
-// too large for a double is infinite.
-inline const char* read_number(const char* p, double& value) {
+// Reads a number of the grammar in a padded text, and the power of ten of its last place; gives the first byte behind it,
+// or nullptr if there is none. What is too large for a double is infinite.
+inline const char* read_number(const char* p, double& value, std::int64_t& exponent) {
     bool negative = false;
     if (!is_digit(*p)) {
         negative = *p == '-';
@@ -278,7 +292,7 @@ inline const char* read_number(const char* p, double& value) {
         if (p == begin) return nullptr;
     }
     std::ptrdiff_t count = p - begin;
-    std::int64_t exponent = 0;
+    exponent = 0;
     if (*p == '.') {
         const char* fraction = ++p;
         p = read_digits(p, digits);
@@ -300,6 +314,17 @@ inline const char* read_number(const char* p, double& value) {
         value = INFINITE;
     if (negative) value = -value;
     return p;
+}
+
+inline const char* read_number(const char* p, double& value) {
+    std::int64_t exponent;
+    return read_number(p, value, exponent);
+}
+
+// How far rounding to the last place, of which the power of ten is given, may have moved a number.
+inline double half_unit(std::int64_t exponent) {
+    const auto places = static_cast<std::uint64_t>(-exponent);
+    return places < std::size(HALF_UNITS) ? HALF_UNITS[places] : 0;
 }
 
 // ---- text --------------------------------------------------------------------------------------------------------
@@ -386,6 +411,93 @@ unsigned byte_flags(Text line) {
         if (std::any_of(p, end, is_control)) flags |= CONTROL;
     }
     return flags;
+}
+
+// ---- a malformed line --------------------------------------------------------------------------------------------
+
+// A place in a word; nothing behind the word is read.
+struct Cursor {
+    const char* p;
+    const char* end;
+    bool done() const { return p == end; }
+    bool is(const char* characters) const { return !done() && *p && std::strchr(characters, *p); }
+    bool skip(const char* characters) {
+        const bool found = is(characters);
+        p += found;
+        return found;
+    }
+    bool skip_all(const char* characters) {
+        const char* begin = p;
+        while (skip(characters)) {
+        }
+        return p != begin;
+    }
+    bool skip_digits() { return skip_all("0123456789"); }
+    // A point with digits, or nothing.
+    bool skip_fraction() { return !skip(".") || skip_digits(); }
+    // Whether the rest is a name, in small letters or capitals.
+    bool is_rest(const char* name) const {
+        return static_cast<std::size_t>(end - p) == std::strlen(name) &&
+               std::equal(p, end, name, [](char c, char small) { return (c | 0x20) == small; });
+    }
+};
+
+// The twin of wordprobs.number_mistake for ASCII: whether it has a name for what stands where a number should. The
+// patterns are those of NUMBER_MISTAKES, in another order.
+bool is_number_mistake(Text word) {
+    Cursor number{word.begin, word.end};
+    if (number.skip("+-") && number.is("+-")) return true;
+    if (number.is_rest("nan") || number.is_rest("inf") || number.is_rest("infinity")) return true;
+    Cursor other = number;
+    if (other.skip_all("0123456789.,")) {
+        other.skip_all("\t\n\v\f\r\x1c\x1d\x1e\x1f");
+        if (other.skip("%") && other.done()) return true;
+    }
+    other = number;
+    if (other.skip("0") && other.skip("xX")) return true;
+    if (!number.skip_digits()) {
+        if (!number.skip(".") || !number.skip_digits()) return false;
+        return number.done() || (number.skip("eE") && (number.skip("+-"), number.skip_digits()) && number.done());
+    }
+    other = number;
+    if (other.skip(",") && other.skip_digits() && (other.done() || other.skip("eE"))) return true;
+    other = number;
+    if (other.skip(".") && other.done()) return true;
+    other = number;
+    if (other.skip_fraction() && other.skip("eE") && (other.skip("+-"), other.done())) return true;
+    if (!number.is("_'")) return false;
+    while (number.skip("_'"))
+        if (!number.skip_digits()) return false;
+    return number.skip_fraction() && number.done();
+}
+
+// What is wrong with a word of a line without a colon that is not a number. MALFORMED: that hangs on characters beyond
+// ASCII, and is left to the reference.
+unsigned error_in_vector(Text word, bool is_first) {
+    if (word.begin == word.end) return STRAY_SPACE;
+    if (is_first) return NO_COLON;
+    if (std::any_of(word.begin, word.end, [](char c) { return c & 0x80; })) return MALFORMED;
+    return is_number_mistake(word) ? NOT_A_NUMBER : NO_COLON;
+}
+
+// The twin of reference.error_kind, for a decoded line: the kind of its first error, or MALFORMED (see above).
+unsigned error_kind(Text line) {
+    if (line.begin == line.end) return EMPTY_LINE;
+    const bool vector = !std::memchr(line.begin, ':', line.size());
+    bool too_large = false;
+    for (const char* p = line.begin;; ++p) {
+        const Text word{p, std::find(p, line.end, ' ')};
+        const char* number = word.end;
+        while (!vector && number != word.begin && number[-1] != ':') --number;
+        if (!vector && number == word.begin) return word.begin == word.end ? STRAY_SPACE : NO_COLON;
+        if (vector) number = word.begin;
+        double value;
+        if (read_number(number, value) != word.end)
+            return vector ? error_in_vector(word, word.begin == line.begin) : NOT_A_NUMBER;
+        too_large |= std::isinf(value);
+        p = word.end;
+        if (p == line.end) return too_large ? NUMBER_TOO_LARGE : WRONG_LENGTH;
+    }
 }
 
 // ---- a line ------------------------------------------------------------------------------------------------------
@@ -507,7 +619,7 @@ inline double loss_of_log(double log_mass) { return std::max(0.0, -log_mass); }
 
 class Line {
   public:
-    // thorough: look for repeated words too.
+    // thorough: look for repeated words and for rounding too.
     Line(int bits, bool thorough) : thorough_(thorough), mask_((std::uint32_t{1} << bits) - 1), share_(1.0 / (mask_ + 1.0)) {}
 
     // Reads and scores a line; the flags say whether the loss means anything. The texts that line and expected are parts
@@ -522,10 +634,10 @@ class Line {
         if (!std::memchr(line.begin, ':', line.size())) {
             flags |= VECTOR;
             if (read_vector(line)) return vector_loss(bucket, flags);
-        } else if (read_entries(line, seed, bucket, flags)) {
+        } else if (thorough_ ? read_entries<true>(line, seed, bucket, flags) : read_entries<false>(line, seed, bucket, flags)) {
             return entries_loss(flags);
         }
-        flags = byte_flags_only | MALFORMED;
+        flags = byte_flags_only | MALFORMED | error_kind(line);
         return std::numeric_limits<double>::quiet_NaN();
     }
 
@@ -542,51 +654,61 @@ class Line {
         }
     }
 
+    // Twice compiled, so that scoring alone does nothing that only the rules need.
+    template <bool thorough>
     bool read_entries(const Text line, const std::uint32_t seed, const std::uint32_t bucket, unsigned& flags) {
         const std::uint32_t mask = mask_;
-        double least = INFINITE, most = -INFINITE, total = 0;
-        bool zero = false;
-        if (thorough_) words_.clear();
+        double least = INFINITE, most = -INFINITE, total = 0, rounding = 0;
+        bool zero = false, tiny = false;
+        if (thorough) words_.clear();
         const char* p = line.begin;
         for (;;) {
             Text word{p, find_word_end(p, line.end)};
             double value;
-            p = word.end == line.end || *word.end == ' ' ? nullptr : read_number(word.end + 1, value);
+            std::int64_t exponent;
+            p = word.end == line.end || *word.end == ' ' ? nullptr : read_number(word.end + 1, value, exponent);
             if (!p || (p != line.end && *p != ' ')) {
-                p = read_long_entry(word, line.end, value, flags);
+                p = read_long_entry(word, line.end, value, exponent, flags);
                 if (!p) return false;
             }
             if (std::isinf(value)) return false;
             values_.add(value);
             least = std::min(least, value), most = std::max(most, value);
             total += value;
+            if (thorough) {
+                rounding += half_unit(exponent);
+                tiny |= value > 0 && value < LEAST_DIVIDED;
+            }
             if (word.begin == word.end) {
                 rests_.add(value);
             } else {
                 zero |= value == 0;
                 const std::uint32_t hash = murmur3(word, seed);
                 if ((hash & mask) == bucket) hits_.add(value);
-                if (thorough_ && !words_.add(word, hash)) flags |= REPEATED;
+                if (thorough && !words_.add(word, hash)) flags |= REPEATED;
             }
             if (p == line.end) break;
             ++p;
         }
         total_ = total;
+        rounding_ = rounding;
         probabilities_ = least >= 0 && most > 0 && most <= 1;
         if (zero) flags |= ZERO_ENTRY;
-        if (thorough_ && rests_.size() > 1) flags |= REPEATED;
+        if (tiny) flags |= TINY;
+        if (thorough && rests_.size() > 1) flags |= REPEATED;
         if (least == 0 && most == 0) flags |= ALL_ZERO;
         return true;
     }
 
     // Reads an entry whose word has colons; gives its end, or nullptr if it is malformed.
-    static const char* read_long_entry(Text& word, const char* line_end, double& value, unsigned& flags) {
+    static const char* read_long_entry(Text& word, const char* line_end, double& value, std::int64_t& exponent,
+                                       unsigned& flags) {
         const char* end = std::find(word.begin, line_end, ' ');
         const char* colon = end;
         while (colon != word.begin && *--colon != ':') {
         }
         word.end = colon;
-        if (colon == end || *colon != ':' || read_number(colon + 1, value) != end) return nullptr;
+        if (colon == end || *colon != ':' || read_number(colon + 1, value, exponent) != end) return nullptr;
         for (const char* p = word.begin; p != word.end; ++p)
             if ((*p == ',' || *p == ';' || *p == '\t') && p != word.begin && p[-1] >= '0' && p[-1] <= '9')
                 flags |= SEPARATOR;
@@ -611,8 +733,7 @@ class Line {
 
     double probability_loss(unsigned& flags) {
         const double hit = hits_.sum(), rest = rests_.sum();
-        if (total_ > 1 + TOLERANCE) flags |= ABOVE_ONE;
-        if (total_ < LEAST_TOTAL) flags |= BELOW_ONE;
+        flags |= total_flags();
         if (!rests_.empty() && rest == 0) flags |= ZERO_REST;
         double mass;
         if (total_ > 1 || (total_ < LEAST_TOTAL && !rests_.empty()))
@@ -622,6 +743,12 @@ class Line {
         else
             mass = hit + rest * share_;
         return mass > 0 ? loss_of_log(std::log(mass)) : INFINITE;
+    }
+
+    unsigned total_flags() const {
+        const unsigned off = total_ > 1 + TOLERANCE ? ABOVE_ONE : total_ < LEAST_TOTAL ? BELOW_ONE : 0;
+        const double explained = TOLERANCE + rounding_;
+        return off | (off && total_ <= 1 + explained && total_ >= 1 - explained ? ROUNDED : 0);
     }
 
     double logarithm_loss(unsigned& flags) {
@@ -671,7 +798,7 @@ class Line {
     double share_;
     WordSet words_;
     Numbers values_, hits_, rests_;
-    double total_ = 0;
+    double total_ = 0, rounding_ = 0;
     bool probabilities_ = false;
     std::string line_copy_, expected_copy_;
 };
@@ -702,23 +829,33 @@ std::size_t count_lines(Text text) {
     return lines;
 }
 
-constexpr std::ptrdiff_t NONE = -1, UNEQUAL = -2;
+constexpr std::ptrdiff_t NONE = -1;
 
-// Scores the lines, of which there must be as many as expected ones; gives the index of the first malformed one,
-// NONE or UNEQUAL.
-std::ptrdiff_t score_block(Text outputs, Text expected, std::size_t lines, int bits, std::uint64_t first_line,
-                           bool thorough, double* losses, std::uint32_t* flags) {
-    std::ptrdiff_t first_malformed = NONE;
+// Indices of lines.
+struct Found {
+    bool equal = true;  // whether there are as many lines as expected ones
+    std::ptrdiff_t malformed = NONE, undecided = NONE;  // the first malformed line, and the first without a kind of error
+};
+
+// Scores the lines, of which there must be as many as expected ones.
+Found score_block(Text outputs, Text expected, std::size_t lines, int bits, std::uint64_t first_line, bool thorough,
+                  double* losses, std::uint32_t* flags) {
+    Found found;
     Line line(bits, thorough);
     for (std::size_t i = 0; i < lines; ++i) {
-        if (outputs.begin == outputs.end) return UNEQUAL;
-        unsigned found;
+        if (outputs.begin == outputs.end) return {false};
+        unsigned marks;
         const Text text = take_line(outputs), word = take_line(expected);
-        losses[i] = line.score(text, outputs.end, word, expected.end, static_cast<std::uint32_t>(first_line + i), found);
-        flags[i] = static_cast<std::uint32_t>(found);
-        if (first_malformed == NONE && (found & MALFORMED)) first_malformed = static_cast<std::ptrdiff_t>(i);
+        losses[i] = line.score(text, outputs.end, word, expected.end, static_cast<std::uint32_t>(first_line + i), marks);
+        flags[i] = static_cast<std::uint32_t>(marks);
+        if (marks & MALFORMED) {
+            const auto index = static_cast<std::ptrdiff_t>(i);
+            if (found.malformed == NONE) found.malformed = index;
+            if (found.undecided == NONE && !(marks & ERROR_KINDS)) found.undecided = index;
+        }
     }
-    return outputs.begin == outputs.end ? first_malformed : UNEQUAL;
+    found.equal = outputs.begin == outputs.end;
+    return found;
 }
 
 // ---- Python ------------------------------------------------------------------------------------------------------
@@ -757,26 +894,27 @@ PyObject* score_lines(PyObject*, PyObject* arguments) {
         Py_XDECREF(flags);
         return nullptr;
     }
-    std::ptrdiff_t malformed = NONE;
+    Found found;
     bool enough_memory = true;
     auto* loss_values = reinterpret_cast<double*>(PyBytes_AsString(losses));
     auto* flag_values = reinterpret_cast<std::uint32_t*>(PyBytes_AsString(flags));
     Py_BEGIN_ALLOW_THREADS;
     try {
-        malformed = score_block(outputs.text(), expected.text(), lines, bits, first_line, thorough != 0,
-                                loss_values, flag_values);
+        found = score_block(outputs.text(), expected.text(), lines, bits, first_line, thorough != 0, loss_values,
+                            flag_values);
     } catch (const std::bad_alloc&) {
         enough_memory = false;
     }
     Py_END_ALLOW_THREADS;
-    if (!enough_memory || malformed == UNEQUAL) {
+    if (!enough_memory || !found.equal) {
         Py_DECREF(losses);
         Py_DECREF(flags);
         if (!enough_memory) return PyErr_NoMemory();
         PyErr_SetString(PyExc_ValueError, "the two blocks differ in their number of lines");
         return nullptr;
     }
-    return Py_BuildValue("(NNn)", losses, flags, static_cast<Py_ssize_t>(malformed));
+    return Py_BuildValue("(NNnn)", losses, flags, static_cast<Py_ssize_t>(found.malformed),
+                         static_cast<Py_ssize_t>(found.undecided));
 }
 
 PyObject* count_lines(PyObject*, PyObject* arguments) {
@@ -804,7 +942,8 @@ PyMethodDef METHODS[] = {
     {"read_number", read_number, METH_VARARGS, "read_number(text) -> the number, inf if too large; None if it is none"},
     {"count_lines", count_lines, METH_VARARGS, "count_lines(text) -> number of lines; the last may lack its LF"},
     {"score_lines", score_lines, METH_VARARGS,
-     "score_lines(outputs, expected, bits, first_line, thorough) -> (losses, flags, first malformed index or -1)"},
+     "score_lines(outputs, expected, bits, first_line, thorough) -> (losses, flags, index of the first malformed line, of "
+     "the first whose kind of error the reference must tell; -1 for none)"},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 from array import array
 
 import geval_py.scoring.kernel._native as _native  # not "from": where it was not built, that is another error
-from geval_py.reading.lines import Bytes
+from geval_py.reading.lines import Bytes, decode_lines
 from geval_py.scoring.kernel._native import count_lines
+from geval_py.scoring.kernel.flags import ERROR_KINDS, MALFORMED
 
 __all__ = ["count_lines", "hashed_losses", "score_lines"]
 
 
 def hashed_losses(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> array[float]:
     """Score a block of output lines; see :func:`geval_py.scoring.kernel.reference.hashed_losses`."""
-    losses, _, malformed = _native.score_lines(outputs, expected, bits, first_line, False)
+    losses, _, malformed, _ = _native.score_lines(outputs, expected, bits, first_line, False)
     if malformed >= 0:
         _raise_malformed(outputs, bits, first_line, malformed)
     return array("d", losses)
@@ -21,8 +22,22 @@ def hashed_losses(outputs: Bytes, expected: bytes, bits: int, first_line: int) -
 
 def score_lines(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> tuple[array[float], array[int]]:
     """Score a block and flag its lines; see :func:`geval_py.scoring.kernel.reference.score_lines`."""
-    losses, flags, _ = _native.score_lines(outputs, expected, bits, first_line, True)
-    return array("d", losses), array("I", flags)
+    losses, flag_bytes, _, undecided = _native.score_lines(outputs, expected, bits, first_line, True)
+    flags = array("I", flag_bytes)
+    if undecided >= 0:
+        _decide_errors(outputs, bits, flags, undecided)
+    return array("d", losses), flags
+
+
+def _decide_errors(outputs: Bytes, bits: int, flags: array[int], first: int) -> None:
+    """Let the reference tell the kind of the errors that hang on characters beyond ASCII, from a line on."""
+    from geval_py.scoring.kernel import reference
+
+    raw_lines = bytes(outputs).split(b"\n")
+    for index in range(first, len(flags)):
+        if flags[index] & (MALFORMED | ERROR_KINDS) == MALFORMED:
+            (text,) = decode_lines(raw_lines[index] + b"\n")
+            flags[index] |= reference.error_kind(reference.malformed_error(text, bits))
 
 
 def _raise_malformed(outputs: Bytes, bits: int, first_line: int, index: int) -> None:

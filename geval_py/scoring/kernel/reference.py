@@ -21,13 +21,23 @@ from __future__ import annotations
 
 import re
 from array import array
+from collections.abc import Iterable
 from math import exp, expm1, inf, log, log1p, nan
 
 from mmh3 import hash as murmur3
 
 from geval_py.errors import MalformedLineError
 from geval_py.reading.lines import Bytes, decode_lines
-from geval_py.reading.wordprobs import parse_entries, parse_vector, wrong_vector_length
+from geval_py.reading.wordprobs import (
+    COLON_EXPECTED,
+    NUMBER,
+    TOO_LARGE,
+    WRONG_VECTOR_LENGTH,
+    number_mistake,
+    parse_entries,
+    parse_vector,
+    wrong_vector_length,
+)
 from geval_py.scoring.kernel.flags import (
     ABOVE_ONE,
     ALL_ZERO,
@@ -35,15 +45,23 @@ from geval_py.scoring.kernel.flags import (
     CAPITAL,
     CARRIAGE_RETURN,
     CONTROL,
+    EMPTY_LINE,
     HAS_REST,
     LOGARITHMS,
     LOOKS_LIKE_PROBABILITIES,
     MALFORMED,
+    NO_COLON,
+    NOT_A_NUMBER,
     NOT_ASCII,
+    NUMBER_TOO_LARGE,
     REPEATED,
     REST_ALONE,
+    ROUNDED,
     SEPARATOR,
+    STRAY_SPACE,
+    TINY,
     VECTOR,
+    WRONG_LENGTH,
     ZERO_ENTRY,
     ZERO_REST,
 )
@@ -51,6 +69,8 @@ from geval_py.scoring.kernel.flags import (
 TOLERANCE = 1e-8  # how far below 1 a total may be and still count as 1 (GEval's epsilon)
 OVERSHOOT = 1e-6  # how far outside [0, 1] a value may be and still be a probability that was rounded badly
 LEAST_TOTAL = 1.0 - TOLERANCE
+LEAST_DIVIDED = 1e-280  # what is less may become subnormal when a line is divided by its total
+HALF_UNITS = (0.0, *(float(f"5e-{places + 1}") for places in range(1, 17)))  # by the number of decimal places
 LEAST_LOG_TOTAL = log1p(-TOLERANCE)
 MOST_LOG_TOTAL = log1p(TOLERANCE)
 
@@ -90,9 +110,9 @@ def score_lines(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> 
         try:
             losses.append(line_loss(text, word, bits, line))
             flags.append(of_bytes | distribution_flags(text, line))
-        except MalformedLineError:
+        except MalformedLineError as error:
             losses.append(nan)
-            flags.append(of_bytes | MALFORMED)
+            flags.append(of_bytes | MALFORMED | error_kind(error))
     return losses, flags
 
 
@@ -119,6 +139,7 @@ def distribution_flags(text: str, line: int) -> int:
         | ZERO_ENTRY * any(value == 0.0 and word for word, value in zip(words, values, strict=True))
         | REPEATED * (len(set(words)) < len(words))
         | ALL_ZERO * (not any(values))
+        | TINY * any(0.0 < value < LEAST_DIVIDED for value in values)
         | SEPARATOR * any(":" in word and _SEPARATOR.search(word) is not None for word in words)
     )
     if not are_probabilities(values):
@@ -127,17 +148,88 @@ def distribution_flags(text: str, line: int) -> int:
         looks = LOOKS_LIKE_PROBABILITIES * (overshoots or (any(inside) and 2 * len(inside) > len(values)))
         return flags | looks | LOGARITHMS | _logarithm_flags(values)
     total = sum_in_order(values)
-    return (
-        flags
-        | ABOVE_ONE * (total > 1.0 + TOLERANCE)
-        | BELOW_ONE * (total < LEAST_TOTAL)
-        | ZERO_REST * (bool(rests) and sum(rests) == 0.0)
-    )
+    return flags | _total_flags(text, total) | ZERO_REST * (bool(rests) and sum(rests) == 0.0)
+
+
+def _total_flags(text: str, total: float) -> int:
+    off = ABOVE_ONE * (total > 1.0 + TOLERANCE) | BELOW_ONE * (total < LEAST_TOTAL)
+    return off | ROUNDED * (off != 0 and is_explained(total, rounding(numbers_of(text))))
+
+
+def is_explained(total: float, bound: float) -> bool:
+    """Tell whether a total is as near to 1 as rounding explains, which may have moved it by ``bound``."""
+    explained = TOLERANCE + bound
+    return 1.0 - explained <= total <= 1.0 + explained
+
+
+def numbers_of(text: str) -> list[str]:
+    """Give the numbers of a well-formed line of entries, as they are written."""
+    return [token.rpartition(":")[2] for token in text.split(" ")]
+
+
+def rounding(numbers: Iterable[str]) -> float:
+    """Tell how far rounding each number to its last written place may have moved their sum.
+
+    >>> rounding(["0.333333", "0.333333", "1.5e-3", "1"])
+    5.1e-05
+    """
+    return sum_in_order([half_unit(number) for number in numbers])
+
+
+def half_unit(number: str) -> float:
+    """Give half a unit in the last place of a number of the grammar.
+
+    It is 0 for a number in whole units: 0 and 1 are certainties, and `a:1 b:1` is not a rounded distribution. It is 0
+    too for more than 16 decimal places, which not even the longest line could sum up to what counts.
+
+    >>> half_unit("0.25"), half_unit("1.5e-7"), half_unit("1")
+    (0.005, 5e-09, 0.0)
+    """
+    mantissa, _, exponent = number.lower().partition("e")
+    places = len(mantissa.partition(".")[2]) - _exponent(exponent)
+    return HALF_UNITS[places] if 0 < places < len(HALF_UNITS) else 0.0
+
+
+def _exponent(text: str) -> int:
+    """Read an exponent, "" as 0; what is beyond 2^30 is 2^30, since int() takes long over long numbers."""
+    size = min(int(text.lstrip("+-").lstrip("0")[:11] or 0), 1 << 30)
+    return -size if text.startswith("-") else size
 
 
 def _logarithm_flags(values: list[float]) -> int:
     log_total = log_sum_exp(values)
     return ABOVE_ONE * (log_total > MOST_LOG_TOTAL) | BELOW_ONE * (log_total < LEAST_LOG_TOTAL)
+
+
+def malformed_error(text: str, bits: int, line: int = 1) -> MalformedLineError:
+    """Parse a malformed line again, for its error; ``line`` is its number."""
+    try:
+        line_loss(text, "", bits, line)
+    except MalformedLineError as error:
+        return error
+    raise AssertionError(f"line {line} is malformed only to the native kernel")
+
+
+def error_kind(error: MalformedLineError) -> int:
+    """Tell which of ERROR_KINDS a malformed line has."""
+    is_vector = ":" not in error.text
+    if not error.text:
+        return EMPTY_LINE
+    if error.reason == TOO_LARGE:
+        return NUMBER_TOO_LARGE
+    if error.reason == WRONG_VECTOR_LENGTH:
+        return WRONG_LENGTH
+    if not error.token and (error.reason == COLON_EXPECTED or is_vector):
+        return STRAY_SPACE
+    if error.reason == COLON_EXPECTED or (is_vector and not _is_bad_number_in_vector(error)):
+        return NO_COLON
+    return NOT_A_NUMBER
+
+
+def _is_bad_number_in_vector(error: MalformedLineError) -> bool:
+    """Tell whether a line without a colon was meant as numbers, one of which is none."""
+    first, several, _ = error.text.partition(" ")
+    return bool(several) and NUMBER.fullmatch(first) is not None and number_mistake(error.token)[0] != "text"
 
 
 def count_lines(text: Bytes) -> int:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
-
 from geval_py.errors import SchemeError
 from geval_py.scoring.metrics.base import (
     ACCURACY,
@@ -13,35 +10,63 @@ from geval_py.scoring.metrics.base import (
     LOG_LOSS,
     NOISE,
     PERPLEXITY,
-    Column,
     LineStatistics,
     Metric,
     Setting,
 )
-from geval_py.scoring.metrics.binary import BinaryColumn
-from geval_py.scoring.metrics.exact import MissColumn, WordColumn
 from geval_py.scoring.metrics.hashed import DEFAULT_BITS, LEAST_BITS, MOST_BITS, HashedColumn, split_bits
 from geval_py.text import nearest, visible
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from geval_py.reading.preparation import Preparation
+    from geval_py.scoring.metrics.base import Column
 
-__all__ = ["METRICS", "NOISE", "Column", "LineStatistics", "Metric", "column_of", "find_metric"]
+__all__ = ["METRICS", "NOISE", "LineStatistics", "Metric", "column_of", "find_metric"]
+
+# The columns that few ask for; who does not, does not wait for their import.
+
+
+def _words(setting: Setting) -> Column:
+    from geval_py.scoring.metrics.exact import WordColumn
+
+    return WordColumn.of(setting)
+
+
+def _classes(setting: Setting) -> Column:
+    from geval_py.scoring.metrics.binary import BinaryColumn
+
+    return BinaryColumn.of(setting)
+
+
+def _misses(setting: Setting) -> Column:
+    from geval_py.scoring.metrics.exact import MissColumn
+
+    return MissColumn.of(setting)
+
 
 _OF_WORDS = "the same, on exact words and a vocabulary"
 _OF_WORDS_OR_CLASSES = f"{_OF_WORDS}; or of a class"
 _METRICS = (
-    Metric("LikelihoodHashed", HashedColumn.of, LIKELIHOOD, "geometric mean of the probabilities", DEFAULT_BITS),
-    Metric("LogLossHashed", HashedColumn.of, LOG_LOSS, "mean loss of a word", DEFAULT_BITS),
-    Metric("PerplexityHashed", HashedColumn.of, PERPLEXITY, "inverse of the likelihood", DEFAULT_BITS),
-    Metric("CrossEntropyHashed", HashedColumn.of, CROSS_ENTROPY, "mean loss of a word", DEFAULT_BITS),
-    Metric("Likelihood", WordColumn.of, LIKELIHOOD, _OF_WORDS_OR_CLASSES, needs_vocabulary=True),
-    Metric("LogLoss", WordColumn.of, LOG_LOSS, _OF_WORDS_OR_CLASSES, needs_vocabulary=True),
-    Metric("Perplexity", WordColumn.of, PERPLEXITY, _OF_WORDS, needs_vocabulary=True),
-    Metric("CrossEntropy", WordColumn.of, CROSS_ENTROPY, _OF_WORDS, needs_vocabulary=True),
-    Metric("MacroAvg/Likelihood", BinaryColumn.of, LIKELIHOOD, "mean of the likelihoods of the expected classes"),
-    Metric("Accuracy", MissColumn.of, ACCURACY, "share of lines whose best guess is right"),
-)
+    Metric(name="LikelihoodHashed", make_column=HashedColumn.of, measure=LIKELIHOOD,
+           summary="geometric mean of the probabilities", bits=DEFAULT_BITS),
+    Metric(name="LogLossHashed", make_column=HashedColumn.of, measure=LOG_LOSS,
+           summary="mean loss of a word", bits=DEFAULT_BITS),
+    Metric(name="PerplexityHashed", make_column=HashedColumn.of, measure=PERPLEXITY,
+           summary="inverse of the likelihood", bits=DEFAULT_BITS),
+    Metric(name="CrossEntropyHashed", make_column=HashedColumn.of, measure=CROSS_ENTROPY,
+           summary="mean loss of a word", bits=DEFAULT_BITS),
+    Metric(name="Likelihood", make_column=_words, measure=LIKELIHOOD,
+           summary=_OF_WORDS_OR_CLASSES, needs_vocabulary=True),
+    Metric(name="LogLoss", make_column=_words, measure=LOG_LOSS,
+           summary=_OF_WORDS_OR_CLASSES, needs_vocabulary=True),
+    Metric(name="Perplexity", make_column=_words, measure=PERPLEXITY, summary=_OF_WORDS, needs_vocabulary=True),
+    Metric(name="CrossEntropy", make_column=_words, measure=CROSS_ENTROPY, summary=_OF_WORDS, needs_vocabulary=True),
+    Metric(name="MacroAvg/Likelihood", make_column=_classes, measure=LIKELIHOOD,
+           summary="mean of the likelihoods of the expected classes"),
+    Metric(name="Accuracy", make_column=_misses, measure=ACCURACY,
+           summary="share of lines whose best guess is right"),
+)  # fmt: skip
 METRICS = {metric.name: metric for metric in _METRICS}
 
 
@@ -65,7 +90,7 @@ def find_metric(name: str) -> Metric:
             message=f"Unknown or broken metric definition: {visible(name)}\n"
             f"  the number of bits is from {LEAST_BITS} to {MOST_BITS}",
         )
-    return replace(metric, name=base if bits == DEFAULT_BITS else f"{base}{bits}", bits=bits)
+    return metric.replace(name=base if bits == DEFAULT_BITS else f"{base}{bits}", bits=bits)
 
 
 def _unknown(name: str) -> str:
@@ -80,8 +105,8 @@ def column_of(metric: Metric, vocabulary: frozenset[str], preparation: Preparati
     ``vocabulary`` is for the metrics that need one; it is prepared as the lines are.
     """
     if preparation is None:
-        return metric.make_column(Setting(metric.bits, vocabulary))
+        return metric.make_column(Setting(bits=metric.bits, vocabulary=vocabulary))
     from geval_py.scoring.metrics.prepared import PreparedColumn
 
     prepared = frozenset(map(preparation, vocabulary))
-    return PreparedColumn(metric.make_column(Setting(metric.bits, prepared)), preparation)
+    return PreparedColumn(metric.make_column(Setting(bits=metric.bits, vocabulary=prepared)), preparation)

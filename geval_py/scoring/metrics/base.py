@@ -9,26 +9,43 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeVar
 
-from geval_py.reading.lines import Bytes
+from geval_py.values import Value
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Literal, Protocol, TypeVar
+
     import numpy as np
     from numpy.typing import NDArray
+
+    from geval_py.reading.lines import Bytes
+
+    Direction = Literal["higher", "lower"]
+    Number = TypeVar("Number", float, NDArray[np.float64])  # of one score, or of those on many resamples at once
+
+    class Column(Protocol):
+        """A way to turn lines into statistics. Columns are hashable; equal ones give equal statistics."""
+
+        def statistics(self, outputs: Bytes, expected: bytes, first_line: int) -> LineStatistics:
+            """Score blocks of as many output as expected lines; raises MalformedLineError without a path."""
+
+    class Formula(Protocol):
+        """From the sum of each column of statistics, and the number of lines (at least 1), to a value.
+
+        All are floats or, on many resamples at once, arrays, taken element by element: the same operators, and
+        :func:`exp`. Finite sums never give NaN. A metric whose library needs numpy anyway may use it for floats too.
+        """
+
+        def __call__(self, totals: Sequence[Number], lines: Number) -> Number: ...
+
 
 NOISE = 1e-12  # what differs by less, relatively, differs by rounding: a loss is right to about 1e-13
 
 LOSSES = ("loss",)  # the columns of a metric that is made from losses alone
 
-Direction = Literal["higher", "lower"]
-Number = TypeVar("Number", float, "NDArray[np.float64]")  # of one score, or of those on many resamples at once
 
-
-@dataclass(slots=True, kw_only=True)
 class LineStatistics:
     """A table with a row a line, in line order; the sums of its columns are what scores are made from.
 
@@ -38,9 +55,22 @@ class LineStatistics:
     exact words has no vocabulary entry for.
     """
 
-    columns: tuple[array[float], ...] = ()
-    classes: list[float | str] = field(default_factory=list)
-    out_of_vocabulary: int = 0
+    __slots__ = ("classes", "columns", "out_of_vocabulary")
+
+    def __init__(
+        self,
+        columns: tuple[array[float], ...] = (),
+        classes: list[float | str] | None = None,
+        out_of_vocabulary: int = 0,
+    ) -> None:
+        self.columns = columns
+        self.classes: list[float | str] = [] if classes is None else classes
+        self.out_of_vocabulary = out_of_vocabulary
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, LineStatistics):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
 
     def extend(self, following: LineStatistics) -> None:
         """Append the statistics of the lines that follow."""
@@ -67,38 +97,20 @@ class LineStatistics:
         """Give the columns of each class's lines, or of all lines where there are no classes."""
         if not self.classes:
             return [self.columns]
-        rows: dict[float | str, list[tuple[float, ...]]] = defaultdict(list)
+        rows: dict[float | str, list[tuple[float, ...]]] = {}
         for one, row in zip(self.classes, zip(*self.columns, strict=True), strict=True):
-            rows[one].append(row)
+            rows.setdefault(one, []).append(row)
         return [list(zip(*part, strict=True)) for part in rows.values()]
 
 
-class Column(Protocol):
-    """A way to turn lines into statistics. Columns are hashable; equal ones give equal statistics."""
-
-    def statistics(self, outputs: Bytes, expected: bytes, first_line: int) -> LineStatistics:
-        """Score blocks of as many output as expected lines; raises MalformedLineError without a path."""
-
-
-class Setting(NamedTuple):
+class Setting(Value):
     """What a column may be made with: a metric's number of bits, and the vocabulary, prepared as the lines are."""
 
     bits: int | None
     vocabulary: frozenset[str]
 
 
-class Formula(Protocol):
-    """From the sum of each column of statistics, and the number of lines (at least 1), to a value.
-
-    All are floats or, on many resamples at once, arrays, taken element by element: the same operators, and
-    :func:`exp`. Finite sums never give NaN. A metric whose library needs numpy anyway may use it for floats too.
-    """
-
-    def __call__(self, totals: Sequence[Number], lines: Number) -> Number: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Measure:
+class Measure(Value):
     """How sums of line statistics are shown, and what the values mean.
 
     ``unit`` is for people; ``best`` and ``worst`` are the ends of the range; ``columns`` are the names of the
@@ -118,8 +130,7 @@ class Measure:
         return self.columns == LOSSES
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
+class Metric(Value):
     """A score of a whole output: which column of statistics it is made from, and how that is shown."""
 
     name: str
@@ -189,8 +200,8 @@ def accuracy(totals: Sequence[Number], lines: Number) -> Number:
     return (lines - misses) / lines
 
 
-LOG_LOSS = Measure("nats", "lower", 0.0, math.inf, log_loss)
-LIKELIHOOD = Measure("probability", "higher", 1.0, 0.0, likelihood)
-PERPLEXITY = Measure("words", "lower", 1.0, math.inf, perplexity)
-CROSS_ENTROPY = Measure("bits", "lower", 0.0, math.inf, cross_entropy)
-ACCURACY = Measure("share", "higher", 1.0, 0.0, accuracy)
+LOG_LOSS = Measure(unit="nats", direction="lower", best=0.0, worst=math.inf, formula=log_loss)
+LIKELIHOOD = Measure(unit="probability", direction="higher", best=1.0, worst=0.0, formula=likelihood)
+PERPLEXITY = Measure(unit="words", direction="lower", best=1.0, worst=math.inf, formula=perplexity)
+CROSS_ENTROPY = Measure(unit="bits", direction="lower", best=0.0, worst=math.inf, formula=cross_entropy)
+ACCURACY = Measure(unit="share", direction="higher", best=1.0, worst=0.0, formula=accuracy)

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterable
-from dataclasses import dataclass
 
 from geval_py.errors import UsageError
-from geval_py.reading.lines import Bytes
 from geval_py.scoring import kernel
-from geval_py.scoring.metrics.base import LineStatistics, Setting
+from geval_py.scoring.metrics.base import LineStatistics
+from geval_py.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from geval_py.reading.lines import Bytes
+    from geval_py.scoring.metrics.base import Setting
 
 DEFAULT_BITS = 10
 LEAST_BITS, MOST_BITS = 1, 24
 
-_NAME = re.compile(r"([A-Za-z]+Hashed)([0-9]+)")
+_NAME = r"([A-Za-z]+Hashed)([0-9]+)"
 
 
-@dataclass(frozen=True, slots=True)
-class HashedColumn:
+class HashedColumn(Value):
     """The loss of the expected word's bucket, in nats."""
 
     bits: int
@@ -27,7 +31,7 @@ class HashedColumn:
     @classmethod
     def of(cls, setting: Setting) -> HashedColumn:
         """Make the column of as many buckets as a metric's bits give."""
-        return cls(setting.bits or DEFAULT_BITS)
+        return cls(bits=setting.bits or DEFAULT_BITS)
 
     def statistics(self, outputs: Bytes, expected: bytes, first_line: int) -> LineStatistics:
         return LineStatistics(columns=(kernel.hashed_losses(outputs, expected, self.bits, first_line),))
@@ -83,7 +87,7 @@ def split_bits(name: str) -> tuple[str, int]:
     >>> split_bits("LikelihoodHashed8")
     ('LikelihoodHashed', 8)
     """
-    match = _NAME.fullmatch(name)
+    match = re.fullmatch(_NAME, name)
     if match is None:
         return name, DEFAULT_BITS
     return match[1], int(match[2].lstrip("0")[:9] or "0")  # nine digits are far too many bits already

@@ -7,7 +7,11 @@ from dataclasses import dataclass
 from geval_py.errors import MalformedLineError
 from geval_py.reading.lines import Bytes
 from geval_py.reading.preparation import Preparation
-from geval_py.scoring.metrics.base import Column, LineStatistics
+from geval_py.scoring.metrics.base import LineStatistics
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from geval_py.scoring.metrics.base import Column
 
 
 @dataclass(frozen=True, slots=True)
