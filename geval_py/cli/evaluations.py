@@ -66,6 +66,9 @@ def scored(
         threads=settings.threads,
         watch=lambda output: ProgressBar(output.name),
     )
+    if settings.ignored:
+        path = os.path.join(task.directory, CONFIG_FILE)
+        note(f"{named(path)}: {', '.join(settings.ignored)} ignored; no score depends on it")
     if task.input_file is not None and split.input is None:
         note(f"there is no file {named(task.input_file)}; the input is not needed here")
     for evaluation in evaluations:

@@ -276,6 +276,18 @@ def test_a_malformed_line(challenge, geval):
     )
 
 
+@pytest.mark.parametrize("words", [(), ("-l",), ("-w",), ("--format", "json")], ids=str)
+def test_options_of_config_txt_that_no_score_depends_on(words, challenge, geval):
+    """They are known to GEval 1.42.2, and needed by none but --submit and --plot-graph."""
+    expected = geval("-t", "dev-0", *words)
+    config = challenge / "config.txt"
+    config.write_text(config.read_text() + "--token x --gonito-host example.org\n")
+    note = "geval: note: `./config.txt`: --gonito-host, --token ignored; no score depends on it\n"
+    assert geval("-t", "dev-0", *words) == (0, expected[1], note + expected[2])
+    assert geval("check", "dev-0")[::2] == (0, "")
+    assert geval("-t", "dev-0", "--token", "x")[2] == "geval: --token is not available yet in geval-py\n"
+
+
 def test_text_flags(challenge, geval):
     """Flags that normalise the text of output and expected lines before scoring, hashed metrics too."""
     (challenge / "dev-0/expected.tsv").write_text("A\nb\nc,\n")

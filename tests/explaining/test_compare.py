@@ -504,6 +504,12 @@ def test_config_txt_is_honoured(challenge, compared):
     assert "100 samples, seed 0." in out
 
 
+def test_what_config_txt_has_without_effect_is_noted(challenge, compared):
+    (challenge / "config.txt").write_text("--metric LogLossHashed --gonito-host example.org")
+    _, _, err = compared("-t", "dev-0", "--samples", "10")
+    assert err == "geval: note: `./config.txt`: --gonito-host ignored; no score depends on it\n"
+
+
 def test_a_metric_replaces_those_of_config_txt(challenge, compared):
     (challenge / "config.txt").write_text("-a LogLossHashed --select-metric LogLossHashed")
     assert "\nAccuracy (" in compared("-t", "dev-0", "--samples", "100", "-m", "Accuracy")[1]
