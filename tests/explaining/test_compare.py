@@ -506,7 +506,7 @@ def test_config_txt_is_honoured(challenge, compared):
 
 def test_what_config_txt_has_without_effect_is_noted(challenge, compared):
     (challenge / "config.txt").write_text("--metric LogLossHashed --gonito-host example.org")
-    _, _, err = compared("-t", "dev-0", "--samples", "10")
+    _, _, err = compared("-t", "dev-0", "--samples", "100")
     assert err == "geval: note: `./config.txt`: --gonito-host ignored; no score depends on it\n"
 
 
