@@ -27,31 +27,44 @@ if TYPE_CHECKING:
     from geval_py.explaining.comparison import Comparison, compare
     from geval_py.explaining.statistics.interval import Interval
     from geval_py.reading.challenge import Challenge
-    from geval_py.reading.wordprobs import format_line
+    from geval_py.reading.dataset import DataSet
+    from geval_py.reading.distribution import Distribution
+    from geval_py.reading.items import Item
+    from geval_py.reading.outputs import Output, read_output
+    from geval_py.reading.wordprobs import WordProbs, parse_line
+    from geval_py.reading.writing import format_line, write_output
     from geval_py.scoring.evaluate import evaluate, evaluate_all
     from geval_py.scoring.evaluation import Evaluation
+    from geval_py.scoring.metrics import METRICS, Metric
     from geval_py.scoring.metrics.hashed import hashed_log_losses
     from geval_py.scoring.score import Score
 
 __all__ = [
+    "METRICS",
     "AmbiguousFileError",
     "Challenge",
     "Comparison",
     "ConfigError",
     "CorruptFileError",
     "DataError",
+    "DataSet",
+    "Distribution",
     "EmptyFileError",
     "Evaluation",
     "GevalError",
     "Interval",
+    "Item",
     "LineCountError",
     "MalformedLineError",
+    "Metric",
     "MissingFileError",
+    "Output",
     "SchemeError",
     "Score",
     "TooLargeError",
     "UnreadableFileError",
     "UsageError",
+    "WordProbs",
     "__version__",
     "check_submission",
     "compare",
@@ -59,21 +72,34 @@ __all__ = [
     "evaluate_all",
     "format_line",
     "hashed_log_losses",
+    "parse_line",
+    "read_output",
+    "write_output",
 ]
 
 # Where each name is: it is imported when it is asked for, so that whoever needs little starts fast.
 _HOMES = {
     "Challenge": "reading.challenge",
     "Comparison": "explaining.comparison",
+    "DataSet": "reading.dataset",
+    "Distribution": "reading.distribution",
     "Evaluation": "scoring.evaluation",
     "Interval": "explaining.statistics.interval",
+    "Item": "reading.items",
+    "METRICS": "scoring.metrics",
+    "Metric": "scoring.metrics",
+    "Output": "reading.outputs",
     "Score": "scoring.score",
+    "WordProbs": "reading.wordprobs",
     "check_submission": "checking.run",
     "compare": "explaining.comparison",
     "evaluate": "scoring.evaluate",
     "evaluate_all": "scoring.evaluate",
-    "format_line": "reading.wordprobs",
+    "format_line": "reading.writing",
     "hashed_log_losses": "scoring.metrics.hashed",
+    "parse_line": "reading.wordprobs",
+    "read_output": "reading.outputs",
+    "write_output": "reading.writing",
 }
 
 

@@ -151,7 +151,9 @@ def _field_names(kind: type[GevalError]) -> str:
 
 
 def _summary(value: object) -> str:
-    """Give the first paragraph of a docstring, as Markdown."""
+    """Give the first paragraph of a docstring, as Markdown; that of a table is its name's alone."""
+    if isinstance(value, dict):
+        return "All metrics, by their names."
     paragraph = (inspect.getdoc(value) or "").split("\n\n")[0].replace("\n", " ")
     return re.sub(r":\w+:`~?([^`]+)`", r"`\1`", paragraph.replace("``", "`"))
 

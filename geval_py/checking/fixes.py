@@ -12,17 +12,9 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from geval_py.errors import MalformedLineError, UsageError
+from geval_py.reading.distribution import LEAST_TOTAL, TOLERANCE, are_probabilities, sum_in_order
 from geval_py.reading.wordprobs import REST, parse_line
-from geval_py.scoring.kernel.reference import (
-    LEAST_TOTAL,
-    OVERSHOOT,
-    TOLERANCE,
-    are_probabilities,
-    is_explained,
-    numbers_of,
-    rounding,
-    sum_in_order,
-)
+from geval_py.scoring.kernel.reference import OVERSHOOT, is_explained, numbers_of, rounding
 
 _UNCHANGED: frozenset[str] = frozenset()
 

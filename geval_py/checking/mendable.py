@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from geval_py.reading.distribution import DEFAULT_BITS
 from geval_py.scoring.kernel import score_lines
 from geval_py.scoring.kernel.flags import (
     ABOVE_ONE,
@@ -25,7 +26,6 @@ from geval_py.scoring.kernel.flags import (
     ZERO_ENTRY,
     ZERO_REST,
 )
-from geval_py.scoring.metrics.hashed import DEFAULT_BITS
 
 Codes = frozenset[str]
 NOTHING: Codes = frozenset()

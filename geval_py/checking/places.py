@@ -9,10 +9,10 @@ import re
 from collections.abc import Callable
 
 from geval_py.checking.rules import RULES_BY_CODE, Place
+from geval_py.reading.distribution import DEFAULT_BITS, sum_in_order
 from geval_py.reading.wordprobs import NUMBER, REST, number_mistake, parse_entries
 from geval_py.scoring.kernel.flags import NOT_A_NUMBER
-from geval_py.scoring.kernel.reference import error_kind, malformed_error, sum_in_order
-from geval_py.scoring.metrics.hashed import DEFAULT_BITS
+from geval_py.scoring.kernel.reference import error_kind, malformed_error
 from geval_py.text import shorten, visible
 
 LONGEST_LINE = 10_000_000  # characters that are parsed in Python for a place; a gigabyte would take minutes

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from functools import cached_property
 
+from geval_py.reading.distribution import DEFAULT_BITS
 from geval_py.reading.lines import decode_lines
 from geval_py.scoring.blocks import Block
 from geval_py.scoring.kernel import score_lines
-from geval_py.scoring.metrics.hashed import DEFAULT_BITS
 
 
 class Seen:

@@ -17,13 +17,29 @@ from __future__ import annotations
 import os
 import re
 
+from geval_py.errors import MissingFileError
 from geval_py.reading.config import config_task
 from geval_py.reading.lines import read_lines
 from geval_py.reading.schemes import EvaluationScheme
-from geval_py.reading.splits import Split, check_directory, locate, names_in
+from geval_py.reading.sources import find_file
+from geval_py.reading.splits import (
+    EXPECTED_FILE,
+    INPUT_FILE,
+    Split,
+    check_directory,
+    locate,
+    names_in,
+    read_header,
+)
 from geval_py.reading.task import Task
-from geval_py.text import natural_order
+from geval_py.text import natural_order, nearest, visible
 from geval_py.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from geval_py.reading.dataset import DataSet
 
 README_FILE = "README.md"
 
@@ -56,6 +72,38 @@ class Challenge(Value):
         """The names of the sub-directories with data: train, dev-0, test-A …, in natural order."""
         entries = names_in(self.path, os.DirEntry.is_dir)
         return tuple(sorted((n for n in entries if re.match(r"train|dev|test", n)), key=natural_order))
+
+    def __iter__(self) -> Iterator[str]:
+        """Give the names of the sets."""
+        return iter(self.split_names)
+
+    def __getitem__(self, name: str) -> DataSet:
+        """Give a set, which needs no output: train, dev-0, test-A …, or another sub-directory.
+
+        Raises MissingFileError where there is none of that name, and AmbiguousFileError.
+        """
+        from geval_py.reading.dataset import DataSet
+
+        task = self.task
+        if name not in names_in(task.directory, os.DirEntry.is_dir):
+            place = os.path.join(task.directory, name)
+            raise MissingFileError(what="No such set in the challenge", path=place, hint=self._near(name))
+        folder = os.path.join(task.directory, name)
+        return DataSet(
+            name=name,
+            directory=os.path.join(task.out_directory, name),
+            input=find_file(os.path.join(folder, task.input_file or INPUT_FILE)),
+            expected=find_file(os.path.join(folder, task.expected_file or EXPECTED_FILE)),
+            in_header=read_header(task.directory, task.in_header),
+            out_header=read_header(task.directory, task.out_header),
+        )
+
+    def _near(self, name: str) -> str:
+        """Say which set might have been meant, and which there are."""
+        names = self.split_names
+        close = nearest(name, names)
+        guess = f"did you mean {visible(close)}? " if close else ""
+        return guess + (f"there are {visible(', '.join(names))}" if names else "it has no sets")
 
     def schemes(self) -> list[EvaluationScheme]:
         """Give the challenge's metrics, the main one first."""

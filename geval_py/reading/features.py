@@ -20,7 +20,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from geval_py.errors import UsageError
-from geval_py.reading.items import ScoredItem
+from geval_py.reading.items import ScoredItem, has_name
 from geval_py.text import nearest, visible
 
 SHAPE = "SHAPE:"
@@ -150,8 +150,7 @@ class Fields:
 
     def __init__(self, header: Sequence[str] = ()) -> None:
         self.header = tuple(header)
-        first = {name: index for index, name in reversed(list(enumerate(self.header)))}
-        self._columns = [_column(name, index, first[name] == index) for index, name in enumerate(self.header)]
+        self._columns = [_column(self.header, index) for index in range(len(self.header))]
         self._by_name = {field.column_name: field for field in self._columns}
 
     def column(self, index: int) -> Field:
@@ -173,11 +172,12 @@ class Fields:
         raise KeyError(name)
 
 
-def _column(name: str, index: int, is_first: bool) -> Field:
-    """Give a column of the header: it has a name unless that is another's too, or the number of another."""
-    if name == str(index + 1):
+def _column(header: Sequence[str], index: int) -> Field:
+    """Give a column of the header; one that is called by its number has no name, though the header may give it."""
+    name = header[index]
+    if not has_name(header, index) or name == str(index + 1):
         return _numbered(index)
-    return Field(FieldKind.NAMED_COLUMN, name, index) if is_first and not name.isdigit() else _numbered(index)
+    return Field(FieldKind.NAMED_COLUMN, name, index)
 
 
 def _numbered(index: int) -> Field:

@@ -13,7 +13,7 @@ from geval_py.reading.sources import Source, naming
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
     from typing import Any, TypeAlias
 
 Bytes: TypeAlias = bytes | memoryview
@@ -167,7 +167,7 @@ def decode_lines(block: Bytes) -> list[str]:
     return lines
 
 
-def read_lines(path: str, *, header: str | None = None) -> Iterator[str]:
+def read_lines(path: str, *, header: str | None = None) -> Generator[str, None, None]:
     """Give the decoded lines of a whole source."""
     with LineReader(path, header=header) as reader:
         while block := reader.block():

@@ -1,16 +1,22 @@
-"""Outputs: those in a folder, the parameters in their names, and what people call them."""
+"""Outputs: those in a folder, the parameters in their names, what people call them, and what their lines say."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain, count
 
+from geval_py.errors import MalformedLineError, MissingFileError
 from geval_py.reading.compression import COMPRESSED_ENDINGS
-from geval_py.reading.sources import find_file, naming
+from geval_py.reading.lines import read_lines
+from geval_py.reading.sources import STANDARD_INPUT, find_file, is_address, naming
 from geval_py.text import natural_order
 from geval_py.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from geval_py.reading.wordprobs import WordProbs
 
 OUTPUT_FILE = "out.tsv"
 
@@ -43,6 +49,36 @@ def find_outputs(directory: str) -> tuple[Output, ...]:
     names = sorted({match[1] for match in matches if match}, key=natural_order)
     paths = ((name, find_file(os.path.join(directory, name))) for name in names)
     return tuple(Output(path=path, name=n, parameters=parse_parameters(n)) for n, path in paths if path)
+
+
+def read_output(path: str | os.PathLike[str], *, header: str | None = None) -> Iterator[WordProbs]:
+    """Read an output's lines, one by one: of a file, compressed or not, of standard input (``-``), of an address.
+
+    ``header`` is the first name of the header line to skip, if the file begins with it. Nothing is opened before the
+    first line is asked for. Raises MissingFileError and the other DataErrors of a file; and MalformedLineError, with
+    path and line, at the first line that is not in the format.
+    """
+    from contextlib import closing
+
+    from geval_py.reading.wordprobs import parse_line
+
+    name = _complete(os.fspath(path))
+    with closing(read_lines(name, header=header)) as lines:
+        for number, text in enumerate(lines, 1):
+            try:
+                yield parse_line(text, number)
+            except MalformedLineError as error:
+                error.path = name
+                raise
+
+
+def _complete(path: str) -> str:
+    if path == STANDARD_INPUT or is_address(path):
+        return path
+    found = find_file(path)
+    if found is None:
+        raise MissingFileError(what="No file with the test results", path=path)
+    return found
 
 
 def parse_parameters(name: str) -> dict[str, str]:

@@ -38,9 +38,11 @@ def written_whole(path: str, *, compression: str | None = None) -> Iterator[Writ
     A file that is there keeps its permissions; where a symbolic link leads to it, the link stays. Raises UsageError
     for standard input, an address, what is no regular file, and what cannot be written.
     """
+    if path == STANDARD_INPUT:  # which "-" would name in a message
+        raise UsageError(message="Cannot write `-`: it is not a file")
     _check_is_path(path, "write")
     with _naming(path, "write"):
-        target = os.path.realpath(path)
+        target = os.path.realpath(path) if os.path.islink(path) else path
     permissions = check_replaceable(target) if os.path.lexists(target) else _permissions_of_new_files()
     with replacement(target, permissions) as new:
         with new.writer(compression) as file:

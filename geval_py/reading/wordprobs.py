@@ -10,17 +10,25 @@ A word is anything without a space and a line end; colons, TABs and no-break spa
 the ten ASCII ones.
 
 What a distribution means (which lines hold probabilities and which logarithms, and how they are normalised) is
-said once, in :mod:`geval_py.scoring.kernel.reference`.
+said once, in :mod:`geval_py.reading.distribution`.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from array import array
 from dataclasses import dataclass
 
 from geval_py.errors import MalformedLineError, UsageError
+from geval_py.reading.distribution import (
+    DEFAULT_BITS,
+    Distribution,
+    check_bits,
+    check_line_number,
+    distribution_of,
+    vector_masses,
+)
 from geval_py.text import shorten, visible
 
 # Possessive throughout: nothing is tried twice, so any line takes linear time and no memory.
@@ -48,6 +56,51 @@ class WordProbs:
 
     words: tuple[str, ...] | None
     values: tuple[float, ...]
+
+    def normalised(self) -> Distribution:
+        """Give what the line means: the mass of each word, and that of all other words together.
+
+        Raises UsageError for a vector, which holds buckets, not words.
+
+        >>> parse_line("the:0.5 a:0.5 the:0.5 :0.5").normalised()
+        Distribution(masses={'the': 0.5, 'a': 0.25}, rest=0.25)
+        """
+        if self.words is None:
+            raise UsageError(message="the line is a vector, which has no words: its masses are buckets(bits)")
+        return distribution_of(self.words, self.values)
+
+    def buckets(self, bits: int = DEFAULT_BITS, line: int = 1) -> array[float]:
+        """Give the masses of the 2^bits buckets that are scored: the loss is -ln of that of the expected word.
+
+        ``bits`` is 1 to 24; ``line`` is the line's number in its file, from 1, which seeds the hash: another line
+        throws the same words into other buckets. The masses are 1 together, or less by at most 1e-8. What is too
+        small for a double is 0 here, while scoring keeps its logarithm.
+
+        Raises UsageError for bits or a line out of range and for a word that UTF-8 cannot write, MalformedLineError
+        for a vector of another length.
+
+        >>> list(parse_line("the:0.5 :0.5").buckets(bits=2))
+        [0.125, 0.625, 0.125, 0.125]
+        """
+        check_bits(bits)
+        check_line_number(line, "line")
+        if self.words is None:
+            return array("d", vector_masses(self._vector(bits, line)))
+        from geval_py.reading.buckets import bucket_masses
+
+        try:
+            "".join(self.words).encode()
+        except UnicodeEncodeError as error:
+            raise UsageError(
+                message=f"a word cannot be hashed, since UTF-8 cannot write it: {error.reason}"
+            ) from error
+        return bucket_masses(self.normalised(), bits, line)
+
+    def _vector(self, bits: int, line: int) -> tuple[float, ...]:
+        """Give the values of a vector, which should be one a bucket."""
+        if len(self.values) != 1 << bits:
+            raise wrong_vector_length(" ".join(map(repr, self.values)), line, len(self.values), bits)
+        return self.values
 
 
 def parse_line(text: str, line: int = 1) -> WordProbs:
@@ -200,59 +253,3 @@ def _refuse_infinity(text: str, line: int, values: list[float]) -> None:
         hint=f"`{visible(shorten(number))}` is too large for a double (the largest is about 1.8e308)",
         text=text,
     )
-
-
-def format_line(probabilities: Mapping[str, float] | Iterable[tuple[str, float]], rest: float | None = None) -> str:
-    """Write one well-formed output line from words and their probabilities.
-
-    ``probabilities`` are in [0, 1], ``rest`` is the mass for all other words: by default what is missing to 1,
-    left out when nothing is. What sums to more than 1 is scaled down. Numbers have the shortest digits that
-    read back the same. Line ends are not added. Where ``rest`` is given and all sums to less than 1, the reader
-    divides by the sum: leave ``rest`` out to give it what is missing.
-
-    Raises UsageError on NaN, on a number outside [0, 1], on a word that is empty or has a space or a line end,
-    and when nothing has any mass.
-
-    >>> format_line({"the": 0.5, "a": 0.25})
-    'the:0.5 a:0.25 :0.25'
-    >>> format_line([("the", 0.9), ("a", 0.9)], rest=0.2)
-    'the:0.45 a:0.45 :0.1'
-    """
-    pairs = list(probabilities.items() if isinstance(probabilities, Mapping) else probabilities)
-    for word, value in pairs:
-        _check_word(word)
-        _check_probability(repr(word), value)
-    total = math.fsum(value for _, value in pairs)
-    if rest is None:
-        rest_mass = max(0.0, 1.0 - total)
-    else:
-        _check_probability("the rest", rest)
-        rest_mass = float(rest)
-    total += rest_mass
-    if total == 0:
-        raise UsageError(message="a distribution needs some mass: every probability is 0")
-    if rest_mass > 0 or rest is not None:
-        pairs.append((REST, rest_mass))
-    scale = max(1.0, total)
-    return " ".join(f"{word}:{_digits(value / scale)}" for word, value in pairs)
-
-
-def _digits(value: float) -> str:
-    return repr(float(value) + 0.0).removesuffix(".0")  # + 0.0: no "-0"
-
-
-def _check_word(word: str) -> None:
-    if not word:
-        raise UsageError(message="an empty word: give the mass of all other words as rest=…")
-    for character, name in ((" ", "a space"), ("\n", "a line end"), ("\r", "a carriage return")):
-        if character in word:
-            raise UsageError(message=f"the word {word!r} contains {name}, which would split the line")
-    try:
-        word.encode()
-    except UnicodeEncodeError as error:
-        raise UsageError(message=f"the word {word!r} cannot be written as UTF-8: {error.reason}") from error
-
-
-def _check_probability(what: str, value: float) -> None:
-    if not 0 <= value <= 1:  # NaN is refused here as well
-        raise UsageError(message=f"the probability of {what} is {value!r}, which is not between 0 and 1")

@@ -171,9 +171,7 @@ def test_refused(name, reason, write, tmp_path):
     assert names(tmp_path) == before
 
 
-@pytest.mark.parametrize(
-    ("path", "named"), [("-", "standard input"), ("https://example.org/o", "`https://example.org/o`")]
-)
+@pytest.mark.parametrize(("path", "named"), [("-", "`-`"), ("https://example.org/o", "`https://example.org/o`")])
 def test_only_files(path, named):
     with pytest.raises(UsageError) as caught, written_whole(path):
         pass

@@ -1,25 +1,22 @@
-"""The grammar of an output line: what is read, what is refused and with which words, and what is written."""
+"""The grammar of an output line: what is read, what is refused and with which words."""
 
 import json
-import math
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from geval_py.errors import MalformedLineError, UsageError
+from geval_py.errors import MalformedLineError
 from geval_py.reading.wordprobs import (
     NUMBER_MISTAKES,
     WordProbs,
-    format_line,
     number_advice,
     number_mistake,
     parse_line,
     parse_number,
     wrong_vector_length,
 )
-from geval_py.scoring.metrics.exact import WordColumn
 
 PROPERTY = settings(deadline=None, derandomize=True)
 
@@ -328,112 +325,3 @@ def test_parse_number_refuses(text, reason, hint):
         parse_number(text, 4)
     error = caught.value
     assert (error.line, error.column, error.reason, error.hint) == (4, 1, reason, hint)
-
-
-# Writing
-
-WRITTEN = {
-    "words and the rest": (({"the": 0.5, "a": 0.25},), "the:0.5 a:0.25 :0.25"),
-    "pairs": (([("the", 0.5), ("a", 0.25)],), "the:0.5 a:0.25 :0.25"),
-    "an iterator": ((iter([("the", 1.0)]),), "the:1"),
-    "a word twice": (([("the", 0.5), ("the", 0.25)],), "the:0.5 the:0.25 :0.25"),
-    "nothing is left": (({"the": 0.75, "a": 0.25},), "the:0.75 a:0.25"),
-    "nothing at all": (({},), ":1"),
-    "a rest": (({"the": 0.5}, 0.5), "the:0.5 :0.5"),
-    "a rest of 0": (({"the": 1.0}, 0.0), "the:1 :0"),
-    "the rest alone": (({}, 0.5), ":0.5"),
-    "less than 1": (({"the": 0.25}, 0.25), "the:0.25 :0.25"),
-    "more than 1": (({"the": 1.0, "a": 1.0},), "the:0.5 a:0.5"),
-    "more than 1 with the rest": (({"the": 0.9, "a": 0.9}, 0.2), "the:0.45 a:0.45 :0.1"),
-    "whole numbers": (({"the": 1, "a": 0},), "the:1 a:0"),
-    "truth values": (({"the": True},), "the:1"),
-    "no minus": (({"the": -0.0},), "the:0 :1"),
-    "small numbers": (({"the": 1e-05, "a": 5e-324}, 0), "the:1e-05 a:5e-324 :0"),
-    "colons": (({"zu:x": 0.5, ":": 0.5},), "zu:x:0.5 ::0.5"),
-    "TAB and no-break space": (({"a\tb": 0.5, "a\u00a0b": 0.5},), "a\tb:0.5 a\u00a0b:0.5"),
-}
-
-
-@pytest.mark.parametrize(("arguments", "line"), WRITTEN.values(), ids=WRITTEN)
-def test_format_line(arguments, line):
-    assert format_line(*arguments) == line
-
-
-WRITABLE = st.text(st.characters(exclude_characters=" \n\r", exclude_categories=["Cs"]), min_size=1)
-PROBABILITY = st.floats(0, 1)
-DISTRIBUTION = st.dictionaries(WRITABLE, PROBABILITY)
-REST = st.none() | PROBABILITY
-
-
-@PROPERTY
-@given(DISTRIBUTION, REST)
-def test_a_written_line_is_well_formed_and_gives_the_same_words(distribution, rest):
-    """What sums to more than 1 is scaled down; numbers have the shortest digits that read back the same."""
-    assume(rest is None or rest > 0 or any(distribution.values()))
-    parsed = parse_line(format_line(distribution, rest))
-    words = parsed.words[:-1] if parsed.words[-1] == "" else parsed.words
-    assert words == tuple(distribution)
-    assert all(0 <= value <= 1 for value in parsed.values)
-    assert any(parsed.values)
-    assert math.fsum(parsed.values) <= 1 + 1e-9
-    if rest is None:
-        assert math.fsum(parsed.values) >= 1 - 1e-9
-
-
-@PROPERTY
-@given(st.lists(st.tuples(WRITABLE, st.floats(0, 0.1)), max_size=10))
-def test_what_does_not_sum_to_more_than_1_is_written_as_it_is(pairs):
-    """Numbers have the shortest digits that read back the same, so the line means what was given."""
-    parsed = parse_line(format_line(pairs))
-    assert list(zip(parsed.words, parsed.values, strict=True))[: len(pairs)] == pairs
-
-
-@PROPERTY
-@given(st.dictionaries(WRITABLE, st.floats(1e-300, 1), min_size=1))
-def test_a_written_line_means_what_was_given(distribution):
-    """If every value v has 0 <= v <= 1 and at least one is > 0, the values are probabilities."""
-    line = format_line(distribution).encode() + b"\n"
-    total = max(1.0, math.fsum(distribution.values()))
-    for word, value in distribution.items():
-        ((loss,),) = WordColumn(frozenset()).statistics(line, word.encode() + b"\n", 1).columns
-        assert math.isclose(loss, -math.log(value / total), rel_tol=1e-9, abs_tol=1e-7)
-
-
-NOT_WRITTEN = {
-    "NaN": (({"the": math.nan},), "the probability of 'the' is nan, which is not between 0 and 1"),
-    "negative": (({"the": -0.5},), "the probability of 'the' is -0.5, which is not between 0 and 1"),
-    "too much": (({"the": 1.5},), "the probability of 'the' is 1.5, which is not between 0 and 1"),
-    "infinite": (({"the": math.inf},), "the probability of 'the' is inf, which is not between 0 and 1"),
-    "the second": (
-        ([("the", 0.5), ("a", 2)],),
-        "the probability of 'a' is 2, which is not between 0 and 1",
-    ),
-    "the rest is NaN": (({}, math.nan), "the probability of the rest is nan, which is not between 0 and 1"),
-    "the rest is negative": (
-        ({"the": 1.0}, -1e-9),
-        "the probability of the rest is -1e-09, which is not between 0 and 1",
-    ),
-    "an empty word": (({"": 0.5},), "an empty word: give the mass of all other words as rest=…"),
-    "a space": (
-        ({"New York": 0.5},),
-        "the word 'New York' contains a space, which would split the line",
-    ),
-    "a line end": (({"the\n": 0.5},), "the word 'the\\n' contains a line end, which would split the line"),
-    "a carriage return": (
-        ({"the\r": 0.5},),
-        "the word 'the\\r' contains a carriage return, which would split the line",
-    ),
-    "a surrogate": (
-        ({"\udcff": 0.5},),
-        "the word '\\udcff' cannot be written as UTF-8: surrogates not allowed",
-    ),
-    "no mass": (({"the": 0.0}, 0), "a distribution needs some mass: every probability is 0"),
-    "no mass and no words": (({}, 0), "a distribution needs some mass: every probability is 0"),
-}
-
-
-@pytest.mark.parametrize(("arguments", "message"), NOT_WRITTEN.values(), ids=NOT_WRITTEN)
-def test_format_line_refuses(arguments, message):
-    with pytest.raises(UsageError) as caught:
-        format_line(*arguments)
-    assert str(caught.value) == message

@@ -1,18 +1,10 @@
 r"""The readable truth: from an output line and an expected word to a loss.
 
-With the values v of a line (Specification, "From a line to a distribution"):
-
-1.  If every v has 0 <= v <= 1 and at least one is > 0, they are probabilities; otherwise natural logarithms.
-2.  Their total (of exp v, for logarithms) is *off* when it is > 1 or < 1 - 1e-8.
-3.  Probabilities, off: if the total is > 1 or there is a rest entry, divide all by the total; else the rest is
-    1 - total. Logarithms, off: if the total is < 1 and there is no rest entry, the rest is 1 - total; else divide
-    (softmax).
-4.  A word's mass goes to its bucket, MurmurHash3_x86_32(word, seed = line number mod 2^32) mod 2^bits; the rest is
-    spread evenly over all buckets. A vector is the buckets, as logarithms.
+What a line's values mean is said in :mod:`geval_py.reading.distribution`, and which bucket a word goes to in
+:mod:`geval_py.reading.buckets`: a word's mass goes to its bucket, the rest is spread evenly over all of them.
 
 The loss is -ln of the mass in the expected word's bucket, in nats. Only that bucket, the total and the rest
-matter, so no vector of buckets is made. Totals are summed from left to right, as GEval does, since a sum decides
-what happens next; logarithms are combined by log-sum-exp, which is right where exp overflows or underflows.
+matter, so no vector of buckets is made.
 
 Every function here has a native twin of the same name, arguments and errors in :mod:`geval_py.scoring.kernel`.
 """
@@ -22,11 +14,21 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterable
-from math import exp, expm1, inf, log, log1p, nan
-
-from mmh3 import hash as murmur3
+from math import inf, log, nan
 
 from geval_py.errors import MalformedLineError
+from geval_py.reading.buckets import word_buckets
+from geval_py.reading.distribution import (
+    LEAST_LOG_TOTAL,
+    LEAST_TOTAL,
+    MOST_LOG_TOTAL,
+    TOLERANCE,
+    are_probabilities,
+    log_sum_exp,
+    scale_logarithms,
+    scale_probabilities,
+    sum_in_order,
+)
 from geval_py.reading.lines import Bytes, decode_lines
 from geval_py.reading.wordprobs import (
     COLON_EXPECTED,
@@ -66,13 +68,9 @@ from geval_py.scoring.kernel.flags import (
     ZERO_REST,
 )
 
-TOLERANCE = 1e-8  # how far below 1 a total may be and still count as 1 (GEval's epsilon)
 OVERSHOOT = 1e-6  # how far outside [0, 1] a value may be and still be a probability that was rounded badly
-LEAST_TOTAL = 1.0 - TOLERANCE
 LEAST_DIVIDED = 1e-280  # what is less may become subnormal when a line is divided by its total
 HALF_UNITS = (0.0, *(float(f"5e-{places + 1}") for places in range(1, 17)))  # by the number of decimal places
-LEAST_LOG_TOTAL = log1p(-TOLERANCE)
-MOST_LOG_TOTAL = log1p(TOLERANCE)
 
 _CONTROL = re.compile(rb"[\x00-\x09\x0b\x0c\x0e-\x1f\x7f]")
 _CAPITAL = re.compile(rb"[A-Z]")
@@ -240,23 +238,23 @@ def count_lines(text: Bytes) -> int:
 
 def line_loss(text: str, expected: str, bits: int, line: int) -> float:
     """Give the loss of one output line, in nats; see :func:`hashed_losses`."""
-    mask = (1 << bits) - 1
-    seed = line & 0xFFFFFFFF
-    bucket = murmur3(expected, seed) & mask
     if ":" not in text:
         values = parse_vector(text, line)
         if len(values) != 1 << bits:
             raise wrong_vector_length(text, line, len(values), bits)
-        return _vector_loss(values, bucket)
+        (bucket,) = word_buckets([expected], bits, line)
+        shift, log_divisor, _ = scale_logarithms(values, whole=True)
+        return max(0.0, log_divisor - (values[bucket] - shift))
     words, values = parse_entries(text, line)
     hits: list[float] = []
     rests: list[float] = []
-    for word, value in zip(words, values, strict=True):
+    bucket, *buckets = word_buckets([expected, *words], bits, line)
+    for word, value, found in zip(words, values, buckets, strict=True):
         if not word:
             rests.append(value)
-        elif murmur3(word, seed) & mask == bucket:
+        elif found == bucket:
             hits.append(value)
-    return mixture_loss(values, hits, rests, 1 / (mask + 1))
+    return mixture_loss(values, hits, rests, 1 / (1 << bits))
 
 
 def mixture_loss(values: list[float], hits: list[float], rests: list[float], share: float) -> float:
@@ -270,54 +268,14 @@ def mixture_loss(values: list[float], hits: list[float], rests: list[float], sha
     return _logarithm_loss(values, hits, rests, share)
 
 
-def are_probabilities(values: list[float]) -> bool:
-    """Tell whether a line's values are probabilities; otherwise they are natural logarithms."""
-    return 0.0 < max(values) <= 1.0 and min(values) >= 0.0
-
-
 def _probability_loss(values: list[float], hits: list[float], rests: list[float], share: float) -> float:
-    total, hit, rest = sum_in_order(values), sum(hits), sum(rests)
-    if total > 1.0 or (total < LEAST_TOTAL and rests):
-        mass = hit / total + rest / total * share
-    elif total < LEAST_TOTAL:
-        mass = hit + (1.0 - total) * share
-    else:
-        mass = hit + rest * share
+    divisor, missing = scale_probabilities(values, bool(rests))
+    mass = sum(hits) / divisor + (sum(rests) / divisor + missing) * share
     return max(0.0, -log(mass)) if mass > 0.0 else inf
 
 
 def _logarithm_loss(values: list[float], hits: list[float], rests: list[float], share: float) -> float:
-    log_total = log_sum_exp(values)
+    shift, log_divisor, log_missing = scale_logarithms(values, bool(rests))
     log_share = log(share) if share > 0.0 else -inf
-    off_below = log_total < LEAST_LOG_TOTAL
-    if log_total > 0.0 or (off_below and rests):
-        # Divided by the total. Relative to the greatest value, which cancels out, nothing is lost to rounding.
-        greatest = max(values)
-        values, hits, rests = ([v - greatest for v in part] for part in (values, hits, rests))
-        return max(0.0, log_sum_exp(values) - log_sum_exp([log_sum_exp(hits), log_sum_exp(rests) + log_share]))
-    log_rest = log(-expm1(log_total)) if off_below else log_sum_exp(rests)  # ln(1 - total)
-    return max(0.0, -log_sum_exp([log_sum_exp(hits), log_rest + log_share]))
-
-
-def _vector_loss(values: list[float], bucket: int) -> float:
-    log_total = log_sum_exp(values)
-    if log_total > 0.0 or log_total < LEAST_LOG_TOTAL:
-        greatest = max(values)
-        return max(0.0, log_sum_exp([v - greatest for v in values]) - (values[bucket] - greatest))
-    return max(0.0, -values[bucket])
-
-
-def log_sum_exp(values: list[float]) -> float:
-    """Give ln of the sum of exp of the values, -inf for none, without overflow or underflow."""
-    greatest = max(values, default=-inf)
-    if greatest == -inf:
-        return -inf
-    return greatest + log(sum_in_order([exp(value - greatest) for value in values]))
-
-
-def sum_in_order(values: list[float]) -> float:
-    """Sum from left to right, as GEval does; sum() compensates from Python 3.12 on."""
-    total = 0.0
-    for value in values:
-        total += value
-    return total
+    log_rest = log_sum_exp([value - shift for value in rests]) if rests else log_missing
+    return max(0.0, log_divisor - log_sum_exp([log_sum_exp([v - shift for v in hits]), log_rest + log_share]))

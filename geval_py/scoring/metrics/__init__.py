@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from geval_py.errors import SchemeError
+from geval_py.reading.distribution import DEFAULT_BITS, LEAST_BITS, MOST_BITS
 from geval_py.scoring.metrics.base import (
     ACCURACY,
     CROSS_ENTROPY,
@@ -14,7 +15,7 @@ from geval_py.scoring.metrics.base import (
     Metric,
     Setting,
 )
-from geval_py.scoring.metrics.hashed import DEFAULT_BITS, LEAST_BITS, MOST_BITS, HashedColumn, split_bits
+from geval_py.scoring.metrics.hashed import HashedColumn, split_bits
 from geval_py.text import nearest, visible
 
 TYPE_CHECKING = False

@@ -140,6 +140,16 @@ class Metric(Value):
     bits: int | None = None
     needs_vocabulary: bool = False
 
+    @property
+    def unit(self) -> str:
+        """What its values are counted in: nats, bits, words, a probability or a share."""
+        return self.measure.unit
+
+    @property
+    def direction(self) -> Direction:
+        """Which values are better: "higher" or "lower"."""
+        return self.measure.direction
+
     def value(self, statistics: LineStatistics) -> float:
         """Give the score of a table: of its lines or, where it has classes, the mean over its classes."""
         scores = [self.measure.formula(list(map(total, part)), len(part[0])) for part in statistics.by_class()]

@@ -6,6 +6,7 @@ import re
 from array import array
 
 from geval_py.errors import UsageError
+from geval_py.reading.distribution import DEFAULT_BITS, check_bits, check_line_number
 from geval_py.scoring import kernel
 from geval_py.scoring.metrics.base import LineStatistics
 from geval_py.values import Value
@@ -16,9 +17,6 @@ if TYPE_CHECKING:
 
     from geval_py.reading.lines import Bytes
     from geval_py.scoring.metrics.base import Setting
-
-DEFAULT_BITS = 10
-LEAST_BITS, MOST_BITS = 1, 24
 
 _NAME = r"([A-Za-z]+Hashed)([0-9]+)"
 
@@ -52,10 +50,8 @@ def hashed_log_losses(
     >>> hashed_log_losses(["the:1"], ["the"])
     array('d', [0.0])
     """
-    if not LEAST_BITS <= bits <= MOST_BITS:
-        raise UsageError(message=f"bits is {bits}; it is from {LEAST_BITS} to {MOST_BITS}")
-    if first_line < 1:
-        raise UsageError(message=f"first_line is {first_line}; lines are counted from 1")
+    check_bits(bits)
+    check_line_number(first_line, "first_line")
     lines, words = _join(outputs, "outputs"), _join(expected, "expected")
     counts = lines.count(b"\n"), words.count(b"\n")
     if counts[0] != counts[1]:

@@ -1,0 +1,155 @@
+"""Write outputs: a line from a distribution, a file from its lines.
+
+What is written here is read by :mod:`geval_py.reading.wordprobs`, whose grammar it keeps.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Hashable, Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from geval_py.errors import UsageError
+from geval_py.reading.compression import compression_by_ending
+from geval_py.reading.rewriting import written_whole
+from geval_py.reading.wordprobs import REST
+from geval_py.text import shorten
+
+_SEPARATORS = {" ": "a space", "\n": "a line end", "\r": "a carriage return"}
+_SEPARATOR, _LINE_END = re.compile(r"[ \n\r]"), re.compile(r"[\n\r]")
+
+if TYPE_CHECKING:
+    from typing import Protocol, SupportsFloat, TypeAlias
+
+    class HasItems(Protocol):
+        """A mapping, a pandas Series, or what else gives pairs of a word and its number."""
+
+        def items(self) -> Iterable[tuple[Hashable, SupportsFloat]]: ...
+
+    Probabilities: TypeAlias = HasItems | Iterable[tuple[Hashable, SupportsFloat]]
+
+
+def format_line(probabilities: Probabilities, rest: SupportsFloat | None = None) -> str:
+    """Write one well-formed output line from words and their probabilities.
+
+    ``probabilities``, a mapping, a pandas Series or pairs (word, probability), are in [0, 1]; a number may be one of
+    Python, numpy or :mod:`decimal`. ``rest`` is the mass for all other words: by default what is missing to 1,
+    left out when nothing is. What sums to more than 1 is scaled down. Numbers have the shortest digits that
+    read back the same. Line ends are not added. Where ``rest`` is given and all sums to less than 1, the reader
+    divides by the sum: leave ``rest`` out to give it what is missing.
+
+    Raises UsageError on what holds no words with numbers, on NaN, on a number outside [0, 1], on a word that is
+    empty, has a space or a line end or is no string, and when nothing has any mass.
+
+    >>> format_line({"the": 0.5, "a": 0.25})
+    'the:0.5 a:0.25 :0.25'
+    >>> format_line([("the", 0.9), ("a", 0.9)], rest=0.2)
+    'the:0.45 a:0.45 :0.1'
+    """
+    pairs = [(_checked_word(word), _probability(value, word)) for word, value in _pairs(probabilities)]
+    total = math.fsum(value for _, value in pairs)
+    rest_mass = max(0.0, 1.0 - total) if rest is None else _probability(rest, None)
+    total += rest_mass
+    if total == 0:
+        raise UsageError(message="a distribution needs some mass: every probability is 0")
+    if rest_mass > 0 or rest is not None:
+        pairs.append((REST, rest_mass))
+    scale = max(1.0, total)
+    return " ".join(f"{word}:{_digits(value / scale)}" for word, value in pairs)
+
+
+def write_output(path: str | os.PathLike[str], lines: Iterable[str | Probabilities]) -> None:
+    """Write an output file, whole or not at all: a file of that name is replaced when all lines are written.
+
+    ``lines`` are strings, as :func:`format_line` gives them, or what it takes. What is written is compressed by the
+    name's ending: .xz, .gz, .bz2 or .zst.
+
+    Raises UsageError where a file cannot be written, for a string with a line end in it, and as format_line does,
+    with the line's index.
+    """
+    name = os.fspath(path)
+    with written_whole(name, compression=compression_by_ending(name)) as file:
+        for index, line in enumerate(lines):
+            file.write(_encoded(line, index))
+
+
+def _encoded(line: str | Probabilities, index: int) -> bytes:
+    """Give the bytes of one line, with its end."""
+    try:
+        text = line if isinstance(line, str) else format_line(line)
+    except UsageError as error:
+        raise UsageError(message=f"lines[{index}]: {error}") from error
+    if found := _LINE_END.search(text):
+        raise UsageError(message=f"lines[{index}] contains {_SEPARATORS[found[0]]}; give one line an item")
+    try:
+        return f"{text}\n".encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(message=f"lines[{index}] cannot be written as UTF-8: {error.reason}") from error
+
+
+def _pairs(probabilities: Probabilities) -> Iterator[tuple[Hashable, SupportsFloat]]:
+    """Give the words with their numbers; what goes wrong in an iterator that was given is its own error."""
+    items = getattr(probabilities, "items", None)
+    pairs: object = items() if callable(items) else probabilities
+    if isinstance(pairs, str | bytes) or not isinstance(pairs, Iterable):
+        raise _not_taken(_kind(probabilities))
+    for pair in pairs:
+        try:
+            word, value = pair
+        except (TypeError, ValueError) as error:
+            raise _not_taken(f"{_kind(probabilities)} of {shorten(repr(pair))}") from error
+        yield word, value
+
+
+def _not_taken(what: str) -> UsageError:
+    wanted = "a mapping from words to probabilities, a pandas Series or pairs (word, probability)"
+    return UsageError(message=f"a line is made from {wanted}, not from {what}")
+
+
+def _kind(value: object) -> str:
+    """Name a value by its type.
+
+    >>> _kind(1), _kind("1")
+    ('an int', 'a str')
+    """
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
+
+
+def _digits(value: float) -> str:
+    return repr(value + 0.0).removesuffix(".0")  # + 0.0: no "-0"
+
+
+def _checked_word(word: Hashable) -> str:
+    if not isinstance(word, str):
+        raise UsageError(message=f"the word {word!r} is not a string")
+    if not word:
+        raise UsageError(message="an empty word: give the mass of all other words as rest=…")
+    if found := _SEPARATOR.search(word):
+        raise UsageError(message=f"the word {word!r} contains {_SEPARATORS[found[0]]}, which would split the line")
+    try:
+        word.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(message=f"the word {word!r} cannot be written as UTF-8: {error.reason}") from error
+    return word
+
+
+def _probability(value: SupportsFloat, word: Hashable | None) -> float:
+    """Give a probability, of a word or of the rest (None), as Python's own number."""
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    except (TypeError, ValueError):
+        number = None
+    if number is None or isinstance(value, str | bytes):
+        raise UsageError(message=f"the probability of {_whose(word)} is {_kind(value)}, not a number")
+    if not 0 <= number <= 1:  # NaN is refused here as well
+        raise UsageError(message=f"the probability of {_whose(word)} is {value!r}, which is not between 0 and 1")
+    return number
+
+
+def _whose(word: Hashable | None) -> str:
+    return "the rest" if word is None else repr(word)

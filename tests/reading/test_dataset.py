@@ -1,0 +1,252 @@
+"""A set as data: its items, their number, its table and outputs, and what is said when it is not there."""
+
+import lzma
+import subprocess
+import sys
+
+import pytest
+
+from geval_py.errors import AmbiguousFileError, LineCountError, MissingFileError
+from geval_py.reading.challenge import Challenge
+from geval_py.reading.items import Item
+
+
+@pytest.fixture
+def challenge(tmp_path):
+    """A challenge with an output in dev-0 and hidden answers in test-A."""
+    tree = {
+        "config.txt": "--metric LogLossHashed --in-header in-header.tsv --out-header out-header.tsv\n",
+        "in-header.tsv": "Year\tLeft\n",
+        "out-header.tsv": "Word\n",
+        "train/in.tsv": "Year\tLeft\n1884\tOn\\nand\r\n1885\tof the\n",
+        "train/expected.tsv": "Word\nafter\nsame\\n\n",
+        "dev-0/in.tsv": "1886\ta\n",
+        "dev-0/expected.tsv": "b\n",
+        "dev-0/out-model=2.tsv": ":1\n",
+        "dev-0/out-model=10.tsv": ":1\n",
+        "test-A/in.tsv": "1887\tc\n1888\n\n1889\td\te\tf",
+        "outputs/out.tsv": ":1\n",
+    }
+    for name, text in tree.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(text.encode())
+    return tmp_path
+
+
+def items(challenge, name, **arguments):
+    return list(Challenge.open(challenge)[name].items(**arguments))
+
+
+TRAIN = [
+    Item(1, {"Year": "1884", "Left": r"On\nand"}, "after"),
+    Item(2, {"Year": "1885", "Left": "of the"}, r"same\n"),
+]
+
+
+def test_the_names_of_the_sets(challenge):
+    assert list(Challenge.open(challenge)) == ["dev-0", "test-A", "train"]
+
+
+def test_items(challenge):
+    assert list(Challenge.open(challenge)["train"]) == TRAIN
+
+
+def test_line_ends_are_decoded_on_wish_in_the_input_alone(challenge):
+    assert items(challenge, "train", unescape=True) == [
+        Item(1, {"Year": "1884", "Left": "On\nand"}, "after"),
+        Item(2, {"Year": "1885", "Left": "of the"}, r"same\n"),
+    ]
+
+
+def test_a_compressed_set(challenge):
+    for name in ("in.tsv", "expected.tsv"):
+        path = challenge / "train" / name
+        (challenge / "train" / f"{name}.xz").write_bytes(lzma.compress(path.read_bytes()))
+        path.unlink()
+    data = Challenge.open(challenge)["train"]
+    assert (len(data), list(data)) == (2, TRAIN)
+
+
+def test_hidden_answers_and_lines_with_fewer_and_more_columns(challenge):
+    assert items(challenge, "test-A") == [
+        Item(1, {"Year": "1887", "Left": "c"}, None),
+        Item(2, {"Year": "1888"}, None),
+        Item(3, {"Year": ""}, None),
+        Item(4, {"Year": "1889", "Left": "d", "3": "e", "4": "f"}, None),
+    ]
+
+
+def test_columns_without_a_header_are_numbered(challenge):
+    (challenge / "config.txt").write_text("--metric LogLossHashed\n")
+    assert items(challenge, "dev-0") == [Item(1, {"1": "1886", "2": "a"}, "b")]
+
+
+def test_a_set_without_an_input(challenge):
+    (challenge / "train/in.tsv").unlink()
+    assert items(challenge, "train") == [Item(1, {}, "after"), Item(2, {}, r"same\n")]
+
+
+def test_files_that_config_names(challenge):
+    (challenge / "config.txt").write_text("-m LogLossHashed -e answers.tsv -i inputs.tsv\n")
+    (challenge / "dev-0/answers.tsv").write_text("c\n")
+    (challenge / "dev-0/inputs.tsv").write_text("text\n")
+    assert items(challenge, "dev-0") == [Item(1, {"1": "text"}, "c")]
+
+
+@pytest.mark.parametrize(("name", "length"), [("train", 2), ("dev-0", 1), ("test-A", 4)])
+def test_length(challenge, name, length):
+    assert len(Challenge.open(challenge)[name]) == length
+
+
+def test_the_lines_are_counted_once(challenge):
+    data = Challenge.open(challenge)["train"]
+    assert len(data) == 2
+    (challenge / "train/expected.tsv").write_text("")
+    assert len(data) == 2
+
+
+def test_outputs_are_those_that_are_there_now(challenge):
+    data = Challenge.open(challenge)["dev-0"]
+    assert [output.parameters for output in data.outputs] == [{"model": "2"}, {"model": "10"}]
+    (challenge / "dev-0/out.tsv").write_text(":1\n")
+    assert [output.name for output in data.outputs] == ["out-model=2.tsv", "out-model=10.tsv", "out.tsv"]
+
+
+def test_a_set_without_outputs(challenge):
+    assert Challenge.open(challenge)["train"].outputs == ()
+
+
+def test_another_folder_is_a_set_too(challenge):
+    data = Challenge.open(challenge)["outputs"]
+    assert [output.name for output in data.outputs] == ["out.tsv"]
+    for read in (len, list):
+        with pytest.raises(MissingFileError) as caught:
+            read(data)
+        assert str(caught.value) == f"No file with the input or the expected results: `{challenge}/outputs`"
+
+
+def test_outputs_in_a_folder_that_is_not_there(challenge):
+    (challenge / "config.txt").write_text("-m LogLossHashed\n")
+    data = Challenge.open(challenge)["dev-0"]
+    (challenge / "dev-0").rename(challenge / "dev-9")
+    assert data.outputs == ()
+
+
+# A table
+
+
+def test_to_frame(challenge):
+    frame = Challenge.open(challenge)["train"].to_frame()
+    assert frame.to_dict("list") == {
+        "line": [1, 2],
+        "Year": ["1884", "1885"],
+        "Left": [r"On\nand", "of the"],
+        "expected": ["after", r"same\n"],
+    }
+
+
+def test_to_frame_with_line_ends(challenge):
+    assert list(Challenge.open(challenge)["train"].to_frame(unescape=True)["Left"]) == ["On\nand", "of the"]
+
+
+def test_to_frame_of_lines_with_fewer_and_more_columns(challenge):
+    frame = Challenge.open(challenge)["test-A"].to_frame()
+    assert frame.astype(object).where(frame.notna(), None).to_dict("list") == {
+        "line": [1, 2, 3, 4],
+        "Year": ["1887", "1888", "", "1889"],
+        "Left": ["c", None, None, "d"],
+        "3": [None, None, None, "e"],
+        "4": [None, None, None, "f"],
+        "expected": [None] * 4,
+    }
+
+
+def test_to_frame_of_columns_called_like_others(challenge):
+    (challenge / "in-header.tsv").write_text("line\texpected\n")
+    frame = Challenge.open(challenge)["dev-0"].to_frame()
+    assert list(frame) == ["line", "in<line>", "in<expected>", "expected"]
+
+
+def test_to_frame_of_no_items(challenge):
+    (challenge / "train/in.tsv").write_text("")
+    (challenge / "train/expected.tsv").write_text("")
+    assert list(Challenge.open(challenge)["train"].to_frame()) == ["line", "Year", "Left", "expected"]
+
+
+# What is wrong
+
+COUNTS = {
+    "fewer inputs": ("1\n", "a\nb\nc\n", "few", 1, 3),
+    "more inputs": ("1\n2\n3\n4\n", "a\nb\n", "many", 4, 2),
+    "no inputs": ("", "a\n", "few", 0, 1),
+    "no answers": ("1\n2\n", "", "many", 2, 0),
+}
+
+
+@pytest.mark.parametrize(("inputs", "answers", "how", "lines", "wanted"), COUNTS.values(), ids=COUNTS)
+def test_another_number_of_inputs_than_answers(challenge, inputs, answers, how, lines, wanted):
+    (challenge / "dev-0/in.tsv").write_text(inputs)
+    (challenge / "dev-0/expected.tsv").write_text(answers)
+    found = []
+    with pytest.raises(LineCountError) as caught:
+        found.extend(Challenge.open(challenge)["dev-0"].items())
+    assert str(caught.value) == (
+        f"Too {how} lines in the input file: `{challenge}/dev-0/in.tsv` has {lines}, "
+        f"`{challenge}/dev-0/expected.tsv` has {wanted}"
+    )
+    assert len(found) == min(lines, wanted)
+
+
+MISSING = {
+    "misspelt": ("dev0", "did you mean dev-0? there are dev-0, test-A, train"),
+    "nothing like it": ("xyz", "there are dev-0, test-A, train"),
+    "empty": ("", "there are dev-0, test-A, train"),
+    "a way up": ("..", "there are dev-0, test-A, train"),
+    "a file": ("config.txt", "there are dev-0, test-A, train"),
+}
+
+
+@pytest.mark.parametrize(("name", "hint"), MISSING.values(), ids=MISSING)
+def test_a_set_that_is_not_there(challenge, name, hint):
+    with pytest.raises(MissingFileError) as caught:
+        Challenge.open(challenge)[name]
+    assert str(caught.value) == f"No such set in the challenge: `{challenge}/{name}`\n  {hint}"
+
+
+def test_a_challenge_without_sets(tmp_path):
+    with pytest.raises(MissingFileError) as caught:
+        Challenge.open(tmp_path)["train"]
+    assert str(caught.value) == f"No such set in the challenge: `{tmp_path}/train`\n  it has no sets"
+
+
+def test_two_compressed_inputs(challenge):
+    (challenge / "train/in.tsv").unlink()
+    for ending in ("gz", "xz"):
+        (challenge / f"train/in.tsv.{ending}").write_bytes(b"")
+    with pytest.raises(AmbiguousFileError):
+        Challenge.open(challenge)["train"]
+
+
+def test_a_large_set_is_not_held_in_memory(challenge):
+    """A set of 60 MB takes at most 16 MB more than one of two lines."""
+    code = (
+        "import lzma, resource, sys\n"
+        "from geval_py import Challenge\n"
+        "print(sum(1 for _ in Challenge.open(sys.argv[1])['train']), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+
+    def measure():
+        run = subprocess.run([sys.executable, "-c", code, challenge], capture_output=True, text=True, check=True)
+        return tuple(map(int, run.stdout.split()))
+
+    lines, small = measure()
+    assert lines == 2
+    with lzma.open(challenge / "train/in.tsv.xz", "wb", preset=0) as file:
+        for _ in range(60):
+            file.write(b"1884\t" + b"a" * 994 + b"\n" + b"".join(b"1885\t%994d\n" % n for n in range(999)))
+    (challenge / "train/in.tsv").unlink()
+    (challenge / "train/expected.tsv").write_text("the\n" * 60_000)
+    lines, large = measure()
+    assert lines == 60_000
+    unit = 1 if sys.platform == "darwin" else 1024
+    assert (large - small) * unit < 16 << 20

@@ -1,0 +1,322 @@
+"""Writing: a line from a distribution, and a file from its lines, whole or not at all."""
+
+import bz2
+import gzip
+import lzma
+import math
+import os
+import stat
+import sys
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from geval_py.errors import UsageError
+from geval_py.reading.outputs import read_output
+from geval_py.reading.wordprobs import parse_line
+from geval_py.reading.writing import format_line, write_output
+from geval_py.scoring.metrics.exact import WordColumn
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+PROPERTY = settings(deadline=None, derandomize=True)
+
+# A line
+
+WRITTEN = {
+    "words and the rest": (({"the": 0.5, "a": 0.25},), "the:0.5 a:0.25 :0.25"),
+    "pairs": (([("the", 0.5), ("a", 0.25)],), "the:0.5 a:0.25 :0.25"),
+    "an iterator": ((iter([("the", 1.0)]),), "the:1"),
+    "a word twice": (([("the", 0.5), ("the", 0.25)],), "the:0.5 the:0.25 :0.25"),
+    "nothing is left": (({"the": 0.75, "a": 0.25},), "the:0.75 a:0.25"),
+    "nothing at all": (({},), ":1"),
+    "a rest": (({"the": 0.5}, 0.5), "the:0.5 :0.5"),
+    "a rest of 0": (({"the": 1.0}, 0.0), "the:1 :0"),
+    "the rest alone": (({}, 0.5), ":0.5"),
+    "less than 1": (({"the": 0.25}, 0.25), "the:0.25 :0.25"),
+    "more than 1": (({"the": 1.0, "a": 1.0},), "the:0.5 a:0.5"),
+    "more than 1 with the rest": (({"the": 0.9, "a": 0.9}, 0.2), "the:0.45 a:0.45 :0.1"),
+    "whole numbers": (({"the": 1, "a": 0},), "the:1 a:0"),
+    "truth values": (({"the": True},), "the:1"),
+    "no minus": (({"the": -0.0},), "the:0 :1"),
+    "small numbers": (({"the": 1e-05, "a": 5e-324}, 0), "the:1e-05 a:5e-324 :0"),
+    "colons": (({"zu:x": 0.5, ":": 0.5},), "zu:x:0.5 ::0.5"),
+    "a Series": ((pd.Series({"the": 0.5, "a": 0.25}),), "the:0.5 a:0.25 :0.25"),
+    "a Series of float32": ((pd.Series([0.5, 0.25], ["the", "a"], dtype="float32"),), "the:0.5 a:0.25 :0.25"),
+    "numpy's numbers": (
+        ({"the": np.float64(0.1), "a": np.float16(0.5), "of": np.int64(0)}, np.float32(0.25)),
+        "the:0.1 a:0.5 of:0 :0.25",
+    ),
+    "numpy's strings": (([(np.str_("the"), 0.5)],), "the:0.5 :0.5"),
+    "arrays": ((zip(np.array(["the", "a"]), np.array([0.5, 0.25]), strict=True),), "the:0.5 a:0.25 :0.25"),
+    "rows of lists": (([["the", 0.5], ["a", 0.25]],), "the:0.5 a:0.25 :0.25"),
+    "Decimal and Fraction": (({"the": Decimal("0.1"), "a": Fraction(1, 4)}, Decimal("0.2")), "the:0.1 a:0.25 :0.2"),
+    "TAB and no-break space": (({"a\tb": 0.5, "a\u00a0b": 0.5},), "a\tb:0.5 a\u00a0b:0.5"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "line"), WRITTEN.values(), ids=WRITTEN)
+def test_format_line(arguments, line):
+    assert format_line(*arguments) == line
+
+
+WRITABLE = st.text(st.characters(exclude_characters=" \n\r", exclude_categories=["Cs"]), min_size=1)
+PROBABILITY = st.floats(0, 1)
+DISTRIBUTION = st.dictionaries(WRITABLE, PROBABILITY)
+REST = st.none() | PROBABILITY
+
+
+@PROPERTY
+@given(DISTRIBUTION, REST)
+def test_a_written_line_is_well_formed_and_gives_the_same_words(distribution, rest):
+    """What sums to more than 1 is scaled down; numbers have the shortest digits that read back the same."""
+    assume(rest is None or rest > 0 or any(distribution.values()))
+    parsed = parse_line(format_line(distribution, rest))
+    words = parsed.words[:-1] if parsed.words[-1] == "" else parsed.words
+    assert words == tuple(distribution)
+    assert all(0 <= value <= 1 for value in parsed.values)
+    assert any(parsed.values)
+    assert math.fsum(parsed.values) <= 1 + 1e-9
+    if rest is None:
+        assert math.fsum(parsed.values) >= 1 - 1e-9
+
+
+@PROPERTY
+@given(st.lists(st.tuples(WRITABLE, st.floats(0, 0.1)), max_size=10))
+def test_what_does_not_sum_to_more_than_1_is_written_as_it_is(pairs):
+    """Numbers have the shortest digits that read back the same, so the line means what was given."""
+    parsed = parse_line(format_line(pairs))
+    assert list(zip(parsed.words, parsed.values, strict=True))[: len(pairs)] == pairs
+
+
+@PROPERTY
+@given(st.dictionaries(WRITABLE, st.floats(1e-300, 1), min_size=1))
+def test_a_written_line_means_what_was_given(distribution):
+    """If every value v has 0 <= v <= 1 and at least one is > 0, the values are probabilities."""
+    line = format_line(distribution).encode() + b"\n"
+    total = max(1.0, math.fsum(distribution.values()))
+    for word, value in distribution.items():
+        ((loss,),) = WordColumn(frozenset()).statistics(line, word.encode() + b"\n", 1).columns
+        assert math.isclose(loss, -math.log(value / total), rel_tol=1e-9, abs_tol=1e-7)
+
+
+MADE_FROM = "a line is made from a mapping from words to probabilities, a pandas Series or pairs (word, probability), not from"
+NOT_WRITTEN = {
+    "NaN": (({"the": math.nan},), "the probability of 'the' is nan, which is not between 0 and 1"),
+    "negative": (({"the": -0.5},), "the probability of 'the' is -0.5, which is not between 0 and 1"),
+    "too much": (({"the": 1.5},), "the probability of 'the' is 1.5, which is not between 0 and 1"),
+    "infinite": (({"the": math.inf},), "the probability of 'the' is inf, which is not between 0 and 1"),
+    "the second": (
+        ([("the", 0.5), ("a", 2)],),
+        "the probability of 'a' is 2, which is not between 0 and 1",
+    ),
+    "the rest is NaN": (({}, math.nan), "the probability of the rest is nan, which is not between 0 and 1"),
+    "the rest is negative": (
+        ({"the": 1.0}, -1e-9),
+        "the probability of the rest is -1e-09, which is not between 0 and 1",
+    ),
+    "an empty word": (({"": 0.5},), "an empty word: give the mass of all other words as rest=…"),
+    "a space": (
+        ({"New York": 0.5},),
+        "the word 'New York' contains a space, which would split the line",
+    ),
+    "a line end": (({"the\n": 0.5},), "the word 'the\\n' contains a line end, which would split the line"),
+    "a carriage return": (
+        ({"the\r": 0.5},),
+        "the word 'the\\r' contains a carriage return, which would split the line",
+    ),
+    "a surrogate": (
+        ({"\udcff": 0.5},),
+        "the word '\\udcff' cannot be written as UTF-8: surrogates not allowed",
+    ),
+    "counts": (({"the": 12},), "the probability of 'the' is 12, which is not between 0 and 1"),
+    "too large for a double": (
+        ({"the": Fraction(10**400)},),
+        f"the probability of 'the' is {Fraction(10**400)!r}, which is not between 0 and 1",
+    ),
+    "a Decimal too much": (
+        ({"the": Decimal("1.5")},),
+        "the probability of 'the' is Decimal('1.5'), which is not between 0 and 1",
+    ),
+    "Decimal's NaN": (
+        ({"the": Decimal("NaN")},),
+        "the probability of 'the' is Decimal('NaN'), which is not between 0 and 1",
+    ),
+    "digits in a string": (({"the": "0.5"},), "the probability of 'the' is a str, not a number"),
+    "None": (({"the": None},), "the probability of 'the' is a NoneType, not a number"),
+    "a missing number": (({"the": pd.NA},), "the probability of 'the' is a NAType, not a number"),
+    "a list of numbers": (({"the": [0.5]},), "the probability of 'the' is a list, not a number"),
+    "a rest that is none": (({"the": 0.5}, "0.5"), "the probability of the rest is a str, not a number"),
+    "a table": (
+        (pd.DataFrame({"the": [0.5, 0.5]}),),
+        "the probability of 'the' is a Series, not a number",
+    ),
+    "a word that is a number": (({7: 0.5},), "the word 7 is not a string"),
+    "a word of bytes": (({b"the": 0.5},), "the word b'the' is not a string"),
+    "a Series without words": ((pd.Series([0.5]),), "the word 0 is not a string"),
+    "a number": ((0.5,), f"{MADE_FROM} a float"),
+    "an integer": ((1,), f"{MADE_FROM} an int"),
+    "nothing given": ((None,), f"{MADE_FROM} a NoneType"),
+    "a text": (("the:0.5",), f"{MADE_FROM} a str"),
+    "words alone": ((["the", "of"],), f"{MADE_FROM} a list of 'the'"),
+    "numbers alone": (([0.5, 0.25],), f"{MADE_FROM} a list of 0.5"),
+    "triples": (([("the", 0.5, 1)],), f"{MADE_FROM} a list of ('the', 0.5, 1)"),
+    "no mass": (({"the": 0.0}, 0), "a distribution needs some mass: every probability is 0"),
+    "no mass and no words": (({}, 0), "a distribution needs some mass: every probability is 0"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), NOT_WRITTEN.values(), ids=NOT_WRITTEN)
+def test_format_line_refuses(arguments, message):
+    with pytest.raises(UsageError) as caught:
+        format_line(*arguments)
+    assert str(caught.value) == message
+
+
+def test_what_an_iterator_raises_is_its_own():
+    def pairs():
+        yield "the", 0.5
+        raise ValueError("the model is at fault")
+
+    with pytest.raises(ValueError, match=r"^the model is at fault$"):
+        format_line(pairs())
+
+
+# A file
+
+LINES = ["the:0.5 :0.5", {"a": 0.25}, [("zażółć", 1.0)], pd.Series({"b": 0.5})]
+TEXT = "the:0.5 :0.5\na:0.25 :0.75\nzażółć:1\nb:0.5 :0.5\n"
+UNPACK = {
+    "out.tsv": bytes,
+    "out.txt": bytes,
+    "out.tsv.xz": lzma.decompress,
+    "out.tsv.gz": gzip.decompress,
+    "out.tsv.bz2": bz2.decompress,
+    "out.tsv.zst": zstd.decompress,
+}
+
+
+@pytest.mark.parametrize("name", UNPACK)
+def test_write_output(tmp_path, name):
+    write_output(tmp_path / name, iter(LINES))
+    assert UNPACK[name]((tmp_path / name).read_bytes()) == TEXT.encode()
+    assert [p.name for p in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize("name", UNPACK)
+def test_what_is_written_is_read_again(tmp_path, name):
+    write_output(tmp_path / name, LINES)
+    assert list(read_output(tmp_path / name)) == [parse_line(text) for text in TEXT.splitlines()]
+
+
+def test_no_lines_make_an_empty_file(tmp_path):
+    write_output(str(tmp_path / "out.tsv"), [])
+    assert (tmp_path / "out.tsv").read_bytes() == b""
+
+
+def test_the_same_lines_make_the_same_gzip_file(tmp_path):
+    for name in ("a.gz", "b.gz"):
+        write_output(tmp_path / name, LINES)
+    assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
+
+
+def test_a_file_in_the_current_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_output("out.tsv", LINES)
+    assert (tmp_path / "out.tsv").read_text(encoding="utf-8") == TEXT
+
+
+def test_a_new_file_has_the_permissions_of_any_other(tmp_path):
+    (tmp_path / "other").write_text("")
+    write_output(tmp_path / "out.tsv", LINES)
+    assert (tmp_path / "out.tsv").stat().st_mode == (tmp_path / "other").stat().st_mode
+
+
+def test_a_file_that_is_replaced_keeps_its_permissions(tmp_path):
+    (tmp_path / "out.tsv").write_text("old")
+    (tmp_path / "out.tsv").chmod(0o640)
+    write_output(tmp_path / "out.tsv", LINES)
+    assert stat.S_IMODE((tmp_path / "out.tsv").stat().st_mode) == 0o640
+
+
+def test_a_link_is_followed(tmp_path):
+    (tmp_path / "there").mkdir()
+    (tmp_path / "out.tsv").symlink_to("there/real.tsv")
+    write_output(tmp_path / "out.tsv", LINES)
+    assert (tmp_path / "out.tsv").is_symlink()
+    assert (tmp_path / "there/real.tsv").read_text(encoding="utf-8") == TEXT
+
+
+BAD_LINES = {
+    "a line end": (["a:1", "b:1\n"], "lines[1] contains a line end; give one line an item"),
+    "a carriage return": (["a:1\r"], "lines[0] contains a carriage return; give one line an item"),
+    "a surrogate": (["a:1", "b:1", "\udcff:1"], "lines[2] cannot be written as UTF-8: surrogates not allowed"),
+    "a mapping that format_line refuses": (
+        ["a:1", {"b": 2}],
+        "lines[1]: the probability of 'b' is 2, which is not between 0 and 1",
+    ),
+    "a number": ([0.5], f"lines[0]: {MADE_FROM} a float"),
+    "bytes": ([b"a:1"], f"lines[0]: {MADE_FROM} a bytes"),
+}
+
+
+@pytest.mark.parametrize("name", ["out.tsv", "out.tsv.xz", "out.tsv.gz", "out.tsv.bz2", "out.tsv.zst"])
+@pytest.mark.parametrize(("lines", "message"), BAD_LINES.values(), ids=BAD_LINES)
+def test_a_bad_line_leaves_all_as_it_was(tmp_path, name, lines, message):
+    (tmp_path / name).write_text("old")
+    with pytest.raises(UsageError) as caught:
+        write_output(tmp_path / name, lines)
+    assert str(caught.value) == message
+    assert [(p.name, p.read_text()) for p in tmp_path.iterdir()] == [(name, "old")]
+
+
+@pytest.mark.parametrize("error", [ValueError, OSError, KeyboardInterrupt, SystemExit])
+def test_what_a_model_raises_is_its_own_and_leaves_nothing(tmp_path, error):
+    def lines():
+        yield "a:1"
+        raise error("the model is at fault")
+
+    with pytest.raises(error, match=r"^the model is at fault$"):
+        write_output(tmp_path / "out.tsv.zst", lines())
+    assert list(tmp_path.iterdir()) == []
+
+
+UNWRITABLE = {
+    "no folder": ("nowhere/out.tsv", "Cannot write `nowhere/out.tsv`: No such file or directory"),
+    "a file as a folder": ("file/out.tsv", "Cannot write `file/out.tsv`: Not a directory"),
+    "a folder": ("folder", "Cannot write `folder`: it is a folder, not a file"),
+    "a device": ("/dev/null", "Cannot write `/dev/null`: it is not a regular file"),
+    "standard output": ("-", "Cannot write `-`: it is not a file"),
+    "an address": ("https://example.org/out.tsv", "Cannot write `https://example.org/out.tsv`: it is not a file"),
+    "a name with an escape": ("a\x1b/b", "Cannot write `a\\x1b/b`: No such file or directory"),
+}
+
+
+@pytest.mark.parametrize(("path", "message"), UNWRITABLE.values(), ids=UNWRITABLE)
+def test_what_cannot_be_written(tmp_path, monkeypatch, path, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError) as caught:
+        write_output(path, LINES)
+    assert str(caught.value) == message
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "folder"]
+
+
+@pytest.mark.parametrize("name", UNPACK)
+def test_a_full_disk(tmp_path, monkeypatch, name):
+    """Whatever is written to /dev/full finds no space left."""
+    monkeypatch.setattr(
+        "tempfile.mkstemp", lambda **_: (os.open("/dev/full", os.O_WRONLY), str(tmp_path / "not-made"))
+    )
+    with pytest.raises(UsageError) as caught:
+        write_output(tmp_path / name, (f"{n}:1" for n in range(10**5)))
+    assert str(caught.value) == f"Cannot write `{tmp_path / name}`: No space left on device"

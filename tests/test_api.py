@@ -1,0 +1,96 @@
+"""The public API: names, signatures and fields that users' code depends on."""
+
+import dataclasses
+import inspect
+
+import pytest
+
+import geval_py
+from geval_py import METRICS, Distribution, Item, WordProbs
+
+NAMES = {
+    "METRICS", "AmbiguousFileError", "Challenge", "Comparison", "ConfigError", "CorruptFileError", "DataError", "DataSet",
+    "Distribution", "EmptyFileError", "Evaluation", "GevalError", "Interval", "Item", "LineCountError",
+    "MalformedLineError", "Metric", "MissingFileError", "Output", "SchemeError", "Score", "TooLargeError",
+    "UnreadableFileError", "UsageError", "WordProbs", "__version__", "check_submission", "compare", "evaluate", "evaluate_all", "format_line",
+    "hashed_log_losses", "parse_line", "read_output", "write_output",
+}  # fmt: skip
+SIGNATURES = {
+    "compare": "(evaluations, *, baseline=None, samples=10000, seed=12345, progress=None)",
+    "check_submission": "(path='.', *, challenge=None, tests=(), rules=None, max_places=20, max_bytes=20000000000, progress=None)",
+    "evaluate_all": "(challenge, test='test-A', *, metrics=(), keep_texts=True)",
+    "evaluate": "(challenge, test='test-A', *, out=None, metrics=(), keep_texts=True)",
+    "format_line": "(probabilities, rest=None)",
+    "hashed_log_losses": "(outputs, expected, bits=10, first_line=1)",
+    "parse_line": "(text, line=1)",
+    "read_output": "(path, *, header=None)",
+    "write_output": "(path, lines)",
+    "WordProbs.normalised": "(self)",
+    "WordProbs.buckets": "(self, bits=10, line=1)",
+    "Challenge.open": "(path)",
+    "Challenge.split": "(self, test_name, out=None)",
+    "DataSet.items": "(self, *, unescape=False)",
+    "DataSet.to_frame": "(self, *, unescape=False)",
+}
+MEMBERS = {
+    "Challenge": {"__getitem__", "__iter__", "description", "open", "schemes", "split", "split_names", "title"},
+    "DataSet": {"__iter__", "__len__", "items", "outputs", "to_frame"},
+    "Evaluation": {"line_losses", "lines", "score", "signature", "to_dict", "to_frame"},
+    "Metric": {"bits", "direction", "name", "summary", "unit"},
+}
+METRIC_TABLE = [
+    ("LikelihoodHashed", "probability", "higher"),
+    ("LogLossHashed", "nats", "lower"),
+    ("PerplexityHashed", "words", "lower"),
+    ("CrossEntropyHashed", "bits", "lower"),
+    ("Likelihood", "probability", "higher"),
+    ("LogLoss", "nats", "lower"),
+    ("Perplexity", "words", "lower"),
+    ("CrossEntropy", "bits", "lower"),
+    ("MacroAvg/Likelihood", "probability", "higher"),
+    ("Accuracy", "share", "higher"),
+]
+
+
+def test_the_names():
+    assert set(geval_py.__all__) == NAMES
+    assert len(geval_py.__all__) == len(NAMES)
+
+
+@pytest.mark.parametrize("name", sorted(NAMES))
+def test_every_name_is_there(name):
+    assert getattr(geval_py, name) is not None
+
+
+def test_another_name_is_not_there():
+    name = "nothing"
+    with pytest.raises(AttributeError) as caught:
+        getattr(geval_py, name)
+    assert str(caught.value) == "module 'geval_py' has no attribute 'nothing'"
+
+
+@pytest.mark.parametrize(("name", "wanted"), SIGNATURES.items(), ids=SIGNATURES)
+def test_a_signature(name, wanted):
+    function = geval_py
+    for part in name.split("."):
+        function = getattr(function, part)
+    signature = inspect.signature(function)
+    bare = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
+    assert str(inspect.Signature(bare)) == wanted
+
+
+@pytest.mark.parametrize(("name", "wanted"), MEMBERS.items(), ids=MEMBERS)
+def test_members(name, wanted):
+    kind = getattr(geval_py, name)
+    assert {*dir(kind), *getattr(kind, "fields", ())} >= wanted
+
+
+def test_fields_of_values():
+    assert Item._fields == ("line", "columns", "expected")
+    assert [field.name for field in dataclasses.fields(WordProbs)] == ["words", "values"]
+    assert Distribution.fields == ("masses", "rest")
+
+
+def test_the_table_of_metrics():
+    assert [(name, metric.unit, metric.direction) for name, metric in METRICS.items()] == METRIC_TABLE
+    assert all(metric.name == name and metric.summary for name, metric in METRICS.items())
