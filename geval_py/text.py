@@ -9,6 +9,7 @@ from functools import cmp_to_key
 # White space as Haskell knows it (Data.Char.isSpace), for a regular expression: neither U+0085, U+001C to 1F, nor
 # U+2028 and 2029.
 SPACES = r"\t-\r \u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"
+_SPACES = "\t\n\v\f\r \u00a0\u1680\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))  # the same
 EXCERPT_WIDTH = 76  # columns of a line that are shown around the caret
 
 
@@ -22,6 +23,15 @@ def visible(text: str) -> str:
     'a\\x1b[31mb'
     """
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def strip_spaces(text: str) -> str:
+    r"""Strip white space at both ends as Haskell's ``Data.Text.strip``, which knows less of it than ``str.strip``.
+
+    >>> strip_spaces(" a\u00a0"), strip_spaces("a\x1c")
+    ('a', 'a\x1c')
+    """
+    return text.strip(_SPACES)
 
 
 def display_width(text: str) -> int:

@@ -29,7 +29,7 @@ from geval_py.errors import (
     UsageError,
 )
 from geval_py.reading.options import OPTIONS, said_option
-from geval_py.text import display_width, excerpt, shorten, visible
+from geval_py.text import SPACES, display_width, excerpt, shorten, strip_spaces, visible
 
 PROPERTY = settings(deadline=None, derandomize=True)
 
@@ -107,6 +107,20 @@ def test_a_shortened_token_is_never_longer_than_the_limit(text, limit):
     shown = shorten(text, limit)
     assert len(shown) <= limit
     assert shown == text or (shown[0], shown[-1]) == (text[0], text[-1])
+
+
+@PROPERTY
+@given(
+    st.text(
+        st.one_of(
+            st.sampled_from(" \t\v\r\x1c\x85\u00a0\u1680\u180e\u2000\u200a\u200b\u2028\u202f\u205f\u3000"),
+            st.characters(),
+        )
+    )
+)
+def test_white_space_is_that_of_haskell(text):
+    """Data.Text.strip, of GEval 1.42.2, leaves U+001C, U+0085 and U+2028."""
+    assert strip_spaces(text) == re.sub(f"^[{SPACES}]+|[{SPACES}]+\\Z", "", text)
 
 
 EXCERPTS = {

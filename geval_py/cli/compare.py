@@ -142,7 +142,9 @@ def run(words: Sequence[str]) -> int:
 def _understood(given: Mapping[str, Any], outputs: Sequence[str], metrics: Sequence[str]) -> tuple[Task, Settings]:
     """Read config.txt and the command line as for scoring; a metric that is given replaces the others."""
     values = merged(given)
-    settings = Settings(seed=values.get("seed", DEFAULT_SEED), threads=values.get("threads"))
+    settings = Settings(
+        seed=values.get("seed", DEFAULT_SEED), threads=values.get("threads"), ignored=values.get("ignored", ())
+    )
     task = task_of(values).replace(out_files=tuple(outputs))
     if not metrics:
         return task, settings

@@ -30,7 +30,10 @@ def evaluate_outputs(task: Task, settings: Settings) -> list[Evaluation]:
 
 
 def evaluate_lines(task: Task, settings: Settings, others: Sequence[str] = ()) -> list[Evaluation]:
-    """Score one output, and the others named, with the first metric, and keep their texts."""
+    """Score one output, and the others named, with the first metric, and keep their texts.
+
+    The metric's filters look at the lines as they are, as in GEval's modes.
+    """
     split = locate(task)
     if len(split.outputs) > 1:
         names = visible(", ".join(output.name for output in split.outputs))
@@ -40,25 +43,32 @@ def evaluate_lines(task: Task, settings: Settings, others: Sequence[str] = ()) -
         )
     split = locate_others(split, task, others)
     schemes = select_schemes(task)[:1]
-    evaluations = scored(task, split, schemes, settings, sign=settings.format == "json", keep_texts=True)
+    evaluations = scored(task, split, schemes, settings, sign=settings.format == "json", of_lines=True)
     for evaluation in evaluations:
         _note_unknown_words(evaluation)
     return evaluations
 
 
 def scored(
-    task: Task, split: Split, schemes: Sequence[Named], settings: Settings, *, sign: bool, keep_texts: bool = False
+    task: Task, split: Split, schemes: Sequence[Named], settings: Settings, *, sign: bool, of_lines: bool = False
 ) -> list[Evaluation]:
-    """Score the outputs of a split, with a progress bar for each; ``sign`` computes the signatures."""
+    """Score the outputs of a split, with a progress bar for each; ``sign`` computes the signatures.
+
+    Evaluations ``of_lines`` have their texts, and the metrics' filters look at the lines as they are.
+    """
     evaluations = evaluate_split(
         task,
         split,
         schemes,
-        keep_texts=keep_texts,
+        keep_texts=of_lines,
+        raw_filters=of_lines,
         sign=sign,
         threads=settings.threads,
         watch=lambda output: ProgressBar(output.name),
     )
+    if settings.ignored:
+        path = os.path.join(task.directory, CONFIG_FILE)
+        note(f"{named(path)}: {', '.join(settings.ignored)} ignored; no score depends on it")
     if task.input_file is not None and split.input is None:
         note(f"there is no file {named(task.input_file)}; the input is not needed here")
     for evaluation in evaluations:

@@ -20,7 +20,7 @@ _ORDERS = ("sort", "reverse_sort")
 
 
 class Settings(Value):
-    """What is shown, and how. The fields are named as the options are."""
+    """What is shown, and how. The fields are named as the options are; ``ignored`` names those without effect."""
 
     precision: int | None = None
     percentage: bool = False
@@ -50,6 +50,7 @@ class Settings(Value):
     help: bool = False
     version: bool = False
     list_metrics: bool = False
+    ignored: tuple[str, ...] = ()
 
     def check(self) -> None:
         """Raise UsageError for settings that do not go together."""

@@ -11,7 +11,7 @@ from geval_py.text import visible
 
 
 def write_tokens(name: str | None) -> None:
-    """Write each line of standard input with one space between the tokens of a tokenizer.
+    """Write each line of standard input with spaces between the tokens of a tokenizer.
 
     A terminal is shown no control character but TAB. Raises UsageError if no tokenizer is named, or as
     :func:`find_tokenizer`, and UnreadableFileError.

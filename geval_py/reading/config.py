@@ -11,7 +11,7 @@ import os
 import re
 
 from geval_py.errors import ConfigError, UnreadableFileError, UsageError
-from geval_py.reading.options import NOT_YET, OPTIONS, unknown_word
+from geval_py.reading.options import IGNORED, NOT_YET, OPTIONS, unknown_word
 from geval_py.reading.sources import find_file
 from geval_py.reading.splits import EXPECTED_FILE
 from geval_py.reading.task import Task, checked_schemes
@@ -29,10 +29,11 @@ _WORD = rf"(?:\\[\s\S]|[^{SPACES}])+"
 SHOW_AND_EXIT = frozenset({"help", "version", "list_metrics"})
 
 
-def parse_words(words: Sequence[str], *, takes_files: bool = False) -> dict[str, Any]:
+def parse_words(words: Sequence[str], *, takes_files: bool = False, ignores: bool = False) -> dict[str, Any]:
     """Give the values of the options that words name, by field; with ``takes_files``, other words may name outputs.
 
-    Raises UsageError.
+    Raises UsageError, also for an option that geval-py has not yet. With ``ignores``, those that no score depends on
+    may be named; the field ``ignored`` holds their names.
     """
     read, strays = read_words(words, OPTIONS)
     values: dict[str, Any] = read
@@ -41,9 +42,13 @@ def parse_words(words: Sequence[str], *, takes_files: bool = False) -> dict[str,
             raise UsageError(message=unknown_word(word))
     if strays:
         values = _places_of(strays) | values | {"out_files": (*values.get("out_files", ()), *strays)}
-    if NOT_YET in values:
-        raise UsageError(message=f"{_first_named(words)} is not available yet in geval-py")
-    return values
+    missing = [name for name in values if name in NOT_YET or (name in IGNORED and not ignores)]
+    if missing:
+        raise UsageError(message=f"{missing[0]} is not available yet in geval-py")
+    ignored = tuple(name for name in IGNORED if name in values)
+    if not ignored:
+        return values
+    return {name: value for name, value in values.items() if name not in ignored} | {"ignored": ignored}
 
 
 def _places_of(paths: Sequence[str]) -> dict[str, Any]:
@@ -55,17 +60,15 @@ def _places_of(paths: Sequence[str]) -> dict[str, Any]:
     return {"test_name": os.path.basename(folder), "out_directory": os.path.dirname(folder) or "."}
 
 
-def _first_named(words: Sequence[str]) -> str:
-    unavailable = {name: option.long_name for option in OPTIONS if option.field == NOT_YET for name in option.names}
-    return next(unavailable[name] for name in (word.partition("=")[0] for word in words) if name in unavailable)
-
-
 def config_values(directory: str) -> dict[str, Any]:
-    """Give the values in a challenge's config.txt; raises UnreadableFileError, and ConfigError if it is broken."""
+    """Give the values in a challenge's config.txt; raises UnreadableFileError, and ConfigError if it is broken.
+
+    The field ``ignored`` holds the names of options there that geval-py has not, and that no score depends on.
+    """
     path = os.path.join(directory, CONFIG_FILE)
     words = read_config(path)
     try:
-        values = parse_words(words)
+        values = parse_words(words, ignores=True)
         checked_schemes((*values.get("metrics", ()), *values.get("alt_metrics", ())))
         if values.keys() & SHOW_AND_EXIT:
             raise UsageError(message="an option that shows something and exits has no place in config.txt")

@@ -1,6 +1,6 @@
 """Features of an item: what its texts contain.
 
-    feature = field ":" token | field ":" token "++" token | field ":SHAPE:" shape | …
+    feature = field ":" token | field ":" token "++" token | field ":SHAPE:" shape | field ":=#" length | …
     field   = "exp" | "out" | "in<" column ">"
 
 ``exp`` is the expected line, ``out`` the output line, a column of the input is named as its header says, or numbered
@@ -27,7 +27,12 @@ SHAPE = "SHAPE:"
 BETWEEN_TOKENS = "++"
 BETWEEN_FEATURES = "~~"
 NUMERICAL = "=#?[+-]"  # a regular expression: a field's length or number, and at which end it is worse
+LENGTH = "=#"  # in front of a field's length
+VALUE = "="  # in front of its number
 MOST_CANDIDATES = 20_000  # tokens that a misspelt one is compared with
+
+# What Haskell reads as a number, as far as people write it.
+FIELD_NUMBER = re.compile(r"\s*-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?\s*", re.ASCII)
 
 Tokens = Callable[[str], Iterable[str]]
 
@@ -201,9 +206,23 @@ class Feature:
         return columns[self.field.column] if self.field.column < len(columns) else None
 
     def is_in(self, item: ScoredItem, kinds: FeatureKinds) -> bool:
-        """Tell whether an item has the feature, be it a token, or a shape or bigram by its name."""
+        """Tell whether an item has the feature: a token, a shape or bigram by its name, a size if numbers count."""
         text = self.text(item)
-        return text is not None and any(self.token in features for features in self.kinds(kinds).of_text(text))
+        if text is None:
+            return False
+        if kinds.numerical and self.is_size_of(text):
+            return True
+        return any(self.token in features for features in self.kinds(kinds).of_text(text))
+
+    def is_size_of(self, text: str) -> bool:
+        """Tell whether a text is the number in the token (``=1901.0``), or as long (``=#8``) and no number."""
+        is_number = FIELD_NUMBER.fullmatch(text) is not None
+        if self.token.startswith(LENGTH):
+            return not is_number and self.token == f"{LENGTH}{len(text)}"
+        number = self.token.removeprefix(VALUE)
+        if not is_number or number == self.token or not FIELD_NUMBER.fullmatch(number):
+            return False
+        return float(number) == float(text)
 
     def kinds(self, kinds: FeatureKinds) -> FeatureKinds:
         """Give the kinds of features among which this one is, by its name or as asked for."""

@@ -24,7 +24,11 @@ LINES = ("line_by_line", "diff")
 FEATURES = ("worst_features", "most_worsening_features")
 
 WHAT, METRICS, SHOWN, HOW = "what is scored", "metrics", "what is shown", "how it is shown"
-NOT_YET = "not_yet"  # the field of what GEval has and geval-py has not
+# What GEval has and geval-py has not; and what no score depends on, so that it does no harm in config.txt.
+NOT_YET = ("--init", "--validate", "--submit")
+IGNORED = (
+    "--selector", "--references", "--plot-graph", "--gonito-host", "--gonito-git-annex-remote", "--token",
+)  # fmt: skip
 OF_FEATURES = "features, for -w, --most-worsening-features, --filter and marks"
 
 
@@ -144,20 +148,8 @@ OPTIONS = (
            read=natural_number, metavar="N", goes_with=(*FEATURES, "line_by_line"),
            help="pairs of what is on N items at least"),
 
-    *(
-        Option(names=names, field=NOT_YET, read=read)
-        for names, read in (
-            (("--init",), None),
-            (("--validate",), None),
-            (("-S", "--submit"), None),
-            (("--selector",), str),
-            (("--references",), str),
-            (("--plot-graph",), str),
-            (("--gonito-host",), str),
-            (("--gonito-git-annex-remote",), str),
-            (("--token",), str),
-        )
-    ),
+    *(Option(names=("-S", name) if name == "--submit" else (name,), field=name) for name in NOT_YET),
+    *(Option(names=(name,), field=name, read=str) for name in IGNORED),
 )  # fmt: skip
 
 

@@ -17,9 +17,11 @@ from geval_py.values import Value
 
 MOST_PRODUCTS = 10_000
 
-_FLAG = r"[lucS]|f<(in<[^>]*>:[^>]*)>|[NPmtf]<([^>]*)>|s<([^>]*)><([^>]*)>"
-_FLAGS = "the flags are l u c S m<REGEXP> t<REGEXP> s<REGEXP><REPLACEMENT> f<FEATURE> N<NAME> P<NUMBER>"
+_FLAG = r"[lucS]|f<(in<[^>]*>:[^>]*)>|[NPmtfp]<([^>]*)>|s<([^>]*)><([^>]*)>"
+_FLAGS = "the flags are l u c S m<REGEXP> t<REGEXP> s<REGEXP><REPLACEMENT> f<FEATURE> p<PERCENT> N<NAME> P<NUMBER>"
 _TEXT_FLAGS = frozenset("lucSmts")
+_SELECTING_FLAGS = frozenset("fp")
+_PERCENTAGE = r"[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?"
 _PRODUCT = r"f<in<[^>]*>:[^>]*>|<[^>]*>|\{([^{}<>]*)\}"
 
 
@@ -51,8 +53,8 @@ class EvaluationScheme(Value):
 
     @property
     def flag_text(self) -> str:
-        """The flags as written."""
-        return self.text.partition(":")[2]
+        """The flags as written, but that numbers are shown as GEval shows them: ``p<50.0>`` for ``p<50>``."""
+        return "".join(map(str, self.flags))
 
     @property
     def priority(self) -> int:
@@ -68,6 +70,16 @@ class EvaluationScheme(Value):
     def filters(self) -> tuple[str, ...]:
         """The features that a line must have to be scored."""
         return tuple(flag.arguments[0] for flag in self.flags if flag.letter == "f")
+
+    @property
+    def percentage(self) -> float | None:
+        """How many of the lines are scored, those with most confidence, in (0, 100]; None for all."""
+        return next((float(flag.arguments[0]) for flag in self.flags if flag.letter == "p"), None)
+
+    @property
+    def selecting_flags(self) -> tuple[Flag, ...]:
+        """The flags that tell which lines are scored, and in which order."""
+        return tuple(flag for flag in self.flags if flag.letter in _SELECTING_FLAGS)
 
 
 def parse_schemes(text: str) -> list[EvaluationScheme]:
@@ -109,11 +121,24 @@ def parse_scheme(text: str) -> EvaluationScheme:
         if match is None:
             raise SchemeError(scheme=text, message=f"Unknown or broken metric flags: {visible(rest)}\n  {_FLAGS}")
         arguments = tuple(group for group in match.groups() if group is not None)
-        if rest[0] == "P" and not re.fullmatch("[0-9]{1,9}", arguments[0]):
+        try:
+            flags.append(_flag(rest[0], arguments))
+        except ValueError as error:
             raise SchemeError(
-                scheme=text,
-                message=f"Unknown or broken metric flags: {visible(rest)}\n  P<n> takes a whole number",
-            )
-        flags.append(Flag(letter=rest[0], arguments=arguments))
+                scheme=text, message=f"Unknown or broken metric flags: {visible(rest)}\n  {error}"
+            ) from error
         position += match.end()
     return EvaluationScheme(text=text, metric=metric, flags=tuple(flags))
+
+
+def _flag(letter: str, arguments: tuple[str, ...]) -> Flag:
+    """Make a flag; raises ValueError, with what it takes, for a number that is none."""
+    if letter == "P":
+        if not re.fullmatch("[0-9]{1,9}", arguments[0]):
+            raise ValueError("P<n> takes a whole number")
+        arguments = (str(int(arguments[0])),)
+    elif letter == "p":
+        if not re.fullmatch(_PERCENTAGE, arguments[0]) or not 0 < float(arguments[0]) <= 100:
+            raise ValueError("p<n> takes a percentage, above 0 and at most 100")
+        arguments = (str(float(arguments[0])),)
+    return Flag(letter=letter, arguments=arguments)

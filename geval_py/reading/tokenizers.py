@@ -1,13 +1,15 @@
 r"""Tokenizers: how text is split into words, for features and ``--just-tokenize``. Scores do not depend on them.
 
     minimalistic             punctuation is split off at the beginning and the end of a word, not inside it
-    character-by-character   every character that is not white space is a token
+    character-by-character   every character is a token, a space as ``_``
     13a                      that of mteval-v13a.pl, as BLEU is computed with; from sacreBLEU
     v14                      that of mteval-v14.pl, for all scripts; from sacreBLEU
 
-GEval's minimalistic tokens are the matches of ``[\w\d]+\S*[\w\d]+|[\w\d]|[^\w\s]+``. A token that begins with a word
-character thus ends with the last one of its run of characters other than white space, which is how it is written
-here: in linear time, whatever the line.
+A tokenizer writes a line with spaces between its tokens; a feature is what stands between white space there.
+
+GEval's minimalistic tokens are the matches of ``[\w\d]+\S*[\w\d]+|[\w\d]|[^\w\s]+``, where ``\w`` and ``\s`` know
+ASCII only. A token that begins with a word character thus ends with the last one of its run of characters other than
+white space, which is how it is written here: in linear time, whatever the line.
 """
 
 from __future__ import annotations
@@ -18,27 +20,24 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from geval_py.errors import UsageError
-from geval_py.text import nearest, visible
+from geval_py.reading.preparation import split_words
+from geval_py.text import nearest, strip_spaces, visible
 
-Split: TypeAlias = Callable[[str], list[str]]
+Spacing: TypeAlias = Callable[[str], str]
 
-_MINIMALISTIC = r"\w(?:\S*\w)?|[^\w\s]+"
+_MINIMALISTIC = r"(?a)\w(?:\S*\w)?|[^\w\s]+"
 
 
 @dataclass(frozen=True, slots=True)
 class Tokenizer:
-    """A way to split text into tokens. Equal names do the same."""
+    """A way to split text into tokens. Equal names do the same. ``line`` gives a line with spaces between them."""
 
     name: str
-    split: Split = field(compare=False, repr=False)
+    line: Spacing = field(compare=False, repr=False)
 
     def tokens(self, text: str) -> list[str]:
-        """Give the tokens of a text, in order."""
-        return self.split(text)
-
-    def line(self, text: str) -> str:
-        """Give a line with one space between tokens; its fields, split by TAB, remain fields."""
-        return "\t".join(" ".join(self.split(part)) for part in text.split("\t"))
+        """Give the tokens of a text, in order; none is white space, or has any."""
+        return split_words(self.line(text))
 
 
 def find_tokenizer(name: str) -> Tokenizer:
@@ -47,7 +46,7 @@ def find_tokenizer(name: str) -> Tokenizer:
     >>> find_tokenizer("minimalistic").tokens("(Well-known, isn't it?)")
     ['(', 'Well-known', ',', "isn't", 'it', '?)']
     >>> find_tokenizer("character-by-character").line("a bc")
-    'a b c'
+    'a _ b c'
     """
     return Tokenizer(name, TOKENIZERS[checked_name(name)]())
 
@@ -62,15 +61,16 @@ def checked_name(name: str) -> str:
     raise UsageError(message=message)
 
 
-def _minimalistic() -> Split:
-    return re.compile(_MINIMALISTIC).findall
+def _minimalistic() -> Spacing:
+    find = re.compile(_MINIMALISTIC).findall
+    return lambda text: strip_spaces(" ".join(find(text)))
 
 
-def _character_by_character() -> Split:
-    return re.compile(r"\S").findall
+def _character_by_character() -> Spacing:
+    return lambda text: " ".join(text.replace(" ", "_"))
 
 
-def _thirteen_a() -> Split:
+def _thirteen_a() -> Spacing:
     try:
         from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
         from sacrebleu.tokenizers.tokenizer_re import TokenizerRegexp
@@ -79,7 +79,7 @@ def _thirteen_a() -> Split:
     return _without_memory(Tokenizer13a, TokenizerRegexp)
 
 
-def _fourteen() -> Split:
+def _fourteen() -> Spacing:
     try:
         from sacrebleu.tokenizers.tokenizer_intl import TokenizerV14International
     except ImportError as error:
@@ -92,21 +92,21 @@ def _missing(name: str) -> UsageError:
     return UsageError(message=message)
 
 
-def _without_memory(*kinds: Any) -> Split:
-    """Split by the first of sacreBLEU's classes, which would keep 65,536 lines each: half a gigabyte of long ones."""
+def _without_memory(*kinds: Any) -> Spacing:
+    """Space by the first of sacreBLEU's classes, which would keep 65,536 lines each: half a gigabyte of long ones."""
     tokenize: Callable[[str], str] = kinds[0]()
     forget = [kind.__call__.cache_clear for kind in kinds]
 
-    def split(text: str) -> list[str]:
-        tokens = tokenize(text).split()
+    def spaced(text: str) -> str:
+        line = tokenize(text)
         for clear in forget:
             clear()
-        return tokens
+        return line
 
-    return split
+    return spaced
 
 
-TOKENIZERS: dict[str, Callable[[], Split]] = {
+TOKENIZERS: dict[str, Callable[[], Spacing]] = {
     "minimalistic": _minimalistic,
     "character-by-character": _character_by_character,
     "13a": _thirteen_a,

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from geval_py.reading.preparation import Preparation
+    from geval_py.reading.schemes import Flag
     from geval_py.scoring.metrics.base import Column
     from geval_py.scoring.selection import Selection
     from geval_py.scoring.signature import Signature
@@ -112,6 +113,7 @@ def evaluate_split(
     schemes: Sequence[Named] | None = None,
     *,
     keep_texts: bool = False,
+    raw_filters: bool = False,
     sign: bool = False,
     threads: int | None = None,
     watch: Watch | None = None,
@@ -132,6 +134,7 @@ def evaluate_split(
             schemes,
             vocabulary,
             keep_texts=keep_texts,
+            raw_filters=raw_filters,
             input_text=input_text,
             sign=sign,
             threads=threads,
@@ -187,6 +190,7 @@ def evaluate_output(
     vocabulary: frozenset[str],
     *,
     keep_texts: bool = False,
+    raw_filters: bool = False,
     input_text: InputText | None = None,
     sign: bool = False,
     threads: int | None = None,
@@ -194,13 +198,14 @@ def evaluate_output(
 ) -> Evaluation:
     """Score one output with all metrics, reading it once.
 
-    ``input_text`` is the split's input, where it is shared by several outputs and may be read only once;
-    ``sign`` computes the signature; ``threads`` is the number of threads that score (by default, as many as there
-    are cores) beside the one that reads; ``progress`` is called after each block. The scores are the same for any
-    number of threads. Raises DataError, and SchemeError for a metric's filter that no line has.
+    With ``raw_filters``, flags that select lines look at them as they are, not as the text flags leave them.
+    ``input_text`` is the split's input, where it is shared by several outputs and may be read only once; ``sign``
+    computes the signature; ``threads`` is the number of threads that score (by default, as many as there are cores)
+    beside the one that reads; ``progress`` is called after each block. The scores are the same for any number of
+    threads. Raises DataError, and SchemeError for a metric's filter that no line has.
     """
-    keys = [(scheme.filters, column_of(metric, vocabulary, _preparation(scheme))) for scheme, metric in schemes]
-    selections = _selections([scheme for scheme, _ in schemes if scheme.filters], split)
+    keys = [_key(named, vocabulary, raw_filters) for named in schemes]
+    selections = _selections(schemes, keys, split)
     needs_input = any(selection.filter.needs_input for selection in selections.values())
     input_text = input_text or InputText(split, keep=keep_texts, digest=sign)
     texts = Texts(input=input_text, outputs=[], expected=[]) if keep_texts else None
@@ -208,37 +213,50 @@ def evaluate_output(
         LineReader(output.path, header=split.output_header, digest=sign) as outputs,
         LineReader(split.expected, header=split.output_header, digest=sign) as expected,
     ):
-        of_all_lines = tuple(dict.fromkeys(column for filters, column in keys if not filters))
         inputs = InputReader(input_text) if needs_input else None
         reading = _Reading(
             outputs=outputs,
             expected=expected,
             inputs=inputs,
-            columns=of_all_lines,
+            columns=tuple(dict.fromkeys(column for choice, column in keys if choice is None)),
             selections=tuple(selections.values()),
         )
         found = reading.score(texts, threads, progress)
-    statistics: dict[_Key, LineStatistics] = {((), column): found[column] for column in found}
-    for filters, column in dict.fromkeys(keys):
-        if filters:
-            statistics[filters, column] = selections[filters].statistics(column, output.path, split.expected)
+    statistics = {(None, column): found[column] for column in found} | _of_selected(selections, keys, split, output)
     scores = tuple(_score(named, statistics[key]) for named, key in zip(schemes, keys, strict=True))
-    first_filter = keys[0][0]
     digests = {"expected": expected.sha256, "output": outputs.sha256}
-    if needs_input:
-        digests["input"] = input_text.sha256
+    digests |= {"input": input_text.sha256} if needs_input else {}
     header = split.in_header if needs_input else None
     return Evaluation(
         split=split,
         output=output,
         scores=scores,
-        line_numbers=selections[first_filter].line_numbers if first_filter else None,
-        signature=_signature(scores, digests, header, vocabulary) if sign else None,
+        line_numbers=None if keys[0][0] is None else selections[keys[0][0]].line_numbers,
+        signature=_signature(scores, digests, header, vocabulary, raw_filters) if sign else None,
         texts=texts,
     )
 
 
-_Key: TypeAlias = "tuple[tuple[str, ...], Column]"  # what a metric is made from: the filters, and the column
+# Which lines are scored: the flags that select them, and what is done to lines before these flags look at them.
+_Choice: TypeAlias = "tuple[tuple[Flag, ...], Preparation | None]"
+_Key: TypeAlias = "tuple[_Choice | None, Column]"  # what a metric is made from: the lines (None: all), and the column
+
+
+def _key(named: Named, vocabulary: frozenset[str], raw_filters: bool) -> _Key:
+    scheme, metric = named
+    preparation = _preparation(scheme)
+    choice = (scheme.selecting_flags, None if raw_filters else preparation) if scheme.selecting_flags else None
+    return choice, column_of(metric, vocabulary, preparation)
+
+
+def _of_selected(
+    selections: Mapping[_Choice, Selection], keys: Sequence[_Key], split: Split, output: Output
+) -> dict[_Key, LineStatistics]:
+    return {
+        (choice, column): selections[choice].statistics(column, output.path, split.expected)
+        for choice, column in dict.fromkeys(keys)
+        if choice is not None
+    }
 
 
 def _score(named: Named, statistics: LineStatistics) -> Score:
@@ -272,6 +290,8 @@ class _Reading(Value):
                 texts.expected.append(block.expected)
         if self.inputs is not None:
             self.inputs.check_end()
+        for selection in self.selections:
+            selection.finish()
         return statistics
 
     def _select(self, block: Block) -> None:
@@ -282,13 +302,17 @@ class _Reading(Value):
             selection.add(block.first_line, items)
 
 
-def _selections(filtered: Sequence[EvaluationScheme], split: Split) -> dict[tuple[str, ...], Selection]:
-    """Give the lines to select for schemes with filters; who has none does not wait for the import."""
-    if not filtered:
+def _selections(schemes: Sequence[Named], keys: Sequence[_Key], split: Split) -> dict[_Choice, Selection]:
+    """Give the lines to select for schemes that choose some; who has none does not wait for the import."""
+    if not any(choice for choice, _ in keys):
         return {}
     from geval_py.scoring.selection import Selection
 
-    return {scheme.filters: Selection(scheme, split.in_header) for scheme in filtered}
+    return {
+        choice: Selection(scheme, split.in_header, choice[1])
+        for (scheme, _), (choice, _) in zip(schemes, keys, strict=True)
+        if choice is not None
+    }
 
 
 def _preparation(scheme: EvaluationScheme) -> Preparation | None:
@@ -305,7 +329,8 @@ def _signature(
     digests: Mapping[str, str | None],
     header: Sequence[str] | None,
     vocabulary: frozenset[str],
+    raw_filters: bool,
 ) -> Signature:
     from geval_py.scoring.signature import Signature
 
-    return Signature.of(scores, **digests, header=header, vocabulary=vocabulary)
+    return Signature.of(scores, **digests, header=header, vocabulary=vocabulary, raw_filters=raw_filters)

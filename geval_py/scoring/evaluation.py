@@ -45,9 +45,9 @@ class Texts(Value):
 class Evaluation(Value):
     """One output, scored; printed, a line a score, or in Jupyter a table.
 
-    ``scores`` are in the order of the metrics. ``line_numbers`` are those of the lines that the first metric's filter
-    selects, from 1; None if it has none. Two equal ``signature`` mean the same scores; it is None where it was not
-    asked for, since it costs time.
+    ``scores`` are in the order of the metrics. ``line_numbers`` are those of the lines that the first metric's flags
+    select, from 1, in the order in which they are scored; None for all lines. Two equal ``signature`` mean the same
+    scores; it is None where it was not asked for, since it costs time.
 
     Evaluations are equal if their signatures are, whatever their files are called; one without a signature equals
     itself alone.
@@ -131,11 +131,15 @@ class Evaluation(Value):
         return self.texts
 
     def _scored(self, items: Iterable[Line]) -> Iterator[Line]:
-        """Give what belongs to the lines that were scored."""
+        """Give what belongs to the lines that were scored, in the order in which they were."""
         if self.line_numbers is None:
             return iter(items)
         wanted = frozenset(self.line_numbers)
-        return (item for number, item in enumerate(items, 1) if number in wanted)
+        scored = ((number, item) for number, item in enumerate(items, 1) if number in wanted)
+        if self.scores[0].scheme.percentage is None:
+            return (item for _, item in scored)
+        of_number = dict(scored)
+        return map(of_number.__getitem__, self.line_numbers)
 
     def to_frame(self) -> pd.DataFrame:
         """Make a table with a row a line.
@@ -173,12 +177,14 @@ class Evaluation(Value):
         sort: Literal["worst", "best"] | None = None,
         filter: str | Sequence[str] = (),
         tokenizer: str | None = None,
+        numerical_features: bool = False,
         cartesian: bool = False,
     ) -> pd.DataFrame:
         """Give the table of :meth:`to_frame`: the worst or the best lines first, or only those with some features.
 
         ``filter`` is a feature, such as ``"exp:the"`` or ``"in<Year>:1901"``, or several, which a line must all
-        have; as :meth:`worst_features` gives them, with the same ``tokenizer`` and ``cartesian``.
+        have; as :meth:`worst_features` gives them, with the same ``tokenizer`` and ``cartesian``. With
+        ``numerical_features``, lengths and numbers are features too: ``"in<Text>:=#8"``, ``"in<Year>:=1901"``.
 
         Raises UsageError for a feature that cannot be read, or that no line has, and for another ``sort``.
         """
@@ -187,7 +193,7 @@ class Evaluation(Value):
         if sort not in (None, "worst", "best"):
             raise UsageError(message=f"lines are sorted by the worst or the best first, not by {sort!r}")
         names = (filter,) if isinstance(filter, str) else tuple(filter)
-        kinds = FeatureKinds(cartesian=cartesian, tokens=tokens_of(tokenizer))
+        kinds = FeatureKinds(numerical=numerical_features, cartesian=cartesian, tokens=tokens_of(tokenizer))
         wanted = parse_filter(names, Fields(self.split.in_header), kinds) if names else None
         frame = self._frame(None if wanted is None else self.select(wanted))
         if sort is None:

@@ -55,7 +55,7 @@ class Score(Value):
         return bootstrap.interval(self.metric, self.statistics, samples=samples, seed=seed, progress=progress)
 
     def to_dict(self, *, samples: int | None = None, seed: int = DEFAULT_SEED) -> dict[str, Any]:
-        """Give what ``--format json`` shows of one metric: its lines only where its filter selects them."""
+        """Give what ``--format json`` shows of one metric: its lines only where its flags select some."""
         shown: dict[str, Any] = {
             "name": self.name,
             "value": self.value,
@@ -63,7 +63,7 @@ class Score(Value):
             "direction": self.direction,
             "infinite_losses": self.statistics.infinite,
         }
-        if self.scheme.filters:
+        if self.scheme.selecting_flags:
             shown["lines"] = self.statistics.lines
         if samples is not None:
             shown["interval"] = self.interval(samples=samples, seed=seed).to_dict()

@@ -1,11 +1,12 @@
-"""The lines that a metric's filter selects, such as ``LogLossHashed:f<in[Year]:1901>``.
+"""The lines that a metric's flags select, such as ``LogLossHashed:f<in[Year]:1901>`` and ``LogLossHashed:p<50>``.
 
-Whether a line is selected is known when it is read; its seed is its number among the selected lines. So these lines
-are collected, and scored by themselves when all are read. The others are neither parsed nor counted.
+A line's seed is its number among the selected lines. So these lines are collected, and scored by themselves when all
+are read. The others are neither parsed nor counted.
 """
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Sequence
 
@@ -13,20 +14,30 @@ from geval_py.errors import MalformedLineError, SchemeError, UsageError
 from geval_py.reading.features import Fields, ItemFilter, parse_filter
 from geval_py.reading.items import ScoredItem
 from geval_py.reading.schemes import EvaluationScheme
+from geval_py.scoring.confidence import line_confidence
 from geval_py.scoring.metrics import LineStatistics
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from geval_py.reading.preparation import Preparation
     from geval_py.scoring.metrics.base import Column
 
 MOST_REMEMBERED = 5_000  # items without the feature, to find out what was meant instead
 
 
 class Selection:
-    """The selected lines of an output and their expected words, and the lines' numbers in the file, from 1."""
+    """The selected lines of an output and their expected words, and the lines' numbers in the file, from 1.
 
-    def __init__(self, scheme: EvaluationScheme, header: tuple[str, ...]) -> None:
+    A ``preparation`` is what is done to expected lines and outputs before they are looked at; what is scored, the
+    metric's column prepares itself. With a percentage (the flag ``p``) only that part of the lines is kept, those
+    with most confidence, in this order, and of equal ones the first; call :meth:`finish` once all are added.
+    """
+
+    def __init__(
+        self, scheme: EvaluationScheme, header: tuple[str, ...], preparation: Preparation | None = None
+    ) -> None:
         self._scheme = scheme
+        self._preparation = preparation
         try:
             self.filter: ItemFilter = parse_filter(scheme.filters, Fields(header))
         except UsageError as error:
@@ -34,6 +45,7 @@ class Selection:
         self.line_numbers: array[int] = array("q")
         self._outputs: list[str] = []
         self._expected: list[str] = []
+        self._confidences = array("d")
         self._others: list[ScoredItem] = []
 
     def add(self, first_line: int, texts: Sequence[tuple[str, str, str]]) -> None:
@@ -41,14 +53,33 @@ class Selection:
 
         ``texts`` are an item's input, expected line and output.
         """
-        items = list(map(ScoredItem._make, texts))
-        for line, item in enumerate(items, first_line):
+        items = [self._prepared(item) for item in texts]
+        for line, (item, (_, expected, output)) in enumerate(zip(items, texts, strict=True), first_line):
             if self.filter.selects(item):
                 self.line_numbers.append(line)
-                self._outputs.append(item.output)
-                self._expected.append(item.expected)
+                self._outputs.append(output)
+                self._expected.append(expected)
+                if self._scheme.percentage is not None:
+                    self._confidences.append(line_confidence(item.output))
         if not self.line_numbers and len(self._others) < MOST_REMEMBERED:
             self._others.extend(items)
+
+    def _prepared(self, texts: tuple[str, str, str]) -> ScoredItem:
+        if self._preparation is None:
+            return ScoredItem._make(texts)
+        text, expected, output = texts
+        return ScoredItem(text, self._preparation(expected), self._preparation(output))
+
+    def finish(self) -> None:
+        """Keep the lines with most confidence, and put them in order, where a percentage of them is asked for."""
+        if self._scheme.percentage is None:
+            return
+        confidences = self._confidences
+        kept = math.ceil(self._scheme.percentage * len(confidences) / 100)
+        order = sorted(range(len(confidences)), key=lambda n: -confidences[n])[:kept]
+        self.line_numbers = array("q", (self.line_numbers[n] for n in order))
+        self._outputs = [self._outputs[n] for n in order]
+        self._expected = [self._expected[n] for n in order]
 
     def statistics(self, column: Column, output_path: str, expected_path: str) -> LineStatistics:
         """Score the selected lines; raises SchemeError if there is none, and MalformedLineError."""

@@ -17,7 +17,8 @@ class Signature:
     ``metrics`` are the evaluation schemes as they were written, ``bits`` their numbers of bits, None for a metric
     without; ``lines`` are those that the first metric scored. ``expected``, ``output``, ``input`` and ``vocabulary``
     are sha256 digests, in hexadecimal, of the lines that were read and of the words, ``header`` of the input's
-    columns; None for what no metric needs. ``version`` is geval-py's.
+    columns; None for what no metric needs. ``filters`` is "raw" where lines were selected as they are, and text
+    flags would have changed them. ``version`` is geval-py's.
     """
 
     metrics: tuple[str, ...]
@@ -28,6 +29,7 @@ class Signature:
     input: str | None = None
     header: str | None = None
     vocabulary: str | None = None
+    filters: str | None = None
     version: str = __version__
 
     @classmethod
@@ -40,8 +42,10 @@ class Signature:
         input: str | None = None,
         header: Sequence[str] | None = None,
         vocabulary: frozenset[str] = frozenset(),
+        raw_filters: bool = False,
     ) -> Signature:
         """Sign scores (at least one) of files with these digests, a header's columns, and a vocabulary's words."""
+        differ = raw_filters and any(score.scheme.selecting_flags and score.scheme.text_flags for score in scores)
         return cls(
             metrics=tuple(score.scheme.text for score in scores),
             bits=tuple(score.metric.bits for score in scores),
@@ -51,6 +55,7 @@ class Signature:
             input=input,
             header=None if header is None else _digest("\t".join(header)),
             vocabulary=_digest("\n".join(sorted(vocabulary))) if vocabulary else None,
+            filters="raw" if differ else None,
         )
 
     def __str__(self) -> str:
@@ -64,6 +69,7 @@ class Signature:
             "header": self.header,
             "version": self.version,
             "vocabulary": self.vocabulary,
+            "filters": self.filters,
         }
         return "|".join(f"{key}:{value}" for key, value in parts.items() if value is not None)
 

@@ -70,8 +70,8 @@ class Marker:
         end = 0
         for token in self._tokens(text):
             start = text.find(token, end)
-            if start < 0:  # a tokenizer may write a token otherwise than the text does
-                continue
+            if start < 0 or (token == "_" and text[end:start].strip(" \t:")):
+                continue  # a tokenizer may write a token otherwise than the text does, as a space for one
             is_word = field != OUTPUT or not NUMBER.fullmatch(token)
             style = self._styles.get(f"{name}:{token}", "") if is_word else ""
             shown += [terminal_text(text[end:start]), style, visible(token), PLAIN if style else ""]

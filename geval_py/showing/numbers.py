@@ -92,12 +92,12 @@ def with_half_width(interval: Interval, precision: int | None = None, *, percent
 
 
 def decimals_of(half_width: float) -> int:
-    """Give the decimals worth showing of a value with this (finite) half width: two digits of it, none of 0.
+    """Give the decimals worth showing of a value with this (finite) half width: two digits of it, one decimal of 0.
 
     >>> decimals_of(3.2), decimals_of(0.032), decimals_of(320.0), decimals_of(0.0)
-    (1, 3, 0, 0)
+    (1, 3, 0, 1)
     """
-    return max(0, 1 - math.floor(math.log10(half_width))) if half_width else 0
+    return max(0, 1 - math.floor(math.log10(half_width))) if half_width else 1
 
 
 def special(value: float) -> str:

@@ -77,12 +77,19 @@ def _variant_rows(
     keys = sorted({key for output in outputs for key in output.parameters})
     labels = [[visible(output.parameters.get(key, "")) for key in keys] for output in outputs]
     if len({tuple(label) for label in labels}) < len(labels):
-        labels = [[visible(output.name), *label] for output, label in zip(outputs, labels, strict=True)]
+        names_shown = _file_names([output.name for output in outputs])
+        labels = [[visible(name), *label] for name, label in zip(names_shown, labels, strict=True)]
         keys = ["File name", *keys]
     if keys != ["File name"] or len(names) > 1:
         yield [*map(visible, keys), *names]
     for label, cells in zip(labels, values, strict=True):
         yield label + cells
+
+
+def _file_names(names: Sequence[str]) -> Sequence[str]:
+    """Leave out the ending .tsv, as GEval does, unless that makes two names the same."""
+    short = [name.removesuffix(".tsv") for name in names]
+    return short if len(set(short)) == len(set(names)) else names
 
 
 def _metric_blocks(names: list[str], values: list[str]) -> str:

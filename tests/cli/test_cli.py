@@ -160,7 +160,9 @@ TOKENIZED = {
     "lines": (b"(a,\nb)\n", "( a ,\nb )\n"),
     "no last line end": (b"a, b", "a , b\n"),
     "blank lines": (b"\n \n\n", "\n\n\n"),
-    "fields": ("żółw,\t\t水!\n".encode(), "żółw ,\t\t水 !\n"),
+    "fields": (b"a,\t\tb!\n", "a , b !\n"),
+    "other scripts": ("ñ| żółw,\t水!\n".encode(), "ñ| żół w , 水!\n"),
+    "other white space": ("a\u3000b \u0085 \u2028c\u00a0\n".encode(), "a\u3000b \u0085 \u2028 c\n"),
     "carriage returns": (b"a\r,\r\n", "a ,\n"),
     "undecodable": (b"a\xff b\n", "a \ufffd b\n"),
     "a byte order mark": (b"\xef\xbb\xbfa\n", "a\n"),
@@ -170,7 +172,8 @@ TOKENIZED = {
 
 @pytest.mark.parametrize(("data", "printed"), TOKENIZED.values(), ids=TOKENIZED)
 def test_just_tokenize(data, printed, standard_input, tmp_path, monkeypatch, geval):
-    """It needs no challenge and no metric."""
+    """It needs no challenge and no metric. GEval 1.42.2, -j -T minimalistic: a TAB becomes a space, U+0085, U+2028 and
+    U+3000 stay, and letters are ASCII only."""
     monkeypatch.chdir(tmp_path)
     standard_input(data)
     assert geval("--just-tokenize", "--tokenizer", "minimalistic") == (0, printed, "")
@@ -179,7 +182,7 @@ def test_just_tokenize(data, printed, standard_input, tmp_path, monkeypatch, gev
 def test_just_tokenize_by_the_tokenizer_of_the_challenge(challenge, standard_input, geval):
     (challenge / "config.txt").write_text("--tokenizer character-by-character")
     standard_input(b"ab c\n")
-    assert geval("-j") == (0, "a b c\n", "")
+    assert geval("-j") == (0, "a b _ c\n", "")
 
 
 def test_just_tokenize_without_a_tokenizer(challenge, standard_input, geval):
@@ -190,7 +193,9 @@ def test_just_tokenize_without_a_tokenizer(challenge, standard_input, geval):
 
 def test_just_tokenize_on_a_terminal(challenge, standard_input, geval):
     standard_input(b"a\tb \x1b[31m\n")
-    assert geval("-j", "-T", "minimalistic", terminal=True) == (0, "a\tb \\x1b[ 31m\n", "")
+    assert geval("-j", "-T", "minimalistic", terminal=True) == (0, "a b \\x1b[ 31m\n", "")
+    standard_input(b"a\tb\x1b\n")
+    assert geval("-j", "-T", "character-by-character", terminal=True) == (0, "a \t b \\x1b\n", "")
 
 
 def test_just_tokenize_reads_on_while_it_writes(challenge):
@@ -223,7 +228,7 @@ ERRORS = [
     (["--expected-directory", "no"], 1, "No directory with the expected results: `no`"),
     (["-t", "dev-0", "-m", "Perplexityy"], 2, "Unknown or broken metric definition: Perplexityy\n  did you mean Perplexity?"),
     (["-t", "dev-0", "-m", "LogLossHashed25"], 2, "Unknown or broken metric definition: LogLossHashed25\n  the number of bits is from 1 to 24"),
-    (["-t", "dev-0", "-m", "LogLossHashed:z"], 2, "Unknown or broken metric flags: z\n  the flags are l u c S m<REGEXP> t<REGEXP> s<REGEXP><REPLACEMENT> f<FEATURE> N<NAME> P<NUMBER>"),
+    (["-t", "dev-0", "-m", "LogLossHashed:z"], 2, "Unknown or broken metric flags: z\n  the flags are l u c S m<REGEXP> t<REGEXP> s<REGEXP><REPLACEMENT> f<FEATURE> p<PERCENT> N<NAME> P<NUMBER>"),
     (["-t", "dev-0", "-m", "LogLossHashed:t<*>"], 2, "Unknown or broken metric flags: t<*>\n  in the regular expression of t<*>: nothing to repeat at position 0"),
     (["-t", "dev-0", "--metrics", "x"], 2, "Invalid option `--metrics'\n  did you mean --metric?"),
     (["-t", "dev-0", "--select-metric", "x"], 2, "Cannot find metric named 'x'\n  there are PerplexityHashed"),
@@ -271,6 +276,18 @@ def test_a_malformed_line(challenge, geval):
     )
 
 
+@pytest.mark.parametrize("words", [(), ("-l",), ("-w",), ("--format", "json")], ids=str)
+def test_options_of_config_txt_that_no_score_depends_on(words, challenge, geval):
+    """They are known to GEval 1.42.2, and needed by none but --submit and --plot-graph."""
+    expected = geval("-t", "dev-0", *words)
+    config = challenge / "config.txt"
+    config.write_text(config.read_text() + "--token x --gonito-host example.org\n")
+    note = "geval: note: `./config.txt`: --gonito-host, --token ignored; no score depends on it\n"
+    assert geval("-t", "dev-0", *words) == (0, expected[1], note + expected[2])
+    assert geval("check", "dev-0")[::2] == (0, "")
+    assert geval("-t", "dev-0", "--token", "x")[2] == "geval: --token is not available yet in geval-py\n"
+
+
 def test_text_flags(challenge, geval):
     """Flags that normalise the text of output and expected lines before scoring, hashed metrics too."""
     (challenge / "dev-0/expected.tsv").write_text("A\nb\nc,\n")
@@ -287,10 +304,16 @@ def test_text_flags_hold_line_by_line(challenge, geval):
 
 
 def test_text_flags_and_filters(challenge, geval):
-    """A filter looks at the lines as they are; the line numbers of errors are those of the file."""
-    (challenge / "dev-0/expected.tsv").write_text("a\nB\nb\n")
+    """GEval 1.42.2: a filter looks at the lines as all text flags leave them, wherever it stands, and in line modes as
+    they are. The line numbers of errors are those of the file."""
+    (challenge / "dev-0/expected.tsv").write_text("a\nB\nB\n")
     (challenge / "dev-0/out.tsv").write_text("x:1\nb:1\nb:1\n")
-    assert geval("-t", "dev-0", "-a", "Accuracy:lf<exp:B>") == (0, "1.00\n", "")
+    assert geval("-t", "dev-0", "-a", "Accuracy:lf<exp:b>") == (0, "1.00\n", "")
+    assert geval("-t", "dev-0", "-a", "Accuracy:f<exp:b>l") == (0, "1.00\n", "")
+    assert geval("-t", "dev-0", "-a", "Accuracy:lf<exp:B>")[2] == (
+        "geval: No item has the feature `exp:B'\n  did you mean exp:b?\n"
+    )
+    assert geval("-t", "dev-0", "-l", "-a", "Accuracy:lf<exp:B>")[1] == "1.0\tone\tB\tb:1\n1.0\ttwo\tB\tb:1\n"
     assert geval("-t", "dev-0", "-a", "LogLossHashed:um<B>f<exp:B>")[2] == (
         "geval: Line 2: Unexpected data [input does not start with a digit]\n"
         "  `./dev-0/out.tsv`, line 2, column 1: `B` is not an entry; an entry is `word:probability`, with a colon\n"

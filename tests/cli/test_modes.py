@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from geval_py.explaining.features.worst import WorstFeatures
-from geval_py.reading.features import Fields, split_tokens
+from geval_py.reading.features import Fields, split_tokens, tokens_of
 from geval_py.reading.items import ScoredItem
 from geval_py.showing.features import Marker, features_table
 from geval_py.showing.numbers import p_value
@@ -76,6 +76,8 @@ LINES = {
     "a column beyond the header": (["--filter", "in<3>:town"], [2]),
     "a bigram": (["--filter", "in<Text>:New++York", "--bigrams"], [0]),
     "a shape": (["--filter", "in<Text>:SHAPE:Aa+", "--word-shapes"], [0, 4]),
+    "a length (GEval 1.42.2)": (["--filter", "in<Text>:=#8", "--numerical-features"], [0]),
+    "a number (GEval 1.42.2)": (["--filter", "in<Year>:=1902.0", "--numerical-features"], [2, 3]),
     "a pair": (["--filter", "exp:a~~in<Year>:1901", "--cartesian"], [0]),
 }
 
@@ -537,6 +539,13 @@ def test_words_are_marked_in_the_column_of_the_feature():
 def test_a_token_that_the_text_does_not_have():
     marker = Marker({"exp:b": 0.0}, Fields(), lambda text: ["&quot;", "b"])
     assert marker.item(ScoredItem("", '"b"', ""))[1] == f'"{marked("b", BOLD_RED)}"'
+
+
+def test_a_token_for_a_space():
+    marker = Marker({"exp:b": 0.0, "exp:_": 0.0}, Fields(), tokens_of("character-by-character"))
+    assert marker.item(ScoredItem("", "a b_ab", ""))[1] == (
+        f"a {marked('b', BOLD_RED)}{marked('_', BOLD_RED)}a{marked('b', BOLD_RED)}"
+    )
 
 
 # What is refused

@@ -246,7 +246,8 @@ def shown(capsys, *words):
 @pytest.mark.parametrize(
     ("words", "printed"),
     [
-        ("-B 1", "128±0\n"),
+        ("-B 1", "128.0±0.0\n"),
+        ("-B 1 -p 0", "128±0\n"),
         ("-B 100", "64±63\n"),
         ("-B100 -% -a LikelihoodHashed", "50±50\n"),
         ("-B 100 --seed 0 -a LogLossHashed", "3.5±3.5\n"),
@@ -267,7 +268,7 @@ def test_rows_and_cross_tables(challenge, capsys):
 def test_a_table_of_outputs(challenge, capsys):
     (challenge / "dev-0/out-x=1.tsv").write_text(":1\n:1\n:1\n")
     _, out, _ = shown(capsys, "-B", "100")
-    assert out == "x\tPerplexityHashed\n1\t1024±0\n\t64±63\n"
+    assert out == "x\tPerplexityHashed\n1\t1024.0±0.0\n\t64±63\n"
 
 
 def test_config_txt_may_ask_for_it(challenge, capsys):

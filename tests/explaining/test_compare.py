@@ -523,6 +523,12 @@ def test_config_txt_is_honoured(challenge, compared):
     assert "100 samples, seed 0." in out
 
 
+def test_what_config_txt_has_without_effect_is_noted(challenge, compared):
+    (challenge / "config.txt").write_text("--metric LogLossHashed --gonito-host example.org")
+    _, _, err = compared("-t", "dev-0", "--samples", "100")
+    assert err == "geval: note: `./config.txt`: --gonito-host ignored; no score depends on it\n"
+
+
 def test_a_metric_replaces_those_of_config_txt(challenge, compared):
     (challenge / "config.txt").write_text("-a LogLossHashed --select-metric LogLossHashed")
     assert "\nAccuracy (" in compared("-t", "dev-0", "--samples", "100", "-m", "Accuracy")[1]
@@ -664,7 +670,7 @@ ERRORS = [
     (["-m", "Foo"], 2, "Unknown or broken metric definition: Foo\n  geval --list-metrics shows those that are known"),
     (["-m", "{LogLoss,Perplexity}Hashed"], 2, "geval compare takes one metric; 2 were given"),
     (["-m", "{LogLoss,Perplexity}Hashed", "-m", "Accuracy"], 2, "geval compare takes one metric; 3 were given"),
-    (["-m", "LogLoss:q"], 2, "Unknown or broken metric flags: q\n  the flags are l u c S m<REGEXP> t<REGEXP> s<REGEXP><REPLACEMENT> f<FEATURE> N<NAME> P<NUMBER>"),
+    (["-m", "LogLoss:q"], 2, "Unknown or broken metric flags: q\n  the flags are l u c S m<REGEXP> t<REGEXP> s<REGEXP><REPLACEMENT> f<FEATURE> p<PERCENT> N<NAME> P<NUMBER>"),
     (["--baseline", "godo"], 2, "`godo` is none of the outputs compared\n  did you mean good? there are out-model=good.tsv, out-model=one.tsv, out-model=two.tsv"),
     (["--samples", "0"], 2, "the number of bootstrap samples is at least 1"),
     (["--seed", "x"], 2, "argument --seed: 'x' is not a whole number\n  geval compare --help shows the options"),

@@ -359,6 +359,7 @@ def test_shapes_and_bigrams_are_known_by_their_names(name, selected):
 ITEM = ScoredItem("f-1\t1601\tNew York a++b", "the", "a:0.5 The:0.25 :0.25")
 BY_SHAPE = FeatureKinds(word_shapes=True)
 BY_BIGRAM = FeatureKinds(bigrams=True)
+BY_NUMBER = FeatureKinds(numerical=True)
 SELECTED = {
     "the expected word": (["exp:the"], FeatureKinds(), True),
     "not the output": (["exp:a"], FeatureKinds(), False),
@@ -381,6 +382,18 @@ SELECTED = {
     "a bigram": (["in<3>:New++York"], BY_BIGRAM, True),
     "a bigram, the other way round": (["in<3>:York++New"], BY_BIGRAM, False),
     "a word like a bigram": (["in<3>:a++b"], FeatureKinds(), True),
+    "a length": (["in<3>:=#13"], BY_NUMBER, True),
+    "another length": (["in<3>:=#12"], BY_NUMBER, False),
+    "a length in other words": (["in<3>:=#013"], BY_NUMBER, False),
+    "the length of a number": (["in<2>:=#4"], BY_NUMBER, False),
+    "a number": (["in<Year>:=1601.0"], BY_NUMBER, True),
+    "a whole number": (["in<Year>:=1601"], BY_NUMBER, True),
+    "another number": (["in<Year>:=1602.0"], BY_NUMBER, False),
+    "a number in brackets": (["in<Year>:=(1601)"], BY_NUMBER, False),
+    "the value of a word": (["exp:=3"], BY_NUMBER, False),
+    "a word where numbers count": (["in<Year>:1601"], BY_NUMBER, True),
+    "a length, not asked for": (["in<3>:=#13"], FeatureKinds(), False),
+    "a number, not asked for": (["in<Year>:=1601.0"], FeatureKinds(), False),
     "a pair": (["exp:the~~out:a"], FeatureKinds(cartesian=True), True),
     "half a pair": (["exp:the~~out:b"], FeatureKinds(cartesian=True), False),
     "a pair, not asked for": (["exp:the~~out:a"], FeatureKinds(), False),
@@ -389,6 +402,8 @@ SELECTED = {
 
 @pytest.mark.parametrize(("names", "kinds", "selected"), SELECTED.values(), ids=SELECTED)
 def test_filters(names, kinds, selected):
+    """As GEval 1.42.2 with the same options, but that it knows shapes and bigrams only where they are asked for, and
+    a number only as it writes it: =1601.0."""
     assert parse_filter(names, Fields(HEADER), kinds).selects(ITEM) is selected
 
 

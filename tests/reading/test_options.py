@@ -10,13 +10,16 @@ from hypothesis import strategies as st
 from geval_py.cli.parsers import make_parser
 from geval_py.cli.settings import Settings, parse
 from geval_py.errors import ConfigError, SchemeError, UnreadableFileError, UsageError
+from geval_py.reading.challenge import Challenge
 from geval_py.reading.config import config_task, read_config
-from geval_py.reading.options import NOT_YET, OPTIONS
+from geval_py.reading.options import IGNORED, NOT_YET, OPTIONS
 from geval_py.reading.task import Task
 from geval_py.reading.words import read_words
 
 PROPERTY = settings(deadline=None, derandomize=True)
-THE_FLAGS = "\n  the flags are l u c S m<REGEXP> t<REGEXP> s<REGEXP><REPLACEMENT> f<FEATURE> N<NAME> P<NUMBER>"
+THE_FLAGS = (
+    "\n  the flags are l u c S m<REGEXP> t<REGEXP> s<REGEXP><REPLACEMENT> f<FEATURE> p<PERCENT> N<NAME> P<NUMBER>"
+)
 SEE_HELP = "\n  geval --help shows the options"
 
 
@@ -244,6 +247,10 @@ UNAVAILABLE = {
     "--validate": "--validate",
     "--submit": "--submit",
     "-S": "--submit",
+    "-lS": "--submit",
+    "--gonito-host example.org": "--gonito-host",
+    "--token=x": "--token",
+    "--selector a/b": "--selector",
 }
 
 
@@ -425,6 +432,15 @@ def test_the_command_line_is_looked_at_first(config):
     assert refused("--metrics").startswith("Invalid option `--metrics'")
 
 
+def test_what_no_score_depends_on_is_ignored_in_config_txt(config):
+    """GEval 1.42.2 knows them all; none changes a score."""
+    config("-m A --gonito-host example.org --token=x --gonito-git-annex-remote y --selector a/b --references r.tsv "
+           "--plot-graph graph.png --token z -p 2")  # fmt: skip
+    task, settings = parse([])
+    assert (task.metrics, settings.precision, set(settings.ignored)) == (("A",), 2, set(IGNORED))
+    assert config_task(".").metrics == Challenge.open(".").task.metrics == ("A",)
+
+
 BROKEN_CONFIGS = {
     "an unknown option": ("-m A --metrics B", "Invalid option `--metrics'\n  did you mean --metric?"),
     "a stray word": ("# a comment", "Invalid argument `#'\n  geval --help shows the options"),
@@ -450,6 +466,8 @@ BROKEN_CONFIGS = {
         "Unknown or broken metric flags: s<a><\\n>\n  there is a line end in s<a><\\n>; lines have none",
     ),
     "not yet": ("--init", "--init is not available yet in geval-py"),
+    "not yet, and ignored": ("--token x --submit", "--submit is not available yet in geval-py"),
+    "an ignored option without its value": ("--token", f"argument --token: expected one argument{SEE_HELP}"),
     "no resample": ("--bootstrap 0", "the number of bootstrap samples is at least 1"),
     "help": ("--help", "an option that shows something and exits has no place in config.txt"),
     "version": ("-v", "an option that shows something and exits has no place in config.txt"),
@@ -528,9 +546,11 @@ def test_help():
 
 
 def test_every_option_has_its_field_in_one_place():
-    assert sorted(option.field for option in SHOWN) == sorted({*Task.fields, *Settings.fields} - {"needs_items"})
+    assert sorted(option.field for option in SHOWN) == sorted(
+        {*Task.fields, *Settings.fields} - {"needs_items", "ignored"}
+    )
     assert not set(Task.fields) & set(Settings.fields)
-    assert {option.field for option in OPTIONS if not option.help} == {NOT_YET}
+    assert {option.field for option in OPTIONS if not option.help} == {*NOT_YET, *IGNORED}
 
 
 def test_no_name_stands_twice():

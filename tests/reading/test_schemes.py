@@ -95,6 +95,7 @@ FLAGS = {
         "LogLossHashed",
         (flag("f", ("in[Year]:1601",)),),
     ),
+    "the most confident": ("LogLossHashed:p<50.0>", "LogLossHashed", (flag("p", ("50.0",)),)),
     "an empty name": ("LogLossHashed:N<>", "LogLossHashed", (flag("N", ("",)),)),
     "all together": (
         "PerplexityHashed12:N<ppl>P<3>ls<x><y>f<exp:a>",
@@ -151,7 +152,7 @@ def test_text_flags_and_filters():
     assert parse_scheme("LogLossHashed").text_flags == parse_scheme("LogLossHashed").filters == ()
 
 
-THE_FLAGS = "the flags are l u c S m<REGEXP> t<REGEXP> s<REGEXP><REPLACEMENT> f<FEATURE> N<NAME> P<NUMBER>"
+THE_FLAGS = "the flags are l u c S m<REGEXP> t<REGEXP> s<REGEXP><REPLACEMENT> f<FEATURE> p<PERCENT> N<NAME> P<NUMBER>"
 BROKEN = {
     "unknown": ("LogLossHashed:z", "z"),
     "unknown after a known one": ("LogLossHashed:lz", "z"),
@@ -181,6 +182,37 @@ def test_broken_priority(number):
     with pytest.raises(SchemeError) as caught:
         parse_scheme(f"LogLossHashed:lP<{number}>u")
     assert str(caught.value) == (f"Unknown or broken metric flags: P<{number}>u\n  P<n> takes a whole number")
+
+
+@pytest.mark.parametrize(
+    ("text", "percentage", "flags"),
+    [
+        ("LogLossHashed:l", None, "l"),
+        ("LogLossHashed:lp<50>u", 50.0, "lp<50.0>u"),
+        ("LogLossHashed:p<012.50>", 12.5, "p<12.5>"),
+        ("LogLossHashed:p<1e1>f<exp:a>", 10.0, "p<10.0>f<exp:a>"),
+        ("LogLossHashed:p<100>", 100.0, "p<100.0>"),
+        ("LogLossHashed:p<20>p<10>", 20.0, "p<20.0>p<10.0>"),
+        ("LogLossHashed:P<02>", None, "P<2>"),
+    ],
+)
+def test_percentage(text, percentage, flags):
+    """GEval 1.42.2: p<N> keeps N percent of the lines; numbers in flags are shown as they are read."""
+    scheme = parse_scheme(text)
+    assert (scheme.percentage, scheme.flag_text, scheme.text) == (percentage, flags, text)
+    assert [f.letter for f in scheme.selecting_flags] == [f.letter for f in scheme.flags if f.letter in "fp"]
+
+
+@pytest.mark.parametrize(
+    "number", ["", "x", "0", "0.0", "-1", "+1", ".5", "5.", "101", "1e999", "nan", "50%", "1e-999"]
+)
+def test_broken_percentage(number):
+    """Ours: GEval 1.42.2 scores no line (NaN), all lines, or ends with Prelude.read: no parse."""
+    with pytest.raises(SchemeError) as caught:
+        parse_scheme(f"LogLossHashed:lp<{number}>u")
+    assert str(caught.value) == (
+        f"Unknown or broken metric flags: p<{number}>u\n  p<n> takes a percentage, above 0 and at most 100"
+    )
 
 
 @pytest.mark.parametrize("text", ["LogLossHashed:\x1b[31m", "{\x1b,a}" * 20], ids=["flag", "product"])

@@ -8,10 +8,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from geval_py.errors import UsageError
+from geval_py.reading.preparation import split_words
 from geval_py.reading.tokenizers import TOKENIZERS, checked_name, find_tokenizer
+from geval_py.text import strip_spaces
 
 PROPERTY = settings(deadline=None, derandomize=True)
-GEVAL = re.compile(r"[\w\d]+\S*[\w\d]+|[\w\d]|[^\w\s]+")  # GEval 1.42.2's regexp of minimalistic
+GEVAL = r"(?a)[\w\d]+\S*[\w\d]+|[\w\d]|[^\w\s]+"  # GEval 1.42.2's regexp of minimalistic
 LINE = st.text(
     st.one_of(st.sampled_from("ab_1é水ٱ,.!'-( \t\u00a0\u0085\u2028\x1c\0"), st.characters(exclude_characters="\n\r"))
 )
@@ -20,15 +22,16 @@ each_tokenizer = pytest.mark.parametrize("name", TOKENIZERS)
 TOKENS = {
     "words": ("minimalistic", "to be", ["to", "be"]),
     "nothing": ("minimalistic", "", []),
-    "white space": ("minimalistic", " \t\u3000 ", []),
+    "white space": ("minimalistic", " \t\u3000\u00a0 ", []),
     "punctuation around": ("minimalistic", '("Well!")', ['("', "Well", '!")']),
     "punctuation inside": ("minimalistic", "isn't well-known: 3.14 a.b.", ["isn't", "well-known", ":", "3.14", "a.b", "."]),
     "punctuation alone": ("minimalistic", "-- ?!", ["--", "?!"]),
     "one character": ("minimalistic", "a, b", ["a", ",", "b"]),
-    "other scripts": ("minimalistic", "«Żółw», 水。", ["«", "Żółw", "»,", "水", "。"]),
+    "other scripts": ("minimalistic", "«Żółw», 水。 ñ|", ["«Żół", "w", "»,", "水。", "ñ|"]),
+    "white space of other scripts": ("minimalistic", "a\u3000b|\u00a0| \u0085\u2028", ["a", "b", "|", "|", "\u0085\u2028"]),
     "an underscore is part of a word": ("minimalistic", "_a_ !_!", ["_a_", "!", "_", "!"]),
-    "characters": ("character-by-character", "to: 水", ["t", "o", ":", "水"]),
-    "characters, no white space": ("character-by-character", " a\t\u00a0b\u2028", ["a", "b"]),
+    "characters": ("character-by-character", "to: 水", ["t", "o", ":", "_", "水"]),
+    "characters, other white space": ("character-by-character", " a\t\u00a0b\u3000\u2028", ["_", "a", "b", "\u2028"]),
     "13a": ("13a", "Well, 3.14% isn't &quot;1-2&quot;.", ["Well", ",", "3.14", "%", "isn't", '"', "1", "-", "2", '"', "."]),
     "v14": ("v14", "«Well», 3.14% isn't 1-2.", ["«", "Well", "»", ",", "3.14", "%", "isn", "'", "t", "1-2."]),
 }  # fmt: skip
@@ -43,8 +46,10 @@ def test_tokens(name, text, tokens):
 @given(LINE)
 @example("a!!!b!!! c!! d")
 @example("!a")
-def test_minimalistic_tokens_are_those_of_the_regexp_of_geval(text):
-    assert find_tokenizer("minimalistic").tokens(text) == GEVAL.findall(text)
+def test_a_minimalistic_line_is_what_the_regexps_of_geval_make(text):
+    """GEval 1.42.2, tokenizeWithSpaces: spaces around tokens, one for several, none at the ends."""
+    spaced = re.sub(GEVAL, lambda match: f" {match[0]} ", text)
+    assert find_tokenizer("minimalistic").line(text) == strip_spaces(re.sub(r"(?a)\s{2,}", " ", spaced))
 
 
 @each_tokenizer
@@ -52,28 +57,38 @@ def test_minimalistic_tokens_are_those_of_the_regexp_of_geval(text):
 @given(LINE)
 def test_a_token_is_neither_empty_nor_split_further(name, text):
     tokens = find_tokenizer(name).tokens(text)
-    assert all(token == "".join(token.split()) != "" for token in tokens)
+    assert all(split_words(token) == [token] for token in tokens)
 
 
 @pytest.mark.parametrize("name", ["minimalistic", "character-by-character"])
 @PROPERTY
 @given(LINE)
 def test_nothing_but_white_space_is_lost(name, text):
-    assert "".join(find_tokenizer(name).tokens(text)) == "".join(text.split())
+    kept = text.replace(" ", "_") if name == "character-by-character" else text
+    assert "".join(find_tokenizer(name).tokens(text)) == "".join(split_words(kept))
 
 
-@each_tokenizer
-def test_a_line_keeps_its_fields(name):
-    tokenizer = find_tokenizer(name)
-    assert tokenizer.line("\ta, b\t") == f"\t{' '.join(tokenizer.tokens('a, b'))}\t"
-    assert tokenizer.line("") == ""
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("minimalistic", "a , b"),
+        ("character-by-character", "\t a , _ \t b \t"),
+        ("13a", "a , b"),
+        ("v14", "a , b"),
+    ],
+)
+def test_the_fields_of_a_line(name, line):
+    """GEval 1.42.2, --just-tokenize: a TAB becomes a space, but where every character is a token."""
+    assert find_tokenizer(name).line("\ta, \tb\t") == line
+    assert find_tokenizer(name).line("") == ""
 
 
 @each_tokenizer
 @pytest.mark.parametrize("text", ["a" + "!" * 10**6, "a!" * 10**6, "!" * 10**6, "a!!" * 10**6 + " !", "1,!" * 10**6])
 def test_long_lines_take_no_more_than_linear_time(name, text):
     tokens = find_tokenizer(name).tokens(text)
-    assert sum(map(len, tokens)) == len(text.replace(" ", ""))
+    spaces = 0 if name == "character-by-character" else text.count(" ")
+    assert sum(map(len, tokens)) == len(text) - spaces
 
 
 @each_tokenizer

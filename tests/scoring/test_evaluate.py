@@ -77,6 +77,7 @@ def test_an_input_with_another_number_of_lines(challenge):
         ({"filter": "in<2>:y"}, [1]),
         ({"filter": ()}, [1, 2, 3]),
         ({"filter": "out:a", "sort": "worst"}, [2, 1]),
+        ({"filter": "in<Left>:=#2", "numerical_features": True}, [2, 3]),
     ],
     ids=str,
 )

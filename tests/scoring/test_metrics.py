@@ -547,12 +547,59 @@ def test_binary_loss(text, expected, loss, number):
 
 
 @pytest.mark.parametrize(
-    ("text", "expected", "role"), [("yes", "1", "output"), ("0.5", "yes", "expected"), ("0.5", "", "expected")]
+    ("text", "expected", "role", "reason"),
+    [
+        ("yes", "1", "output", "input does not start with a digit"),
+        ("0.5", "yes", "expected", "input does not start with a digit"),
+        ("0.5", "", "expected", "input does not start with a digit"),
+        ("0.5", "1,0", "expected", "number expected"),
+    ],
 )
-def test_what_is_no_number_in_binary_classification(text, expected, role):
+def test_what_is_no_number_in_binary_classification(text, expected, role, reason):
     with pytest.raises(MalformedLineError) as caught:
         BinaryColumn().statistics(block("0.5", text), block("1", expected), 1)
-    assert (caught.value.line, caught.value.role) == (2, role)
+    assert (caught.value.line, caught.value.role, caught.value.reason) == (2, role, reason)
+
+
+@pytest.mark.parametrize("column", [BinaryColumn(), WordColumn(frozenset({"a"}))], ids=["classes", "words"])
+def test_classes_are_read_up_to_the_first_tab(column):
+    """GEval 1.42.2, --metric LogLoss: what stands behind a TAB is not looked at, colons in it neither."""
+    outputs = block("0.5\tsure", "0.25\tid:7", "0.5\t", "0.25\t:0.5\tx:1")
+    losses = losses_of(column.statistics(outputs, block("1\tyes", "0\tx:1", "1", "1\t"), 1))
+    assert losses == pytest.approx([math.log(2), -math.log(0.75), math.log(2), math.log(4)])
+
+
+NO_CLASSES = {
+    "text behind the number": (
+        "0.5x",
+        "number expected",
+        "1: `0.5x` is not a number; digits were expected, such as 0.25, -1.5 or 2.5e-3\n    0.5x\n    ^",
+    ),
+    "a second number": (
+        "0.5 0.5\tx",
+        "number expected",
+        "1: `0.5 0.5` is not a number; digits were expected, such as 0.25, -1.5 or 2.5e-3\n    0.5 0.5\\tx\n    ^",
+    ),
+    "no digit": (
+        "yes",
+        "input does not start with a digit",
+        "1: `yes` is not a number; digits were expected, such as 0.25, -1.5 or 2.5e-3\n    yes\n    ^",
+    ),
+    "nothing before a TAB": (
+        "\t0.5",
+        "input does not start with a digit",
+        "1: there is nothing before the TAB; write a number, such as 0.25\n    \\t0.5\n    ^",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "reason", "rest"), NO_CLASSES.values(), ids=NO_CLASSES)
+@pytest.mark.parametrize("column", [BinaryColumn(), WordColumn(frozenset({"a"}))], ids=["classes", "words"])
+def test_what_is_no_number_of_a_class(column, text, reason, rest):
+    """GEval 1.42.2, --metric LogLoss: Unexpected data [number expected]."""
+    with pytest.raises(MalformedLineError) as caught:
+        column.statistics(block(text), block("1"), 1)
+    assert str(caught.value) == f"Line 1: Unexpected data [{reason}]\n  line 1, column {rest}"
 
 
 def test_the_mean_over_the_classes_of_each_classs_likelihood():
@@ -611,8 +658,17 @@ GUESSES = {
     "a half is not 0": ("0.5", "0", False),
     "less than a half": ("0.49", "0", True),
     "less than a half is not 1": ("0.49", "1", False),
-    "beyond 1": ("1.7", "1", True),
-    "below 0": ("-0.3", "0", True),
+    "nearly a half": ("0.49999999", "1", False),
+    "beyond 1": ("1.5", "1", False),
+    "below 0": ("-2", "0", False),
+    "minus zero": ("-0.0", "0", True),
+    "a plus sign": ("+0.7", "1", False),
+    "a space behind the entries": ("Paris:0.9 :0.1 ", "Paris", True),
+    "a TAB behind the entries": ("Paris:0.9 :0.1\t", "Paris", True),
+    "a no-break space before the entries": ("\u00a0Paris:0.9 :0.1", "Paris", True),
+    "a unit separator is no white space": ("Paris\x1c", "Paris", False),
+    "a unit separator behind entries": ("Paris:0.9 :0.1\x1c", "Paris", False),
+    "a line separator is no white space": ("Paris", "Paris\u2028", False),
     "a probability with spaces": (" 0.75 ", " 1", True),
     "a number where a number is expected": ("0.75", "0.75", True),
     "a number where another is expected": ("0.75", "2", False),
@@ -624,8 +680,10 @@ GUESSES = {
 @pytest.mark.parametrize(("text", "expected", "hit"), GUESSES.values(), ids=GUESSES)
 def test_accuracy_of_a_line(text, expected, hit):
     """A line that parses as entries answers the word of the entry with the greatest number (repeats not added;
-    ties: the greatest word in code point order; the rest alone: a miss). Another line is compared whole, both
-    stripped; where 0 or 1 is expected it may be a probability of 1 (0.5 and more: 1)."""
+    ties: the greatest word in code point order; the rest alone: a miss). Another line is compared whole; where 0 or
+    1 is expected it may be a probability of 1 (0.5 and more: 1), within [0,1] and without a plus sign. Both are
+    stripped as Haskell does, whatever kind of line it is. As GEval 1.42.2, but that it reads 0.49999999 in single
+    precision, as a half."""
     assert is_hit(text, expected) == hit
     assert losses_of(MissColumn().statistics(block(text), block(expected), 1)) == [0.0 if hit else 1.0]
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from geval_py import ConfigError, LineCountError, MalformedLineError, SchemeError, evaluate, hashed_log_losses
 from geval_py.scoring import kernel
+from geval_py.scoring.confidence import line_confidence
 
 YEARS = ["1601", "1702", "1601", "1803", "1601", "1702"]
 WORDS = ["the", "a", "the", "the", "of", "a"]
@@ -75,6 +76,141 @@ def test_the_selected_lines(flags, lines, challenge, backend):
     assert list(result.line_losses) == list(losses)
     assert result.line_count == len(lines)
     assert result.score == pytest.approx(sum(losses) / len(losses))
+
+
+PREPARED = {
+    "a filter before the flag": ("f<exp:THE>u", [1, 3, 4]),
+    "a filter behind the flag": ("uf<exp:THE>", [1, 3, 4]),
+    "a filter between flags": ("s<the><a>f<exp:A>u", [1, 2, 3, 4, 6]),
+    "the output too": ("uf<out:A>", [3, 6]),
+    "the input as it is": ("uf<in[3]:text>", [1, 2, 3, 4, 5, 6]),
+}
+
+
+@pytest.mark.parametrize(("flags", "lines"), PREPARED.values(), ids=PREPARED)
+def test_a_filter_sees_lines_as_all_text_flags_leave_them(flags, lines, challenge, backend):
+    """GEval 1.42.2, --metric LogLossHashed:uf<exp:PARIS>: wherever ``f`` stands; the input as it is."""
+    result = evaluate(challenge, metrics=f"LogLossHashed4:{flags}")
+    assert list(result.line_numbers) == lines
+    unfiltered = flags.partition("f<")[0] + flags.rpartition(">")[2]
+    write(challenge / "test-A", "expected.tsv", [WORDS[n - 1] for n in lines])
+    write(challenge / "test-A", "out.tsv", [OUTPUTS[n - 1] for n in lines])
+    assert result.line_losses == evaluate(challenge, metrics=f"LogLossHashed4:{unfiltered}").line_losses
+
+
+def test_a_word_that_the_text_flags_take_away_is_not_found(challenge):
+    """GEval 1.42.2: ``uf<exp:Paris>`` selects none; ours is an error."""
+    message = "No item has the feature `exp:the'\n  did you mean exp:THE?"
+    assert refused(challenge, "LogLossHashed:uf<exp:the>") == message
+
+
+def test_metrics_with_the_same_filter_and_other_text_flags(challenge, backend):
+    schemes = ["LogLossHashed4:f<exp:the>", "LogLossHashed4:uf<exp:THE>", "LogLossHashed4:lf<exp:the>"]
+    together = evaluate(challenge, metrics=schemes)
+    assert [score.value for score in together.scores] == [evaluate(challenge, metrics=s).score for s in schemes]
+
+
+# The most confident lines
+
+CONFIDENCES = {
+    "a label": ("a:0.5", 0.5),
+    "labels": ("a:0.5 b:0.125", 0.25),
+    "the rest does not count": ("a:0.25 :0.75", 0.5),
+    "a whole number does not count": ("a:0 b:1", 1.0),
+    "an exponent without a point does not count": ("a:1e-3", 1.0),
+    "a logarithm does not count": ("a:-0.5 b:0.25", 0.5),
+    "more than 1 does not count": ("a:1.5 b:0.25", 0.5),
+    "zero counts": ("a:0.0 b:0.5", 0.0),
+    "a sign": ("a:+0.5", 0.5),
+    "no number": ("a:.5 b:5. c:0,5 d:1.0e999", 1.0),
+    "colons in a label": ("a:b:0.25", 0.25),
+    "several white spaces": ("  a:0.5\t\u00a0b:0.5 ", 0.5),
+    "words": ("New York", 1.0),
+    "nothing": ("", 1.0),
+    "very many": ("a:0.001 " * 200, 0.0),
+}
+
+
+@pytest.mark.parametrize(("text", "confidence"), CONFIDENCES.values(), ids=CONFIDENCES)
+def test_confidence(text, confidence):
+    """GEval 1.42.2, totalLineConfidence: the geometric mean of the probabilities, p with a point and in [0,1], else
+    1; very small products come to 0 there too."""
+    assert line_confidence(text) == pytest.approx(confidence, rel=1e-12)
+
+
+IN_ORDER = [4, 5, 2, 1, 3, 6]  # by confidence: 1, 1, 0.9 ** 0.5, 0.5 ** 0.5, 0.5, 0.5
+
+
+@pytest.mark.parametrize(
+    ("percentage", "kept"),
+    [("100", 6), ("99", 6), ("83.4", 6), ("83.3", 5), ("50", 3), ("34", 3), ("33.3", 2), ("16", 1), ("0.1", 1)],
+)
+def test_the_most_confident_lines(percentage, kept, challenge, backend):
+    """GEval 1.42.2, --metric LogLossHashed:p<50>: the ceil(N n / 100) most confident items, reordered by confidence,
+    so that seeds change; of equal ones, the first."""
+    result = evaluate(challenge, metrics=f"LogLossHashed4:p<{percentage}>")
+    lines = IN_ORDER[:kept]
+    assert list(result.line_numbers) == lines
+    losses = hashed_log_losses([OUTPUTS[n - 1] for n in lines], [WORDS[n - 1] for n in lines], bits=4)
+    assert list(result.line_losses) == list(losses)
+    assert result.score == pytest.approx(sum(losses) / kept)
+
+
+@pytest.mark.parametrize(
+    ("flags", "lines"),
+    [
+        ("f<in[Year]:1601>p<100>", [5, 1, 3]),
+        ("p<34>f<in[Year]:1601>", [5, 1]),
+        ("s<0[.]9><0.1>p<50>", [4, 5, 1]),
+        ("p<50>s<0[.]9><0.1>", [4, 5, 1]),
+        ("p<20>p<100>", [4, 5]),
+    ],
+)
+def test_the_most_confident_of_some_lines(flags, lines, challenge, backend):
+    """The filter comes first; confidence is that of the output as text flags leave it. Of several, the first counts.
+
+    Ours: GEval 1.42.2 counts one selected line too few where both are given.
+    """
+    assert list(evaluate(challenge, metrics=f"LogLossHashed4:{flags}").line_numbers) == lines
+
+
+def test_the_most_confident_lines_are_shown_in_their_order(challenge, geval, backend):
+    """GEval 1.42.2, --line-by-line --metric LogLossHashed4:p<50>: with the numbers of their order as seeds, and chosen
+    by the lines as they are."""
+    lines = IN_ORDER[:3]
+    losses = hashed_log_losses([OUTPUTS[n - 1] for n in lines], [WORDS[n - 1] for n in lines], bits=4)
+    texts = [[f"f-{n - 1}<tab>{YEARS[n - 1]}<tab>some text", WORDS[n - 1], OUTPUTS[n - 1]] for n in lines]
+    rows = [line.split("\t") for line in geval("-l", "-a", "LogLossHashed4:p<50>")[1].splitlines()]
+    assert rows == [[repr(loss), *text] for loss, text in zip(losses, texts, strict=True)]
+    rows = [line.split("\t") for line in geval("-l", "-a", "LogLossHashed4:s<0[.]9><0.1>p<50>")[1].splitlines()]
+    assert [row[1:] for row in rows] == texts
+    frame = evaluate(challenge, metrics="LogLossHashed4:p<50>").to_frame()
+    assert list(frame["line"]) == lines
+    assert list(frame["expected"]) == [WORDS[n - 1] for n in lines]
+    assert list(frame["loss"]) == list(losses)
+
+
+def test_confidence_needs_no_input(challenge, geval):
+    """Ours: GEval 1.42.2 asks for the input."""
+    (challenge / "test-A/in.tsv").unlink()
+    assert evaluate(challenge, metrics="Accuracy:p<50>").score == pytest.approx(1 / 3)
+
+
+def test_the_name_of_a_metric_of_confident_lines(challenge, geval):
+    """GEval 1.42.2 shows the number as it read it."""
+    assert geval("-a", "Accuracy:p<50>", "-a", "LogLossHashed:p<50>N<half>", "-p1")[1].splitlines() == [
+        "Accuracy:p<50.0>\t0.3",
+        "half\t5.4",
+    ]
+
+
+def test_a_malformed_line_among_the_most_confident_names_its_number(challenge):
+    write(challenge / "test-A", "out.tsv", [*OUTPUTS[:4], "of", OUTPUTS[5]])
+    with pytest.raises(MalformedLineError) as caught:
+        evaluate(challenge, metrics="LogLossHashed:p<50>")
+    assert caught.value.line == 5
+    write(challenge / "test-A", "out.tsv", [*OUTPUTS[:4], "of:0.0 x", OUTPUTS[5]])
+    assert evaluate(challenge, metrics="LogLossHashed:p<50>").line_count == 3
 
 
 @pytest.mark.parametrize("metric", ["LogLossHashed3", "PerplexityHashed", "LikelihoodHashed8", "Accuracy"])
@@ -339,6 +475,14 @@ def test_the_signature_names_the_input_that_was_read(challenge):
     assert list(early) == ["metric", "bits", "lines", "expected", "output", "input", "header", "version"]
     assert "input" not in signature("LogLossHashed:f<exp:the>")
     assert "input" not in signature("LogLossHashed")
+
+
+def test_the_signature_of_lines_that_are_chosen_as_they_are(challenge, geval):
+    """Two equal signatures mean the same score."""
+    _, out, _ = geval("--format", "json", "-l", "-a", "LogLossHashed:lf<exp:the>")
+    assert json.loads(out)["outputs"][0]["signature"].endswith("|filters:raw")
+    _, out, _ = geval("--format", "json", "-a", "LogLossHashed:lf<exp:the>")
+    assert "filters" not in json.loads(out)["outputs"][0]["signature"]
 
 
 def test_the_signature_on_the_command_line(challenge, geval):

@@ -177,8 +177,10 @@ INTERVALS = [  # low, high, precision, percentage
     (900.0, 1140.0, None, True, "102000±12000"),
     (0.0, 0.198, None, False, "0.099±0.099"),
     (0.0, 0.2, None, False, "0.10±0.10"),
-    (0.5, 0.5, None, False, "0±0"),
-    (4.2, 4.2, 2, False, "4±0"),
+    (0.2, 0.2, None, False, "0.2±0.0"),
+    (0.5, 0.5, None, True, "50±0"),
+    (0.5, 0.5, 0, False, "0±0"),
+    (4.2, 4.2, 2, False, "4.2±0.0"),
     (3.0, math.inf, None, False, "Infinity"),
     (math.inf, math.inf, 2, True, "Infinity"),
 ]
@@ -186,8 +188,8 @@ INTERVALS = [  # low, high, precision, percentage
 
 @pytest.mark.parametrize(("low", "high", "precision", "percentage", "text"), INTERVALS)
 def test_an_interval(low, high, precision, percentage, text):
-    """middle ± half width, both with max(0, 1 - floor(log10 half width)) decimals (none for half width 0), never
-    more than --precision."""
+    """middle ± half width, both with max(0, 1 - floor(log10 half width)) decimals, and one decimal of half width 0
+    (GEval 1.42.2, --metric Accuracy --bootstrap 10); never more than --precision."""
     interval = Interval(low=low, high=high, samples=1, seed=0)
     assert with_half_width(interval, precision, percentage=percentage) == text
 
@@ -349,15 +351,23 @@ VARIANTS = {
     ),
     "no parameters and one metric": (
         {"out-x.tsv": [1.0], "out.tsv": [2.0]},
-        "out-x.tsv\t1.00\nout.tsv\t2.00\n",
+        "out-x\t1.00\nout\t2.00\n",
     ),
     "no parameters and two metrics": (
         {"out-x.tsv": [1.0, 3.0], "out.tsv": [2.0, 4.0]},
-        "File name\tPerplexity\tLogLoss\nout-x.tsv\t1.00\t3.00\nout.tsv\t2.00\t4.00\n",
+        "File name\tPerplexity\tLogLoss\nout-x\t1.00\t3.00\nout\t2.00\t4.00\n",
     ),
     "names that parameters do not tell apart": (
         {"out-a=1.tsv": [1.0], "out-x.tsv": [2.0], "out.tsv": [3.0]},
-        "File name\ta\tPerplexity\nout-a=1.tsv\t1\t1.00\nout-x.tsv\t\t2.00\nout.tsv\t\t3.00\n",
+        "File name\ta\tPerplexity\nout-a=1\t1\t1.00\nout-x\t\t2.00\nout\t\t3.00\n",
+    ),
+    "dots in a name": (
+        {"out-v.2.tsv": [1.0], "guess.txt": [2.0]},
+        "out-v.2\t1.00\nguess.txt\t2.00\n",
+    ),
+    "names that only their endings tell apart": (
+        {"guess.tsv": [1.0], "guess": [2.0]},
+        "guess.tsv\t1.00\nguess\t2.00\n",
     ),
     "with escapes": (
         {"out-\x1b=\x1b.tsv": [1.0], "out.tsv": [2.0]},
@@ -369,7 +379,8 @@ VARIANTS = {
 @pytest.mark.parametrize(("outputs", "text"), VARIANTS.values(), ids=VARIANTS)
 def test_several_outputs(outputs, text):
     """A table, a row a file: columns first the parameters parsed from the names, then the metrics, with a header;
-    no file has parameters: the first column is File name (and no header if there is one metric only)."""
+    no file has parameters: the first column is File name (and no header if there is one metric only), without .tsv
+    (GEval 1.42.2, of out-2.tsv: out-2)."""
     names = ("Perplexity", "LogLoss")
     evaluations = [scored(zip(names, values, strict=False), name=name) for name, values in outputs.items()]
     assert scores_text(evaluations, 2) == text

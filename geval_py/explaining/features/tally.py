@@ -6,7 +6,6 @@ before it is known which features are frequent, it is kept on which items each f
 
 from __future__ import annotations
 
-import re
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,7 +15,7 @@ from itertools import count, islice
 import numpy as np
 import numpy.typing as npt
 
-from geval_py.reading.features import FeatureKinds, Field, Fields
+from geval_py.reading.features import FIELD_NUMBER, FeatureKinds, Field, Fields
 from geval_py.reading.items import ScoredItem
 from geval_py.scoring.parallel import Progress
 
@@ -24,9 +23,6 @@ ITEMS_AT_ONCE = 4096
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
-
-# What Haskell reads as a number, as far as people write it.
-_NUMBER = re.compile(r"\s*-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?\s*", re.ASCII)
 
 
 @dataclass(slots=True)
@@ -71,7 +67,7 @@ class Numbers:
         """Take the texts of some items."""
         self.items.extend(items)
         self.lengths.extend(map(len, texts))
-        if self.values is not None and all(map(_NUMBER.fullmatch, texts)):
+        if self.values is not None and all(map(FIELD_NUMBER.fullmatch, texts)):
             self.values.extend(map(float, texts))
         else:
             self.values = None

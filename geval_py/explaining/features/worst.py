@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 EQUAL_DIGITS = 12  # scores that agree in so many significant digits are tied
+LEAST_SCORE = 1e-12  # below which a score is one of 0
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -118,9 +119,11 @@ def worst_features(
 def rank_scores(scores: Sequence[float], *, greatest_first: bool) -> Floats:
     """Give each score's rank from 1, the greatest or the smallest first; tied ones share the mean rank.
 
-    Scores are tied if they are equal to 12 significant digits: further ones are rounding noise. NaN is not allowed.
+    Scores are tied if they are equal to 12 significant digits, or nearer to 0 than 1e-12: what is left is rounding
+    noise. NaN is not allowed.
     """
     rounded = np.array([float(f"{score:.{EQUAL_DIGITS - 1}e}") for score in scores])
+    rounded[np.abs(rounded) < LEAST_SCORE] = 0.0
     _, place, tied = np.unique(-rounded if greatest_first else rounded, return_inverse=True, return_counts=True)
     mean_ranks: Floats = np.cumsum(tied) - (tied - 1) / 2
     return mean_ranks[place]

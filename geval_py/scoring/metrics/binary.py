@@ -1,15 +1,22 @@
-"""Metrics of binary classification: output lines are the probability of 1, expected lines are 0 or 1."""
+"""Metrics of binary classification: output lines are the probability of 1, expected lines are 0 or 1.
+
+Both are read up to the first TAB only; what stands behind it is a remark.
+"""
 
 from __future__ import annotations
 
+import re
 from array import array
 from dataclasses import dataclass
 from math import inf, log, log1p
 
 from geval_py.errors import MalformedLineError
 from geval_py.reading.lines import Bytes, decode_lines
-from geval_py.reading.wordprobs import parse_number
+from geval_py.reading.wordprobs import NUMBER, TEXT_AFTER_NUMBER, parse_number
 from geval_py.scoring.metrics.base import LineStatistics, Setting
+
+NUMBER_EXPECTED = "number expected"  # GEval's own bracketed message, of numbers that are no part of a distribution
+_CLASS_LINE = re.compile(rf"{NUMBER.pattern}(?:\t.*)?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +42,31 @@ class BinaryColumn:
 
 def binary_loss(text: str, expected: str, line: int) -> tuple[float, float]:
     """Give the loss of a probability of 1, clipped to [0, 1], and the expected number: above 0.5 it counts as 1."""
-    probability = min(1.0, max(0.0, parse_number(text, line)))
+    probability = min(1.0, max(0.0, _number(text, line)))
     try:
-        number = parse_number(expected, line)
+        number = _number(expected, line)
     except MalformedLineError as error:
         error.role = "expected"
         raise
     if number > 0.5:
         return (max(0.0, -log(probability)) if probability > 0 else inf), number
     return (max(0.0, -log1p(-probability)) if probability < 1 else inf), number
+
+
+def is_class_line(text: str) -> bool:
+    """Tell whether a line is one plain number, up to its first TAB."""
+    return _CLASS_LINE.fullmatch(text) is not None
+
+
+def _number(text: str, line: int) -> float:
+    """Read a line's number, up to its first TAB; raises MalformedLineError."""
+    number, tab, _ = text.partition("\t")
+    try:
+        return parse_number(number, line)
+    except MalformedLineError as error:
+        error.text = text
+        if error.reason == TEXT_AFTER_NUMBER:
+            error.reason = NUMBER_EXPECTED
+        if tab and not number:
+            error.hint = "there is nothing before the TAB; write a number, such as 0.25"
+        raise

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass
-from math import isfinite
 
 from geval_py.errors import MalformedLineError
 from geval_py.reading.lines import Bytes, decode_lines
 from geval_py.reading.wordprobs import COLON_EXPECTED, NUMBER, REST, parse_entries
 from geval_py.scoring.kernel.reference import mixture_loss
 from geval_py.scoring.metrics.base import LineStatistics, Setting
-from geval_py.scoring.metrics.binary import binary_loss
+from geval_py.scoring.metrics.binary import binary_loss, is_class_line
+from geval_py.text import strip_spaces
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +19,8 @@ class WordColumn:
     """The loss of the expected word itself, in nats.
 
     A word that the line does not list shares the rest evenly with the other unlisted words of the vocabulary; a
-    word outside the vocabulary has probability 0. A line that is one plain number where 0 or 1 is expected is
-    binary classification (GEval's own LogLoss and Likelihood).
+    word outside the vocabulary has probability 0. A line that begins with one plain number where 0 or 1 is expected
+    is binary classification (GEval's own LogLoss and Likelihood).
     """
 
     vocabulary: frozenset[str]
@@ -35,10 +35,10 @@ class WordColumn:
         unknown = 0
         pairs = zip(decode_lines(outputs), decode_lines(expected), strict=True)
         for line, (text, word) in enumerate(pairs, first_line):
-            if ":" in text:
+            if ":" in text and not _is_class(text, word):
                 losses.append(self._word_loss(text, word, line))
                 unknown += word not in self.vocabulary
-            elif NUMBER.fullmatch(text) and not NUMBER.fullmatch(word):
+            elif is_class_line(text) and not is_class_line(word):
                 raise _colon_expected(text, line)
             else:
                 losses.append(binary_loss(text, word, line)[0])
@@ -54,6 +54,11 @@ class WordColumn:
             listed = {word for word in words if word != REST and word in self.vocabulary}
             share = 1 / (len(self.vocabulary) - len(listed))
         return mixture_loss(values, hits, rests, share)
+
+
+def _is_class(text: str, expected: str) -> bool:
+    """Tell whether a line with a colon is a number, with the colon behind a TAB, where a number is expected."""
+    return "\t" in text and is_class_line(text) and is_class_line(expected)
 
 
 def _colon_expected(text: str, line: int) -> MalformedLineError:
@@ -85,17 +90,17 @@ class MissColumn:
 
 
 def is_hit(text: str, expected: str) -> bool:
-    """Tell whether an output line's best guess is what was expected.
+    """Tell whether an output line's best guess is what was expected; both are stripped first.
 
     The guess of a line of entries is the word with the greatest number (ties: the greatest word in code point
-    order; the rest is no word). Another line is compared whole, both stripped; where 0 or 1 is expected it may be
-    the probability of 1.
+    order; the rest is no word). Another line is compared whole; where 0 or 1 is expected, a number in [0, 1],
+    without a plus sign, is the probability of 1.
     """
+    text, expected = strip_spaces(text), strip_spaces(expected)
     guess = best_guess(text)
     if guess is not None:
-        return guess != REST and guess == expected.strip()
-    text, expected = text.strip(), expected.strip()
-    if expected in {"0", "1"} and NUMBER.fullmatch(text) and isfinite(float(text)):
+        return guess != REST and guess == expected
+    if expected in {"0", "1"} and NUMBER.fullmatch(text) and text[0] != "+" and 0 <= float(text) <= 1:
         return (float(text) >= 0.5) == (expected == "1")
     return text == expected
 
