@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -44,18 +45,20 @@ def fix_file(
     diff.
 
     Raises UsageError for standard input, an address, what is no regular file (a symbolic link leads to a file that
-    was not named), what cannot be written, and a rest mass outside (0, 1); UnreadableFileError or CorruptFileError
+    was not named), what was changed meanwhile, what cannot be written, and a rest mass outside (0, 1); UnreadableFileError
+    or CorruptFileError
     for what cannot be read. The file is then as it was.
     """
     check_rest_mass(rest_mass)
-    permissions = check_replaceable(path, verb="mend")
+    original = check_replaceable(path, verb="mend")
     fixes = Fixes(rest_mass, diff_lines)
     backup_path = None
     if not write:
         with LineReader(path) as reader:
             _mend(reader, fixes, _discard)
     else:
-        with replacement(path, permissions, verb="mend", beginning=TEMPORARY_BEGINNING) as new:
+        permissions = stat.S_IMODE(original.st_mode)
+        with replacement(path, permissions, original=original, verb="mend", beginning=TEMPORARY_BEGINNING) as new:
             with LineReader(path) as reader, new.writer(reader.source.compression) as file:
                 _mend(reader, fixes, file.write)
             if fixes.changes:
