@@ -45,9 +45,8 @@ def fix_file(
     diff.
 
     Raises UsageError for standard input, an address, what is no regular file (a symbolic link leads to a file that
-    was not named), what was changed meanwhile, what cannot be written, and a rest mass outside (0, 1); UnreadableFileError
-    or CorruptFileError
-    for what cannot be read. The file is then as it was.
+    was not named), what was changed meanwhile, what cannot be written, and a rest mass outside (0, 1);
+    UnreadableFileError or CorruptFileError for what cannot be read. The file is then as it was.
     """
     check_rest_mass(rest_mass)
     original = check_replaceable(path, verb="mend")
