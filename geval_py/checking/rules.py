@@ -83,7 +83,8 @@ RULES = (
     ),
     Rule(
         "E105", "corrupt-compression", "the compressed file is truncated, damaged or too large unpacked",
-        "GEval scores a truncated .gz in silence, as far as it goes.",
+        "GEval scores a truncated .gz in silence, as far as it goes. A line of more than 256 MB, compressed or not, is "
+        "taken for a bomb, which would fill the memory.",
         "Compress it again, or upload it again.",
     ),
     Rule(

@@ -155,7 +155,8 @@ def _fault_of(error: CorruptFileError | TooLargeError | UnreadableFileError) -> 
     if isinstance(error, CorruptFileError):
         return "E105", f"corrupt {error.compression} file: {visible(error.reason)}"
     if isinstance(error, TooLargeError):
-        return "E105", f"it unpacks to more than {error.max_bytes} bytes"
+        is_larger = "a line has" if error.what == "line" else "it unpacks to"
+        return "E105", f"{is_larger} more than {error.max_bytes} bytes"
     return "E101", f"the output cannot be read: {visible(error.reason)}"
 
 

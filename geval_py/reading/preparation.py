@@ -11,8 +11,9 @@ numbers of a distribution too. Words are split at white space as Haskell's ``Dat
 
 The regular expressions are those of :mod:`re`, in Unicode. GEval's are PCRE's, over the bytes of UTF-8: there ``.``
 is one byte, and ``\w``, ``\d``, ``\s``, ``\b`` and ``(?i)`` know ASCII only (``(?a)`` in front makes all but ``.`` so
-here). What PCRE has and re has not is refused: ``\p{L}``, ``\Q…\E``, ``\K``, ``\h``, recursion, ``[[:alpha:]]``; and so is a
-group in a replacement that its regexp has not. But ``a{,3}`` is at most three here, and five characters there.
+here). What PCRE has and re has not is refused: ``\p{L}``, ``\Q…\E``, ``\K``, ``\h``, recursion, ``[[:alpha:]]``.
+Refused is a group in a replacement, too, that its regexp has not. But ``a{,3}`` is at most three here, and five
+characters there.
 """
 
 from __future__ import annotations

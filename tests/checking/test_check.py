@@ -5,6 +5,8 @@ import gzip
 import json
 import lzma
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -202,10 +204,38 @@ def test_a_decompression_bomb(check):
     assert problem.summary == "it unpacks to more than 5000 bytes"
 
 
-def test_a_bomb_of_one_line(check, monkeypatch):
+@pytest.mark.parametrize("compress", [bytes, gzip.compress, zstd.compress], ids=["plain", "gzip", "zstd"])
+@pytest.mark.parametrize("before", [b"", GOOD * 200_000], ids=["the first", "a later one"])
+def test_a_line_without_end(before, compress, check, monkeypatch):
     monkeypatch.setattr("geval_py.reading.lines.MOST_LINE_BYTES", 1 << 20)
-    problem = check(gzip.compress(b"a" * (8 << 20)))["E101"]
-    assert problem.summary == "the output cannot be read: a line is longer than 0 GiB"
+    problems = check(compress(before + b"a" * (8 << 20)))
+    assert {code: problem.summary for code, problem in problems.items()} == {
+        "E105": "a line has more than 1048576 bytes"
+    }
+
+
+def test_a_bomb_of_one_line_does_not_fill_the_memory(tmp_path):
+    """4 GB of one line: at most 1 GB of memory, and no minute."""
+    compressed = zstd.compress(b"a" * (1 << 20)) * 4096
+    (tmp_path / "out.tsv.zst").write_bytes(compressed)
+    code = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30)); "
+        "from geval_py.__main__ import main; sys.exit(main())"
+    )
+    words = [sys.executable, "-I", "-c", code, "check", "--format", "json", str(tmp_path)]
+    run = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    assert run.stderr == ""
+    (problem,) = json.loads(run.stdout)["problems"]
+    assert (problem["rule"], problem["summary"]) == ("E105", "a line has more than 256000000 bytes")
+
+
+@pytest.mark.parametrize(
+    ("output", "line"), [(GOOD, 1), (GOOD * 2, 2), (GOOD * 4, 4)], ids=["too few", "one too few", "too many"]
+)
+def test_the_line_where_the_number_is_wrong(output, line, check):
+    """Too few lines: the last that is there, since the next is not in the file. Too many: the first of those."""
+    (problem,) = check(output, b"the\nof\nother\n").values()
+    assert problem.places[0].line == line
 
 
 @pytest.mark.parametrize("row", BAD, ids=lambda row: repr(row["name"]))
