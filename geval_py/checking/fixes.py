@@ -10,21 +10,27 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
+from geval_py.checking.rules import RULES
 from geval_py.errors import MalformedLineError, UsageError
 from geval_py.reading.lines import BYTE_ORDER_MARK
 from geval_py.reading.wordprobs import REST, parse_line
 from geval_py.scoring.kernel.reference import LEAST_TOTAL, OVERSHOOT, TOLERANCE, are_probabilities, sum_in_order
 
+FIXABLE = frozenset(rule.code for rule in RULES if rule.fixable)
 _UNCHANGED: frozenset[str] = frozenset()
 
 
-def fix_line(text: str, *, rest_mass: float | None = None) -> tuple[str, frozenset[str]]:
+def fix_line(
+    text: str, *, rest_mass: float | None = None, rules: Collection[str] = FIXABLE
+) -> tuple[str, frozenset[str]]:
     """Mend one line, without its line end; give it with the codes of the rules that were applied.
 
     ``rest_mass``, in (0, 1), is what a line that leaves nothing for other words is to leave. A line that is not in
     the format, of logarithms or a vector loses its stray spaces at most, and those only if it is in the format then.
+    ``rules`` are the codes of the only rules to apply. Without W206, a line that repeats a word loses stray spaces at
+    most; a line whose sum stays off, for want of W202 or W203, is given no rest.
 
     Raises UsageError on a rest mass outside (0, 1).
 
@@ -34,9 +40,11 @@ def fix_line(text: str, *, rest_mass: float | None = None) -> tuple[str, frozens
     'the:0.5 :0.5'
     >>> fix_line("the:1", rest_mass=0.01)
     ('the:0.99 :0.01', frozenset({'W204'}))
+    >>> fix_line("the:1 a:0 :1", rules=["W207"])[0]
+    'the:1 :1'
     """
     check_rest_mass(rest_mass)
-    tidy = " ".join(filter(None, text.split(" ")))
+    tidy = " ".join(filter(None, text.split(" "))) if "E112" in rules else text
     try:
         line = parse_line(tidy)
     except MalformedLineError:
@@ -44,7 +52,7 @@ def fix_line(text: str, *, rest_mass: float | None = None) -> tuple[str, frozens
     spaces = frozenset({"E112"}) if tidy != text else _UNCHANGED
     if line.words is None:
         return tidy, spaces
-    masses, codes = _mend_entries(line.words, line.values, rest_mass)
+    masses, codes = _mend_entries(line.words, line.values, rest_mass if "W204" in rules else None, rules)
     return (_write_entries(masses, tidy) if codes else tidy), spaces | codes
 
 
@@ -55,17 +63,21 @@ def check_rest_mass(rest_mass: float | None) -> None:
 
 
 def _mend_entries(
-    words: Sequence[str], values: Sequence[float], rest_mass: float | None
+    words: Sequence[str], values: Sequence[float], rest_mass: float | None, rules: Collection[str]
 ) -> tuple[dict[str, float], frozenset[str]]:
     """Give the mended mass of each word, in order, and the codes of the rules applied; no codes: leave the line."""
-    values, clipped = _clip(values)
-    if not are_probabilities(values):
+    values, clipped = _clip(values) if "W201" in rules else (list(values), _UNCHANGED)
+    repetition = _repetition(words, values)
+    if not are_probabilities(values) or ("W206" in repetition and "W206" not in rules):
         return {}, _UNCHANGED
     added = _add_up(words, values)
     if _is_below_one(added) != (sum_in_order(values) < LEAST_TOTAL):  # by rounding; it would be another distribution
         return {}, _UNCHANGED
-    codes = clipped | _repetition(words, values)
-    scaled, off = _divide_by_total({word: mass for word, mass in added.items() if mass or not word})
+    codes = clipped | (repetition & frozenset(rules))
+    kept = {word: mass for word, mass in added.items() if mass or not word or "W207" not in rules}
+    scaled, off = _divide_by_total(kept)
+    if not off <= frozenset(rules):
+        return (kept, codes) if max(kept.values()) <= 1.0 else ({}, _UNCHANGED)
     if scaled is None:
         return {}, _UNCHANGED
     codes |= off
@@ -154,11 +166,11 @@ class Fixes:
     """Mends the lines of one file in order, and tells what it did.
 
     ``lines`` counts the lines, ``diff`` holds the first ``diff_lines`` mended ones: number, before, after,
-    undecodable bytes as U+FFFD.
+    undecodable bytes as U+FFFD. ``rules`` are the codes of the only rules to apply.
     """
 
-    def __init__(self, rest_mass: float | None, diff_lines: int) -> None:
-        self._rest_mass, self._diff_lines = rest_mass, diff_lines
+    def __init__(self, rest_mass: float | None, diff_lines: int, rules: Collection[str] = FIXABLE) -> None:
+        self._rest_mass, self._diff_lines, self._rules = rest_mass, diff_lines, rules
         self._has_mark = False
         self._changes: Counter[str] = Counter()
         self.lines = 0
@@ -167,7 +179,7 @@ class Fixes:
     @property
     def changes(self) -> dict[str, int]:
         """How many lines were mended, by the code of the rule (W211: 1 for the file)."""
-        mark = {"W211": 1} if self._has_mark else {}
+        mark = {"W211": 1} if self._has_mark and "W211" in self._rules else {}
         return dict(sorted({**self._changes, **mark}.items()))
 
     def drop_mark(self) -> None:
@@ -180,34 +192,44 @@ class Fixes:
 
     def _mend_next(self, raw: bytes) -> bytes:
         self.lines += 1
-        mended, codes = _mend_first(raw, self._rest_mass) if self.lines == 1 else _mend_bytes(raw, self._rest_mass)
+        mended, codes = self._mend_first(raw) if self.lines == 1 else self._mend_bytes(raw)
         if self.lines == 1 and self._has_mark:
-            raw, codes = BYTE_ORDER_MARK + raw, codes | {"W211"}
+            raw = BYTE_ORDER_MARK + raw
+            if "W211" in self._rules:
+                codes |= {"W211"}
+            else:
+                mended = BYTE_ORDER_MARK + mended
         if codes:
             self._changes.update(codes)
             if len(self.diff) < self._diff_lines:
                 self.diff.append((self.lines, raw.decode(errors="replace"), mended.decode(errors="replace")))
         return mended
 
+    def _mend_first(self, raw: bytes) -> tuple[bytes, frozenset[str]]:
+        """Mend the first line: no byte order mark may come to the file's beginning, where it would mean nothing."""
+        mended, codes = self._mend_bytes(raw)
+        if "W211" not in self._rules:
+            is_new = mended.startswith(BYTE_ORDER_MARK) and not self._has_mark
+            return (raw, _UNCHANGED) if is_new else (mended, codes)
+        while mended.startswith(BYTE_ORDER_MARK):
+            mended, more = self._mend_bytes(mended.removeprefix(BYTE_ORDER_MARK))
+            codes |= more | {"W211"}
+        return mended, codes
 
-def _mend_first(raw: bytes, rest_mass: float | None) -> tuple[bytes, frozenset[str]]:
-    """Mend the first line: no byte order mark may come to the file's beginning, where it would mean nothing."""
-    mended, codes = _mend_bytes(raw, rest_mass)
-    while mended.startswith(BYTE_ORDER_MARK):
-        mended, more = _mend_bytes(mended.removeprefix(BYTE_ORDER_MARK), rest_mass)
-        codes |= more | {"W211"}
-    return mended, codes
-
-
-def _mend_bytes(raw: bytes, rest_mass: float | None) -> tuple[bytes, frozenset[str]]:
-    """Mend a line as it is stored, without its LF."""
-    if b"\0" in raw:
-        return raw, _UNCHANGED
-    line = raw.replace(b"\r", b"")
-    codes = frozenset({"W210"}) if line != raw else _UNCHANGED
-    try:
-        text = line.decode()
-    except UnicodeDecodeError:
-        return line, codes
-    mended, more = fix_line(text, rest_mass=rest_mass)
-    return mended.encode(), codes | more
+    def _mend_bytes(self, raw: bytes) -> tuple[bytes, frozenset[str]]:
+        """Mend a line as it is stored, without its LF."""
+        if b"\0" in raw:
+            return raw, _UNCHANGED
+        line, end, codes = raw.rstrip(b"\r"), b"", _UNCHANGED
+        if b"\r" in raw and "W210" in self._rules:
+            line, codes = raw.replace(b"\r", b""), frozenset({"W210"})
+        elif b"\r" in line:  # amid what would be mended
+            return raw, _UNCHANGED
+        else:
+            end = raw[len(line) :]
+        try:
+            text = line.decode()
+        except UnicodeDecodeError:
+            return line + end, codes
+        mended, more = fix_line(text, rest_mass=self._rest_mass, rules=self._rules)
+        return mended.encode() + end, codes | more

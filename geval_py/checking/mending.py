@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from geval_py.checking.fixes import Fixes, check_rest_mass
+from geval_py.checking.fixes import FIXABLE, Fixes, check_rest_mass
 from geval_py.reading.lines import LineReader
 from geval_py.reading.rewriting import check_replaceable, replacement
 
@@ -36,13 +36,14 @@ def fix_file(
     backup: bool = True,
     write: bool = True,
     diff_lines: int = DIFF_LINES,
+    rules: Collection[str] = FIXABLE,
 ) -> Fixed:
     """Mend a file; the original becomes ``PATH.orig`` (or ``.orig.1`` …), unless ``backup`` is false.
 
     The mended file is written beside the original, compressed as it was and with its permissions, and then takes its
     place at once. If there is nothing to mend, or ``write`` is false, nothing is written. Lines with bytes that are
     not UTF-8 lose their carriage returns at most, lines with a NUL (as in UTF-16) nothing. ``diff_lines`` limits the
-    diff.
+    diff. ``rules`` are the codes of the only rules to apply.
 
     Raises UsageError for standard input, an address, what is no regular file (a symbolic link leads to a file that
     was not named), what was changed meanwhile, what cannot be written, and a rest mass outside (0, 1);
@@ -50,7 +51,7 @@ def fix_file(
     """
     check_rest_mass(rest_mass)
     original = check_replaceable(path, verb="mend")
-    fixes = Fixes(rest_mass, diff_lines)
+    fixes = Fixes(rest_mass, diff_lines, rules)
     backup_path = None
     if not write:
         with LineReader(path) as reader:

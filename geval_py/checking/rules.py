@@ -83,8 +83,8 @@ RULES = (
     ),
     Rule(
         "E105", "corrupt-compression", "the compressed file is truncated, damaged or too large unpacked",
-        "GEval scores a truncated .gz in silence, as far as it goes. A line of more than 256 MB, compressed or not, is "
-        "taken for a bomb, which would fill the memory.",
+        "GEval scores a truncated .gz in silence, as far as it goes. A line of more than 256 MB, compressed or not, "
+        "is taken for a bomb, which would fill the memory.",
         "Compress it again, or upload it again.",
     ),
     Rule(
@@ -233,16 +233,31 @@ def find_rule(name: str) -> Rule:
     raise UsageError(message=f"there is no rule `{visible(name)}`\n  geval check --rules lists them")
 
 
+def find_rules(name: str) -> list[Rule]:
+    """Find the rules of a code, a name or the beginning of codes, as E1; raises UsageError.
+
+    >>> [rule.code for rule in find_rules("w3")]
+    ['W301', 'W302']
+    """
+    beginning = name.strip().upper()
+    found = [rule for rule in RULES if beginning and rule.code.startswith(beginning)]
+    return found or [find_rule(name)]
+
+
 def select_rules(select: Iterable[str] | None = None, ignore: Iterable[str] = ()) -> frozenset[str]:
-    """Give the codes of some rules, by their codes or names: those to select (by default all), but not to ignore.
+    """Give the codes of some rules: those to select (by default all), but not to ignore, as for :func:`find_rules`.
 
     The rules of UNREADABLE are always selected, or a file that was not read would pass. Raises UsageError.
 
     >>> sorted(select_rules(["no-guess"], ignore=["E106"]))
     ['E101', 'E105', 'W214']
     """
-    codes = set(RULES_BY_CODE) if select is None else {find_rule(name).code for name in select}
-    return frozenset((codes | UNREADABLE) - {find_rule(name).code for name in ignore})
+    codes = set(RULES_BY_CODE) if select is None else _codes(select)
+    return frozenset((codes | UNREADABLE) - _codes(ignore))
+
+
+def _codes(names: Iterable[str]) -> set[str]:
+    return {rule.code for name in names for rule in find_rules(name)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

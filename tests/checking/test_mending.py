@@ -159,6 +159,29 @@ def test_bytes_of_a_file(output, before, after, changes):
     assert fix_file(str(path)).changes == {}
 
 
+SELECTED = {  # rules, before, after, changes
+    "no rule that mends": ("E114", BEFORE, BEFORE, {}),
+    "spaces alone": ("E112", b"a:0.5  :0.5\r\n b:1 :1\n", b"a:0.5 :0.5\r\nb:1 :1\n", {"E112": 2}),
+    "all but spaces": ("W202 W207 W210", b"a:1  :1\nb:1 :1\n", b"a:1  :1\nb:0.5 :0.5\n", {"W202": 1}),
+    "carriage returns alone": ("W210", b"a:1 :1\r\n", b"a:1 :1\n", {"W210": 1}),
+    "all but carriage returns": ("W202", b"a:1 :1\r\r\nb:1 :1\n", b"a:0.5 :0.5\r\r\nb:0.5 :0.5\n", {"W202": 2}),
+    "a carriage return inside stays": ("W202", b"a:1\r :1\r\n", b"a:1\r :1\r\n", {}),
+    "not UTF-8, and a carriage return": ("W202", b"\xff:1 :1\r\n", b"\xff:1 :1\r\n", {}),
+    "a byte order mark alone": ("W211", BOM + b"a:1 :1\n", b"a:1 :1\n", {"W211": 1}),
+    "all but a byte order mark": ("W202 E112", BOM + b" a:1 :1\n", BOM + b"a:0.5 :0.5\n", {"E112": 1, "W202": 1}),
+    "no byte order mark comes to the front": ("E112", b" " + BOM + b"a:1\n b:1\n", b" " + BOM + b"a:1\nb:1\n", {"E112": 1}),
+    "a byte order mark behind one": ("E112", BOM + b" " + BOM + b"a:1\n", BOM + BOM + b"a:1\n", {"E112": 1}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("rules", "before", "after", "changes"), SELECTED.values(), ids=SELECTED)
+def test_the_rules_selected(output, rules, before, after, changes):
+    path = output(before)
+    assert fix_file(str(path), rules=rules.split()).changes == changes
+    assert path.read_bytes() == after
+    assert fix_file(str(path), rules=rules.split()).changes == {}
+
+
 def test_without_writing(output):
     path = output()
     os.utime(path, ns=(1, 1))
@@ -244,11 +267,11 @@ def test_an_error_half_way_leaves_all_as_it_was(output, kind, monkeypatch):
     path = output(data)
     seen = []
 
-    def interrupt(text, *, rest_mass):
+    def interrupt(text, **options):
         if text == "the 0.5":
             seen.extend(names(path))
             raise InterruptionError
-        return fix_line(text, rest_mass=rest_mass)
+        return fix_line(text, **options)
 
     monkeypatch.setattr(fixes, "fix_line", interrupt)
     with pytest.raises(InterruptionError):
