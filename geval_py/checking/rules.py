@@ -223,6 +223,7 @@ RULES = (
 
 RULES_BY_CODE = {rule.code: rule for rule in RULES}
 UNREADABLE = frozenset({"E101", "E105", "E106"})  # what a file that was not read at all breaks
+COUNTED = frozenset({"E103", "E104"})  # what can be told only where the number of items is known
 
 
 def find_rule(name: str) -> Rule:
@@ -261,17 +262,27 @@ def _codes(names: Iterable[str]) -> set[str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Uncounted:
+    """An output whose number of lines could not be compared with that of the items, and why."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """What checking some files gave.
 
     ``problems`` are in order of files, then of the rules' table. ``unreadable`` says which files of the test sets
-    could not be read: what they were needed for was not checked. ``strict``: warnings too make the status 1.
+    could not be read: what they were needed for was not checked. ``uncounted`` are the outputs that may have too few
+    lines, or too many. ``strict``: warnings too make the status 1.
     """
 
     version: str
     files: tuple[str, ...]
     problems: tuple[Problem, ...]
     unreadable: tuple[DataError, ...] = ()
+    uncounted: tuple[Uncounted, ...] = ()
     strict: bool = False
 
     @property

@@ -15,11 +15,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 
-from geval_py.errors import AmbiguousFileError, EmptyFileError, MissingFileError, UsageError
+from geval_py.errors import AmbiguousFileError, EmptyFileError, MissingFileError, UnreadableFileError, UsageError
 from geval_py.reading.compression import COMPRESSED_ENDINGS
 from geval_py.reading.lines import read_lines
 from geval_py.reading.outputs import OUTPUT_FILE, Output, by_accepted_names, find_outputs, output_at
-from geval_py.reading.sources import STANDARD_INPUT, find_file, is_address
+from geval_py.reading.sources import STANDARD_INPUT, find_file, is_address, naming
 from geval_py.reading.task import Task
 from geval_py.text import natural_order, nearest, visible
 from geval_py.values import Value
@@ -86,15 +86,15 @@ def _outputs(task: Task) -> tuple[Output, ...]:
 
 
 def _named_outputs(task: Task) -> tuple[Output, ...]:
-    return tuple(output for name in task.out_files for output in _named(task, name))
+    folder = os.path.join(task.out_directory, task.test_name)
+    return tuple(output for name in task.out_files for output in outputs_named(folder, name))
 
 
-def _named(task: Task, name: str) -> tuple[Output, ...]:
+def outputs_named(folder: str, name: str) -> tuple[Output, ...]:
     """Find the outputs that a name means: a file, a folder's, those of a pattern, or one called so for short.
 
-    A file or folder is looked for in DIRECTORY/TEST, then as a path.
+    A file or folder is looked for in a test set's folder, then as a path. Raises as :func:`locate`.
     """
-    folder = os.path.join(task.out_directory, task.test_name)
     if name == STANDARD_INPUT or is_address(name):
         return (output_at(name),)
     for place in (os.path.join(folder, name), name):
@@ -202,18 +202,18 @@ def check_directory(path: str, what: str, kind: str = "directory") -> None:
 
 
 def names_in(directory: str, wanted: Callable[[os.DirEntry[str]], bool]) -> list[str]:
-    """Give the names in a directory; none if it cannot be listed."""
-    try:
-        with os.scandir(directory) as entries:
-            return [entry.name for entry in entries if wanted(entry)]
-    except OSError:
-        return []
+    """Give the names in a directory; raises UnreadableFileError where it cannot be listed."""
+    with naming(directory), os.scandir(directory) as entries:
+        return [entry.name for entry in entries if wanted(entry)]
 
 
 def _sets_in(directory: str) -> str:
     if not os.path.isdir(directory):
         return ""
-    names = sorted(names_in(directory, os.DirEntry.is_dir), key=natural_order)
+    try:
+        names = sorted(names_in(directory, os.DirEntry.is_dir), key=natural_order)
+    except UnreadableFileError as error:
+        return str(error)
     sets = [name for name in names if name.startswith(("dev", "test", TRAINING_SET))]
     return f"there are {visible(', '.join(sets))}; choose one with -t" if sets else ""
 
@@ -222,7 +222,10 @@ def _what_is_there(place: str) -> str:
     directory = os.path.dirname(place)
     if not os.path.isdir(directory):
         return ""
-    names = sorted(names_in(directory, os.DirEntry.is_file), key=natural_order)
+    try:
+        names = sorted(names_in(directory, os.DirEntry.is_file), key=natural_order)
+    except UnreadableFileError as error:
+        return str(error)
     shown = visible(", ".join(names[:8])) + (" …" if len(names) > 8 else "")
     return f"`{visible(directory)}` holds {shown or 'no file'}"
 

@@ -540,7 +540,9 @@ def test_entries_of_a_folder_that_are_no_files(submission, capsys):
     os.mkfifo(submission / "dev-0/in.tsv")
     (problem,) = [t for t in find_targets(["."]) if isinstance(t, Problem)]
     assert (problem.path, problem.summary) == ("./test-A/out.tsv", "it is not a file")
-    assert run(capsys, "-")[0] == 2
+    assert run(capsys, "-t", "dev-0")[2] == (
+        "geval: note: checked without a file of the test set: Cannot read `./dev-0/in.tsv`: it is not a regular file\n"
+    )
 
 
 def test_fix_leaves_what_cannot_be_read(submission, capsys):
@@ -558,11 +560,65 @@ def test_fix_leaves_what_cannot_be_read(submission, capsys):
 
 @pytest.mark.parametrize(
     "words",
-    [["--fix", "--select", "W202"], ["--diff", "--ignore", "W202"], ["--rest-mass", "0.1"], ["--no-backup"]],
+    [["--rest-mass", "0.1"], ["--no-backup"]],
     ids=" ".join,
 )
 def test_options_that_do_not_go_together(words, submission, capsys):
-    assert run(capsys, *words)[0] == 2
+    assert run(capsys, *words) == (2, "", "geval: --rest-mass and --no-backup go with --fix or --diff\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "mended"),
+    [
+        (["--select", "W2"], b"a:0.5 :0.5\nb:0.5  :0.5\n"),
+        (["--select", "sum-above-one,E1"], b"a:0.5 c:0 :0.5\r\nb:0.5 :0.5\n"),
+        (["--ignore", "W20"], b"a:1 c:0 :1\nb:0.5 :0.5\n"),
+        (["--select", "E114"], b"a:1 c:0 :1\r\nb:0.5  :0.5\n"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_fix_mends_what_is_selected(words, mended, submission, capsys):
+    (submission / "dev-0/out.tsv").write_bytes(b"a:1 c:0 :1\r\nb:0.5  :0.5\n")
+    run(capsys, "--diff", "-t", "dev-0", *words)
+    run(capsys, "--fix", "-t", "dev-0", *words)
+    assert (submission / "dev-0/out.tsv").read_bytes() == mended
+
+
+@pytest.mark.parametrize("mode", ["--fix", "--diff"])
+def test_what_could_not_be_mended_fails(mode, submission, capsys):
+    """A link, beside an output that can be mended: the other is mended all the same."""
+    (submission / "dev-0/target.tsv").write_bytes(b"a:1 :1\n" * 2)
+    (submission / "dev-0/out-a.tsv").symlink_to("target.tsv")
+    (submission / "dev-0/out-b.tsv").write_bytes(b"a:1 :1\n" * 2)
+    status, _, err = run(capsys, mode, "-t", "dev-0")
+    assert status == 1
+    assert err.splitlines()[0] == (
+        "geval: Cannot mend `./dev-0/out-a.tsv`: it is a symbolic link; name the file that it leads to"
+    )
+    would = "would mend" if mode == "--diff" else "mended"
+    assert f"geval: `./dev-0/out-b.tsv`: {would} W202 on 2 lines" in err
+
+
+def test_mending_what_is_fine_but_a_link_fails(submission, capsys):
+    (submission / "dev-0/out.tsv").rename(submission / "dev-0/target.tsv")
+    (submission / "dev-0/out.tsv").symlink_to("target.tsv")
+    status, out, _ = run(capsys, "--fix", "-t", "dev-0")
+    assert (status, out) == (1, "no problems in 1 file\n")
+
+
+def test_a_diff_of_what_cannot_be_read(submission, capsys):
+    (submission / "dev-0/out.tsv").write_bytes(b"\0\n")
+    (submission / "test-A/out.tsv").unlink()
+    assert run(capsys, "--diff") == (
+        1,
+        "",
+        "geval: `./dev-0/out.tsv`: no line can be read: this is not UTF-8 text (UTF-16, or a binary file?)\n"
+        "geval: `./test-A/out.tsv`: there is no output for this test set\n",
+    )
+
+
+def test_standard_input_cannot_be_mended(submission, capsys):
+    assert run(capsys, "--fix", "-") == (2, "", "geval: --fix and --diff mend files: standard input is none\n")
 
 
 def test_a_selection_does_not_hide_that_a_file_was_not_read(submission, capsys):
