@@ -51,7 +51,15 @@ def make_parser() -> argparse.ArgumentParser:
         help="an output (-: standard input), or a submission's folder (default: .)",
     )
     add("--challenge", metavar="DIR", help="the challenge's folder, with answers, inputs and headers")
-    add("-t", "--test-name", dest="tests", action="append", default=[], metavar="TEST", help="only this test set")
+    add(
+        "-t",
+        "--test-name",
+        dest="tests",
+        action="append",
+        default=[],
+        metavar="TEST",
+        help="only this test set; the one that an output is for",
+    )
     add("--format", choices=FORMATS, default="text", help="text (the default), or for programs")
     add("--strict", action="store_true", help="warnings too make the exit status 1")
     add("--select", metavar="RULE,…", help="only these rules, by code, its beginning (E1) or name")
