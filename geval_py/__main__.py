@@ -33,9 +33,18 @@ def main() -> int:
     try:
         return run()
     finally:  # whatever came of it: an interrupt amid an import may be another error by now
-        _handle(signal.SIG_DFL)
+        _handle(signal.SIG_IGN if received else signal.SIG_DFL)
         if received:
+            _remove_unfinished()
+            _handle(signal.SIG_DFL)
             signal.raise_signal(received[0])
+
+
+def _remove_unfinished() -> None:
+    """Remove files in the making, if any were made: the interrupt may have come amid their own removal."""
+    rewriting = sys.modules.get("geval_py.reading.rewriting")
+    if rewriting is not None and hasattr(rewriting, "remove_unfinished"):  # it may have come amid the import, too
+        rewriting.remove_unfinished()
 
 
 def _handle(handler: Callable[[int, object], NoReturn] | signal.Handlers) -> None:

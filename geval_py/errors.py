@@ -7,7 +7,7 @@
         ├── MissingFileError    a file or a folder is not there
         ├── UnreadableFileError a file is there but cannot be read: a folder, no permission, no answer
         ├── CorruptFileError    a compressed file is truncated or damaged
-        ├── TooLargeError       a compressed file unpacks to more than is allowed
+        ├── TooLargeError       a compressed file, or a line, is larger than is allowed
         ├── AmbiguousFileError  two compressed files where one was expected
         ├── ConfigError         config.txt cannot be understood
         ├── EmptyFileError      a file without a line
@@ -127,12 +127,14 @@ class CorruptFileError(DataError):
 
 
 class TooLargeError(DataError):
-    """A compressed file unpacks to more than ``max_bytes``."""
+    """A compressed file unpacks to more than ``max_bytes``, or a line has more; ``what`` says which."""
 
     max_bytes: int
+    what: Literal["file", "line"] = "file"
 
     def __str__(self) -> str:
-        return f"Too large: {named(self.path)} unpacks to more than {self.max_bytes} bytes"
+        is_larger = "has a line of" if self.what == "line" else "unpacks to"
+        return f"Too large: {named(self.path)} {is_larger} more than {self.max_bytes} bytes"
 
 
 class AmbiguousFileError(DataError):

@@ -210,6 +210,10 @@ ERRORS = {  # one or more of each class, with its sentence
         TooLargeError(path=BAD_NAME, max_bytes=5),
         f"Too large: `{SAFE_NAME}` unpacks to more than 5 bytes",
     ),
+    "too large a line": (
+        TooLargeError(path=BAD_NAME, max_bytes=5, what="line"),
+        f"Too large: `{SAFE_NAME}` has a line of more than 5 bytes",
+    ),
     "ambiguous": (
         AmbiguousFileError(path=BAD_NAME, candidates=(BAD_NAME + ".xz", BAD_NAME + ".gz")),
         f"More than one file could be `{SAFE_NAME}`: `{SAFE_NAME}.xz` and `{SAFE_NAME}.gz`\n  remove all but one",

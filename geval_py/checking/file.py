@@ -64,7 +64,7 @@ class FileRules:
         elif items is not None and self.lines != items:
             few = self.lines < items
             message = f"the output has {self.lines} lines, there are {items} items{self._causes(items)}"
-            findings.add_file("E103" if few else "E104", message, line=min(self.lines, items) + 1, column=1)
+            findings.add_file("E103" if few else "E104", message, line=self.lines if few else items + 1, column=1)
         if self._logarithm_lines and self._probability_lines:
             message = f"{self._probability_lines} lines hold probabilities, {self._logarithm_lines} logarithms"
             findings.add_file("W213", message)

@@ -9,21 +9,27 @@ line without its stray spaces). What was mended once is not mended again.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
+from geval_py.checking.rules import RULES
 from geval_py.errors import MalformedLineError, UsageError
 from geval_py.reading.distribution import LEAST_TOTAL, TOLERANCE, are_probabilities, sum_in_order
 from geval_py.reading.wordprobs import REST, parse_line
 from geval_py.scoring.kernel.reference import OVERSHOOT, is_explained, numbers_of, rounding
 
+FIXABLE = frozenset(rule.code for rule in RULES if rule.fixable)
 _UNCHANGED: frozenset[str] = frozenset()
 
 
-def fix_line(text: str, *, rest_mass: float | None = None) -> tuple[str, frozenset[str]]:
+def fix_line(
+    text: str, *, rest_mass: float | None = None, rules: Collection[str] = FIXABLE
+) -> tuple[str, frozenset[str]]:
     """Mend one line, without its line end; give it with the codes of the rules that were applied.
 
     ``rest_mass``, in (0, 1), is what a line that leaves nothing for other words is to leave. A line that is not in
     the format, of logarithms or a vector loses its stray spaces at most, and those only if it is in the format then.
+    ``rules`` are the codes of the only rules to apply. Without W206, a line that repeats a word loses stray spaces at
+    most; a line whose sum stays off, for want of W202 or W203, is given no rest.
 
     Raises UsageError on a rest mass outside (0, 1).
 
@@ -33,9 +39,11 @@ def fix_line(text: str, *, rest_mass: float | None = None) -> tuple[str, frozens
     'the:0.5 :0.5'
     >>> fix_line("the:1", rest_mass=0.01)
     ('the:0.99 :0.01', frozenset({'W204'}))
+    >>> fix_line("the:1 a:0 :1", rules=["W207"])[0]
+    'the:1 :1'
     """
     check_rest_mass(rest_mass)
-    tidy = " ".join(filter(None, text.split(" ")))
+    tidy = " ".join(filter(None, text.split(" "))) if "E112" in rules else text
     try:
         line = parse_line(tidy)
     except MalformedLineError:
@@ -43,7 +51,7 @@ def fix_line(text: str, *, rest_mass: float | None = None) -> tuple[str, frozens
     spaces = frozenset({"E112"}) if tidy != text else _UNCHANGED
     if line.words is None:
         return tidy, spaces
-    masses, codes = _mend_entries(line.words, line.values, rest_mass, tidy)
+    masses, codes = _mend_entries(line.words, line.values, rest_mass if "W204" in rules else None, rules, tidy)
     return (_write_entries(masses, tidy) if codes else tidy), spaces | codes
 
 
@@ -54,21 +62,28 @@ def check_rest_mass(rest_mass: float | None) -> None:
 
 
 def _mend_entries(
-    words: Sequence[str], values: Sequence[float], rest_mass: float | None, text: str
+    words: Sequence[str], values: Sequence[float], rest_mass: float | None, rules: Collection[str], text: str
 ) -> tuple[dict[str, float], frozenset[str]]:
     """Give the mended mass of each word, in order, and the codes of the rules applied; no codes: leave the line."""
-    values, clipped = _clip(values)
-    if not are_probabilities(values):
+    values, clipped = _clip(values) if "W201" in rules else (list(values), _UNCHANGED)
+    repetition = _repetition(words, values)
+    if not are_probabilities(values) or ("W206" in repetition and "W206" not in rules):
         return {}, _UNCHANGED
     added = _add_up(words, values)
     total = sum_in_order(values)
     if _is_below_one(added) != (total < LEAST_TOTAL):  # by rounding; it would be another distribution
         return {}, _UNCHANGED
     off = _off_rule(total, added, numbers_of(text))
-    codes = clipped | _repetition(words, values) | off
-    kept = {word: mass for word, mass in added.items() if mass or not word}
-    divide = off or (codes and _must_be_divided(kept, text))
-    masses = _scale(kept, 1.0, _total(kept)) if divide else kept
+    codes = clipped | ((repetition | off) & frozenset(rules))
+    kept = {word: mass for word, mass in added.items() if mass or not word or "W207" not in rules}
+    if off <= frozenset(rules) and (off or (codes and _must_be_divided(kept, text, rules))):
+        masses = _scale(kept, 1.0, _total(kept))
+    elif max(kept.values()) > 1.0:  # it would be a logarithm
+        return {}, _UNCHANGED
+    elif not off <= frozenset(rules):
+        return kept, codes
+    else:
+        masses = kept
     if masses is None:
         return {}, _UNCHANGED
     with_rest = _leave_rest(masses, rest_mass) if rest_mass is not None else None
@@ -119,12 +134,14 @@ def _off_rule(total: float, masses: Mapping[str, float], numbers: Sequence[str])
     return frozenset({"W202" if above else "W203"})
 
 
-def _must_be_divided(masses: Mapping[str, float], text: str) -> bool:
-    """Tell whether what was added up or dropped would leave a line that another run had to mend.
+def _must_be_divided(masses: Mapping[str, float], text: str, rules: Collection[str]) -> bool:
+    """Tell whether what was added up or dropped would leave a line that another run, with the rules, had to mend.
 
     Of fewer numbers rounding explains less, and a word that was added up to more than 1 would be a logarithm.
     """
-    return max(masses.values()) > 1.0 or bool(_off_rule(_total(masses), masses, _write_numbers(masses, text)))
+    if max(masses.values()) > 1.0:
+        return "W202" in rules
+    return bool(_off_rule(_total(masses), masses, _write_numbers(masses, text)) & frozenset(rules))
 
 
 def _scale(masses: Mapping[str, float], factor: float, total: float) -> dict[str, float] | None:

@@ -83,7 +83,8 @@ RULES = (
     ),
     Rule(
         "E105", "corrupt-compression", "the compressed file is truncated, damaged or too large unpacked",
-        "GEval scores a truncated .gz in silence, as far as it goes.",
+        "GEval scores a truncated .gz in silence, as far as it goes. A line of more than 256 MB, compressed or not, "
+        "is taken for a bomb, which would fill the memory.",
         "Compress it again, or upload it again.",
     ),
     Rule(
@@ -224,6 +225,7 @@ RULES = (
 
 RULES_BY_CODE = {rule.code: rule for rule in RULES}
 UNREADABLE = frozenset({"E101", "E105", "E106"})  # what a file that was not read at all breaks
+COUNTED = frozenset({"E103", "E104"})  # what can be told only where the number of items is known
 
 
 def find_rule(name: str) -> Rule:
@@ -234,16 +236,39 @@ def find_rule(name: str) -> Rule:
     raise UsageError(message=f"there is no rule `{visible(name)}`\n  geval check --rules lists them")
 
 
+def find_rules(name: str) -> list[Rule]:
+    """Find the rules of a code, a name or the beginning of codes, as E1; raises UsageError.
+
+    >>> [rule.code for rule in find_rules("w3")]
+    ['W301', 'W302']
+    """
+    beginning = name.strip().upper()
+    found = [rule for rule in RULES if beginning and rule.code.startswith(beginning)]
+    return found or [find_rule(name)]
+
+
 def select_rules(select: Iterable[str] | None = None, ignore: Iterable[str] = ()) -> frozenset[str]:
-    """Give the codes of some rules, by their codes or names: those to select (by default all), but not to ignore.
+    """Give the codes of some rules: those to select (by default all), but not to ignore, as for :func:`find_rules`.
 
     The rules of UNREADABLE are always selected, or a file that was not read would pass. Raises UsageError.
 
     >>> sorted(select_rules(["no-guess"], ignore=["E106"]))
     ['E101', 'E105', 'W214']
     """
-    codes = set(RULES_BY_CODE) if select is None else {find_rule(name).code for name in select}
-    return frozenset((codes | UNREADABLE) - {find_rule(name).code for name in ignore})
+    codes = set(RULES_BY_CODE) if select is None else _codes(select)
+    return frozenset((codes | UNREADABLE) - _codes(ignore))
+
+
+def _codes(names: Iterable[str]) -> set[str]:
+    return {rule.code for name in names for rule in find_rules(name)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uncounted:
+    """An output whose number of lines could not be compared with that of the items, and why."""
+
+    path: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,13 +276,15 @@ class Report:
     """What checking some files gave.
 
     ``problems`` are in order of files, then of the rules' table. ``unreadable`` says which files of the test sets
-    could not be read: what they were needed for was not checked. ``strict``: warnings too make the status 1.
+    could not be read: what they were needed for was not checked. ``uncounted`` are the outputs that may have too few
+    lines, or too many. ``strict``: warnings too make the status 1.
     """
 
     version: str
     files: tuple[str, ...]
     problems: tuple[Problem, ...]
     unreadable: tuple[DataError, ...] = ()
+    uncounted: tuple[Uncounted, ...] = ()
     strict: bool = False
 
     @property

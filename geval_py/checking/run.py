@@ -11,7 +11,7 @@ from geval_py.checking.answers import AnswerRules
 from geval_py.checking.file import FileRules, NotTextError
 from geval_py.checking.findings import Findings
 from geval_py.checking.lines import check_lines
-from geval_py.checking.rules import UNREADABLE, Problem, Report, select_rules
+from geval_py.checking.rules import COUNTED, UNREADABLE, Problem, Report, Uncounted, select_rules
 from geval_py.checking.seen import Seen
 from geval_py.checking.targets import Target, find_targets
 from geval_py.errors import CorruptFileError, DataError, TooLargeError, UnreadableFileError
@@ -45,8 +45,8 @@ def check_submission(
     to more than ``max_bytes`` is a problem. ``progress`` is called after each block with the bytes read of one
     output, and its size.
 
-    Whatever the outputs are, this does not fail. Raises UsageError for a rule that there is not, and for standard
-    input.
+    Whatever the outputs are, this does not fail. Raises UsageError for a rule that there is not, for a challenge that
+    is none, and as :func:`find_targets`; DataError for what is wrong with the test set of standard input.
     """
     return check_targets(
         find_targets([os.fspath(path)], None if challenge is None else os.fspath(challenge), tests),
@@ -78,6 +78,7 @@ def check_targets(
     files: list[str] = []
     problems: list[Problem] = []
     unreadable: list[DataError] = []
+    uncounted: list[Uncounted] = []
     for target in targets:
         if isinstance(target, Problem):
             files.append(target.path)
@@ -85,34 +86,43 @@ def check_targets(
             continue
         files.append(target.output)
         with progress_of(target.output) as progress:
-            found, left_out = _check_what_can_be_read(target, rules, max_places, max_bytes, progress)
+            found, left = _check_what_can_be_read(target, rules, max_places, max_bytes, progress)
         problems += found
-        unreadable += left_out
+        unreadable += left.unreadable
+        uncounted += _uncounted(left, rules, found)
     return Report(
         version=__version__,
         files=tuple(files),
         problems=tuple(problems),
         unreadable=tuple(unreadable),
+        uncounted=tuple(uncounted),
         strict=strict,
     )
 
 
 def _check_what_can_be_read(
     target: Target, rules: Collection[str], max_places: int, max_bytes: int, progress: Progress | None
-) -> tuple[list[Problem], list[DataError]]:
-    """Check one output without those files of its test set that cannot be read; gives their errors too."""
-    unreadable: list[DataError] = []
+) -> tuple[list[Problem], Target]:
+    """Check one output without those files of its test set that cannot be read; gives the target without them too."""
     while True:
         try:
             problems = check_output(target, rules, max_places=max_places, max_bytes=max_bytes, progress=progress)
         except DataError as error:
-            rest = target.without(error.path)
-            if rest == target:
-                raise
+            rest = target.without(error)
+            if (rest.expected, rest.input) == (target.expected, target.input) or not os.path.isfile(target.output):
+                raise  # what can be read only once is not looked at again
             target = rest
-            unreadable.append(error)
         else:
-            return problems, unreadable
+            return problems, target
+
+
+def _uncounted(target: Target, rules: Collection[str], problems: Iterable[Problem]) -> list[Uncounted]:
+    """Tell of an output whose lines were to be counted, but could not be compared with any number."""
+    if target.expected is not None or target.input is not None or COUNTED.isdisjoint(rules):
+        return []
+    if any(problem.rule.code in {*UNREADABLE, "E102"} for problem in problems):
+        return []
+    return [Uncounted(path=target.output, reason=target.without_count)]
 
 
 def check_output(
@@ -145,9 +155,10 @@ def check_output(
     return findings.problems(file.lines)
 
 
-def can_be_read(path: str, *, max_bytes: int = DEFAULT_MAX_BYTES) -> bool:
-    """Tell whether an output is text that can be read as a whole."""
-    return not check_output(Target(output=path), UNREADABLE, max_places=1, max_bytes=max_bytes)
+def unreadable_output(path: str, max_bytes: int = DEFAULT_MAX_BYTES) -> Problem | None:
+    """Give the problem of an output that is no text, or cannot be read as a whole; None if it can be."""
+    problems = check_output(Target(output=path), UNREADABLE, max_places=1, max_bytes=max_bytes)
+    return problems[0] if problems else None
 
 
 def _fault_of(error: CorruptFileError | TooLargeError | UnreadableFileError) -> tuple[str, str]:
@@ -155,7 +166,8 @@ def _fault_of(error: CorruptFileError | TooLargeError | UnreadableFileError) -> 
     if isinstance(error, CorruptFileError):
         return "E105", f"corrupt {error.compression} file: {visible(error.reason)}"
     if isinstance(error, TooLargeError):
-        return "E105", f"it unpacks to more than {error.max_bytes} bytes"
+        is_larger = "a line has" if error.what == "line" else "it unpacks to"
+        return "E105", f"{is_larger} more than {error.max_bytes} bytes"
     return "E101", f"the output cannot be read: {visible(error.reason)}"
 
 

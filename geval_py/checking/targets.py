@@ -7,12 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from geval_py.checking.rules import RULES_BY_CODE, Place, Problem
-from geval_py.errors import AmbiguousFileError, DataError, UsageError
+from geval_py.checking.testsets import Meant, check_challenge, meant_test_set, submitted_sets
+from geval_py.errors import DataError, UnreadableFileError, UsageError
 from geval_py.reading.config import config_task
-from geval_py.reading.outputs import OUTPUT_FILE, find_outputs
-from geval_py.reading.sources import STANDARD_INPUT, find_file
-from geval_py.reading.splits import EXPECTED_FILE, INPUT_FILE, read_header
-from geval_py.text import natural_order
+from geval_py.reading.outputs import OUTPUT_FILE, Output, find_outputs, output_at
+from geval_py.reading.sources import STANDARD_INPUT, find_file, is_address
+from geval_py.reading.splits import EXPECTED_FILE, INPUT_FILE, outputs_named, read_header
+from geval_py.text import natural_order, visible
 
 OUT_HEADER_FILE = "out-header.tsv"
 
@@ -21,7 +22,8 @@ OUT_HEADER_FILE = "out-header.tsv"
 class Target:
     """An output to check, and what is known of its test set.
 
-    ``expected`` and ``input`` are None where there is none; ``header`` is the name that a header line would begin
+    ``expected`` and ``input`` are None where there is none; ``without_count`` says why, if there is neither, and
+    ``unreadable`` holds the errors of those that are there. ``header`` is the name that a header line would begin
     with, and ``header_is_skipped`` tells whether the challenge's options name it. ``words_are_plain`` is False where
     the challenge's metric changes the lines before it compares words, as ``l`` for lower case does: whether a word
     is found can then not be told from the lines as they are.
@@ -30,6 +32,8 @@ class Target:
     output: str
     expected: str | None = None
     input: str | None = None
+    without_count: str = "its test set is not known"
+    unreadable: tuple[DataError, ...] = ()
     header: str | None = None
     in_header: str | None = None
     header_is_skipped: bool = False
@@ -40,13 +44,19 @@ class Target:
         """The first name of the header line to skip, in the output and in the answers."""
         return self.header if self.header_is_skipped else None
 
-    def without(self, path: str) -> Target:
-        """Leave out a file of the test set that cannot be read."""
+    def without(self, error: DataError) -> Target:
+        """Leave out the file of the test set that cannot be read."""
         return replace(
             self,
-            expected=None if self.expected == path else self.expected,
-            input=None if self.input == path else self.input,
+            expected=None if self.expected == error.path else self.expected,
+            input=None if self.input == error.path else self.input,
+            without_count=_CANNOT_BE_READ,
+            unreadable=(*self.unreadable, error),
         )
+
+
+_LEADS_OUTSIDE = "a link that leads outside of the submission; it is not followed"
+_CANNOT_BE_READ = "what there is of its test set cannot be read"
 
 
 def find_targets(
@@ -54,17 +64,26 @@ def find_targets(
 ) -> Iterator[Target | Problem]:
     """Give the outputs to check; where one is missing, the problem.
 
-    A path is an output file, a test set's folder, or a submission's folder with dev-* and test-* folders (only those
-    named in ``tests``, if any are). ``challenge`` is the folder with the answers and inputs: by default the
-    submission's folder, or the one above an output's folder.
+    A path is an output, a test set's folder, or a submission's folder with dev-* and test-* folders (only those named
+    in ``tests``, if any are). With ``tests``, an output is looked for in their folders first, and may be named as
+    :func:`geval_py.reading.splits.outputs_named` says. ``challenge`` is the folder with the answers and inputs: by
+    default the submission's folder, or the one above an output's folder.
+
+    Raises UsageError for what is no challenge, for an output of several test sets, and where standard input would be
+    read twice.
     """
+    if paths.count(STANDARD_INPUT) > 1:
+        raise UsageError(message="standard input (-) can be read only once: give one output as -")
+    if challenge is not None:
+        check_challenge(challenge, tests)
     for path in paths:
         if not os.path.isdir(path):
-            yield from _file_targets(path, challenge, tests)
-        elif tests or _test_sets(path) or not _holds_outputs(path):
+            yield from _output_targets(path, challenge, tests)
+        elif _is_submission(path, tests):
             yield from _submission_targets(path, challenge or path, tests)
         else:
-            yield from _folder_targets(path, challenge or os.path.dirname(os.path.abspath(path)), path)
+            meant = meant_test_set(os.path.abspath(path), challenge, _only_one(tests, path))
+            yield from _folder_targets(path, meant, path)
 
 
 def _missing(path: str, message: str) -> Problem:
@@ -72,43 +91,93 @@ def _missing(path: str, message: str) -> Problem:
     return Problem(rule=RULES_BY_CODE["E101"], path=path, count=1, share=1.0, summary=message, places=(place,))
 
 
-def _file_targets(path: str, challenge: str | None, tests: Sequence[str]) -> Iterator[Target | Problem]:
-    if path == STANDARD_INPUT:
-        raise UsageError(message="give the output as a file: standard input has no test set")
+def _only_one(tests: Sequence[str], path: str) -> str | None:
+    if len(tests) > 1:
+        names = visible(", ".join(tests))
+        raise UsageError(message=f"`{visible(path)}` cannot be for {len(tests)} test sets ({names}): choose one")
+    return tests[0] if tests else None
+
+
+def _is_submission(path: str, tests: Sequence[str]) -> bool:
+    """Tell whether a folder holds test sets' folders, rather than outputs; if it cannot be told, it is one."""
+    if not _holds_outputs(path):
+        return True
+    if tests:
+        return any(os.path.isdir(os.path.join(path, test)) for test in tests)
     try:
-        found = find_file(path)
+        return bool(submitted_sets(path))
+    except UnreadableFileError:
+        return True
+
+
+def _holds_outputs(folder: str) -> bool:
+    """Tell whether a folder itself holds outputs, be they ambiguous."""
+    try:
+        return bool(find_outputs(folder))
+    except UnreadableFileError as error:
+        return error.path != folder
+    except DataError:
+        return True
+
+
+def _output_targets(path: str, challenge: str | None, tests: Sequence[str]) -> Iterator[Target | Problem]:
+    """Give the outputs that a path or a name means, of each of the test sets if some are named."""
+    if not tests:
+        yield from _named_targets(path, challenge, None, os.curdir)
+    seen: set[str] = set()
+    for test in tests:
+        is_here = os.path.isdir(test) or os.path.lexists(path)
+        base = os.curdir if is_here or challenge is None else challenge
+        for target in _named_targets(path, challenge, test, base):
+            if isinstance(target, Target) and target.output in seen:
+                _only_one(tests, target.output)
+            yield target
+            seen |= {target.output} if isinstance(target, Target) else set()
+
+
+def _named_targets(path: str, challenge: str | None, test: str | None, base: str) -> Iterator[Target | Problem]:
+    """Give the outputs that a path means or, in a test set's folder if one is named, a name."""
+    folder = None if test is None else os.path.join(base, test)
+    try:
+        outputs = _outputs_at(path) if folder is None else outputs_named(folder, path)
     except DataError as error:
-        yield _missing(path, _one_line(error))
+        yield _missing(error.path, _one_line(error))
         return
-    if found is None:
+    if not outputs:
         yield _missing(path, "there is no such file")
-        return
-    folder = os.path.dirname(os.path.abspath(found))
-    test = tests[0] if tests else os.path.basename(folder)
-    yield _with_test_set(Target(output=found), challenge or os.path.dirname(folder), test)
+    for output in outputs:
+        if os.path.dirname(output.path) == folder and _leads_outside(output.path, base):
+            yield _missing(output.path, _LEADS_OUTSIDE)
+        else:
+            yield _output_target(output, challenge, test)
+
+
+def _outputs_at(path: str) -> tuple[Output, ...]:
+    found = path if path == STANDARD_INPUT or is_address(path) else find_file(path)
+    return () if found is None else (output_at(found),)
+
+
+def _output_target(output: Output, challenge: str | None, test: str | None) -> Target:
+    in_no_folder = output.path == STANDARD_INPUT or is_address(output.path)
+    folder = None if in_no_folder else os.path.dirname(os.path.abspath(output.path))
+    return _with_test_set(Target(output=output.path), meant_test_set(folder, challenge, test))
 
 
 def _submission_targets(path: str, challenge: str, tests: Sequence[str]) -> Iterator[Target | Problem]:
-    names = tests or sorted({*_test_sets(path), *_test_sets(challenge)}, key=natural_order)
+    try:
+        names = tests or sorted({*submitted_sets(path), *submitted_sets(challenge)}, key=natural_order)
+    except UnreadableFileError as error:
+        yield _missing(error.path, _one_line(error))
+        return
     if not names:
         yield _missing(os.path.join(path, OUTPUT_FILE), "there is no output here, and no dev-* or test-* folder")
     for name in names:
-        yield from _folder_targets(os.path.join(path, name), challenge, path)
+        yield from _folder_targets(os.path.join(path, name), Meant(challenge=challenge, test=name), path)
 
 
-def _test_sets(folder: str) -> list[str]:
-    if not os.path.isdir(folder):
-        return []
+def _folder_targets(folder: str, meant: Meant, submission: str) -> Iterator[Target | Problem]:
     try:
-        names = os.listdir(folder)
-    except OSError:
-        return []
-    return [n for n in names if n.startswith(("dev-", "test-")) and os.path.isdir(os.path.join(folder, n))]
-
-
-def _folder_targets(folder: str, challenge: str, submission: str) -> Iterator[Target | Problem]:
-    try:
-        outputs = find_outputs(folder) if os.path.isdir(folder) else ()
+        outputs = find_outputs(folder) if find_file(folder) == folder else ()
     except DataError as error:
         yield _missing(error.path, _one_line(error))
         return
@@ -116,20 +185,11 @@ def _folder_targets(folder: str, challenge: str, submission: str) -> Iterator[Ta
         yield _missing(os.path.join(folder, OUTPUT_FILE), "there is no output for this test set")
     for output in outputs:
         if _leads_outside(output.path, submission):
-            yield _missing(output.path, "a link that leads outside of the submission; it is not followed")
+            yield _missing(output.path, _LEADS_OUTSIDE)
         elif not os.path.isfile(output.path):
             yield _missing(output.path, "it is not a file")
         else:
-            test = os.path.basename(os.path.abspath(folder))
-            yield _with_test_set(Target(output=output.path), challenge, test)
-
-
-def _holds_outputs(folder: str) -> bool:
-    """Tell whether a folder itself holds outputs, be they ambiguous."""
-    try:
-        return bool(find_outputs(folder))
-    except DataError:
-        return True
+            yield _with_test_set(Target(output=output.path), meant)
 
 
 def _leads_outside(path: str, folder: str) -> bool:
@@ -137,25 +197,35 @@ def _leads_outside(path: str, folder: str) -> bool:
     return os.path.commonpath([real, root]) != root
 
 
-def _with_test_set(target: Target, challenge: str, test: str) -> Target:
+def _with_test_set(target: Target, meant: Meant) -> Target:
     """Add what the challenge has of a test set: answers, input and headers."""
-    folder = os.path.join(challenge, test)
+    target = _with_options(target, meant.challenge)
+    if meant.test is None:
+        return replace(target, without_count=meant.doubt)
+    folder = os.path.join(meant.challenge, meant.test)
+    found: dict[str, str | None] = {}
+    unreadable: list[DataError] = []
+    for name in (EXPECTED_FILE, INPUT_FILE):
+        try:
+            found[name] = _find_regular(os.path.join(folder, name))
+        except DataError as error:
+            unreadable.append(error)
+    nothing = f"there is no {INPUT_FILE} and no {EXPECTED_FILE} in `{visible(folder)}`"
     return replace(
-        _with_options(target, challenge),
-        expected=_find_regular(os.path.join(folder, EXPECTED_FILE)),
-        input=_find_regular(os.path.join(folder, INPUT_FILE)),
+        target,
+        expected=found.get(EXPECTED_FILE),
+        input=found.get(INPUT_FILE),
+        without_count=_CANNOT_BE_READ if unreadable else nothing,
+        unreadable=tuple(unreadable),
     )
 
 
 def _find_regular(path: str) -> str | None:
-    """Find one of the test set's files; none if it is no regular file, which might never end, or cannot be told."""
-    if path == STANDARD_INPUT:
-        raise UsageError(message="give the output as a file: standard input has no test set")
-    try:
-        found = find_file(path)
-    except AmbiguousFileError:
-        return None
-    return found if found is not None and os.path.isfile(found) else None
+    """Find one of the test set's files; raises DataError, also if it is no regular file, which might never end."""
+    found = find_file(path)
+    if found is not None and not os.path.isfile(found):
+        raise UnreadableFileError(path=found, reason="it is not a regular file")
+    return found
 
 
 def _one_line(error: DataError) -> str:

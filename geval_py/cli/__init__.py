@@ -18,8 +18,11 @@ CLOSED_PIPE_STATUS = 128 + 13  # what a shell reports for a program ended by SIG
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and give its exit status: 0 fine, 1 the data is at fault, 2 the command line is."""
     words = list(sys.argv[1:] if argv is None else argv)
-    if sys.stdout is None:  # closed by the caller
-        sys.stdout = open(os.devnull, "w")
+    if sys.stderr is None:  # closed by the caller, who wants no messages
+        sys.stderr = open(os.devnull, "w")
+    if sys.stdout is None:
+        print("geval: cannot write the output: standard output is closed", file=sys.stderr)
+        return 1
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace", newline="\n")

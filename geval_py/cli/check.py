@@ -8,24 +8,28 @@ from collections.abc import Sequence
 
 from geval_py.checking.mending import DIFF_LINES, fix_file
 from geval_py.checking.rules import Problem, find_rule, select_rules
-from geval_py.checking.run import DEFAULT_MAX_BYTES, DEFAULT_MAX_PLACES, can_be_read, check_targets
+from geval_py.checking.run import DEFAULT_MAX_BYTES, DEFAULT_MAX_PLACES, check_targets, unreadable_output
 from geval_py.checking.targets import Target, find_targets
 from geval_py.cli.parsers import QuietParser, number_type
 from geval_py.cli.progress import ProgressBar
 from geval_py.errors import GevalError, UsageError
+from geval_py.reading.sources import STANDARD_INPUT
 from geval_py.showing.colours import shows_colours
 from geval_py.showing.listings import explanation, rules_table
 from geval_py.showing.problems import FORMATS, render
 from geval_py.showing.problems.github import inert
-from geval_py.text import visible
+from geval_py.text import named, visible
 
 TEXT_MAX_PLACES = 3  # for people, who see the line too
+_ADVICE = "; --challenge and --test-name (-t) say which test set is meant"
 
 _EPILOG = """\
 examples:
   geval check                          the submission in the current folder
   geval check -t dev-0                 only its dev-0
+  geval check bigram -t dev-0          an output of its dev-0, by its name
   geval check out.tsv --challenge DIR  one output, for a challenge that is elsewhere
+  predict | geval check - -t dev-0     standard input
   geval check --fix --rest-mass 0.01   mend what can be mended without guessing
   geval check --explain W204           what a rule means, and what to do
 
@@ -40,12 +44,25 @@ def make_parser() -> argparse.ArgumentParser:
         epilog=_EPILOG,
     )
     add = parser.add_argument
-    add("paths", nargs="*", metavar="PATH", help="an output, or a submission's folder (default: .)")
+    add(
+        "paths",
+        nargs="*",
+        metavar="PATH",
+        help="an output (-: standard input), or a submission's folder (default: .)",
+    )
     add("--challenge", metavar="DIR", help="the challenge's folder, with answers, inputs and headers")
-    add("-t", "--test-name", dest="tests", action="append", default=[], metavar="TEST", help="only this test set")
+    add(
+        "-t",
+        "--test-name",
+        dest="tests",
+        action="append",
+        default=[],
+        metavar="TEST",
+        help="only this test set; the one that an output is for",
+    )
     add("--format", choices=FORMATS, default="text", help="text (the default), or for programs")
     add("--strict", action="store_true", help="warnings too make the exit status 1")
-    add("--select", metavar="RULE,…", help="only these rules, by code or name")
+    add("--select", metavar="RULE,…", help="only these rules, by code, its beginning (E1) or name")
     add("--ignore", metavar="RULE,…", help="not these rules")
     add(
         "--max-problems",
@@ -90,8 +107,6 @@ def run(words: Sequence[str]) -> int:
     elif given.explain is not None:
         sys.stdout.write(explanation(find_rule(given.explain)))
     elif given.fix or given.diff:
-        if given.select is not None or given.ignore is not None:
-            raise UsageError(message="--fix and --diff mend what they can: they take no --select and no --ignore")
         return _fix(given)
     elif given.rest_mass is not None or given.no_backup:
         raise UsageError(message="--rest-mass and --no-backup go with --fix or --diff")
@@ -114,7 +129,9 @@ def _report(given: argparse.Namespace) -> int:
         strict=given.strict,
     )
     for error in report.unreadable:
-        print(f"geval: note: checked without a file of the test set: {error}", file=sys.stderr)
+        _complain(f"note: checked without a file of the test set: {error}")
+    for output in report.uncounted if given.format != "json" else ():
+        _complain(f"note: the lines of {named(output.path)} are not counted: {output.reason}{_ADVICE}")
     colour = given.format == "text" and shows_colours(sys.stdout)
     sys.stdout.write(render(report, given.format, colour=colour))
     return report.status
@@ -132,23 +149,40 @@ def _max_places(given: argparse.Namespace) -> int:
 
 
 def _fix(given: argparse.Namespace) -> int:
-    for target in _targets(given):
-        if not isinstance(target, Target) or not can_be_read(target.output, max_bytes=given.max_bytes):
-            continue
-        try:
-            fixed = fix_file(
-                target.output,
-                rest_mass=given.rest_mass,
-                backup=not given.no_backup,
-                write=not given.diff,
-            )
-        except GevalError as error:
-            print(f"geval: {error}", file=sys.stderr)
-            continue
-        if given.diff:
-            _show_diff(fixed.path, fixed.diff, given.max_problems)
-        _say_what_changed(fixed.path, fixed.changes, fixed.backup_path, would=given.diff)
-    return 0 if given.diff else _report(given)
+    """Mend the outputs, and check them again; gives 1 if one could not be mended, or still has errors."""
+    rules = _rules(given)
+    targets = _targets(given)
+    if any(isinstance(target, Target) and target.output == STANDARD_INPUT for target in targets):
+        raise UsageError(message="--fix and --diff mend files: standard input is none")
+    failed = False
+    for target in targets:
+        path = target.path if isinstance(target, Problem) else target.output
+        problem = target if isinstance(target, Problem) else unreadable_output(path, given.max_bytes)
+        if problem is None:
+            failed |= not _mend(path, rules, given)
+        elif given.diff:
+            _complain(f"`{visible(path)}`: {visible(problem.summary)}")
+            failed = True
+    return max(int(failed), 0 if given.diff else _report(given))
+
+
+def _mend(path: str, rules: frozenset[str], given: argparse.Namespace) -> bool:
+    """Mend an output, or show what would be; tells whether that worked."""
+    write = not given.diff
+    try:
+        fixed = fix_file(path, rest_mass=given.rest_mass, backup=not given.no_backup, write=write, rules=rules)
+    except GevalError as error:
+        _complain(str(error))
+        return False
+    if given.diff:
+        _show_diff(fixed.path, fixed.diff, given.max_problems)
+    _say_what_changed(fixed.path, fixed.changes, fixed.backup_path, would=given.diff)
+    return True
+
+
+def _complain(message: str) -> None:
+    """Say something on standard error, in which GitHub's runner sees no command."""
+    print(inert(f"geval: {message}"), file=sys.stderr)
 
 
 def _show_diff(path: str, diff: Sequence[tuple[int, str, str]], most: int | None) -> None:

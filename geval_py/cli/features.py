@@ -27,7 +27,10 @@ def show_worst(task: Task, settings: Settings) -> None:
     infinite = sum(map(math.isinf, evaluation.line_scores()))
     if infinite:
         note(f"{infinite} of {evaluation.line_count} lines have an infinite score: so has the mean of their features")
-    _write(task, settings, [evaluation], rank(settings, evaluation, best=settings.reverse_sort))
+    features = rank(settings, evaluation, best=settings.reverse_sort)
+    if not len(features):
+        note(_why_nothing(evaluation.line_count, settings.min_frequency))
+    _write(task, settings, [evaluation], features)
 
 
 def show_worsening(task: Task, settings: Settings) -> None:
@@ -39,7 +42,21 @@ def show_worsening(task: Task, settings: Settings) -> None:
         note(f"{undefined} of {len(differences)} lines are infinite in both outputs and are left out")
     if infinite:
         note(f"{infinite} of {len(differences)} lines are infinite in one output: so are means, or not defined")
-    _write(task, settings, [evaluation, other], rank(settings, evaluation, other, best=settings.reverse_sort))
+    features = rank(settings, evaluation, other, best=settings.reverse_sort)
+    if not len(features):
+        note(_why_nothing(len(differences) - undefined, settings.min_frequency))
+    _write(task, settings, [evaluation, other], features)
+
+
+def _why_nothing(lines: int, least: int) -> str:
+    """Say why there is no feature to show."""
+    if lines < 2:
+        reason = f"there {'is 1 line' if lines else 'are 0 lines'} to rank, and it takes 2"
+    elif least > 1:
+        reason = f"none is on at least {least} of {lines} lines, and missing from as many (--min-frequency)"
+    else:
+        reason = f"each is on all {lines} lines"
+    return f"no feature is shown: {reason}"
 
 
 def rank(

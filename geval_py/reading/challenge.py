@@ -69,7 +69,10 @@ class Challenge(Value):
 
     @property
     def split_names(self) -> tuple[str, ...]:
-        """The names of the sub-directories with data: train, dev-0, test-A …, in natural order."""
+        """The names of the sub-directories with data: train, dev-0, test-A …, in natural order.
+
+        Raises UnreadableFileError.
+        """
         entries = names_in(self.path, os.DirEntry.is_dir)
         return tuple(sorted((n for n in entries if re.match(r"train|dev|test", n)), key=natural_order))
 

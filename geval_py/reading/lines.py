@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 
-from geval_py.errors import UnreadableFileError
+from geval_py.errors import TooLargeError
 from geval_py.reading.sources import Source, naming
 
 TYPE_CHECKING = False
@@ -21,7 +21,7 @@ Bytes: TypeAlias = bytes | memoryview
 BLOCK_BYTES = 1 << 21
 READ_AHEAD_BYTES = 1 << 16
 LF = 0x0A
-MOST_LINE_BYTES = 2 << 30  # a decompression bomb of one line would fill the memory before any other limit
+MOST_LINE_BYTES = 256_000_000  # a decompression bomb of one line would fill the memory before any other limit
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -30,7 +30,7 @@ class LineReader:
 
     ``header`` is the first name of the header line to skip, if the file begins with it. With ``digest``, ``sha256``
     is the digest of the decompressed bytes once all are read. A compressed file that unpacks to more than
-    ``max_bytes`` is an error, and so is a line longer than MOST_LINE_BYTES.
+    ``max_bytes`` is a TooLargeError, and so is a line longer than MOST_LINE_BYTES.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class LineReader:
         with naming(self.path):
             line = self._stream.readline(MOST_LINE_BYTES)
         if len(line) == MOST_LINE_BYTES:
-            raise UnreadableFileError(path=self.path, reason=f"a line is longer than {MOST_LINE_BYTES >> 30} GiB")
+            raise TooLargeError(path=self.path, max_bytes=MOST_LINE_BYTES, what="line")
         self._hash(line)
         return line
 

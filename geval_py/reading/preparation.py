@@ -11,8 +11,9 @@ numbers of a distribution too. Words are split at white space as Haskell's ``Dat
 
 The regular expressions are those of :mod:`re`, in Unicode. GEval's are PCRE's, over the bytes of UTF-8: there ``.``
 is one byte, and ``\w``, ``\d``, ``\s``, ``\b`` and ``(?i)`` know ASCII only (``(?a)`` in front makes all but ``.`` so
-here). What PCRE has and re has not is refused: ``\p{L}``, ``\Q…\E``, ``\K``, ``\h``, recursion, ``[[:alpha:]]``. But
-``a{,3}`` is at most three here, and five characters there.
+here). What PCRE has and re has not is refused: ``\p{L}``, ``\Q…\E``, ``\K``, ``\h``, recursion, ``[[:alpha:]]``.
+Refused is a group in a replacement, too, that its regexp has not. But ``a{,3}`` is at most three here, and five
+characters there.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class Preparation:
 def preparation_of(scheme: EvaluationScheme) -> Preparation | None:
     """Give what a scheme's text flags do, None if it has none.
 
-    Raises SchemeError for a broken regular expression, and for a line end in a flag.
+    Raises SchemeError for a broken regular expression, for a group that it has not, and for a line end in a flag.
     """
     flags = scheme.text_flags
     if not flags:
@@ -125,7 +126,11 @@ def _step(flag: Flag, scheme: EvaluationScheme) -> Step:
             return partial(_matches, pattern)
         case "t":
             return partial(_words_with, pattern)
-    return partial(_replaced, pattern, _template(flag.arguments[1], pattern.groups))
+    template = _template(flag.arguments[1])
+    if any(isinstance(part, int) and part > pattern.groups for part in template):
+        hint = f"in the replacement of {visible(str(flag))}: its regular expression has {pattern.groups} groups"
+        raise _broken(flag, scheme, hint)
+    return partial(_replaced, pattern, template)
 
 
 def _compiled(flag: Flag, scheme: EvaluationScheme) -> re.Pattern[str]:
@@ -146,14 +151,13 @@ def _broken(flag: Flag, scheme: EvaluationScheme, hint: str) -> SchemeError:
     return SchemeError(scheme=scheme.text, message=message)
 
 
-def _template(replacement: str, groups: int) -> tuple[str | int, ...]:
-    r"""Split a replacement into texts and numbers of groups; a group that is not there is an empty text.
+def _template(replacement: str) -> tuple[str | int, ...]:
+    r"""Split a replacement into texts and numbers of groups.
 
-    >>> _template(r"<\1-\2>", groups=1)
-    ('<', 1, '-', '', '>')
+    >>> _template(r"<\1-\02>")
+    ('<', 1, '-', 2, '>')
     """
     parts: list[str | int] = list(re.split(r"\\([0-9]+)", replacement))
     for index, digits in enumerate(parts[1::2]):
-        number = int(str(digits).lstrip("0")[:9] or "0")  # nine digits are far too many groups already
-        parts[2 * index + 1] = number if number <= groups else ""
+        parts[2 * index + 1] = int(str(digits).lstrip("0")[:9] or "0")  # nine digits are far too many groups already
     return tuple(parts)

@@ -3,14 +3,15 @@ r"""Write a file whole or not at all: beside the file whose place it takes, whic
     with written_whole("out.tsv.xz", compression="xz") as file:
         file.write(b"the:0.5 :0.5\n")
 
-Whatever goes wrong before the end, the file is as it was, or is not there, and nothing is left beside it.
+Whatever goes wrong before the end, the file is as it was, or is not there, and nothing is left beside it. A signal
+may come between any two steps of Python, also of those that clean up: who ends by one calls
+:func:`remove_unfinished`.
 """
 
 from __future__ import annotations
 
 import os
 import stat
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import BufferedIOBase
@@ -23,6 +24,8 @@ from geval_py.text import named, visible
 
 BACKUP_ENDING = ".orig"
 TEMPORARY_BEGINNING = ".geval-"
+
+_unfinished: set[str] = set()  # the temporary files that may be there
 
 
 class Writable(Protocol):
@@ -43,27 +46,28 @@ def written_whole(path: str, *, compression: str | None = None) -> Iterator[Writ
     _check_is_path(path, "write")
     with _naming(path, "write"):
         target = os.path.realpath(path) if os.path.islink(path) else path
-    permissions = check_replaceable(target) if os.path.lexists(target) else _permissions_of_new_files()
+    known = os.path.lexists(target)
+    permissions = stat.S_IMODE(check_replaceable(target).st_mode) if known else _permissions_of_new_files()
     with replacement(target, permissions) as new:
         with new.writer(compression) as file:
             yield file
         new.take_place()
 
 
-def check_replaceable(path: str, *, verb: str = "write") -> int:
-    """Give the permission bits of a regular file, and refuse anything else: a symbolic link leads to another file.
+def check_replaceable(path: str, *, verb: str = "write") -> os.stat_result:
+    """Give what is known of a regular file, and refuse anything else: a symbolic link leads to another file.
 
     ``verb`` says in the message what cannot be done. Raises UsageError, and UnreadableFileError where nothing is.
     """
     _check_is_path(path, verb)
     with naming(path):
-        mode = os.lstat(path).st_mode
-    if stat.S_ISLNK(mode):
+        status = os.lstat(path)
+    if stat.S_ISLNK(status.st_mode):
         raise _refusal(path, verb, "it is a symbolic link; name the file that it leads to")
-    if not stat.S_ISREG(mode):
-        what = "it is a folder, not a file" if stat.S_ISDIR(mode) else "it is not a regular file"
+    if not stat.S_ISREG(status.st_mode):
+        what = "it is a folder, not a file" if stat.S_ISDIR(status.st_mode) else "it is not a regular file"
         raise _refusal(path, verb, what)
-    return stat.S_IMODE(mode)
+    return status
 
 
 def _check_is_path(path: str, verb: str) -> None:
@@ -79,32 +83,62 @@ def _permissions_of_new_files() -> int:
 
 @contextmanager
 def replacement(
-    path: str, permissions: int, *, verb: str = "write", beginning: str = TEMPORARY_BEGINNING
+    path: str,
+    permissions: int,
+    *,
+    original: os.stat_result | None = None,
+    verb: str = "write",
+    beginning: str = TEMPORARY_BEGINNING,
 ) -> Iterator[Replacement]:
     """Make a file in the same folder, its name with such a beginning, and remove it unless it took its place.
 
-    ``verb`` says in messages what cannot be done. Raises UsageError for what cannot be written.
+    If there is an ``original``, the new file takes its place only if it is still there, as it was. ``verb`` says in
+    messages what cannot be done. Raises UsageError for what cannot be written.
     """
-    with _naming(path, verb):
-        descriptor, temporary = tempfile.mkstemp(dir=os.path.dirname(path) or os.curdir, prefix=beginning)
+    temporary = os.path.join(os.path.dirname(path), f"{beginning}{os.urandom(8).hex()}")
+    _unfinished.add(temporary)
     try:
-        file = os.fdopen(descriptor, "wb")
+        with _naming(path, verb):
+            file = os.fdopen(os.open(temporary, _NEW_FILE, 0o600), "wb")
         try:
-            yield Replacement(path, permissions, verb, temporary, file)
+            yield Replacement(path, permissions, original, verb, temporary, file)
         finally:
             with suppress(OSError):
                 file.close()
     finally:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)
+        _remove(temporary)
+
+
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+
+
+def _remove(temporary: str) -> None:
+    with suppress(OSError):  # it took its place, or was never made
+        os.unlink(temporary)
+    _unfinished.discard(temporary)
+
+
+def remove_unfinished() -> None:
+    """Remove the files in the making that are left, as where a signal came while one was removed."""
+    for temporary in tuple(_unfinished):
+        _remove(temporary)
 
 
 class Replacement:
     """A file in the making, which is to take the place of the one at ``path``."""
 
-    def __init__(self, path: str, permissions: int, verb: str, temporary: str, file: IO[bytes]) -> None:
+    def __init__(
+        self,
+        path: str,
+        permissions: int,
+        original: os.stat_result | None,
+        verb: str,
+        temporary: str,
+        file: IO[bytes],
+    ) -> None:
         self.path = path
-        self._permissions, self._verb, self._temporary, self._file = permissions, verb, temporary, file
+        self._permissions, self._original, self._verb = permissions, original, verb
+        self._temporary, self._file = temporary, file
 
     @contextmanager
     def writer(self, compression: str | None) -> Iterator[Writable]:
@@ -129,15 +163,26 @@ class Replacement:
         with _naming(self.path, self._verb):
             os.chmod(self._temporary, self._permissions)
             if not backup:
-                os.replace(self._temporary, self.path)
+                self._replace()
                 return None
             backup_path = _back_up(self.path)
             try:
-                os.replace(self._temporary, self.path)
+                self._replace()
             except BaseException:
-                os.unlink(backup_path)
+                if os.path.lexists(self._temporary):  # a signal may also come when all is done
+                    os.unlink(backup_path)
                 raise
             return backup_path
+
+    def _replace(self) -> None:
+        if self._original is not None and not _is_same(os.lstat(self.path), self._original):
+            raise _refusal(self.path, self._verb, "it was changed meanwhile; run it again")
+        os.replace(self._temporary, self.path)
+
+
+def _is_same(one: os.stat_result, other: os.stat_result) -> bool:
+    """Tell whether two looks found the same file, with the same content as far as its size and time tell."""
+    return os.path.samestat(one, other) and (one.st_size, one.st_mtime_ns) == (other.st_size, other.st_mtime_ns)
 
 
 class _NamingWriter:

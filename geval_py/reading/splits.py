@@ -15,11 +15,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 
-from geval_py.errors import AmbiguousFileError, EmptyFileError, MissingFileError, UsageError
+from geval_py.errors import AmbiguousFileError, EmptyFileError, MissingFileError, UnreadableFileError, UsageError
 from geval_py.reading.compression import COMPRESSED_ENDINGS
 from geval_py.reading.lines import read_lines
 from geval_py.reading.outputs import OUTPUT_FILE, Output, by_accepted_names, find_outputs, output_at
-from geval_py.reading.sources import STANDARD_INPUT, find_file, is_address
+from geval_py.reading.sources import STANDARD_INPUT, find_file, is_address, naming
 from geval_py.reading.task import Task
 from geval_py.text import natural_order, nearest, visible
 from geval_py.values import Value
@@ -122,15 +122,15 @@ def _outputs(task: Task) -> tuple[Output, ...]:
 
 
 def _named_outputs(task: Task) -> tuple[Output, ...]:
-    return tuple(output for name in task.out_files for output in _named(task, name))
+    folder = os.path.join(task.out_directory, task.test_name)
+    return tuple(output for name in task.out_files for output in outputs_named(folder, name))
 
 
-def _named(task: Task, name: str) -> tuple[Output, ...]:
+def outputs_named(folder: str, name: str) -> tuple[Output, ...]:
     """Find the outputs that a name means: a file, a folder's, those of a pattern, or one called so for short.
 
-    A file or folder is looked for in DIRECTORY/TEST, then as a path.
+    A file or folder is looked for in a test set's folder, then as a path. Raises as :func:`locate`.
     """
-    folder = os.path.join(task.out_directory, task.test_name)
     if name == STANDARD_INPUT or is_address(name):
         return (output_at(name),)
     for place in (os.path.join(folder, name), name):
@@ -234,35 +234,36 @@ def check_directory(path: str, what: str, kind: str = "directory") -> None:
     """Raise MissingFileError, in GEval's words, if there is no such directory."""
     if not os.path.isdir(path):
         parent = os.path.dirname(os.path.abspath(path))
-        sets = _sets_in(parent) if kind != "directory" else ""
-        hint = f"there are {sets}; choose one with" if sets else ""
-        raise MissingFileError(
-            what=f"No {kind} with {what}", path=path, hint=hint, arguments=("test",) if sets else ()
-        )
+        hint, arguments = _which_sets(parent) if kind != "directory" else ("", ())
+        raise MissingFileError(what=f"No {kind} with {what}", path=path, hint=hint, arguments=arguments)
 
 
 def names_in(directory: str, wanted: Callable[[os.DirEntry[str]], bool]) -> list[str]:
-    """Give the names in a directory; none if it cannot be listed."""
-    try:
-        with os.scandir(directory) as entries:
-            return [entry.name for entry in entries if wanted(entry)]
-    except OSError:
-        return []
+    """Give the names in a directory; raises UnreadableFileError where it cannot be listed."""
+    with naming(directory), os.scandir(directory) as entries:
+        return [entry.name for entry in entries if wanted(entry)]
 
 
-def _sets_in(directory: str) -> str:
+def _which_sets(directory: str) -> tuple[str, tuple[str, ...]]:
+    """Say which test sets there are to choose from, or why that cannot be told, and what chooses."""
     if not os.path.isdir(directory):
-        return ""
-    names = sorted(names_in(directory, os.DirEntry.is_dir), key=natural_order)
+        return "", ()
+    try:
+        names = sorted(names_in(directory, os.DirEntry.is_dir), key=natural_order)
+    except UnreadableFileError as error:
+        return str(error), ()
     sets = [name for name in names if name.startswith(("dev", "test", TRAINING_SET))]
-    return visible(", ".join(sets))
+    return (f"there are {visible(', '.join(sets))}; choose one with", ("test",)) if sets else ("", ())
 
 
 def _what_is_there(place: str) -> str:
     directory = os.path.dirname(place)
     if not os.path.isdir(directory):
         return ""
-    names = sorted(names_in(directory, os.DirEntry.is_file), key=natural_order)
+    try:
+        names = sorted(names_in(directory, os.DirEntry.is_file), key=natural_order)
+    except UnreadableFileError as error:
+        return str(error)
     shown = visible(", ".join(names[:8])) + (" …" if len(names) > 8 else "")
     return f"`{visible(directory)}` holds {shown or 'no file'}"
 

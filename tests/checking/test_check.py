@@ -5,6 +5,8 @@ import gzip
 import json
 import lzma
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -217,10 +219,38 @@ def test_a_decompression_bomb(check):
     assert problem.summary == "it unpacks to more than 5000 bytes"
 
 
-def test_a_bomb_of_one_line(check, monkeypatch):
+@pytest.mark.parametrize("compress", [bytes, gzip.compress, zstd.compress], ids=["plain", "gzip", "zstd"])
+@pytest.mark.parametrize("before", [b"", GOOD * 200_000], ids=["the first", "a later one"])
+def test_a_line_without_end(before, compress, check, monkeypatch):
     monkeypatch.setattr("geval_py.reading.lines.MOST_LINE_BYTES", 1 << 20)
-    problem = check(gzip.compress(b"a" * (8 << 20)))["E101"]
-    assert problem.summary == "the output cannot be read: a line is longer than 0 GiB"
+    problems = check(compress(before + b"a" * (8 << 20)))
+    assert {code: problem.summary for code, problem in problems.items()} == {
+        "E105": "a line has more than 1048576 bytes"
+    }
+
+
+def test_a_bomb_of_one_line_does_not_fill_the_memory(tmp_path):
+    """4 GB of one line: at most 1 GB of memory, and no minute."""
+    compressed = zstd.compress(b"a" * (1 << 20)) * 4096
+    (tmp_path / "out.tsv.zst").write_bytes(compressed)
+    code = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30)); "
+        "from geval_py.__main__ import main; sys.exit(main())"
+    )
+    words = [sys.executable, "-I", "-c", code, "check", "--format", "json", str(tmp_path)]
+    run = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    assert run.stderr == ""
+    (problem,) = json.loads(run.stdout)["problems"]
+    assert (problem["rule"], problem["summary"]) == ("E105", "a line has more than 256000000 bytes")
+
+
+@pytest.mark.parametrize(
+    ("output", "line"), [(GOOD, 1), (GOOD * 2, 2), (GOOD * 4, 4)], ids=["too few", "one too few", "too many"]
+)
+def test_the_line_where_the_number_is_wrong(output, line, check):
+    """Too few lines: the last that is there, since the next is not in the file. Too many: the first of those."""
+    (problem,) = check(output, b"the\nof\nother\n").values()
+    assert problem.places[0].line == line
 
 
 @pytest.mark.parametrize("row", BAD, ids=lambda row: repr(row["name"]))
@@ -525,7 +555,9 @@ def test_entries_of_a_folder_that_are_no_files(submission, capsys):
     os.mkfifo(submission / "dev-0/in.tsv")
     (problem,) = [t for t in find_targets(["."]) if isinstance(t, Problem)]
     assert (problem.path, problem.summary) == ("./test-A/out.tsv", "it is not a file")
-    assert run(capsys, "-")[0] == 2
+    assert run(capsys, "-t", "dev-0")[2] == (
+        "geval: note: checked without a file of the test set: Cannot read `./dev-0/in.tsv`: it is not a regular file\n"
+    )
 
 
 def test_fix_leaves_what_cannot_be_read(submission, capsys):
@@ -543,11 +575,65 @@ def test_fix_leaves_what_cannot_be_read(submission, capsys):
 
 @pytest.mark.parametrize(
     "words",
-    [["--fix", "--select", "W202"], ["--diff", "--ignore", "W202"], ["--rest-mass", "0.1"], ["--no-backup"]],
+    [["--rest-mass", "0.1"], ["--no-backup"]],
     ids=" ".join,
 )
 def test_options_that_do_not_go_together(words, submission, capsys):
-    assert run(capsys, *words)[0] == 2
+    assert run(capsys, *words) == (2, "", "geval: --rest-mass and --no-backup go with --fix or --diff\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "mended"),
+    [
+        (["--select", "W2"], b"a:0.5 :0.5\nb:0.5  :0.5\n"),
+        (["--select", "sum-above-one,E1"], b"a:0.5 c:0 :0.5\r\nb:0.5 :0.5\n"),
+        (["--ignore", "W20"], b"a:1 c:0 :1\nb:0.5 :0.5\n"),
+        (["--select", "E114"], b"a:1 c:0 :1\r\nb:0.5  :0.5\n"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_fix_mends_what_is_selected(words, mended, submission, capsys):
+    (submission / "dev-0/out.tsv").write_bytes(b"a:1 c:0 :1\r\nb:0.5  :0.5\n")
+    run(capsys, "--diff", "-t", "dev-0", *words)
+    run(capsys, "--fix", "-t", "dev-0", *words)
+    assert (submission / "dev-0/out.tsv").read_bytes() == mended
+
+
+@pytest.mark.parametrize("mode", ["--fix", "--diff"])
+def test_what_could_not_be_mended_fails(mode, submission, capsys):
+    """A link, beside an output that can be mended: the other is mended all the same."""
+    (submission / "dev-0/target.tsv").write_bytes(b"a:1 :1\n" * 2)
+    (submission / "dev-0/out-a.tsv").symlink_to("target.tsv")
+    (submission / "dev-0/out-b.tsv").write_bytes(b"a:1 :1\n" * 2)
+    status, _, err = run(capsys, mode, "-t", "dev-0")
+    assert status == 1
+    assert err.splitlines()[0] == (
+        "geval: Cannot mend `./dev-0/out-a.tsv`: it is a symbolic link; name the file that it leads to"
+    )
+    would = "would mend" if mode == "--diff" else "mended"
+    assert f"geval: `./dev-0/out-b.tsv`: {would} W202 on 2 lines" in err
+
+
+def test_mending_what_is_fine_but_a_link_fails(submission, capsys):
+    (submission / "dev-0/out.tsv").rename(submission / "dev-0/target.tsv")
+    (submission / "dev-0/out.tsv").symlink_to("target.tsv")
+    status, out, _ = run(capsys, "--fix", "-t", "dev-0")
+    assert (status, out) == (1, "no problems in 1 file\n")
+
+
+def test_a_diff_of_what_cannot_be_read(submission, capsys):
+    (submission / "dev-0/out.tsv").write_bytes(b"\0\n")
+    (submission / "test-A/out.tsv").unlink()
+    assert run(capsys, "--diff") == (
+        1,
+        "",
+        "geval: `./dev-0/out.tsv`: no line can be read: this is not UTF-8 text (UTF-16, or a binary file?)\n"
+        "geval: `./test-A/out.tsv`: there is no output for this test set\n",
+    )
+
+
+def test_standard_input_cannot_be_mended(submission, capsys):
+    assert run(capsys, "--fix", "-") == (2, "", "geval: --fix and --diff mend files: standard input is none\n")
 
 
 def test_a_selection_does_not_hide_that_a_file_was_not_read(submission, capsys):

@@ -4,10 +4,9 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from geval_py.checking import mending
-from geval_py.checking.fixes import fix_line
+from geval_py.checking.fixes import FIXABLE, fix_line
 from geval_py.checking.mendable import codes_of, codes_of_lines, mended_spacing
-from geval_py.checking.mending import fix_file
+from geval_py.checking.mending import Fixes, fix_file
 from geval_py.checking.rules import RULES_BY_CODE
 from geval_py.errors import MalformedLineError, UsageError
 from geval_py.reading.lines import read_lines
@@ -268,7 +267,7 @@ def test_what_flags_tell_is_what_mending_does(lines, rest_mass):
     """The codes are the same, the spaces too, and most lines need no mending to tell."""
     told = codes_of_lines(lines, rest_mass)
     for line, codes in zip(lines, told, strict=True):
-        mended, applied = mending._mend_bytes(line, rest_mass)
+        mended, applied = Fixes(rest_mass, 0)._mend_bytes(line)
         assert codes in {None, applied}
         if codes:
             assert mended_spacing(line, codes) in {None, mended}
@@ -297,6 +296,46 @@ def test_sums_are_mended_where_check_reports_them(line):
     assert codes & {"W202", "W203"} == codes_of(flags, None) & {"W202", "W203"}
     (after,) = kernel.score_lines(f"{mended}\n".encode(), b"\n", 10, 1)[1]
     assert not codes_of(after, None)
+
+
+SELECTED = {  # rules, before, after, applied
+    "sum alone, a zero stays": ("W202", "a:1 b:0.0 :1", "a:0.5 b:0.0 :0.5", "W202"),
+    "zero alone, the sum stays": ("W207", "a:1 b:0.0 :1", "a:1 :1", "W207"),
+    "zero alone, below one": ("W207", "a:0.5 b:0.0 :0.25", "a:0.5 :0.25", "W207"),
+    "a repetition stays, and all with it": ("W202 W207", "a:1 a:1 b:0 :1", "a:1 a:1 b:0 :1", ""),
+    "a repetition alone, the sum stays": ("W206", "a:0.5 a:0.50 :0.25", "a:1 :0.25", "W206"),
+    "a repetition that would be a logarithm": ("W206", "a:0.75 a:0.75 :0.5", "a:0.75 a:0.75 :0.5", ""),
+    "a repetition with zeros, which stay": ("W206", "a:0.5 a:0.25 b:0.0 :0.25", "a:0.75 b:0.0 :0.25", "W206"),
+    "below, not above one": ("W203", "a:0.75 :0.75", "a:0.75 :0.75", ""),
+    "above, not below one": ("W202", "a:0.25 :0.25", "a:0.25 :0.25", ""),
+    "an overshoot stays": ("W202 W207", "a:1.0000001 b:1.0 c:0", "a:1.0000001 b:1.0 c:0", ""),
+    "an overshoot alone": ("W201", "a:1.0000001 b:1.0", "a:1 b:1.0", "W201"),
+    "no rest": ("W202", "a:1", "a:1", ""),
+    "a rest alone": ("W204", "a:0.5 b:0.5", "a:0.495 b:0.495 :0.01", "W204"),
+    "no rest where the sum stays above one": ("W204", "a:1 b:1", "a:1 b:1", ""),
+    "no spaces": ("W202", "a:1  :1", "a:1  :1", ""),
+    "spaces alone": ("E112", " a:1  :1", "a:1 :1", "E112"),
+}
+
+
+@pytest.mark.parametrize(("rules", "before", "after", "applied"), SELECTED.values(), ids=SELECTED)
+def test_rules_selected(rules, before, after, applied):
+    assert fix_line(before, rest_mass=0.01, rules=rules.split()) == (after, frozenset(applied.split()))
+
+
+@settings(PROPERTY, max_examples=600)
+@given(any_lines, rest_masses, st.frozensets(st.sampled_from(sorted(FIXABLE))), words, st.integers(1, 9))
+def test_no_rule_is_applied_that_is_not_selected(line, rest_mass, rules, word, number):
+    once, applied = fix_line(line, rest_mass=rest_mass, rules=rules)
+    assert applied <= rules
+    assert (once == line) == (not applied)
+    assert fix_line(once, rest_mass=rest_mass, rules=rules) == (once, UNCHANGED)
+    if not applied & {"W201", "W204", "E112"}:
+        try:
+            loss = line_loss(line, word, 10, number)
+        except MalformedLineError:
+            return
+        assert same_loss(line_loss(once, word, 10, number), loss)
 
 
 @PROPERTY

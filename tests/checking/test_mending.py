@@ -1,12 +1,17 @@
 """Mending a file: no byte of it is lost, whatever goes wrong, and it is compressed as it was."""
 
 import bz2
+import contextlib
 import errno
 import gzip
 import lzma
 import os
+import random
+import signal
 import stat
+import subprocess
 import sys
+import time
 
 import pytest
 
@@ -14,6 +19,7 @@ from geval_py.checking import mending
 from geval_py.checking.fixes import fix_line
 from geval_py.checking.mending import fix_file
 from geval_py.errors import CorruptFileError, UnreadableFileError, UsageError
+from geval_py.reading import rewriting
 from geval_py.reading.lines import read_lines
 from geval_py.reading.sources import Source
 
@@ -153,6 +159,29 @@ def test_bytes_of_a_file(output, before, after, changes):
     assert fix_file(str(path)).changes == {}
 
 
+SELECTED = {  # rules, before, after, changes
+    "no rule that mends": ("E114", BEFORE, BEFORE, {}),
+    "spaces alone": ("E112", b"a:0.5  :0.5\r\n b:1 :1\n", b"a:0.5 :0.5\r\nb:1 :1\n", {"E112": 2}),
+    "all but spaces": ("W202 W207 W210", b"a:1  :1\nb:1 :1\n", b"a:1  :1\nb:0.5 :0.5\n", {"W202": 1}),
+    "carriage returns alone": ("W210", b"a:1 :1\r\n", b"a:1 :1\n", {"W210": 1}),
+    "all but carriage returns": ("W202", b"a:1 :1\r\r\nb:1 :1\n", b"a:0.5 :0.5\r\r\nb:0.5 :0.5\n", {"W202": 2}),
+    "a carriage return inside stays": ("W202", b"a:1\r :1\r\n", b"a:1\r :1\r\n", {}),
+    "not UTF-8, and a carriage return": ("W202", b"\xff:1 :1\r\n", b"\xff:1 :1\r\n", {}),
+    "a byte order mark alone": ("W211", BOM + b"a:1 :1\n", b"a:1 :1\n", {"W211": 1}),
+    "all but a byte order mark": ("W202 E112", BOM + b" a:1 :1\n", BOM + b"a:0.5 :0.5\n", {"E112": 1, "W202": 1}),
+    "no byte order mark comes to the front": ("E112", b" " + BOM + b"a:1\n b:1\n", b" " + BOM + b"a:1\nb:1\n", {"E112": 1}),
+    "a byte order mark behind one": ("E112", BOM + b" " + BOM + b"a:1\n", BOM + BOM + b"a:1\n", {"E112": 1}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("rules", "before", "after", "changes"), SELECTED.values(), ids=SELECTED)
+def test_the_rules_selected(output, rules, before, after, changes):
+    path = output(before)
+    assert fix_file(str(path), rules=rules.split()).changes == changes
+    assert path.read_bytes() == after
+    assert fix_file(str(path), rules=rules.split()).changes == {}
+
+
 def test_without_writing(output):
     path = output()
     os.utime(path, ns=(1, 1))
@@ -238,11 +267,11 @@ def test_an_error_half_way_leaves_all_as_it_was(output, kind, monkeypatch):
     path = output(data)
     seen = []
 
-    def interrupt(text, *, rest_mass):
+    def interrupt(text, **options):
         if text == "水:0 :1":
             seen.extend(names(path))
             raise InterruptionError
-        return fix_line(text, rest_mass=rest_mass)
+        return fix_line(text, **options)
 
     monkeypatch.setattr(mending, "fix_line", interrupt)
     with pytest.raises(InterruptionError):
@@ -260,7 +289,7 @@ def failing(error):
     return fail
 
 
-@pytest.mark.parametrize("where", ["os.replace", "os.chmod", "tempfile.mkstemp"])
+@pytest.mark.parametrize("where", ["os.replace", "os.chmod", "os.open"])
 def test_a_file_that_cannot_be_replaced(output, where, monkeypatch):
     path = output()
     monkeypatch.setattr(where, failing(OSError(errno.ENOSPC, "No space left on device")))
@@ -293,6 +322,120 @@ def test_the_output_is_never_missing(output, monkeypatch):
     monkeypatch.setattr(os, "replace", look)
     fix_file(str(path))
     assert path.read_bytes() == AFTER
+
+
+def in_the_middle(path, act):
+    """A fix_line that does something to the file when it comes to the line without a colon."""
+
+    def fix(text, **options):
+        if text == "水:0 :1":
+            act(path)
+        return fix_line(text, **options)
+
+    return fix
+
+
+def put_another_in_its_place(path):
+    (path.parent / "new.tsv").write_bytes(BEFORE)
+    os.utime(path.parent / "new.tsv", ns=(path.stat().st_atime_ns, path.stat().st_mtime_ns))
+    os.replace(path.parent / "new.tsv", path)
+
+
+def append(path):
+    before = path.stat()
+    with path.open("ab") as file:
+        file.write(b"new\n")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def write_the_same_again(path):
+    path.write_bytes(BEFORE)
+    os.utime(path, ns=(1, 1))
+
+
+@pytest.mark.parametrize("backup", [True, False], ids=["backup", "no backup"])
+@pytest.mark.parametrize("change", [put_another_in_its_place, append, write_the_same_again])
+def test_a_file_that_is_changed_meanwhile_is_not_overwritten(change, backup, output, monkeypatch):
+    """Its inode, its size or its time tell."""
+    path = output()
+    monkeypatch.setattr(mending, "fix_line", in_the_middle(path, change))
+    with pytest.raises(UsageError) as caught:
+        fix_file(str(path), backup=backup)
+    assert str(caught.value) == f"Cannot mend `{path}`: it was changed meanwhile; run it again"
+    assert path.read_bytes() == BEFORE + (b"new\n" if change is append else b"")
+    assert names(path) == ["out.tsv"]
+
+
+def test_a_file_that_is_removed_meanwhile_stays_so(output, monkeypatch):
+    path = output()
+    monkeypatch.setattr(mending, "fix_line", in_the_middle(path, os.unlink))
+    with pytest.raises(UsageError, match="No such file or directory"):
+        fix_file(str(path))
+    assert names(path) == []
+
+
+def interrupted_at(step, act):
+    """Run with a KeyboardInterrupt at that line of the code that writes; tells whether it came."""
+    left = step
+
+    def trace(frame, event, _):
+        nonlocal left
+        if frame.f_code.co_filename not in {rewriting.__file__, mending.__file__, contextlib.__file__}:
+            return None
+        left -= 1
+        if left == 0:
+            sys.settrace(None)
+            raise KeyboardInterrupt
+        return trace
+
+    sys.settrace(trace)
+    try:
+        act()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(None)
+        rewriting.remove_unfinished()
+    return left <= 0
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # files that nobody came to close
+@pytest.mark.parametrize("backup", [True, False], ids=["backup", "no backup"])
+def test_an_interrupt_at_any_step_leaves_a_whole_file(backup, output):
+    step = 0
+    interrupted = True
+    while interrupted:
+        step += 1
+        path = output()
+        interrupted = interrupted_at(step, lambda path=path: fix_file(str(path), backup=backup))
+        left = {name: (path.parent / name).read_bytes() for name in names(path)}
+        kept = {} if not backup else {"out.tsv.orig": BEFORE}
+        assert left in ({"out.tsv": BEFORE}, {"out.tsv": BEFORE} | kept, {"out.tsv": AFTER} | kept)
+        (path.parent / "out.tsv.orig").unlink(missing_ok=True)
+    assert step > 100
+
+
+COMMAND = [sys.executable, "-I", "-c", "import sys; from geval_py.__main__ import main; sys.exit(main())"]
+
+
+def test_a_signal_at_any_time_leaves_no_hidden_file(output):
+    """The process is real, and the moments are random."""
+    moments = random.Random(1)
+    data = BEFORE * 10_000
+    for _ in range(20):
+        path = output(data)
+        with subprocess.Popen(
+            [*COMMAND, "check", "--fix", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        ) as run:
+            time.sleep(moments.uniform(0, 1.5))
+            run.terminate()
+            run.communicate()
+            assert run.returncode in {-signal.SIGTERM, 1}
+        assert path.read_bytes() in {data, AFTER * 10_000}
+        assert set(names(path)) <= {"out.tsv", "out.tsv.orig"}
+        if path.read_bytes() != data:
+            assert (path.parent / "out.tsv.orig").read_bytes() == data
+        (path.parent / "out.tsv.orig").unlink(missing_ok=True)
 
 
 @pytest.mark.parametrize("write", [True, False], ids=["written", "shown"])

@@ -1,13 +1,14 @@
 """Checks from Python: what a submission's report holds, and what it does not depend on."""
 
 import gzip
+import io
 from contextlib import contextmanager
 
 import pytest
 
-from geval_py import UsageError, check_submission
-from geval_py.checking.rules import UNREADABLE, select_rules
-from geval_py.checking.run import can_be_read, check_targets
+from geval_py import CorruptFileError, UsageError, check_submission
+from geval_py.checking.rules import RULES, UNREADABLE, Uncounted, select_rules
+from geval_py.checking.run import check_targets, unreadable_output
 from geval_py.checking.targets import Target
 from geval_py.scoring.kernel import choose_backend
 from geval_py.version import __version__
@@ -65,16 +66,59 @@ def test_rules_by_code_or_name(submission):
     assert codes(check_submission(dev, rules=[])) == []
 
 
-def test_a_rule_that_there_is_not(submission):
+@pytest.mark.parametrize("name", ["W999", "W2021", "", " ", "no-", "X"])
+def test_a_rule_that_there_is_not(name, submission):
     with pytest.raises(UsageError) as caught:
-        check_submission(submission, rules=["W999"])
-    assert str(caught.value) == "there is no rule `W999`\n  geval check --rules lists them"
+        check_submission(submission, rules=[name])
+    assert str(caught.value) == f"there is no rule `{name}`\n  geval check --rules lists them"
 
 
-def test_standard_input_is_refused():
-    with pytest.raises(UsageError) as caught:
-        check_submission("-")
-    assert str(caught.value) == "give the output as a file: standard input has no test set"
+@pytest.fixture
+def given(monkeypatch):
+    """Give bytes on standard input."""
+
+    def give(data):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
+
+    return give
+
+
+def test_standard_input(submission, given):
+    given(GOOD.encode())
+    report = check_submission("-", challenge=submission, tests=["dev-0"])
+    assert (codes(report), report.files, report.uncounted) == (["E103"], ("-",), ())
+
+
+def test_standard_input_is_read_once(submission, given):
+    """An error of the test set comes through, since there is nothing to look at again."""
+    given(GOOD.encode() * 2)
+    (submission / "dev-0/expected.tsv").unlink()
+    (submission / "dev-0/expected.tsv.gz").write_bytes(gzip.compress(b"the\nof\n")[:-3])
+    with pytest.raises(CorruptFileError):
+        check_submission("-", challenge=submission, tests=["dev-0"])
+
+
+@pytest.mark.parametrize(
+    ("rules", "output", "expected", "uncounted"),
+    [
+        (None, GOOD, None, True),
+        (["E1"], GOOD, None, True),
+        (["E103"], GOOD, None, True),
+        (["W"], GOOD, None, False),
+        (None, "", None, False),
+        (None, "\0\n", None, False),
+        (None, GOOD, "the\n", False),
+    ],
+    ids=["all rules", "errors", "too few lines", "warnings", "empty", "not text", "counted"],
+)
+def test_what_is_not_counted(rules, output, expected, uncounted, tmp_path):
+    path = tmp_path / "out.tsv"
+    path.write_text(output)
+    if expected is not None:
+        (tmp_path / "expected.tsv").write_text(expected)
+    reason = f"there is no in.tsv and no expected.tsv in `{tmp_path}`"
+    known = (Uncounted(path=str(path), reason=reason),)
+    assert check_submission(path, rules=rules).uncounted == (known if uncounted else ())
 
 
 @pytest.mark.parametrize(("max_places", "kept"), [(1, 1), (3, 3), (0, 5)])
@@ -134,6 +178,10 @@ def test_a_strict_report_fails_for_a_warning(submission):
         ([], [], UNREADABLE),
         (["w214"], [], UNREADABLE | {"W214"}),
         (["no-guess"], ["E106", "W214"], UNREADABLE - {"E106"}),
+        (["W3"], [], UNREADABLE | {"W301", "W302"}),
+        (["w30"], ["w302"], UNREADABLE | {"W301"}),
+        (None, ["W"], {rule.code for rule in RULES if rule.severity == "error"}),
+        (["E1", "W2"], ["E10", "W20", "w21"], {rule.code for rule in RULES if rule.code.startswith("E11")}),
     ],
 )
 def test_select_rules(select, ignore, chosen):
@@ -141,12 +189,13 @@ def test_select_rules(select, ignore, chosen):
 
 
 @pytest.mark.parametrize(
-    ("data", "is_readable"),
-    [(b":1\n", True), (b"a\n", True), (b"", True), (b"\0\n", False), (gzip.compress(b":1\n")[:-2], False)],
+    ("data", "code"),
+    [(b":1\n", None), (b"a\n", None), (b"", None), (b"\0\n", "E106"), (gzip.compress(b":1\n")[:-2], "E105")],
 )
-def test_can_be_read(data, is_readable, tmp_path):
+def test_unreadable_output(data, code, tmp_path):
     (tmp_path / "out.tsv").write_bytes(data)
-    assert can_be_read(str(tmp_path / "out.tsv")) == is_readable
+    problem = unreadable_output(str(tmp_path / "out.tsv"))
+    assert (problem and problem.rule.code) == code
 
 
 @pytest.mark.parametrize("backend", ["native", "python"])

@@ -450,12 +450,27 @@ def test_a_full_disk(challenge):
     assert (run.returncode, run.stderr) == (1, "geval: cannot write the output: No space left on device\n")
 
 
-def test_closed_standard_streams(challenge):
-    code = "import sys; sys.stdout = sys.stdin = None; from geval_py.cli import main; sys.exit(main())"
-    words = [sys.executable, "-I", "-c", code, "-t", "dev-0"]
-    assert subprocess.run(words, check=False).returncode == 0
-    run = subprocess.run([*words, "-o", "-"], stderr=subprocess.PIPE, text=True, check=False)
-    assert (run.returncode, run.stderr) == (1, "geval: Cannot read standard input: it is closed\n")
+@pytest.mark.parametrize(
+    ("closed", "words", "result"),
+    [
+        ("2>&-", ["-t", "dev-0"], (0, "12.70\n", "")),
+        ("2>&-", ["-t", "dev-0", "-i", "no.tsv"], (0, "12.70\n", "")),
+        ("2>&-", ["-t", "no"], (1, "", "")),
+        ("<&-", ["-t", "dev-0"], (0, "12.70\n", "")),
+        ("<&-", ["-t", "dev-0", "-o", "-"], (1, "", "geval: Cannot read standard input: it is closed\n")),
+        (">&-", ["-t", "dev-0"], (1, "", "geval: cannot write the output: standard output is closed\n")),
+        (">&-", ["check"], (1, "", "geval: cannot write the output: standard output is closed\n")),
+        ("<&- >&- 2>&-", ["-t", "dev-0"], (1, "", "")),
+        ("<&- 2>&-", ["-t", "dev-0"], (0, "12.70\n", "")),
+    ],
+    ids=lambda value: value if isinstance(value, str) else " ".join(map(str, value)),
+)
+def test_closed_standard_streams(closed, words, result, challenge):
+    """Notes go nowhere with a closed standard error, not among the scores."""
+    run = subprocess.run(
+        ["sh", "-c", f'exec "$@" {closed}', "sh", *command(*words)], capture_output=True, text=True, check=False
+    )
+    assert (run.returncode, run.stdout, run.stderr) == result
 
 
 def test_too_little_memory(challenge, geval, monkeypatch):

@@ -325,6 +325,32 @@ def test_worst_features(challenge, geval):
     assert [float(row[3]) for row in found] == sorted(float(row[3]) for row in found)
 
 
+NOTHING = {  # words expected, output, options, why
+    "too rare": (
+        "abcde", ":1", ["-w", "--min-frequency", "3"],
+        "none is on at least 3 of 5 lines, and missing from as many (--min-frequency)",
+    ),
+    "on all lines": ("aaaaa", ":1", ["-w"], "each is on all 5 lines"),
+    "on all lines, best first": ("aaaaa", ":1", ["-w", "-r"], "each is on all 5 lines"),
+    "one line": ("a", ":1", ["-w"], "there is 1 line to rank, and it takes 2"),
+    "worsening, on all lines": ("aaaaa", ":1", ["--most-worsening-features", "out.tsv"], "each is on all 5 lines"),
+    "worsening, no line": (
+        "aaaaa", "b:1", ["--most-worsening-features", "out.tsv"], "there are 0 lines to rank, and it takes 2",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "output", "options", "reason"), NOTHING.values(), ids=NOTHING)
+def test_why_no_feature_is_shown(words, output, options, reason, challenge, geval):
+    """GEval 1.42.2 shows nothing, and says nothing."""
+    write(challenge / "test-A", "expected.tsv", list(words))
+    write(challenge / "test-A", "in.tsv", ["1900\ta"] * len(words))
+    write(challenge / "test-A", "out.tsv", [output] * len(words))
+    status, out, err = geval(*options)
+    assert (status, out) == (0, "")
+    assert err.splitlines()[-1] == f"geval: note: no feature is shown: {reason}"
+
+
 def test_features_of_the_best_lines(challenge, geval):
     """``-w -r`` ranks what goes with the best lines: p is that of being better."""
     write(challenge / "test-A", "out.tsv", [*OUT[:3], "c:1", OUT[4]])

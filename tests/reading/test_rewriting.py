@@ -121,7 +121,7 @@ def failing(*_, **__):
 
 
 @each_name
-@pytest.mark.parametrize("where", ["tempfile.mkstemp", "os.chmod", "os.replace"])
+@pytest.mark.parametrize("where", ["os.open", "os.chmod", "os.replace"])
 def test_what_cannot_be_written(name, where, write, tmp_path, monkeypatch):
     monkeypatch.setattr(where, failing)
     with pytest.raises(UsageError) as caught:

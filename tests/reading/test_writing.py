@@ -314,9 +314,12 @@ def test_what_cannot_be_written(tmp_path, monkeypatch, path, message):
 @pytest.mark.parametrize("name", UNPACK)
 def test_a_full_disk(tmp_path, monkeypatch, name):
     """Whatever is written to /dev/full finds no space left."""
-    monkeypatch.setattr(
-        "tempfile.mkstemp", lambda **_: (os.open("/dev/full", os.O_WRONLY), str(tmp_path / "not-made"))
-    )
+    opened = os.open
+
+    def open_full(path, *arguments):
+        return opened("/dev/full", os.O_WRONLY) if ".geval-" in str(path) else opened(path, *arguments)
+
+    monkeypatch.setattr(os, "open", open_full)
     with pytest.raises(UsageError) as caught:
         write_output(tmp_path / name, (f"{n}:1" for n in range(10**5)))
     assert str(caught.value) == f"Cannot write `{tmp_path / name}`: No space left on device"

@@ -3,6 +3,7 @@
 import json
 import re
 import unicodedata
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 from xml.etree import ElementTree
@@ -12,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft4Validator
 
-from geval_py.checking.rules import RULES, RULES_BY_CODE, Place, Problem, Report
+from geval_py.checking.rules import RULES, RULES_BY_CODE, Place, Problem, Report, Uncounted
 from geval_py.showing.problems import FORMATS, render
 from geval_py.text import visible
 
@@ -175,11 +176,18 @@ def test_an_annotation_names_the_first_twenty_lines():
 # JSON
 
 
+def test_json_tells_what_was_not_counted():
+    uncounted = (Uncounted(path="out.tsv", reason="it may be for dev-0 or test-A"),)
+    document = json.loads(render(replace(SAMPLE, uncounted=uncounted), "json"))
+    assert document["uncounted"] == [{"path": "out.tsv", "reason": "it may be for dev-0 or test-A"}]
+
+
 def test_json():
     assert json.loads(render(SAMPLE, "json")) == {
         "version": "0.1.0",
         "status": 1,
         "files": ["dev-0/out.tsv", "dev-1/out.tsv"],
+        "uncounted": [],
         "problems": [
             {
                 "rule": "E114",

@@ -15,6 +15,7 @@ def as_json(report: Report) -> str:
             "version": report.version,
             "status": report.status,
             "files": report.files,
+            "uncounted": [{"path": output.path, "reason": output.reason} for output in report.uncounted],
             "problems": [_problem_document(problem) for problem in report.problems],
         }
     )

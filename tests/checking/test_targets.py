@@ -1,0 +1,362 @@
+"""Which outputs are checked, and against which test set: nothing that was meant is passed over in silence."""
+
+import gzip
+import io
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from geval_py.checking.rules import Problem
+from geval_py.checking.targets import find_targets
+from geval_py.cli import main
+from geval_py.errors import UsageError
+
+GOOD = "the:0.5 of:0.25 :0.25\n"
+NOBODY = 65534
+
+
+def furnish(folder):
+    """Make a challenge `real`, one of a single test set `single`, and what is none."""
+    for challenge, tests in (("real", ["train", "dev-0", "test-A"]), ("single", ["train", "dev-0"])):
+        for test in tests:
+            (folder / challenge / test).mkdir(parents=True)
+            (folder / challenge / test / "in.tsv").write_text("x\ny\n")
+            (folder / challenge / test / "out-model=bigram.tsv").write_text(GOOD * 2)
+    (folder / "real/dev-0/expected.tsv").write_text("the\nof\n")
+    (folder / "real/test-A/in.tsv").write_text("x\ny\nz\n")
+    (folder / "empty").mkdir()
+    (folder / "pred.tsv").write_text(GOOD * 7)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The current folder, furnished."""
+    furnish(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def check(capsys, *words):
+    status = main(["check", *words])
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def found(*words, **options):
+    """The outputs found, each with its answers and input, and the problems."""
+    return [
+        f"{target.path}: {target.summary}"
+        if isinstance(target, Problem)
+        else " ".join(filter(None, (target.output, target.expected, target.input)))
+        for target in find_targets(words, **options)
+    ]
+
+
+# A challenge that is none
+
+NO_CHALLENGE = {
+    "a typo": ("rael", "there is no such folder\n  did you mean `real`?"),
+    "a typo elsewhere": ("../{name}/rael/", "there is no such folder\n  did you mean `../{name}/real`?"),
+    "nothing like it": ("ZZZ", "there is no such folder"),
+    "a file": ("pred.tsv", "it is a file, not a folder"),
+    "an empty folder": ("empty", "it has no config.txt, and no folder with in.tsv or expected.tsv"),
+    "a test set": ("real/dev-0", "it is a test set\n  did you mean `real`?"),
+    "a name that moves the cursor": ("\x1b[2J", "there is no such folder"),
+    "a NUL": ("a\0b", "there is no such folder"),
+}
+
+
+@pytest.mark.parametrize(("path", "reason"), NO_CHALLENGE.values(), ids=NO_CHALLENGE)
+def test_a_challenge_that_is_none(path, reason, folder, capsys):
+    path, reason = path.format(name=folder.name), reason.format(name=folder.name)
+    shown = path.replace("\x1b", "\\x1b").replace("\0", "\\x00")
+    assert check(capsys, "pred.tsv", "--challenge", path) == (2, "", f"geval: `{shown}` is no challenge: {reason}\n")
+
+
+@pytest.mark.parametrize("kept", ["config.txt", "train", "dev-0"])
+def test_what_makes_a_challenge(kept, folder, capsys):
+    (folder / "empty" / "dev-0").mkdir()
+    if kept == "config.txt":
+        (folder / "empty" / kept).write_text("")
+    else:
+        (folder / "empty" / kept).mkdir(exist_ok=True)
+        (folder / "empty" / kept / "in.tsv.xz").symlink_to("nowhere")
+    assert check(capsys, "pred.tsv", "--challenge", "empty")[0] == 0
+
+
+def test_a_test_set_that_the_challenge_has_not(folder, capsys):
+    assert check(capsys, "pred.tsv", "--challenge", "real", "-t", "dve-0") == (
+        2,
+        "",
+        "geval: `real` has no test set `dve-0`\n  there are dev-0, test-A\n",
+    )
+
+
+# The test set that is meant
+
+COUNTED = {  # words, what is said of the number of lines
+    "named": (["pred.tsv", "--challenge", "real", "-t", "test-A"], "the output has 7 lines, there are 3 items"),
+    "another named": (["pred.tsv", "--challenge", "real", "-t", "dev-0"], "the output has 7 lines, there are 2 items"),
+    "the only one": (["pred.tsv", "--challenge", "single"], "the output has 7 lines, there are 2 items"),
+    "of its folder": (["real/test-A/guess.tsv"], "the output has 1 lines, there are 3 items"),
+    "of its folder's name": (["dev-0/guess.tsv", "--challenge", "real"], "the output has 1 lines, there are 2 items"),
+    "named, not of its folder": (
+        ["real/dev-0/guess.tsv", "-t", "test-A"],
+        "the output has 1 lines, there are 3 items",
+    ),
+    "in a challenge's folder, named": (["real/guess.tsv", "-t", "test-A"], "the output has 1 lines, there are 3 items"),
+    "in a challenge's folder, the only one": (["single/guess.tsv"], "the output has 1 lines, there are 2 items"),
+    "a folder of outputs": (["outs", "--challenge", "real", "-t", "test-A"], "the output has 1 lines, there are 3 items"),
+    "a folder of outputs, the only one": (["outs", "--challenge", "single"], "the output has 1 lines, there are 2 items"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "summary"), COUNTED.values(), ids=COUNTED)
+def test_lines_are_counted(words, summary, folder, capsys):
+    for place in ("real/test-A/guess.tsv", "real/dev-0/guess.tsv", "real/guess.tsv", "single/guess.tsv"):
+        (folder / place).write_text(GOOD)
+    for place in ("dev-0/guess.tsv", "outs/out.tsv"):
+        (folder / place).parent.mkdir()
+        (folder / place).write_text(GOOD)
+    status, out, err = check(capsys, *words, "--format", "json")
+    document = json.loads(out)
+    assert (status, err, document["uncounted"]) == (1, "", [])
+    assert [problem["summary"] for problem in document["problems"] if problem["rule"] in {"E103", "E104"}] == [
+        summary
+    ]
+
+
+UNCOUNTED = {  # words, why
+    "several test sets": (["pred.tsv", "--challenge", "real"], "it may be for dev-0 or test-A"),
+    "in the challenge's folder": (["real/guess.tsv"], "it may be for dev-0 or test-A"),
+    "no test set": (["pred.tsv", "--challenge", "bare"], "`bare` has no test set"),
+    "no challenge": (["pred.tsv"], "there is no in.tsv and no expected.tsv in `{folder}`"),
+    "no challenge, but a name": (["pred.tsv", "-t", "x"], "there is no in.tsv and no expected.tsv in `{above}/x`"),
+    "a test set without data": (
+        ["bare", "-t", "dev-0", "--challenge", "bare"],
+        "there is no in.tsv and no expected.tsv in `bare/dev-0`",
+    ),
+    "data that cannot be read": (["broken/dev-0"], "what there is of its test set cannot be read"),
+    "data that is not there": (["dangling/dev-0"], "what there is of its test set cannot be read"),
+}
+
+
+@pytest.mark.parametrize(("words", "reason"), UNCOUNTED.values(), ids=UNCOUNTED)
+def test_lines_that_are_not_counted(words, reason, folder, capsys):
+    """A note in text, a field in JSON; the status is that of the rest."""
+    for name in ("bare", "broken", "dangling"):
+        (folder / name / "dev-0").mkdir(parents=True)
+        (folder / name / "dev-0/out.tsv").write_text(GOOD)
+    (folder / "bare/config.txt").write_text("")
+    (folder / "real/guess.tsv").write_text(GOOD)
+    (folder / "broken/dev-0/expected.tsv.gz").write_bytes(gzip.compress(b"the\n")[:-3])
+    (folder / "dangling/dev-0/in.tsv").symlink_to("annex")
+    reason = reason.format(folder=folder, above=folder.parent)
+    status, out, err = check(capsys, *words)
+    (path,) = json.loads(check(capsys, *words, "--format", "json")[1])["files"]
+    assert (status, out) == (0, "no problems in 1 file\n")
+    assert err.splitlines()[-1] == (
+        f"geval: note: the lines of `{path}` are not counted: {reason}; "
+        "--challenge and --test-name (-t) say which test set is meant"
+    )
+    status, out, err = check(capsys, *words, "--format", "json")
+    assert (status, json.loads(out)["uncounted"]) == (0, [{"path": path, "reason": reason}])
+    assert "not counted" not in err
+
+
+def test_answers_that_were_not_fetched_are_said(folder, capsys):
+    """As by git-annex: a link that leads nowhere. The input is enough to count the lines."""
+    (folder / "real/dev-0/expected.tsv").unlink()
+    (folder / "real/dev-0/expected.tsv").symlink_to(".git/annex/objects/x")
+    assert check(capsys, "real/dev-0") == (
+        0,
+        "no problems in 1 file\n",
+        "geval: note: checked without a file of the test set: Cannot read "
+        f"`{folder}/real/dev-0/expected.tsv`: it is a link to `.git/annex/objects/x`, which is not there\n",
+    )
+
+
+# Outputs by their names
+
+BIGRAM = "out-model=bigram.tsv"
+NAMED = {  # paths, options, found
+    "a short name": (
+        ["bigram"],
+        {"tests": ["dev-0"]},
+        [f"./dev-0/{BIGRAM} {{real}}/dev-0/expected.tsv {{real}}/dev-0/in.tsv"],
+    ),
+    "a file's name": ([BIGRAM], {"tests": ["test-A"]}, [f"./test-A/{BIGRAM} {{real}}/test-A/in.tsv"]),
+    "a pattern": (["out-*.tsv"], {"tests": ["test-A"]}, [f"./test-A/{BIGRAM} {{real}}/test-A/in.tsv"]),
+    "of several test sets": (
+        ["bigram"],
+        {"tests": ["dev-0", "test-A"]},
+        [
+            f"./dev-0/{BIGRAM} {{real}}/dev-0/expected.tsv {{real}}/dev-0/in.tsv",
+            f"./test-A/{BIGRAM} {{real}}/test-A/in.tsv",
+        ],
+    ),
+    "the test set's file before one here": (
+        ["both.tsv"],
+        {"tests": ["dev-0"]},
+        ["./dev-0/both.tsv {real}/dev-0/expected.tsv {real}/dev-0/in.tsv"],
+    ),
+    "a file here": (["guess.tsv"], {"tests": ["dev-0"]}, ["guess.tsv {real}/dev-0/expected.tsv {real}/dev-0/in.tsv"]),
+    "no test set": (["bigram"], {}, ["bigram: there is no such file"]),
+    "a misspelt name": (
+        ["bigrma"],
+        {"tests": ["dev-0"]},
+        [
+            "./dev-0/bigrma: No file with the test results: `./dev-0/bigrma`; did you mean bigram? "
+            f"`./dev-0` holds both.tsv, expected.tsv, in.tsv, {BIGRAM}"
+        ],
+    ),
+    "a link that leads outside": (
+        ["out-secret.tsv"],
+        {"tests": ["test-A"]},
+        [
+            "./test-A/out-secret.tsv: a link that leads outside of the submission; it is not followed",
+        ],
+    ),
+    "the test set's own folder": (
+        ["dev-0"],
+        {"tests": ["dev-0"]},
+        [f"dev-0/{BIGRAM} {{real}}/dev-0/expected.tsv {{real}}/dev-0/in.tsv"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("paths", "options", "targets"), NAMED.values(), ids=NAMED)
+def test_outputs_by_their_names(paths, options, targets, folder, monkeypatch):
+    """As `geval -o NAME -t TEST` finds them."""
+    for name in ("both.tsv", "guess.tsv", "dev-0/both.tsv"):
+        (folder / "real" / name).write_text(GOOD)
+    if "out-secret.tsv" in paths:
+        (folder / "real/test-A/out-secret.tsv").symlink_to(folder / "pred.tsv")
+    monkeypatch.chdir(folder / "real")
+    assert found(*paths, **options) == [text.format(real=folder / "real") for text in targets]
+
+
+def test_a_name_in_a_challenge_elsewhere(folder):
+    assert found("bigram", challenge="real", tests=["test-A"]) == [f"real/test-A/{BIGRAM} real/test-A/in.tsv"]
+
+
+def test_one_output_of_several_test_sets(folder, capsys):
+    want = "geval: `pred.tsv` cannot be for 2 test sets (dev-0, test-A): choose one\n"
+    assert check(capsys, "pred.tsv", "--challenge", "real", "-t", "dev-0", "-t", "test-A") == (2, "", want)
+    (folder / "outs").mkdir()
+    (folder / "outs/out.tsv").write_text(GOOD)
+    with pytest.raises(UsageError, match="`outs` cannot be for 2 test sets"):
+        found("outs", tests=["dev-0", "test-A"])
+
+
+# Standard input
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "problems", "reason"),
+    [
+        (["-t", "test-A", "--challenge", "real"], 1, ["the output has 2 lines, there are 3 items"], None),
+        (["-t", "dev-0", "--challenge", "real"], 0, [], None),
+        (["--challenge", "single"], 0, [], None),
+        (["--challenge", "real"], 0, [], "it may be for dev-0 or test-A"),
+        ([], 0, [], "it may be for real or single"),
+    ],
+    ids=["too few", "as many", "the only test set", "several", "no challenge"],
+)
+def test_standard_input(words, status, problems, reason, folder, capsys, monkeypatch):
+    if not words:
+        reason = "`.` has no test set"
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(GOOD.encode() * 2)))
+    got, out, _ = check(capsys, "-", "--format", "json", *words)
+    document = json.loads(out)
+    assert (got, [problem["summary"] for problem in document["problems"]]) == (status, problems)
+    assert [output["reason"] for output in document["uncounted"]] == [reason] * (reason is not None)
+
+
+def test_standard_input_in_text(folder, capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a:0,5\n")))
+    status, out, err = check(capsys, "-")
+    assert status == 1
+    assert "\n    -:1:3: `0,5` is not a number" in out
+    assert err == (
+        "geval: note: the lines of standard input are not counted: `.` has no test set; "
+        "--challenge and --test-name (-t) say which test set is meant\n"
+    )
+
+
+def test_standard_input_twice(folder, capsys):
+    want = "geval: standard input (-) can be read only once: give one output as -\n"
+    assert check(capsys, "-", "-") == (2, "", want)
+
+
+# Folders that may not be read
+
+CODE = f"""\
+import contextlib, difflib, glob, io, os, sys
+from geval_py.cli import check, main, score
+with contextlib.redirect_stdout(io.StringIO()):
+    main(["check", os.devnull])  # so that all is imported, which nobody may not be allowed to
+if os.geteuid() == 0:
+    os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY})
+sys.exit(main())
+"""
+UNREADABLE = {  # closed folder, its mode, words, status, what is said
+    "a submission": ("real", 0o000, ["check", "real"], 1, "real\n  E101 missing-output (error)\n    Cannot read `real`: Permission denied"),
+    "a submission's test set": (
+        "real/dev-0", 0o000, ["check", "real"], 1,
+        "real/dev-0\n  E101 missing-output (error)\n    Cannot read `real/dev-0`: Permission denied",
+    ),
+    "a test set": ("real/dev-0", 0o000, ["check", "real/dev-0"], 1, "real/dev-0\n  E101 missing-output (error)\n    Cannot read `real/dev-0`: Permission denied"),
+    "a submission that is not entered": (
+        "real", 0o444, ["check", "real"], 1, "real\n  E101 missing-output (error)\n    Cannot read `real`: Permission denied",
+    ),
+    "a test set named": (
+        "real", 0o000, ["check", "real", "-t", "dev-0"], 1,
+        "real/dev-0\n  E101 missing-output (error)\n    Cannot read `real/dev-0`: Permission denied",
+    ),
+    "a challenge": (
+        "real", 0o000, ["check", "pred.tsv", "--challenge", "real"], 2,
+        "`real` is no challenge: it cannot be read: Permission denied",
+    ),
+    "a challenge that is not entered": (
+        "real", 0o444, ["check", "pred.tsv", "--challenge", "real"], 2,
+        "`real` is no challenge: it cannot be read: Permission denied",
+    ),
+    "a challenge's test set": (
+        "real/dev-0", 0o000, ["check", "pred.tsv", "--challenge", "real"], 0, "it may be for dev-0 or test-A",
+    ),
+    "a challenge's test set, named": (
+        "real/dev-0", 0o000, ["check", "pred.tsv", "--challenge", "real", "-t", "dev-0"], 0,
+        "note: checked without a file of the test set: Cannot read `real/dev-0/in.tsv`: Permission denied",
+    ),
+    "scoring": ("real/dev-0", 0o000, ["--out-directory", "real", "-t", "dev-0"], 1, "Cannot read `real/dev-0/expected.tsv`: Permission denied"),
+    "scoring, a folder that cannot be listed": (
+        "real/test-A", 0o111, ["--out-directory", "real", "-t", "test-A", "-o", "pred.tsv"], 1,
+        "No file with the expected results: `real/test-A/expected.tsv`\n  Cannot read `real/test-A`: Permission denied",
+    ),
+    "scoring, a challenge that cannot be listed": (
+        "real", 0o111, ["--out-directory", "real", "-t", "dve-0", "-o", "pred.tsv"], 1,
+        "No test subdirectory with the expected results: `real/dve-0`\n  Cannot read `{folder}/real`: Permission denied",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("closed", "mode", "words", "status", "said"), UNREADABLE.values(), ids=UNREADABLE)
+def test_a_folder_that_may_not_be_read_is_not_empty(closed, mode, words, status, said):
+    with tempfile.TemporaryDirectory() as name:  # not pytest's, which only its owner may enter
+        folder = Path(name)
+        furnish(folder)
+        folder.chmod(0o755)
+        (folder / closed).chmod(mode)
+        try:
+            run = subprocess.run(
+                [sys.executable, "-c", CODE, *words], cwd=folder, capture_output=True, text=True, check=False
+            )
+        finally:
+            (folder / closed).chmod(0o755)
+    assert said.format(folder=folder) in run.stdout + run.stderr
+    assert run.returncode == status

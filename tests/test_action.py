@@ -1,0 +1,102 @@
+"""The composite action: its script, run as GitHub's runner does."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parent.parent
+ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+(CHECK,) = (step for step in ACTION["runs"]["steps"] if step.get("id") == "check")
+VARIABLES = {expression: name for name, expression in CHECK["env"].items()}
+WARNING = ":1\n"
+
+
+@pytest.fixture
+def action(tmp_path):
+    """Run the step that checks, with some inputs; gives its status, standard output, and outputs of the step."""
+    bin_folder = tmp_path / "runner/geval-py/bin"
+    bin_folder.mkdir(parents=True)
+    code = "import sys; from geval_py.__main__ import main; sys.exit(main())"
+    (bin_folder / "geval").write_text(f"#!/bin/sh\nexec {sys.executable} -c '{code}' \"$@\"\n")
+    (bin_folder / "geval").chmod(0o755)
+    for name in ("dev-0", "test-A"):
+        (tmp_path / "work" / name).mkdir(parents=True)
+        (tmp_path / "work" / name / "in.tsv").write_text("x\n")
+        (tmp_path / "work" / name / "out.tsv").write_text(WARNING)
+    (tmp_path / "work/pred.tsv").write_text(WARNING * 2)
+
+    def run(**inputs):
+        values = {name: value["default"] for name, value in ACTION["inputs"].items()}
+        values |= {name.replace("_", "-"): value for name, value in inputs.items()}
+        environment = {VARIABLES[f"${{{{ inputs.{name} }}}}"]: value for name, value in values.items()}
+        environment |= {"RUNNER_TEMP": str(tmp_path / "runner"), "GITHUB_OUTPUT": str(tmp_path / "outputs")}
+        (tmp_path / "outputs").write_text("")
+        process = subprocess.run(
+            ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", CHECK["run"]],
+            cwd=tmp_path / "work",
+            env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        given = dict(line.split("=") for line in (tmp_path / "outputs").read_text().splitlines())
+        return process.returncode, process.stdout, given
+
+    return run
+
+
+def test_every_input_is_a_variable():
+    assert sorted(VARIABLES) == sorted(f"${{{{ inputs.{name} }}}}" for name in ACTION["inputs"])
+
+
+@pytest.mark.parametrize(
+    ("strict", "status"),
+    [
+        *((word, "1") for word in ("true", "True", "TRUE", "yes", "on", "1")),
+        ("false", "0"),
+        ("False", "0"),
+        ("", "0"),
+    ],
+)
+def test_strict(strict, status, action):
+    assert action(strict=strict)[2] == {"status": status, "sarif": "written"}
+
+
+def test_strict_that_is_neither(action):
+    assert action(strict="ture") == (2, "::error::the input strict is neither true nor false\n", {})
+
+
+@pytest.mark.parametrize("path", ["geval-check.sarif", "reports/of today/geval.sarif", "-reports/x.sarif"])
+def test_the_folder_of_the_sarif_file_is_made(path, action, tmp_path):
+    assert action(sarif_file=path)[2] == {"status": "0", "sarif": "written"}
+    assert json.loads((tmp_path / "work" / path).read_text())["version"] == "2.1.0"
+
+
+def test_no_sarif_file(action, tmp_path):
+    before = sorted(os.listdir(tmp_path / "work"))
+    assert action(sarif_file="")[2] == {"status": "0"}
+    assert sorted(os.listdir(tmp_path / "work")) == before
+
+
+@pytest.mark.parametrize(
+    ("inputs", "annotations"),
+    [
+        ({}, ["dev-0/out.tsv", "test-A/out.tsv"]),
+        ({"test_name": "test-A"}, ["test-A/out.tsv"]),
+        ({"path": "pred.tsv", "test_name": "dev-0"}, ["pred.tsv", "pred.tsv"]),
+        ({"path": "pred.tsv", "test_name": "dev-0", "challenge": "."}, ["pred.tsv", "pred.tsv"]),
+    ],
+    ids=["all test sets", "one", "an output elsewhere", "for a challenge"],
+)
+def test_the_test_set(inputs, annotations, action):
+    out = action(**inputs)[1]
+    assert [line.split("file=")[1].split(",")[0] for line in out.splitlines()] == annotations
+
+
+def test_a_challenge_that_is_none(action):
+    assert action(challenge="nowhere")[2] == {"status": "2"}
