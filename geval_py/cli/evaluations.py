@@ -55,6 +55,7 @@ def scored(
         split,
         schemes,
         keep_texts=keep_texts,
+        reread=keep_texts,
         sign=sign,
         threads=settings.threads,
         watch=lambda output: ProgressBar(output.name),

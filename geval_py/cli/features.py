@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def show_worst(task: Task, settings: Settings) -> None:
     """Show the features that go with bad scores, by rising p."""
     (evaluation,) = evaluate_lines(task, settings)
-    infinite = sum(map(math.isinf, evaluation.line_scores()))
+    infinite = sum(map(math.isinf, evaluation.each_line_score()))
     if infinite:
         note(f"{infinite} of {evaluation.line_count} lines have an infinite score: so has the mean of their features")
     _write(task, settings, [evaluation], rank(settings, evaluation, best=settings.reverse_sort))

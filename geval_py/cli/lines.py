@@ -78,7 +78,7 @@ def show_best(task: Task, settings: Settings) -> None:
         evaluations[0].check_same_lines(other)
     for_terminal = sys.stdout.isatty()
     best_of = max if evaluations[0].scores[0].greatest_first(worst=False) else min
-    scores = zip(*(evaluation.line_scores() for evaluation in evaluations), strict=True)
+    scores = zip(*(evaluation.each_line_score() for evaluation in evaluations), strict=True)
     outputs = zip(*(evaluation.read_outputs() for evaluation in evaluations), strict=True)
     for of_line, candidates in zip(scores, outputs, strict=True):
         best = best_of(of_line)

@@ -19,6 +19,7 @@ from geval_py.reading.inputs import InputReader, InputText
 from geval_py.reading.lines import LineReader, decode_lines
 from geval_py.reading.outputs import Output
 from geval_py.reading.schemes import EvaluationScheme
+from geval_py.reading.sources import can_be_reread
 from geval_py.reading.splits import Split, locate, read_vocabulary
 from geval_py.reading.task import Task
 from geval_py.scoring.blocks import Block, BlockScorer
@@ -92,6 +93,7 @@ def evaluate_split(
     schemes: Sequence[Named] | None = None,
     *,
     keep_texts: bool = False,
+    reread: bool = False,
     sign: bool = False,
     threads: int | None = None,
     watch: Watch | None = None,
@@ -103,7 +105,9 @@ def evaluate_split(
     """
     schemes = select_schemes(task) if schemes is None else schemes
     vocabulary = vocabulary_for(schemes, task)
-    input_text = InputText(split, keep=keep_texts or len(split.outputs) > 1, digest=sign)
+    several_uses = keep_texts or len(split.outputs) > 1
+    from_file = reread and split.input is not None and can_be_reread(split.input)
+    input_text = InputText(split, keep=several_uses and not from_file, digest=sign)
 
     def score(output: Output, progress: Progress | None) -> Evaluation:
         return evaluate_output(
@@ -112,6 +116,7 @@ def evaluate_split(
             schemes,
             vocabulary,
             keep_texts=keep_texts,
+            reread=reread,
             input_text=input_text,
             sign=sign,
             threads=threads,
@@ -167,6 +172,7 @@ def evaluate_output(
     vocabulary: frozenset[str],
     *,
     keep_texts: bool = False,
+    reread: bool = False,
     input_text: InputText | None = None,
     sign: bool = False,
     threads: int | None = None,
@@ -174,6 +180,7 @@ def evaluate_output(
 ) -> Evaluation:
     """Score one output with all metrics, reading it once.
 
+    ``keep_texts`` keeps the texts in memory or, with ``reread``, where they are in files, reads them again there.
     ``input_text`` is the split's input, where it is shared by several outputs and may be read only once;
     ``sign`` computes the signature; ``threads`` is the number of threads that score (by default, as many as there
     are cores) beside the one that reads; ``progress`` is called after each block. The scores are the same for any
@@ -183,11 +190,11 @@ def evaluate_output(
     selections = _selections([scheme for scheme, _ in schemes if scheme.filters], split)
     needs_input = any(selection.filter.needs_input for selection in selections.values())
     input_text = input_text or InputText(split, keep=keep_texts, digest=sign)
-    texts = Texts(input=input_text) if keep_texts else None
     with (
         LineReader(output.path, header=split.output_header, digest=sign) as outputs,
         LineReader(split.expected, header=split.output_header, digest=sign) as expected,
     ):
+        texts = Texts.of(input_text, outputs, expected, split, reread=reread) if keep_texts else None
         of_all_lines = tuple(dict.fromkeys(column for filters, column in keys if not filters))
         inputs = InputReader(input_text) if needs_input else None
         reading = _Reading(outputs, expected, inputs, of_all_lines, tuple(selections.values()))
@@ -243,8 +250,8 @@ class _Reading:
             if self.selections:
                 self._select(block)
             if texts is not None:
-                texts.outputs.append(bytes(block.outputs))
-                texts.expected.append(block.expected)
+                texts.outputs.add(block.outputs, block.lines)
+                texts.expected.add(block.expected, block.lines)
         if self.inputs is not None:
             self.inputs.check_end()
         return statistics

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain, count
 from typing import Any
 
 import pandas as pd
 
+from geval_py.reading.inputs import column_names
 from geval_py.reading.items import ScoredItem
 
 
@@ -29,13 +29,6 @@ def item_table(
     columns: dict[str, Any] = {"line": lines}
     own = {"expected": expected, "output": outputs, **statistics, "score": scores}
     rows = [text.split("\t") for text in inputs] if width else []
-    for column in range(width):
-        name = _unused_name(column, header, {*columns, *own})
+    for column, name in enumerate(column_names(width, header, {*columns, *own})):
         columns[name] = [row[column] if column < len(row) else None for row in rows]
     return pd.DataFrame(columns | own, index=index)
-
-
-def _unused_name(column: int, header: Sequence[str], taken: set[str]) -> str:
-    name = header[column] if column < len(header) else str(column + 1)
-    names = chain((name, f"in<{name}>"), (f"in<{column + 1}>{'′' * primes}" for primes in count()))
-    return next(name for name in names if name not in taken)
