@@ -25,7 +25,7 @@ def explained_head(evaluations: Sequence[Evaluation]) -> Document:
         "metric": score.name,
         "unit": score.unit,
         "direction": score.direction,
-        "outputs": [{"file": of.output.name, "signature": of.signature} for of in evaluations],
+        "outputs": [{"file": of.output.name, "signature": of.signature and str(of.signature)} for of in evaluations],
     }
 
 

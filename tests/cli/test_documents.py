@@ -49,7 +49,7 @@ def document(geval):
 
 
 def signature(challenge, out):
-    return evaluate(challenge, out=out).signature
+    return str(evaluate(challenge, out=out).signature)
 
 
 def outputs(challenge, *names):

@@ -535,7 +535,7 @@ def test_json_has_the_signatures(challenge, compared):
     signatures = {system["name"]: system["signature"] for system in document["systems"]}
     assert len(signatures) == 3
     for name, signature in signatures.items():
-        assert signature == evaluate(challenge, "dev-0", out=name, metrics="PerplexityHashed").signature
+        assert signature == str(evaluate(challenge, "dev-0", out=name, metrics="PerplexityHashed").signature)
 
 
 @pytest.mark.parametrize(("config", "words", "signs"), [("json", [], False), ("text", ["--format", "json"], True)])
