@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+from geval_py.cli.messages import show_error
 from geval_py.errors import GevalError
 from geval_py.text import visible
 
@@ -27,8 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         status = _run(words)
         sys.stdout.flush()
     except GevalError as error:
-        # The errors escape what they show; this is a second wall, against what one of them may have missed.
-        print("geval:", "\n".join(map(visible, str(error).split("\n"))), file=sys.stderr)
+        show_error(error)
         return error.exit_status
     except BrokenPipeError:
         _forget_output()

@@ -8,12 +8,12 @@ Metrics that need the same column share it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from geval_py.errors import UsageError
+from geval_py.errors import DataError, UsageError
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.inputs import InputReader, InputText
 from geval_py.reading.lines import LineReader, decode_lines
@@ -24,6 +24,7 @@ from geval_py.reading.splits import Split, locate, read_vocabulary
 from geval_py.reading.task import Task
 from geval_py.scoring.blocks import Block, BlockScorer
 from geval_py.scoring.evaluation import Evaluation, Texts
+from geval_py.scoring.failure import Failure, evaluations_of
 from geval_py.scoring.metrics import Column, LineStatistics, Metric, column_of, find_metric
 from geval_py.scoring.parallel import Progress
 from geval_py.scoring.score import Score
@@ -56,7 +57,7 @@ def evaluate(
     if len(split.outputs) > 1:
         names = ", ".join(output.name for output in split.outputs)
         raise UsageError(message=f"there are several outputs ({names}): choose one with out=…")
-    (evaluation,) = evaluate_split(task, split, keep_texts=keep_texts, sign=True)
+    (evaluation,) = evaluations_of(evaluate_split(task, split, keep_texts=keep_texts, sign=True))
     return evaluation
 
 
@@ -67,9 +68,12 @@ def evaluate_all(
     metrics: str | Sequence[str] = (),
     keep_texts: bool = True,
 ) -> list[Evaluation]:
-    """Score all outputs of a test set, by their names; arguments and errors are those of :func:`evaluate`."""
+    """Score all outputs of a test set, by their names; arguments and errors are those of :func:`evaluate`.
+
+    An output that is at fault raises, at the first of them: to go on behind it, evaluate them one by one.
+    """
     task = _task(challenge, test, None, metrics)
-    return evaluate_split(task, locate(task), keep_texts=keep_texts, sign=True)
+    return evaluations_of(evaluate_split(task, locate(task), keep_texts=keep_texts, sign=True))
 
 
 def _task(
@@ -97,9 +101,10 @@ def evaluate_split(
     sign: bool = False,
     threads: int | None = None,
     watch: Watch | None = None,
-) -> list[Evaluation]:
+) -> Iterator[Evaluation | Failure]:
     """Score the outputs of a split, each read once, with the metrics of a task, or with some of them.
 
+    An output that is at fault is a Failure; what is wrong in another file is raised, since it is for all outputs.
     ``watch`` gives, for an output, what watches its progress; the other arguments are those of
     :func:`evaluate_output`, and so are the errors.
     """
@@ -109,27 +114,26 @@ def evaluate_split(
     from_file = reread and split.input is not None and can_be_reread(split.input)
     input_text = InputText(split, keep=several_uses and not from_file, digest=sign)
 
-    def score(output: Output, progress: Progress | None) -> Evaluation:
-        return evaluate_output(
-            split,
-            output,
-            schemes,
-            vocabulary,
-            keep_texts=keep_texts,
-            reread=reread,
-            input_text=input_text,
-            sign=sign,
-            threads=threads,
-            progress=progress,
-        )
-
-    if watch is None:
-        return [score(output, None) for output in split.outputs]
-    evaluations = []
     for output in split.outputs:
-        with watch(output) as progress:
-            evaluations.append(score(output, progress))
-    return evaluations
+        with nullcontext() if watch is None else watch(output) as progress:
+            try:
+                result: Evaluation | Failure = evaluate_output(
+                    split,
+                    output,
+                    schemes,
+                    vocabulary,
+                    keep_texts=keep_texts,
+                    reread=reread,
+                    input_text=input_text,
+                    sign=sign,
+                    threads=threads,
+                    progress=progress,
+                )
+            except DataError as error:
+                if error.path != output.path:
+                    raise
+                result = Failure(output=output, error=error)
+        yield result
 
 
 Named = tuple[EvaluationScheme, Metric]
