@@ -7,12 +7,15 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from geval_py.cli.evaluations import document_head, evaluate_lines, note
+from geval_py.cli.evaluations import document_head, evaluate_lines
+from geval_py.cli.messages import note
 from geval_py.cli.progress import ProgressBar
 from geval_py.cli.settings import Settings
+from geval_py.cli.tables import write_table
 from geval_py.reading.features import FeatureKinds, tokens_of
 from geval_py.reading.task import Task
 from geval_py.scoring.evaluation import Evaluation
+from geval_py.showing import records
 from geval_py.showing.documents import explained_head, feature_documents
 from geval_py.showing.features import features_table
 from geval_py.showing.json import json_list_text
@@ -72,5 +75,7 @@ def _write(task: Task, settings: Settings, evaluations: Sequence[Evaluation], fe
     if settings.format == "json":
         head = document_head(task) | explained_head(evaluations)
         sys.stdout.writelines(json_list_text(head, "features", feature_documents(features)))
+    elif settings.format == "csv":
+        sys.stdout.writelines(records.features_table(features).csv())
     else:
-        sys.stdout.writelines(features_table(features, for_terminal=sys.stdout.isatty()).tabs())
+        write_table(features_table(features, for_terminal=sys.stdout.isatty()))

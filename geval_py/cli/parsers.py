@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from geval_py.errors import UsageError
-from geval_py.reading.options import COMMANDS, OPTIONS, option_of
+from geval_py.reading.options import COMMANDS, OPTIONS, digits_after_point, option_of
 from geval_py.reading.words import natural_number
 from geval_py.text import visible
 
@@ -80,6 +80,7 @@ def _type(read: Callable[[str], object]) -> Callable[[str], object]:
 
 
 number_type = _type(natural_number)
+digits_type = _type(digits_after_point)
 
 
 def _epilog() -> str:

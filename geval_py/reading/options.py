@@ -16,7 +16,7 @@ COMMANDS = {
     "check": "every problem of a submission, without its answers",
     "compare": "which outputs are better, and whether by more than chance",
 }
-FORMATS = ("text", "json")
+FORMATS = ("text", "json", "csv")
 MOST_DIGITS = 1100  # after the point: the smallest double has 1074
 
 SCORES = "scores"  # the mode without an option
@@ -28,7 +28,8 @@ NOT_YET = "not_yet"  # the field of what GEval has and geval-py has not
 OF_FEATURES = "features, for -w, --most-worsening-features, --filter and marks"
 
 
-def _digits_after_point(text: str) -> int:
+def digits_after_point(text: str) -> int:
+    """Read a precision; raises ValueError."""
     digits = natural_number(text)
     if digits > MOST_DIGITS:
         raise ValueError(f"{digits} digits are too many; a double has less than {MOST_DIGITS}")
@@ -108,7 +109,7 @@ OPTIONS = (
     Option(names=("--alt-out-file",), field="alt_out_files", group=SHOWN, read=str, metavar="FILE", repeatable=True,
            goes_with=("oracle_item_based",), help="another output; repeatable"),
 
-    Option(names=("-p", "--precision"), field="precision", group=HOW, read=_digits_after_point, metavar="N",
+    Option(names=("-p", "--precision"), field="precision", group=HOW, read=digits_after_point, metavar="N",
            help="digits after the point"),
     Option(names=("-%", "--show-as-percentage"), field="percentage", group=HOW,
            help="times 100, with two digits fewer"),
@@ -117,8 +118,11 @@ OPTIONS = (
            help="show the 95 % interval of a score, from N resamples of the lines (1000 are typical)"),
     Option(names=("--seed",), field="seed", group=HOW, read=natural_number, metavar="S",
            help=f"with -B: of its random numbers (default: {DEFAULT_SEED})"),
-    Option(names=("--format",), field="format", group=HOW, read=one_of(FORMATS), metavar="{text,json}",
-           help="text (the default), or one JSON document"),
+    Option(names=("--by-score",), field="by_score", group=HOW, goes_with=(SCORES,),
+           otherwise="; lines have --sort and --reverse-sort",
+           help="of several outputs, the best first, by the first metric"),
+    Option(names=("--format",), field="format", group=HOW, read=one_of(FORMATS), metavar="{text,json,csv}",
+           help="text (the default), one JSON document, or CSV"),
     Option(names=("--threads",), field="threads", group=HOW, read=_threads, metavar="N",
            help="threads that score (default: one a core)"),
     Option(names=("-v", "--version"), field="version", group=HOW, help="show the version and the kernel's backend"),
