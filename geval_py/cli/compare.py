@@ -56,7 +56,7 @@ examples:
 Exit status: 0 fine, 1 the data is at fault, 2 the command line is at fault."""
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> QuietParser:
     """Make the parser of ``geval compare``."""
     parser = QuietParser(
         prog="geval compare",
@@ -137,7 +137,7 @@ class _OutFile(argparse.Action):
 
 def run(words: Sequence[str]) -> int:
     """Run the command; gives the exit status, raises GevalError."""
-    given = vars(make_parser().parse_args(words))
+    given = vars(make_parser().read(words))
     own = {name: given.pop(name) for name in _NOT_OF_SCORING}
     if own["help"]:
         sys.stdout.write(make_parser().format_help())

@@ -9,12 +9,15 @@ import os
 import re
 
 from geval_py.reading.sampling import DEFAULT_SEED, check_sampling
-from geval_py.reading.words import Option, natural_number, nearest_option, one_of
-from geval_py.text import nearest, visible
+from geval_py.reading.words import Option, natural_number, one_of
+from geval_py.text import visible
 
 COMMANDS = {
     "check": "every problem of a submission, without its answers",
     "compare": "which outputs are better, and whether by more than chance",
+    "completion": "completions of a shell: bash, zsh or fish",
+    "help": "what a command does, and its options",
+    "sample": "a sample challenge, copied into a new folder",
 }
 FORMATS = ("text", "json", "csv")
 MOST_DIGITS = 1100  # after the point: the smallest double has 1074
@@ -176,10 +179,14 @@ def unknown_word(word: str) -> str:
 
 
 def _advice(word: str) -> str | None:
+    from geval_py.reading.meanings import command_meant, option_meant
+
     if word.startswith("-"):
-        close = nearest_option(word, OPTIONS)
-        return f"did you mean {close}?" if close else None
-    command = nearest(word, COMMANDS)
-    if command is not None:
-        return f"geval {command} …, the command first, if that was meant"
-    return f"did you mean -t {visible(word)}?" if os.path.isdir(word) else None
+        meant = option_meant(word, (name for option in OPTIONS for name in option.names), COMMANDS)
+    elif os.path.isdir(word):
+        meant = f"-t {visible(word)}"
+    else:
+        meant = command_meant(word, COMMANDS)
+    if meant in COMMANDS:
+        return f"geval {meant} …, the command first, if that was meant"
+    return None if meant is None else f"did you mean {meant}?"
