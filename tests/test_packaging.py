@@ -1,11 +1,13 @@
 """What goes around the code: workflows that parse, a kernel whose flags agree, a wheel without sources of the kernel."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
 import yaml
 
+from geval_py.cli import sample
 from geval_py.scoring.kernel import flags
 
 ROOT = Path(__file__).parent.parent
@@ -18,6 +20,14 @@ def test_workflows_parse(path):
     for job in workflow["jobs"].values():
         assert "runs-on" in job
         assert all("uses" in step or "run" in step for step in job["steps"])
+
+
+def test_the_wheel_holds_the_sample_challenge():
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["scikit-build"]["wheel"]
+    assert build["packages"] == {"geval_py": "geval_py", "geval_py/sample/gazette": "challenges/gazette"}
+    assert {f"**/{name}" for name in sample.NOT_COPIED} <= set(build["exclude"])
+    assert all((ROOT / source).is_dir() for source in build["packages"].values())
+    assert sample.source().parts[-1] == "gazette"
 
 
 def test_the_flags_are_those_of_the_native_kernel():
