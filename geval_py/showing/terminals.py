@@ -40,15 +40,20 @@ def width_of(stream: TextIO) -> int | None:
 def laid_out(rows: Iterable[Sequence[str]], alignments: Sequence[Alignment], width: int) -> Iterator[str]:
     """Give a line a row, in columns that fit into a terminal's width; the rows may be an iterator.
 
-    What is aligned left is text, and cut where it does not fit, with ``…`` at its end; a number never is.
+    What is aligned left is text, and cut where it does not fit, with ``…`` at its end; a number never is, and one that
+    is wider than those before takes the columns from the last text.
     """
     rows = iter(rows)
     first = list(islice(rows, ROWS_LOOKED_AT))
     needed = [max(map(_width, column)) for column in zip(*first, strict=True)]
     widths = _fitting(needed, alignments, width)
+    texts = [column for column, alignment in enumerate(alignments) if alignment == "left"]
     for row in chain(first, rows):
-        cells = map(_padded, row, widths, alignments)
-        yield GAP.join(cells).rstrip(" ") + "\n"
+        excess = sum(max(0, _width(row[n]) - most) for n, most in enumerate(widths) if n not in texts)
+        fitting = list(widths)
+        if excess and texts:
+            fitting[texts[-1]] = max(LEAST_WIDTH, fitting[texts[-1]] - excess)
+        yield GAP.join(map(_padded, row, fitting, alignments)).rstrip(" ") + "\n"
 
 
 def _fitting(needed: Sequence[int], alignments: Sequence[Alignment], width: int) -> list[int]:

@@ -82,6 +82,12 @@ def test_rows_are_written_before_all_are_read():
     assert [next(lines) for _ in range(101)][99:] == ["a  1\n", "…  1234\n"]
 
 
+def test_a_number_wider_than_those_before_takes_from_the_last_text():
+    rows = [["1", "abc", "2", "d" * 20]] * terminals.ROWS_LOOKED_AT + [["12345", "abc", "2", "d" * 20]]
+    *_, before, last = laid_out(rows, ["right", "left", "right", "left"], 25)
+    assert (before, last) == ("1  abc  2  ddddddddddddd…\n", "12345  abc  2  ddddddddd…\n")
+
+
 def test_no_rows():
     assert list(laid_out([], [], 80)) == []
 
