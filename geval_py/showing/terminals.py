@@ -40,8 +40,8 @@ def width_of(stream: TextIO) -> int | None:
 def laid_out(rows: Iterable[Sequence[str]], alignments: Sequence[Alignment], width: int) -> Iterator[str]:
     """Give a line a row, in columns that fit into a terminal's width; the rows may be an iterator.
 
-    What is aligned left is text, and cut where it does not fit, with ``…`` at its end; a number never is, and one that
-    is wider than those before takes the columns from the last text.
+    What is aligned left is text, and cut where it does not fit, with ``…`` at its end. A number never is; one that is
+    wider than those before takes the columns from the last text.
     """
     rows = iter(rows)
     first = list(islice(rows, ROWS_LOOKED_AT))
@@ -52,7 +52,8 @@ def laid_out(rows: Iterable[Sequence[str]], alignments: Sequence[Alignment], wid
         excess = sum(max(0, _width(row[n]) - most) for n, most in enumerate(widths) if n not in texts)
         fitting = list(widths)
         if excess and texts:
-            fitting[texts[-1]] = max(LEAST_WIDTH, fitting[texts[-1]] - excess)
+            last = widths[texts[-1]]
+            fitting[texts[-1]] = max(min(last, LEAST_WIDTH), last - excess)
         yield GAP.join(map(_padded, row, fitting, alignments)).rstrip(" ") + "\n"
 
 
