@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import sys
-from importlib import import_module
 
 from geval_py.cli.messages import show_error
 from geval_py.errors import GevalError
@@ -74,4 +73,6 @@ def _run(words: list[str]) -> int:
 
 def module_of(command: str) -> ModuleType:
     """Import the module of a command, which has ``make_parser`` and ``run``."""
+    from importlib import import_module
+
     return import_module(COMMANDS[command])

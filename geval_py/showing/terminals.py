@@ -20,8 +20,7 @@ USUAL_WIDTH = 80  # columns of a terminal that does not say how many it has
 GAP = "  "
 LEAST_WIDTH = 6  # columns that are left to a text, however narrow the terminal
 ROWS_LOOKED_AT = 100  # whose cells say how wide the columns are: rows come one by one, and may be millions
-_STYLE = re.compile("\x1b\\[[0-9;]*m")
-_PARTS = re.compile(f"{_STYLE.pattern}|.", re.DOTALL)
+_STYLE = "\x1b\\[[0-9;]*m"  # a regular expression; whoever writes to a pipe does not wait for it
 
 
 def width_of(stream: TextIO) -> int | None:
@@ -77,7 +76,7 @@ def _padded(cell: str, width: int, alignment: Alignment) -> str:
 
 
 def _width(cell: str) -> int:
-    return display_width(_STYLE.sub("", cell) if "\x1b" in cell else cell)
+    return display_width(re.sub(_STYLE, "", cell) if "\x1b" in cell else cell)
 
 
 def cut(text: str, width: int) -> str:
@@ -90,7 +89,7 @@ def cut(text: str, width: int) -> str:
         return text if len(text) <= width else text[: width - 1] + "…"
     shown: list[str] = []
     taken, fitting = 0, 0
-    for part in _PARTS.finditer(text):
+    for part in re.finditer(f"{_STYLE}|.", text, re.DOTALL):
         taken += display_width(part[0]) if len(part[0]) == 1 else 0
         if taken > width:
             head = "".join(shown[:fitting])
@@ -101,4 +100,4 @@ def cut(text: str, width: int) -> str:
 
 
 def _ends_styled(text: str) -> bool:
-    return _STYLE.findall(text)[-1:] not in ([], [PLAIN])
+    return re.findall(_STYLE, text)[-1:] not in ([], [PLAIN])
