@@ -40,6 +40,8 @@ def display_width(text: str) -> int:
     >>> display_width("水e\N{COMBINING ACUTE ACCENT}")
     3
     """
+    if text.isascii():
+        return len(text)
     import unicodedata
 
     return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)

@@ -9,15 +9,17 @@ import argparse
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import geval_py
 from geval_py.checking.rules import RULES, Rule
-from geval_py.cli import check, compare, parsers
+from geval_py.cli.help import parser_of
 from geval_py.errors import GevalError
+from geval_py.reading.options import COMMANDS
 from geval_py.scoring.metrics import METRICS, Metric
 
-PARSERS = {"geval": parsers.make_parser, "geval check": check.make_parser, "geval compare": compare.make_parser}
+PARSERS = {"geval": partial(parser_of, None)} | {f"geval {name}": partial(parser_of, name) for name in COMMANDS}
 BLOCK = re.compile(r"(?<=^<!-- generated: )(.+?)( -->\n)(.*?)(?=^<!-- end -->$)", re.DOTALL | re.MULTILINE)
 
 

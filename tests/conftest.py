@@ -18,9 +18,10 @@ def kernel(request):
 
 @pytest.fixture
 def geval(capsys, monkeypatch):
-    """Run the command, on a terminal or in a pipe; gives status, standard output and standard error."""
+    """Run the command, on a terminal of some columns or in a pipe; gives status, standard output and standard error."""
 
-    def run(*words, terminal=False):
+    def run(*words, terminal=False, columns=80):
+        monkeypatch.setenv("COLUMNS", str(columns))
         monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
         status = main(list(words))
         captured = capsys.readouterr()

@@ -1,12 +1,14 @@
 """What goes around the code: workflows and hooks that parse and agree, a kernel whose flags agree, no name that is not ours."""
 
 import re
+import tomllib
 from collections import defaultdict
 from pathlib import Path
 
 import pytest
 import yaml
 
+from geval_py.cli import sample
 from geval_py.scoring.kernel import flags
 
 ROOT = Path(__file__).parent.parent
@@ -70,6 +72,14 @@ def test_nothing_is_installed_by_a_name_that_is_not_ours_yet():
     sources = texts("*.md", "docs/*.md", "action.yml", ".github/workflows/*.yml", "geval_py/**/*.py")
     installed = [name for text in sources for name in re.findall(r"pip install (?:--?\w+ )*([^\n`]+)", text)]
     assert [name for name in installed if "geval-py" in name and not name.startswith("./geval-py")] == []
+
+
+def test_the_wheel_holds_the_sample_challenge():
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["scikit-build"]["wheel"]
+    assert build["packages"] == {"geval_py": "geval_py", "geval_py/sample/gazette": "challenges/gazette"}
+    assert {f"**/{name}" for name in sample.NOT_COPIED} <= set(build["exclude"])
+    assert all((ROOT / source).is_dir() for source in build["packages"].values())
+    assert sample.source().parts[-1] == "gazette"
 
 
 def test_the_flags_are_those_of_the_native_kernel():

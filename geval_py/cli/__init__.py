@@ -7,11 +7,23 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
 
+from geval_py.cli.messages import show_error
 from geval_py.errors import GevalError
 from geval_py.text import visible
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import ModuleType
+
+COMMANDS = {
+    "check": "geval_py.cli.check",
+    "compare": "geval_py.cli.compare",
+    "completion": "geval_py.cli.completion",
+    "help": "geval_py.cli.help",
+    "sample": "geval_py.cli.sample",
+}
 CLOSED_PIPE_STATUS = 128 + 13  # what a shell reports for a program ended by SIGPIPE
 
 
@@ -30,10 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         status = _run(words)
         sys.stdout.flush()
     except GevalError as error:
-        from geval_py.reading.options import said_option
-
-        # The errors escape what they show; this is a second wall, against what one of them may have missed.
-        print("geval:", "\n".join(map(visible, error.said(said_option).split("\n"))), file=sys.stderr)
+        show_error(error)
         return error.exit_status
     except BrokenPipeError:
         _forget_output()
@@ -55,14 +64,18 @@ def _forget_output() -> None:
 
 
 def _run(words: list[str]) -> int:
-    if words[:1] == ["check"]:
-        from geval_py.cli import check
-
-        return check.run(words[1:])
-    if words[:1] == ["compare"]:
-        from geval_py.cli import compare
-
-        return compare.run(words[1:])
+    if words[0:1] in (["-h"], ["--help"]) and len(words) == 2 and not words[1].startswith("-"):
+        words = ["help", words[1]]
+    if words and words[0] in COMMANDS:
+        run: Callable[[Sequence[str]], int] = module_of(words[0]).run
+        return run(words[1:])
     from geval_py.cli import score
 
     return score.run(words)
+
+
+def module_of(command: str) -> ModuleType:
+    """Import the module of a command, which has ``make_parser`` and ``run``."""
+    from importlib import import_module
+
+    return import_module(COMMANDS[command])

@@ -36,7 +36,7 @@ examples:
 Exit status: 0 no error (with --strict: no warning either), 1 problems, 2 the command line is at fault."""
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> QuietParser:
     """Make the parser of ``geval check``."""
     parser = QuietParser(
         prog="geval check",
@@ -99,7 +99,7 @@ def _mass(text: str) -> float:
 
 def run(words: Sequence[str]) -> int:
     """Run the command; gives the exit status, raises GevalError."""
-    given = make_parser().parse_args(words)
+    given = make_parser().read(words)
     if given.help:
         sys.stdout.write(make_parser().format_help())
     elif given.rules:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NoReturn
 
-from geval_py.cli.evaluations import blaming_config, document_head, note, scored
-from geval_py.cli.parsers import QuietParser, add_fields, add_option, number_type
+from geval_py.cli.evaluations import blaming_config, document_head, scored
+from geval_py.cli.messages import complain, note
+from geval_py.cli.parsers import QuietParser, add_fields, add_option, digits_type, number_type
 from geval_py.cli.progress import ProgressBar
 from geval_py.cli.settings import Settings, merged
 from geval_py.errors import UsageError
@@ -20,12 +22,18 @@ from geval_py.reading.splits import locate
 from geval_py.reading.task import Task
 from geval_py.scoring.evaluate import select_schemes
 from geval_py.scoring.evaluation import Evaluation
+from geval_py.scoring.failure import Failure
+from geval_py.showing import records
 from geval_py.showing.comparison import comparison_latex, comparison_markdown, comparison_text
 from geval_py.showing.json import json_text
-from geval_py.text import visible
+from geval_py.text import named, visible
 
-TEXTS = {"text": comparison_text, "markdown": comparison_markdown, "latex": comparison_latex}
-FORMATS = ("json", *TEXTS)
+TEXTS: dict[str, Callable[[Comparison, int | None], str]] = {
+    "text": comparison_text,
+    "markdown": comparison_markdown,
+    "latex": comparison_latex,
+}
+FORMATS = ("json", "csv", *TEXTS)
 PLACES = (
     "test_name",
     "out_directory",
@@ -35,7 +43,7 @@ PLACES = (
     "in_header",
     "out_header",
 )
-_NOT_OF_SCORING = ("outputs", "metrics", "baseline", "samples", "form", "help")
+_NOT_OF_SCORING = ("outputs", "metrics", "baseline", "samples", "digits", "form", "help")
 
 _EPILOG = """\
 examples:
@@ -48,7 +56,7 @@ examples:
 Exit status: 0 fine, 1 the data is at fault, 2 the command line is at fault."""
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> QuietParser:
     """Make the parser of ``geval compare``."""
     parser = QuietParser(
         prog="geval compare",
@@ -77,6 +85,7 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="METRIC",
         help="the metric to compare (default: the challenge's first)",
     )
+    add("-a", "--alt-metric", dest="metrics", action="append", metavar="METRIC", help="the same as --metric")
     add_fields(parser, "vocabulary")
     add(
         "--baseline",
@@ -92,6 +101,15 @@ def make_parser() -> argparse.ArgumentParser:
         help=f"random samples of each test and interval (default: {DEFAULT_TEST_SAMPLES})",
     )
     add_option(parser, option_of("seed"), f"of the random numbers (default: {DEFAULT_SEED})")
+    add(
+        "-p",
+        "--precision",
+        dest="digits",
+        type=digits_type,
+        default=None,
+        metavar="N",
+        help="digits after the point (default: as many as the intervals make worth showing)",
+    )
     add(
         "--format",
         dest="form",
@@ -119,14 +137,20 @@ class _OutFile(argparse.Action):
 
 def run(words: Sequence[str]) -> int:
     """Run the command; gives the exit status, raises GevalError."""
-    given = vars(make_parser().parse_args(words))
+    given = vars(make_parser().read(words))
     own = {name: given.pop(name) for name in _NOT_OF_SCORING}
     if own["help"]:
         sys.stdout.write(make_parser().format_help())
         return 0
     task, settings = _understood(given, own["outputs"], own["metrics"])
     with blaming_config(task):
-        evaluations = _evaluate(task, settings, sign=own["form"] == "json")
+        results = scored(task, locate(task), select_schemes(task)[:1], settings, sign=own["form"] in ("json", "csv"))
+    evaluations = [result for result in results if isinstance(result, Evaluation)]
+    if len(evaluations) < 2 <= len(results):
+        complain(
+            f"{len(evaluations) or 'none'} of {len(results)} outputs could be scored: there is nothing to compare"
+        )
+        return 1
     with ProgressBar("samples", unit="items") as progress:
         comparison = compare(
             evaluations,
@@ -135,8 +159,10 @@ def run(words: Sequence[str]) -> int:
             seed=settings.seed,
             progress=progress,
         )
-    _show(comparison, task, own["form"])
-    return 0
+    failures = [result for result in results if isinstance(result, Failure)]
+    notes = [f"{named(failure.output.path)} could not be scored and is left out" for failure in failures]
+    _show(replace(comparison, notes=(*notes, *comparison.notes)), task, own["form"], own["digits"])
+    return 1 if failures else 0
 
 
 def _understood(given: Mapping[str, Any], outputs: Sequence[str], metrics: Sequence[str]) -> tuple[Task, Settings]:
@@ -155,14 +181,12 @@ def _understood(given: Mapping[str, Any], outputs: Sequence[str], metrics: Seque
     return task, settings
 
 
-def _evaluate(task: Task, settings: Settings, *, sign: bool) -> list[Evaluation]:
-    return scored(task, locate(task), select_schemes(task)[:1], settings, sign=sign)
-
-
-def _show(comparison: Comparison, task: Task, form: str) -> None:
+def _show(comparison: Comparison, task: Task, form: str, digits: int | None) -> None:
     for warning in comparison.notes:
         note(warning)
-    if form != "json":
-        sys.stdout.write(TEXTS[form](comparison))
-        return
-    sys.stdout.write(json_text(document_head(task) | comparison.to_dict()))
+    if form == "json":
+        sys.stdout.write(json_text(document_head(task) | comparison.to_dict()))
+    elif form == "csv":
+        sys.stdout.writelines(records.comparison_table(comparison).csv())
+    else:
+        sys.stdout.write(TEXTS[form](comparison, digits))

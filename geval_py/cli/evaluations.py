@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
+from geval_py.cli.messages import note, show_error
 from geval_py.cli.progress import ProgressBar
 from geval_py.cli.settings import Settings
 from geval_py.errors import ConfigError, SchemeError, UsageError
@@ -16,17 +16,19 @@ from geval_py.reading.splits import Split, locate, locate_others, other_test_set
 from geval_py.reading.task import Task
 from geval_py.scoring.evaluate import Named, evaluate_split, select_schemes
 from geval_py.scoring.evaluation import Evaluation
+from geval_py.scoring.failure import Failure, evaluations_of
 from geval_py.text import named, visible
 from geval_py.version import __version__
 
 
-def evaluate_outputs(task: Task, settings: Settings) -> list[Evaluation]:
+def evaluate_outputs(task: Task, settings: Settings) -> list[Evaluation | Failure]:
     """Score each output with all metrics."""
-    evaluations = scored(task, locate(task), select_schemes(task), settings, sign=settings.format == "json")
-    for evaluation in evaluations:
-        _note_unknown_words(evaluation)
-        _note_infinite_losses(evaluation)
-    return evaluations
+    results = scored(task, locate(task), select_schemes(task), settings, sign=settings.format != "text")
+    for result in results:
+        if isinstance(result, Evaluation):
+            _note_unknown_words(result)
+            _note_infinite_losses(result)
+    return results
 
 
 def evaluate_lines(task: Task, settings: Settings, others: Sequence[str] = ()) -> list[Evaluation]:
@@ -42,30 +44,51 @@ def evaluate_lines(task: Task, settings: Settings, others: Sequence[str] = ()) -
             f"\n  there are {names}"
         )
     split = locate_others(split, task, others)
-    schemes = select_schemes(task)[:1]
-    evaluations = scored(task, split, schemes, settings, sign=settings.format == "json", of_lines=True)
+    sign = settings.format == "json"
+    results = _evaluated(task, split, select_schemes(task)[:1], settings, sign=sign, of_lines=True)
+    evaluations = evaluations_of(results)
+    _note_places(task, split, settings, evaluations)
     for evaluation in evaluations:
         _note_unknown_words(evaluation)
     return evaluations
 
 
 def scored(
-    task: Task, split: Split, schemes: Sequence[Named], settings: Settings, *, sign: bool, of_lines: bool = False
-) -> list[Evaluation]:
+    task: Task, split: Split, schemes: Sequence[Named], settings: Settings, *, sign: bool
+) -> list[Evaluation | Failure]:
     """Score the outputs of a split, with a progress bar for each; ``sign`` computes the signatures.
 
-    Evaluations ``of_lines`` have their texts, and the metrics' filters look at the lines as they are.
+    Where there are several, what is wrong with one is said, and the others are scored; where there is one, it raises.
     """
-    evaluations = evaluate_split(
+    results = list(_evaluated(task, split, schemes, settings, sign=sign))
+    evaluations = [result for result in results if isinstance(result, Evaluation)]
+    if len(results) == 1:
+        evaluations_of(results)
+    for result in results:
+        if isinstance(result, Failure):
+            show_error(result.error)
+    _note_places(task, split, settings, evaluations)
+    return results
+
+
+def _evaluated(
+    task: Task, split: Split, schemes: Sequence[Named], settings: Settings, *, sign: bool, of_lines: bool = False
+) -> Iterator[Evaluation | Failure]:
+    """Score as :func:`scored`; those ``of_lines`` have their texts, and filters look at the lines as they are."""
+    return evaluate_split(
         task,
         split,
         schemes,
         keep_texts=of_lines,
+        reread=of_lines,
         raw_filters=of_lines,
         sign=sign,
         threads=settings.threads,
         watch=lambda output: ProgressBar(output.name),
     )
+
+
+def _note_places(task: Task, split: Split, settings: Settings, evaluations: Iterable[Evaluation]) -> None:
     if settings.ignored:
         path = os.path.join(task.directory, CONFIG_FILE)
         note(f"{named(path)}: {', '.join(settings.ignored)} ignored; no score depends on it")
@@ -73,7 +96,6 @@ def scored(
         note(f"there is no file {named(task.input_file)}; the input is not needed here")
     for evaluation in evaluations:
         _note_other_answers(evaluation)
-    return evaluations
 
 
 def _note_other_answers(evaluation: Evaluation) -> None:
@@ -125,8 +147,3 @@ def _is_from_config(scheme: str, task: Task) -> bool:
     config = config_task(task.directory)
     texts = config.alt_metrics if task.alt_metrics else config.metrics
     return any(scheme in (found.text, found.metric) for text in texts for found in parse_schemes(text))
-
-
-def note(message: str) -> None:
-    """Say on standard error what a user should know beside the result."""
-    print(f"geval: note: {message}", file=sys.stderr)

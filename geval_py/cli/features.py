@@ -7,12 +7,15 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from geval_py.cli.evaluations import document_head, evaluate_lines, note
+from geval_py.cli.evaluations import document_head, evaluate_lines
+from geval_py.cli.messages import note
 from geval_py.cli.progress import ProgressBar
 from geval_py.cli.settings import Settings
+from geval_py.cli.tables import write_table
 from geval_py.reading.features import FeatureKinds, tokens_of
 from geval_py.reading.task import Task
 from geval_py.scoring.evaluation import Evaluation
+from geval_py.showing import records
 from geval_py.showing.documents import explained_head, feature_documents
 from geval_py.showing.features import features_table
 from geval_py.showing.json import json_list_text
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
 def show_worst(task: Task, settings: Settings) -> None:
     """Show the features that go with bad scores, by rising p."""
     (evaluation,) = evaluate_lines(task, settings)
-    infinite = sum(map(math.isinf, evaluation.line_scores()))
+    infinite = sum(map(math.isinf, evaluation.each_line_score()))
     if infinite:
         note(f"{infinite} of {evaluation.line_count} lines have an infinite score: so has the mean of their features")
     features = rank(settings, evaluation, best=settings.reverse_sort)
@@ -89,5 +92,7 @@ def _write(task: Task, settings: Settings, evaluations: Sequence[Evaluation], fe
     if settings.format == "json":
         head = document_head(task) | explained_head(evaluations)
         sys.stdout.writelines(json_list_text(head, "features", feature_documents(features)))
+    elif settings.format == "csv":
+        sys.stdout.writelines(records.features_table(features).csv())
     else:
-        sys.stdout.writelines(features_table(features, for_terminal=sys.stdout.isatty()).tabs())
+        write_table(features_table(features, for_terminal=sys.stdout.isatty()))

@@ -9,15 +9,18 @@ from math import isclose
 from operator import attrgetter
 from typing import TypeVar
 
-from geval_py.cli.evaluations import document_head, evaluate_lines, note
+from geval_py.cli.evaluations import document_head, evaluate_lines
 from geval_py.cli.features import kinds_of, rank
+from geval_py.cli.messages import note
 from geval_py.cli.settings import Settings
+from geval_py.cli.tables import write_table
 from geval_py.explaining.lines import Line, LineDifference, read_differences, read_lines
 from geval_py.reading.features import Fields, ItemFilter, parse_filter
 from geval_py.reading.preparation import preparation_of
 from geval_py.reading.task import Task
 from geval_py.scoring.evaluation import Evaluation
 from geval_py.scoring.metrics import NOISE
+from geval_py.showing import records
 from geval_py.showing.colours import colours_are_unwanted, shows_colours
 from geval_py.showing.documents import difference_documents, explained_head, line_documents
 from geval_py.showing.features import STYLES, Marker, marks_text
@@ -34,20 +37,22 @@ def show_lines(task: Task, settings: Settings) -> None:
     prepared = _preparation(evaluation, settings)
     rows = _ordered(_filtered(read_lines(evaluation), evaluation, settings), "score", evaluation, settings)
     lines = map(prepared, rows)
-    if settings.format == "json":
-        if settings.mark_worst_features:
-            note("words are marked in text only")
+    if settings.mark_worst_features and settings.format != "text":
+        note("words are marked in text only")
+    if settings.format == "csv":
+        sys.stdout.writelines(records.lines_table(lines, evaluation).csv())
+    elif settings.format == "json":
         documents = line_documents(lines, Fields(evaluation.split.in_header))
         head = document_head(task) | explained_head([evaluation])
         sys.stdout.writelines(json_list_text(head, "lines", documents))
     elif settings.mark_worst_features and shows_colours(sys.stdout):
         marker = _marker(evaluation, settings)
         note(f"marked words go with bad lines: {marks_text()}, not corrected for their number")
-        sys.stdout.writelines(marked_table(lines, marker).tabs())
+        write_table(marked_table(lines, marker))
     else:
         if settings.mark_worst_features:
             note(_why_no_marks())
-        sys.stdout.writelines(lines_table(lines, for_terminal=sys.stdout.isatty()).tabs())
+        write_table(lines_table(lines, for_terminal=sys.stdout.isatty()))
 
 
 def show_difference(task: Task, settings: Settings) -> None:
@@ -63,12 +68,14 @@ def show_difference(task: Task, settings: Settings) -> None:
     if not first:
         note("no line differs in both its output and its score")
     shown = chain(first, differences)
-    if settings.format == "json":
+    if settings.format == "csv":
+        sys.stdout.writelines(records.differences_table(shown, evaluation).csv())
+    elif settings.format == "json":
         documents = difference_documents(shown, Fields(evaluation.split.in_header))
         head = document_head(task) | explained_head([evaluation, other])
         sys.stdout.writelines(json_list_text(head, "lines", documents))
     else:
-        sys.stdout.writelines(differences_table(shown, for_terminal=sys.stdout.isatty()).tabs())
+        write_table(differences_table(shown, for_terminal=sys.stdout.isatty()))
 
 
 def show_best(task: Task, settings: Settings) -> None:
@@ -78,7 +85,7 @@ def show_best(task: Task, settings: Settings) -> None:
         evaluations[0].check_same_lines(other)
     for_terminal = sys.stdout.isatty()
     best_of = max if evaluations[0].scores[0].greatest_first(worst=False) else min
-    scores = zip(*(evaluation.line_scores() for evaluation in evaluations), strict=True)
+    scores = zip(*(evaluation.each_line_score() for evaluation in evaluations), strict=True)
     outputs = zip(*(evaluation.read_outputs() for evaluation in evaluations), strict=True)
     for of_line, candidates in zip(scores, outputs, strict=True):
         best = best_of(of_line)

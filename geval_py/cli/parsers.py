@@ -6,12 +6,13 @@ import argparse
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from geval_py.errors import UsageError
-from geval_py.reading.options import COMMANDS, OPTIONS, option_of
+from geval_py.reading.meanings import option_meant
+from geval_py.reading.options import COMMANDS, OPTIONS, digits_after_point, option_of
 from geval_py.reading.words import natural_number
 from geval_py.text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from geval_py.reading.words import Option
 
@@ -23,11 +24,20 @@ class QuietParser(argparse.ArgumentParser):
         formatter = argparse.RawDescriptionHelpFormatter
         super().__init__(formatter_class=formatter, allow_abbrev=False, add_help=False, **settings)
 
+    def read(self, words: Sequence[str]) -> argparse.Namespace:
+        """Understand words; raises UsageError, which says what may have been meant by an option that there is not."""
+        given, strays = self.parse_known_args(words)
+        if not strays:
+            return given
+        meant = option_meant(strays[0], self._option_string_actions) if strays[0].startswith("-") else None
+        advice = f"{self.prog} --help shows the options" if meant is None else f"did you mean {meant}?"
+        raise UsageError(message=visible(f"unrecognized arguments: {' '.join(strays)}") + f"\n  {advice}")
+
     def error(self, message: str) -> NoReturn:
         raise UsageError(message=f"{visible(message)}\n  {self.prog} --help shows the options")
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> QuietParser:
     """Make the parser of the plain command line, for its help."""
     parser = QuietParser(
         prog="geval",
@@ -80,11 +90,12 @@ def _type(read: Callable[[str], object]) -> Callable[[str], object]:
 
 
 number_type = _type(natural_number)
+digits_type = _type(digits_after_point)
 
 
 def _epilog() -> str:
-    commands = "\n".join(f"  {name:9} {summary}" for name, summary in COMMANDS.items())
-    return f"commands (geval COMMAND --help says more):\n{commands}\n\n{_EXAMPLES}"
+    commands = "\n".join(f"  {name:11} {summary}" for name, summary in COMMANDS.items())
+    return f"commands (geval help COMMAND says more):\n{commands}\n\n{_EXAMPLES}"
 
 
 _EXAMPLES = """\

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -11,11 +12,14 @@ from geval_py.cli.progress import ProgressBar
 from geval_py.cli.settings import Settings, parse
 from geval_py.reading.options import SCORES
 from geval_py.reading.task import Task
+from geval_py.scoring.evaluate import select_schemes, shown_name
 from geval_py.scoring.evaluation import Evaluation
+from geval_py.scoring.failure import Failure
 from geval_py.scoring.kernel import choose_backend
 from geval_py.scoring.score import Score
 from geval_py.showing.json import json_text
 from geval_py.showing.scores import scores_text
+from geval_py.showing.terminals import width_of
 from geval_py.version import __version__
 
 
@@ -23,11 +27,10 @@ def run(words: Sequence[str]) -> int:
     """Run the plain command line; gives the exit status, raises GevalError."""
     task, settings = parse(words)
     with blaming_config(task):
-        _show(task, settings)
-    return 0
+        return _show(task, settings)
 
 
-def _show(task: Task, settings: Settings) -> None:
+def _show(task: Task, settings: Settings) -> int:
     if settings.help:
         from geval_py.cli.parsers import make_parser
 
@@ -37,9 +40,10 @@ def _show(task: Task, settings: Settings) -> None:
     elif settings.list_metrics:
         _list_metrics()
     elif settings.mode == SCORES:
-        _show_scores(task, settings)
+        return _show_scores(task, settings)
     else:
         _show_mode(task, settings)
+    return 0
 
 
 def _list_metrics() -> None:
@@ -49,21 +53,58 @@ def _list_metrics() -> None:
     print("A name in …Hashed may end in a number of bits, 1 to 24 (10 where none is given): LogLossHashed8.")
 
 
-def _show_scores(task: Task, settings: Settings) -> None:
-    evaluations = evaluate_outputs(task, settings)
+def _show_scores(task: Task, settings: Settings) -> int:
+    """Show the scores of each output; gives the exit status, which tells whether all could be scored."""
+    results = evaluate_outputs(task, settings)
+    if settings.by_score:
+        results.sort(key=_place_by_score)
     if settings.format == "json":
-        sys.stdout.write(json_text(_document(task, settings, evaluations)))
-        return
-    with ProgressBar("samples", unit="items") as progress:
-        interval = None
-        if settings.bootstrap is not None:
-            interval = partial(Score.interval, samples=settings.bootstrap, seed=settings.seed, progress=progress)
-        text = scores_text(evaluations, settings.precision, percentage=settings.percentage, interval=interval)
-    sys.stdout.write(text)
+        sys.stdout.write(json_text(_document(task, settings, results)))
+    else:
+        with ProgressBar("samples", unit="items") as progress:
+            text = _text(results, _names(task), settings, progress)
+        sys.stdout.write(text)
+    return 1 if any(isinstance(result, Failure) for result in results) else 0
 
 
-def _document(task: Task, settings: Settings, evaluations: Sequence[Evaluation]) -> dict[str, object]:
-    outputs = [e.to_dict(samples=settings.bootstrap, seed=settings.seed) for e in evaluations]
+def _names(task: Task) -> list[str]:
+    return [shown_name(*named) for named in select_schemes(task)]
+
+
+def _text(
+    results: Sequence[Evaluation | Failure], names: Sequence[str], settings: Settings, progress: ProgressBar
+) -> str:
+    interval = None
+    if settings.bootstrap is not None:
+        interval = partial(Score.interval, samples=settings.bootstrap, seed=settings.seed, progress=progress)
+    if settings.format == "csv":
+        from geval_py.showing.records import scores_table
+
+        return "".join(scores_table(results, names, interval).csv())
+    return scores_text(
+        results,
+        settings.precision,
+        names=names,
+        percentage=settings.percentage,
+        interval=interval,
+        width=width_of(sys.stdout),
+    )
+
+
+def _place_by_score(result: Evaluation | Failure) -> tuple[bool, float]:
+    """Give a key that sorts by the first metric, the best first, and puts behind what has no score."""
+    if isinstance(result, Failure) or math.isnan(result.score):
+        return True, 0.0
+    return False, -result.score if result.scores[0].greatest_first(worst=False) else result.score
+
+
+def _document(task: Task, settings: Settings, results: Sequence[Evaluation | Failure]) -> dict[str, object]:
+    outputs = [
+        result.to_dict()
+        if isinstance(result, Failure)
+        else result.to_dict(samples=settings.bootstrap, seed=settings.seed)
+        for result in results
+    ]
     return document_head(task) | {"test": task.test_name, "outputs": outputs}
 
 

@@ -26,6 +26,7 @@ class Settings(Value):
     percentage: bool = False
     bootstrap: int | None = None
     seed: int = DEFAULT_SEED
+    by_score: bool = False
     format: str = "text"
     threads: int | None = None
     line_by_line: bool = False

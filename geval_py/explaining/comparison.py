@@ -73,9 +73,10 @@ class Comparison:
         """
         import pandas as pd
 
-        return pd.DataFrame([self._row(system) for system in self.systems])
+        return pd.DataFrame([self.row(system) for system in self.systems])
 
-    def _row(self, system: System) -> dict[str, Any]:
+    def row(self, system: System) -> dict[str, Any]:
+        """Give a system's row of that table."""
         versus = system.difference_interval
         return {
             "system": system.name,

@@ -39,7 +39,7 @@ def read_lines(evaluation: Evaluation) -> Iterator[Line]:
     return map(
         Line,
         range(1, count + 1) if numbers is None else numbers,
-        evaluation.line_scores(),
+        evaluation.each_line_score(),
         evaluation.line_losses,
         evaluation.read_items(),
     )
@@ -47,5 +47,5 @@ def read_lines(evaluation: Evaluation) -> Iterator[Line]:
 
 def read_differences(evaluation: Evaluation, other: Evaluation) -> Iterator[LineDifference]:
     """Give each line in both outputs; raises as :func:`read_lines` and :meth:`Evaluation.check_same_lines`."""
-    differences = evaluation.score_differences(other)
+    differences = evaluation.each_score_difference(other)
     return map(LineDifference, differences, read_lines(evaluation), read_lines(other))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import islice, repeat
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, count, islice, repeat
 
 from geval_py.errors import LineCountError
-from geval_py.reading.lines import LineReader, decode_lines
+from geval_py.reading.lines import READ_AHEAD_BYTES, LineReader, decode_lines
 from geval_py.reading.splits import Split
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from geval_py.reading.sources import FileState
 
 
 class InputText:
@@ -19,19 +23,22 @@ class InputText:
     def __init__(self, split: Split, *, keep: bool, digest: bool = False) -> None:
         self._split, self._keep, self._digest = split, keep, digest
         self._blocks: list[bytes] | None = None
+        self._state: FileState | None = None
+        self._count: int | None = None
         self.sha256: str | None = None
 
     def lines(self) -> Iterator[str]:
         """Give the lines; empty ones without end if there is no input."""
         if self._split.input is None:
             return repeat("")
-        blocks = self._read() if not self._keep else self._kept()
-        return (line for block in blocks for line in decode_lines(block))
+        return (line for block in self._all_blocks() for line in decode_lines(block))
 
     def check_lines(self, expected: int) -> None:
-        """Raise LineCountError if there is an input, which has to be kept, and its number of lines is another."""
+        """Raise LineCountError if there is an input, and its number of lines is another."""
         if self._split.input is not None:
-            self.check_count(sum(block.count(b"\n") for block in self._kept()), expected)
+            if self._count is None:
+                self._count = sum(block.count(b"\n") for block in self._all_blocks())
+            self.check_count(self._count, expected)
 
     def check_count(self, lines: int, expected: int) -> None:
         """Raise LineCountError for another number of lines than expected."""
@@ -44,14 +51,18 @@ class InputText:
                 expected_lines=expected,
             )
 
-    def _kept(self) -> list[bytes]:
+    def _all_blocks(self) -> Iterable[bytes]:
+        if not self._keep:
+            return self._read()
         if self._blocks is None:
             self._blocks = list(self._read())
         return self._blocks
 
     def _read(self) -> Iterator[bytes]:
         with LineReader(self._split.input or "", header=self._split.input_header, digest=self._digest) as reader:
-            while block := reader.block():
+            self._state = self._state or reader.source.state
+            reader.source.check_state(self._state)
+            while block := reader.block(READ_AHEAD_BYTES):
                 yield block
             self.sha256 = reader.sha256
 
@@ -74,3 +85,17 @@ class InputReader:
     def check_end(self) -> None:
         """Raise LineCountError if the input has not as many lines as were taken."""
         self._text.check_count(self._found + sum(1 for _ in self._lines), self._taken)
+
+
+def column_names(width: int, header: Sequence[str], taken: set[str]) -> list[str]:
+    """Name the columns of an input: as its header says, or by their numbers, from 1; one whose name is taken anew.
+
+    >>> column_names(3, ["Year", "line"], {"line"})
+    ['Year', 'in<line>', '3']
+    """
+    names: list[str] = []
+    for column in range(width):
+        name = header[column] if column < len(header) else str(column + 1)
+        candidates = chain((name, f"in<{name}>"), (f"in<{column + 1}>{'′' * primes}" for primes in count()))
+        names.append(next(new for new in candidates if new not in taken and new not in names))
+    return names

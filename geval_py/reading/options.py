@@ -9,14 +9,17 @@ import os
 import re
 
 from geval_py.reading.sampling import DEFAULT_SEED, check_sampling
-from geval_py.reading.words import Option, natural_number, nearest_option, one_of
-from geval_py.text import nearest, visible
+from geval_py.reading.words import Option, natural_number, one_of
+from geval_py.text import visible
 
 COMMANDS = {
     "check": "every problem of a submission, without its answers",
     "compare": "which outputs are better, and whether by more than chance",
+    "completion": "completions of a shell: bash, zsh or fish",
+    "help": "what a command does, and its options",
+    "sample": "a sample challenge, copied into a new folder",
 }
-FORMATS = ("text", "json")
+FORMATS = ("text", "json", "csv")
 MOST_DIGITS = 1100  # after the point: the smallest double has 1074
 
 SCORES = "scores"  # the mode without an option
@@ -32,7 +35,8 @@ IGNORED = (
 OF_FEATURES = "features, for -w, --most-worsening-features, --filter and marks"
 
 
-def _digits_after_point(text: str) -> int:
+def digits_after_point(text: str) -> int:
+    """Read a precision; raises ValueError."""
     digits = natural_number(text)
     if digits > MOST_DIGITS:
         raise ValueError(f"{digits} digits are too many; a double has less than {MOST_DIGITS}")
@@ -113,7 +117,7 @@ OPTIONS = (
     Option(names=("--alt-out-file",), field="alt_out_files", group=SHOWN, read=str, metavar="FILE", repeatable=True,
            goes_with=("oracle_item_based",), help="another output; repeatable"),
 
-    Option(names=("-p", "--precision"), field="precision", group=HOW, read=_digits_after_point, metavar="N",
+    Option(names=("-p", "--precision"), field="precision", group=HOW, read=digits_after_point, metavar="N",
            help="digits after the point"),
     Option(names=("-%", "--show-as-percentage"), field="percentage", group=HOW,
            help="times 100, with two digits fewer"),
@@ -122,8 +126,11 @@ OPTIONS = (
            help="show the 95 % interval of a score, from N resamples of the lines (1000 are typical)"),
     Option(names=("--seed",), field="seed", group=HOW, read=natural_number, metavar="S",
            help=f"with -B: of its random numbers (default: {DEFAULT_SEED})"),
-    Option(names=("--format",), field="format", group=HOW, read=one_of(FORMATS), metavar="{text,json}",
-           help="text (the default), or one JSON document"),
+    Option(names=("--by-score",), field="by_score", group=HOW, goes_with=(SCORES,),
+           otherwise="; lines have --sort and --reverse-sort",
+           help="of several outputs, the best first, by the first metric"),
+    Option(names=("--format",), field="format", group=HOW, read=one_of(FORMATS), metavar="{text,json,csv}",
+           help="text (the default), one JSON document, or CSV"),
     Option(names=("--threads",), field="threads", group=HOW, read=_threads, metavar="N",
            help="threads that score (default: one a core)"),
     Option(names=("-v", "--version"), field="version", group=HOW, help="show the version and the kernel's backend"),
@@ -175,10 +182,14 @@ def unknown_word(word: str) -> str:
 
 
 def _advice(word: str) -> str | None:
+    from geval_py.reading.meanings import command_meant, option_meant
+
     if word.startswith("-"):
-        close = nearest_option(word, OPTIONS)
-        return f"did you mean {close}?" if close else None
-    command = nearest(word, COMMANDS)
-    if command is not None:
-        return f"geval {command} …, the command first, if that was meant"
-    return f"did you mean -t {visible(word)}?" if os.path.isdir(word) else None
+        meant = option_meant(word, (name for option in OPTIONS for name in option.names), COMMANDS)
+    elif os.path.isdir(word):
+        meant = f"-t {visible(word)}"
+    else:
+        meant = command_meant(word, COMMANDS)
+    if meant in COMMANDS:
+        return f"geval {meant} …, the command first, if that was meant"
+    return None if meant is None else f"did you mean {meant}?"

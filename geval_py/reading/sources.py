@@ -20,7 +20,9 @@ from geval_py.text import named
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
+    from typing import Any, TypeAlias
+
+    FileState: TypeAlias = tuple[int, int, int, int]  # device, inode, bytes, and when it was modified, in ns
 
     from geval_py.reading.compression import Readable
 
@@ -50,13 +52,18 @@ class Source:
     """One opened source: its name for messages, and its decompressed bytes as a raw stream.
 
     ``size`` is the number of bytes as stored and ``position`` how many of them have been read; both None where
-    that cannot be known (a pipe, an address).
+    that cannot be known (a pipe, an address). ``state`` is another once a file was changed or replaced; None for
+    what can be read only once.
     """
 
     def __init__(self, path: str, max_bytes: int | None = None) -> None:
         self.path = path
         self._file, regular = _open_raw(path)
-        self.size = os.fstat(self._file.fileno()).st_size if regular else None
+        found = os.fstat(self._file.fileno()) if regular else None
+        self.size = found.st_size if found else None
+        self.state: FileState | None = (
+            (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns) if found else None
+        )
         try:
             head = self._read_head()
         except BaseException:
@@ -75,6 +82,11 @@ class Source:
             while len(head) < MAGIC_BYTES and (more := self._file.read(MAGIC_BYTES - len(head))):
                 head += more
         return head
+
+    def check_state(self, state: FileState | None) -> None:
+        """Raise UnreadableFileError if this is not the file that it was, in the same state."""
+        if self.state != state:
+            raise UnreadableFileError(path=self.path, reason="it was changed while it was read")
 
     @property
     def position(self) -> int | None:
@@ -112,6 +124,11 @@ def _open_raw(path: str) -> tuple[Any, bool]:
     with naming(path):
         file = open(path, "rb", buffering=0)
     return file, stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+
+
+def can_be_reread(path: str) -> bool:
+    """Tell whether a source can be read a second time: a file can; a pipe, or an address, cannot."""
+    return path != STANDARD_INPUT and not is_address(path) and os.path.isfile(path)
 
 
 def find_file(path: str) -> str | None:

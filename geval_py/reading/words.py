@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from geval_py.errors import UsageError
-from geval_py.text import nearest, visible
+from geval_py.text import visible
 from geval_py.values import Value
 
 TYPE_CHECKING = False
@@ -143,8 +143,3 @@ def _looks_like_an_option(word: str) -> bool:
 def _wrong(option: Option, message: str) -> UsageError:
     message = visible(f"argument {option.title}: {message}")
     return UsageError(message=f"{message}\n  geval --help shows the options")
-
-
-def nearest_option(word: str, options: Sequence[Option]) -> str | None:
-    """Give the option's name that is most like a misspelt one, None if none is."""
-    return nearest(word.partition("=")[0], [name for option in options for name in option.names])

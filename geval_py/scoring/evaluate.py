@@ -8,18 +8,21 @@ Metrics that need the same column share it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 
-from geval_py.errors import UsageError
+from geval_py.errors import DataError, UsageError
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.inputs import InputReader, InputText
 from geval_py.reading.lines import LineReader, decode_lines
 from geval_py.reading.outputs import Output
 from geval_py.reading.schemes import EvaluationScheme
+from geval_py.reading.sources import can_be_reread
 from geval_py.reading.splits import Split, locate, locate_pair, read_vocabulary
 from geval_py.reading.task import Task
 from geval_py.scoring.blocks import Block, BlockScorer
 from geval_py.scoring.evaluation import Evaluation, Texts
+from geval_py.scoring.failure import Failure, evaluations_of
 from geval_py.scoring.metrics import LineStatistics, Metric, column_of, find_metric
 from geval_py.scoring.parallel import Progress
 from geval_py.scoring.score import Score
@@ -65,7 +68,7 @@ def evaluate(
     if len(split.outputs) > 1:
         names = visible(", ".join(output.name for output in split.outputs))
         raise UsageError(message=f"there are several outputs ({names}): choose one with", arguments=("out",))
-    (evaluation,) = evaluate_split(task, split, keep_texts=keep_texts, sign=True)
+    (evaluation,) = evaluations_of(evaluate_split(task, split, keep_texts=keep_texts, sign=True))
     return evaluation
 
 
@@ -76,9 +79,12 @@ def evaluate_all(
     metrics: str | Sequence[str] = (),
     keep_texts: bool = True,
 ) -> list[Evaluation]:
-    """Score all outputs of a test set, by their names; arguments and errors are those of :func:`evaluate`."""
+    """Score all outputs of a test set, by their names; arguments and errors are those of :func:`evaluate`.
+
+    An output that is at fault raises, at the first of them: to go on behind it, evaluate them one by one.
+    """
     task, split = _located(challenge, test, None, metrics)
-    return evaluate_split(task, split, keep_texts=keep_texts, sign=True)
+    return evaluations_of(evaluate_split(task, split, keep_texts=keep_texts, sign=True))
 
 
 def _located(challenge: Scored, test: str, out: FilePath | None, metrics: str | Sequence[str]) -> tuple[Task, Split]:
@@ -113,41 +119,45 @@ def evaluate_split(
     schemes: Sequence[Named] | None = None,
     *,
     keep_texts: bool = False,
+    reread: bool = False,
     raw_filters: bool = False,
     sign: bool = False,
     threads: int | None = None,
     watch: Watch | None = None,
-) -> list[Evaluation]:
+) -> Iterator[Evaluation | Failure]:
     """Score the outputs of a split, each read once, with the metrics of a task, or with some of them.
 
+    An output that is at fault is a Failure; what is wrong in another file is raised, since it is for all outputs.
     ``watch`` gives, for an output, what watches its progress; the other arguments are those of
     :func:`evaluate_output`, and so are the errors.
     """
     schemes = select_schemes(task) if schemes is None else schemes
     vocabulary = vocabulary_for(schemes, task)
-    input_text = InputText(split, keep=keep_texts or len(split.outputs) > 1, digest=sign)
+    several_uses = keep_texts or len(split.outputs) > 1
+    from_file = reread and split.input is not None and can_be_reread(split.input)
+    input_text = InputText(split, keep=several_uses and not from_file, digest=sign)
 
-    def score(output: Output, progress: Progress | None) -> Evaluation:
-        return evaluate_output(
-            split,
-            output,
-            schemes,
-            vocabulary,
-            keep_texts=keep_texts,
-            raw_filters=raw_filters,
-            input_text=input_text,
-            sign=sign,
-            threads=threads,
-            progress=progress,
-        )
-
-    if watch is None:
-        return [score(output, None) for output in split.outputs]
-    evaluations = []
     for output in split.outputs:
-        with watch(output) as progress:
-            evaluations.append(score(output, progress))
-    return evaluations
+        with nullcontext() if watch is None else watch(output) as progress:
+            try:
+                result: Evaluation | Failure = evaluate_output(
+                    split,
+                    output,
+                    schemes,
+                    vocabulary,
+                    keep_texts=keep_texts,
+                    reread=reread,
+                    raw_filters=raw_filters,
+                    input_text=input_text,
+                    sign=sign,
+                    threads=threads,
+                    progress=progress,
+                )
+            except DataError as error:
+                if error.path != output.path:
+                    raise
+                result = Failure(output=output, error=error)
+        yield result
 
 
 Named = tuple[EvaluationScheme, Metric]
@@ -190,6 +200,7 @@ def evaluate_output(
     vocabulary: frozenset[str],
     *,
     keep_texts: bool = False,
+    reread: bool = False,
     raw_filters: bool = False,
     input_text: InputText | None = None,
     sign: bool = False,
@@ -198,6 +209,7 @@ def evaluate_output(
 ) -> Evaluation:
     """Score one output with all metrics, reading it once.
 
+    ``keep_texts`` keeps the texts in memory or, with ``reread``, where they are in files, reads them again there.
     With ``raw_filters``, flags that select lines look at them as they are, not as the text flags leave them.
     ``input_text`` is the split's input, where it is shared by several outputs and may be read only once; ``sign``
     computes the signature; ``threads`` is the number of threads that score (by default, as many as there are cores)
@@ -208,20 +220,18 @@ def evaluate_output(
     selections = _selections(schemes, keys, split)
     needs_input = any(selection.filter.needs_input for selection in selections.values())
     input_text = input_text or InputText(split, keep=keep_texts, digest=sign)
-    texts = Texts(input=input_text, outputs=[], expected=[]) if keep_texts else None
     with (
         LineReader(output.path, header=split.output_header, digest=sign) as outputs,
         LineReader(split.expected, header=split.output_header, digest=sign) as expected,
     ):
-        inputs = InputReader(input_text) if needs_input else None
-        reading = _Reading(
+        texts = Texts.of(input_text, outputs, expected, split, reread=reread) if keep_texts else None
+        found = _Reading(
             outputs=outputs,
             expected=expected,
-            inputs=inputs,
+            inputs=InputReader(input_text) if needs_input else None,
             columns=tuple(dict.fromkeys(column for choice, column in keys if choice is None)),
             selections=tuple(selections.values()),
-        )
-        found = reading.score(texts, threads, progress)
+        ).score(texts, threads, progress)
     statistics = {(None, column): found[column] for column in found} | _of_selected(selections, keys, split, output)
     scores = tuple(_score(named, statistics[key]) for named, key in zip(schemes, keys, strict=True))
     digests = {"expected": expected.sha256, "output": outputs.sha256}
@@ -286,8 +296,8 @@ class _Reading(Value):
             if self.selections:
                 self._select(block)
             if texts is not None:
-                texts.outputs.append(bytes(block.outputs))
-                texts.expected.append(block.expected)
+                texts.outputs.add(block.outputs, block.lines)
+                texts.expected.add(block.expected, block.lines)
         if self.inputs is not None:
             self.inputs.check_end()
         for selection in self.selections:

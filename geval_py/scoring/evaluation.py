@@ -8,10 +8,11 @@ from itertools import compress
 
 from geval_py.errors import LineCountError, UsageError
 from geval_py.reading.inputs import InputText
-from geval_py.reading.lines import decode_lines
+from geval_py.reading.lines import LineReader
 from geval_py.reading.outputs import Output
 from geval_py.reading.sampling import DEFAULT_SAMPLES, DEFAULT_SEED
 from geval_py.reading.splits import Split
+from geval_py.reading.texts import Text
 from geval_py.scoring.metrics import NOISE
 from geval_py.scoring.parallel import Progress
 from geval_py.scoring.score import Score
@@ -35,11 +36,20 @@ if TYPE_CHECKING:
 
 
 class Texts(Value):
-    """The texts that were scored, as they were read, in blocks of whole lines; the input when it is asked for."""
+    """The texts that were scored; the input when it is asked for."""
 
     input: InputText
-    outputs: list[bytes]
-    expected: list[bytes]
+    outputs: Text
+    expected: Text
+
+    @classmethod
+    def of(
+        cls, input_text: InputText, outputs: LineReader, expected: LineReader, split: Split, *, reread: bool
+    ) -> Texts:
+        """Take the texts as they are read; see :class:`Text`."""
+        header = split.output_header
+        both = (Text(reader, header=header, reread=reread) for reader in (outputs, expected))
+        return cls(input=input_text, outputs=next(both), expected=next(both))
 
 
 class Evaluation(Value):
@@ -108,7 +118,11 @@ class Evaluation(Value):
 
     def line_scores(self) -> list[float]:
         """Give the first metric's value of each line alone."""
-        return list(map(self.scores[0].metric.of_line, *self.scores[0].statistics.columns))
+        return list(self.each_line_score())
+
+    def each_line_score(self) -> Iterator[float]:
+        """Give the same one by one."""
+        return map(self.scores[0].metric.of_line, *self.scores[0].statistics.columns)
 
     def read_items(self) -> Iterator[ScoredItem]:
         """Give each scored line's input, expected word and output; the input is "" if there is no input file.
@@ -118,12 +132,18 @@ class Evaluation(Value):
         from geval_py.reading.items import ScoredItem
 
         texts = self._kept_texts()
-        texts.input.check_lines(sum(block.count(b"\n") for block in texts.outputs))
-        return self._scored(map(ScoredItem, texts.input.lines(), _lines(texts.expected), _lines(texts.outputs)))
+        texts.input.check_lines(texts.outputs.lines)
+        return self._scored(map(ScoredItem, texts.input.lines(), texts.expected.read(), texts.outputs.read()))
 
     def read_outputs(self) -> Iterator[str]:
         """Give each scored line of the output; raises UsageError if the texts were not kept."""
-        return self._scored(_lines(self._kept_texts().outputs))
+        return self._scored(self._kept_texts().outputs.read())
+
+    def input_width(self) -> int:
+        """Give the number of columns of the input, those of its widest scored line; 0 if there is no input file."""
+        if self.split.input is None:
+            return 0
+        return max((item.input.count("\t") + 1 for item in self.read_items()), default=0)
 
     def _kept_texts(self) -> Texts:
         if self.texts is None:
@@ -158,16 +178,13 @@ class Evaluation(Value):
         first = self.scores[0]
         statistics = zip(first.metric.measure.columns, first.statistics.columns, strict=True)
         numbers = self.line_numbers or range(1, self.line_count + 1)
-        width = 0
-        if self.split.input is not None:
-            width = max(text.count("\t") + 1 for text, _, _ in self.read_items())
         return item_table(
             compress(self.read_items(), keep),
             lines=list(compress(numbers, keep)),
             statistics={name: list(compress(column, keep)) for name, column in statistics},
             scores=list(compress(self.line_scores(), keep)),
             header=self.split.in_header,
-            width=width,
+            width=self.input_width(),
             index=list(compress(range(self.line_count), keep)),
         )
 
@@ -276,8 +293,12 @@ class Evaluation(Value):
 
         Raises as :meth:`check_same_lines`, and UsageError for what is no evaluation, such as a path.
         """
+        return list(self.each_score_difference(other))
+
+    def each_score_difference(self, other: Evaluation) -> Iterator[float]:
+        """Give the same one by one; raises at once."""
         self.check_same_lines(checked_evaluation(other))
-        return list(map(_difference, self.line_scores(), other.line_scores()))
+        return map(_difference, self.each_line_score(), other.each_line_score())
 
     def check_same_lines(self, other: Evaluation) -> None:
         """Raise UsageError if a filter selects other lines of each output, LineCountError if they are not as many."""
@@ -324,7 +345,3 @@ def checked_evaluation(value: object) -> Evaluation:
 def _difference(score: float, other: float) -> float:
     """Subtract scores; those that differ by rounding, as those of a line with its words reordered, are equal."""
     return 0.0 if math.isfinite(score) and math.isclose(score, other, rel_tol=NOISE) else score - other
-
-
-def _lines(blocks: Iterable[bytes]) -> Iterator[str]:
-    return (line for block in blocks for line in decode_lines(block))

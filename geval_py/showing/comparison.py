@@ -10,34 +10,39 @@ from typing import TYPE_CHECKING
 
 from geval_py.showing.escapes import html_text, markdown_text
 from geval_py.showing.numbers import MOST_PLAIN, decimals_of, fixed, shortest
-from geval_py.showing.tables import Alignment, Column, Table
+from geval_py.showing.tables import Column, Table
 from geval_py.text import visible
 
 if TYPE_CHECKING:
     from geval_py.explaining.comparison import Comparison
     from geval_py.explaining.statistics.interval import Interval
     from geval_py.explaining.statistics.systems import System
+    from geval_py.showing.terminals import Alignment
 
 SIGNIFICANT_DIGITS = 4  # of a number whose interval does not tell how many are worth showing
 _LETTERS = string.ascii_letters
 
 
-def comparison_text(comparison: Comparison, *, notes: bool = False) -> str:
-    """Write an aligned table, and below it a legend; with ``notes``, these too."""
+def comparison_text(comparison: Comparison, precision: int | None = None, *, notes: bool = False) -> str:
+    """Write an aligned table, and below it a legend; with ``notes``, these too.
+
+    For ``precision`` see :func:`comparison_table`.
+    """
     below = [*_legend(comparison), *(_notes(comparison) if notes else ())]
-    return "".join([*comparison_table(comparison).text(), "\n", *(f"{line.rstrip()}\n" for line in below)])
+    table = comparison_table(comparison, precision)
+    return "".join([*table.text(), "\n", *(f"{line.rstrip()}\n" for line in below)])
 
 
-def comparison_markdown(comparison: Comparison) -> str:
+def comparison_markdown(comparison: Comparison, precision: int | None = None) -> str:
     """Write a Markdown table, and below it the legend and the notes."""
     below = (f"{markdown_text(line)}\n" for line in (*_legend(comparison), *_notes(comparison)))
-    return "".join([*comparison_table(comparison).markdown(), "\n", *below])
+    return "".join([*comparison_table(comparison, precision).markdown(), "\n", *below])
 
 
-def comparison_latex(comparison: Comparison) -> str:
+def comparison_latex(comparison: Comparison, precision: int | None = None) -> str:
     r"""Write a LaTeX tabular, which needs no package, and below it the legend and the notes as comments."""
     below = (f"% {line}\n" for line in (*_legend(comparison), *_notes(comparison)))
-    return "".join([*comparison_table(comparison).latex(), *below])
+    return "".join([*comparison_table(comparison, precision).latex(), *below])
 
 
 def comparison_html(comparison: Comparison) -> str:
@@ -46,9 +51,10 @@ def comparison_html(comparison: Comparison) -> str:
     return "".join([*comparison_table(comparison).html(), f"<p>{below}</p>"])
 
 
-def comparison_table(comparison: Comparison) -> Table:
-    """Make the table for people: a row a system, as many digits as its interval makes worth showing.
+def comparison_table(comparison: Comparison, precision: int | None = None) -> Table:
+    """Make the table for people: a row a system.
 
+    Scores have ``precision`` digits after the point or, without it, as many as their intervals make worth showing.
     What only infinite losses ask for, and what no line is left for, is left out.
     """
     some_infinite, some_finite = comparison.compared < comparison.lines, comparison.compared > 0
@@ -59,8 +65,38 @@ def comparison_table(comparison: Comparison) -> Table:
     ]
     return Table(
         [Column(name=column.name.format(comparison.compared), alignment=column.alignment) for column in shown],
-        [[column.cell(system, comparison) for column in shown] for system in comparison.systems],
+        [[column.cell(system, _Digits(comparison, precision)) for column in shown] for system in comparison.systems],
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Digits:
+    """How the scores of a comparison are written: with so many digits after the point, or those worth showing."""
+
+    comparison: Comparison
+    precision: int | None
+
+    def measured(self, value: float | None, interval: Interval | None) -> str:
+        return "" if value is None else self._written(value, interval)
+
+    def ends(self, interval: Interval | None) -> str:
+        if interval is None:
+            return ""
+        low, high = (self._written(end, interval) for end in (interval.low, interval.high))
+        return f"[{low}, {high}]"
+
+    def difference(self, system: System) -> str:
+        if system.name == self.comparison.baseline:
+            return "baseline"
+        text = self.measured(system.difference, system.difference_interval)
+        return f"+{text}" if system.difference is not None and system.difference > 0 else text
+
+    def _written(self, value: float, interval: Interval | None) -> str:
+        if self.precision is not None:
+            return fixed(value, self.precision)
+        if MOST_PLAIN <= abs(value) < math.inf:
+            return shortest(float(f"{value:.{SIGNIFICANT_DIGITS - 1}e}"))
+        return fixed(value, _decimals(value, interval))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,49 +109,32 @@ class _Column:
 
     name: str
     alignment: Alignment
-    cell: Callable[[System, Comparison], str]
+    cell: Callable[[System, _Digits], str]
     of_finite: bool = False
     if_infinite: bool = False
 
 
 _COLUMNS = (
     _Column("system", "left", lambda system, _: system.name),
-    _Column("score", "right", lambda system, _: _measured(system.score, system.interval)),
-    _Column("95 % interval", "centre", lambda system, _: _ends(system.interval)),
+    _Column("score", "right", lambda system, digits: digits.measured(system.score, system.interval)),
+    _Column("95 % interval", "centre", lambda system, digits: digits.ends(system.interval)),
     _Column("infinite", "right", lambda system, _: str(system.infinite), if_infinite=True),
     _Column(
         "score on {}",
         "right",
-        lambda system, _: _measured(system.finite_score, system.interval),
+        lambda system, digits: digits.measured(system.finite_score, system.interval),
         of_finite=True,
         if_infinite=True,
     ),
-    _Column("diff.", "right", lambda system, comparison: _difference(system, comparison), of_finite=True),
-    _Column("diff. 95 %", "centre", lambda system, _: _ends(system.difference_interval), of_finite=True),
+    _Column("diff.", "right", lambda system, digits: digits.difference(system), of_finite=True),
+    _Column("diff. 95 %", "centre", lambda system, digits: digits.ends(system.difference_interval), of_finite=True),
     _Column("p boot", "right", lambda system, _: p_value_text(system.p_bootstrap), of_finite=True),
     _Column("p rand", "right", lambda system, _: p_value_text(system.p_randomisation), of_finite=True),
     _Column("won", "right", lambda system, _: share_text(system.won)),
     _Column("lost", "right", lambda system, _: share_text(system.lost)),
     _Column("tied", "right", lambda system, _: share_text(system.tied)),
-    _Column("group", "left", lambda system, comparison: _groups(system, comparison), of_finite=True),
+    _Column("group", "left", lambda system, digits: _groups(system, digits.comparison), of_finite=True),
 )
-
-
-def _measured(value: float | None, interval: Interval | None) -> str:
-    return "" if value is None else _shown(value, interval)
-
-
-def _shown(value: float, interval: Interval | None) -> str:
-    if MOST_PLAIN <= abs(value) < math.inf:
-        return shortest(float(f"{value:.{SIGNIFICANT_DIGITS - 1}e}"))
-    return fixed(value, _decimals(value, interval))
-
-
-def _ends(interval: Interval | None) -> str:
-    if interval is None:
-        return ""
-    low, high = (_shown(end, interval) for end in (interval.low, interval.high))
-    return f"[{low}, {high}]"
 
 
 def _decimals(value: float, interval: Interval | None) -> int:
@@ -125,13 +144,6 @@ def _decimals(value: float, interval: Interval | None) -> int:
     if value == 0 or not math.isfinite(value):
         return 0
     return max(0, SIGNIFICANT_DIGITS - 1 - math.floor(math.log10(abs(value))))
-
-
-def _difference(system: System, comparison: Comparison) -> str:
-    if system.name == comparison.baseline:
-        return "baseline"
-    text = _measured(system.difference, system.difference_interval)
-    return f"+{text}" if system.difference is not None and system.difference > 0 else text
 
 
 def p_value_text(p_value: float | None) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from geval_py.scoring.failure import Failure
 from geval_py.showing.numbers import number, with_half_width
+from geval_py.showing.terminals import laid_out
 from geval_py.text import visible
 
 TYPE_CHECKING = False
@@ -13,21 +15,27 @@ if TYPE_CHECKING:
     from geval_py.explaining.statistics.interval import Interval
     from geval_py.scoring.evaluation import Evaluation
     from geval_py.scoring.score import Score
+    from geval_py.showing.terminals import Alignment
 
+FAILED = "error"  # what stands in place of the scores of an output that is at fault
 MOST_NAMES_IN_CROSS_TABLES = 100
 LONGEST_NAME_IN_CROSS_TABLES = 80  # characters
 
 
 def scores_text(
-    evaluations: Sequence[Evaluation],
+    results: Sequence[Evaluation | Failure],
     precision: int | None = None,
     *,
+    names: Sequence[str] = (),
     percentage: bool = False,
     interval: Callable[[Score], Interval] | None = None,
+    width: int | None = None,
 ) -> str:
     """Write the scores of one output (a number, or rows and cross tables), or of several (a table).
 
-    With ``interval``, which gives a score's, intervals are written in place of the scores.
+    ``names`` are those of the metrics, where no output tells them. With ``interval``, which gives a score's,
+    intervals are written in place of the scores. TABs split the columns; for a terminal of a ``width`` they are
+    aligned.
     """
 
     def cell(score: Score) -> str:
@@ -35,15 +43,19 @@ def scores_text(
             return number(score.value, precision, percentage=percentage)
         return with_half_width(interval(score), precision, percentage=percentage)
 
-    def cells(evaluation: Evaluation) -> list[str]:
-        return [cell(score) for score in evaluation.scores]
+    def cells(result: Evaluation | Failure) -> list[str]:
+        if isinstance(result, Failure):
+            return [FAILED] * len(shown)
+        return [cell(score) for score in result.scores]
 
-    names = [visible(score.name) for score in evaluations[0].scores]
-    if len(evaluations) > 1:
-        return _rows(_variant_rows(evaluations, names, [cells(e) for e in evaluations]))
-    if len(names) == 1:
-        return cells(evaluations[0])[0] + "\n"
-    return _metric_blocks(names, cells(evaluations[0]))
+    scores = (result.scores for result in results if not isinstance(result, Failure))
+    shown = [visible(name) for name in next(([s.name for s in of] for of in scores), names)]
+    if len(results) > 1:
+        rows = list(_variant_rows(results, shown, [cells(result) for result in results]))
+        return _rows(rows, width, labels=len(rows[0]) - len(shown))
+    if len(shown) == 1:
+        return cells(results[0])[0] + "\n"
+    return "\n".join(_rows(block, width) for block in _metric_blocks(shown, cells(results[0])))
 
 
 def evaluation_text(evaluation: Evaluation) -> str:
@@ -65,15 +77,19 @@ def scores_html(evaluation: Evaluation) -> str:
     return "".join(Table(columns, list(rows)).html())
 
 
-def _rows(rows: Iterable[Sequence[str]]) -> str:
-    return "".join("\t".join(row) + "\n" for row in rows)
+def _rows(rows: Sequence[Sequence[str]], width: int | None, labels: int = 1) -> str:
+    """Write a line a row, whose first cells are its labels, and the others its scores."""
+    if width is None:
+        return "".join("\t".join(row) + "\n" for row in rows)
+    alignments: list[Alignment] = ["left" if column < labels else "right" for column in range(len(rows[0]))]
+    return "".join(laid_out(rows, alignments, width))
 
 
 def _variant_rows(
-    evaluations: Sequence[Evaluation], names: list[str], values: list[list[str]]
+    results: Sequence[Evaluation | Failure], names: list[str], values: list[list[str]]
 ) -> Iterator[list[str]]:
     """Give a row an output, with the parameters in its name, or the name where those do not tell it apart."""
-    outputs = [evaluation.output for evaluation in evaluations]
+    outputs = [result.output for result in results]
     keys = sorted({key for output in outputs for key in output.parameters})
     labels = [[visible(output.parameters.get(key, "")) for key in keys] for output in outputs]
     if len({tuple(label) for label in labels}) < len(labels):
@@ -92,8 +108,8 @@ def _file_names(names: Sequence[str]) -> Sequence[str]:
     return short if len(set(short)) == len(set(names)) else names
 
 
-def _metric_blocks(names: list[str], values: list[str]) -> str:
-    """Write NAME<TAB>VALUE rows, and cross tables for names that form a grid."""
+def _metric_blocks(names: list[str], values: list[str]) -> list[list[list[str]]]:
+    """Give rows of a name and a value, and cross tables for names that form a grid."""
     by_name = dict(zip(names, values, strict=True))
     blocks: list[list[list[str]]] = []
     open_block: list[list[str]] | None = None
@@ -108,7 +124,7 @@ def _metric_blocks(names: list[str], values: list[str]) -> str:
         elif name == grid.first:
             blocks.append(list(grid.table(by_name)))
             open_block = None
-    return "\n".join(_rows(block) for block in blocks)
+    return blocks
 
 
 class Grid:

@@ -1,6 +1,6 @@
 """One table, in the format that its reader takes: aligned or TAB-separated text, Markdown, LaTeX, CSV, HTML.
 
-Rows are written one by one, but for aligned text, which must know the widest cell: a table may have any number.
+Rows are written one by one, so a table may have any number; but for aligned text, which must know the widest cell.
 """
 
 from __future__ import annotations
@@ -10,13 +10,16 @@ import io
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 from geval_py.showing.escapes import csv_text, html_text, latex_number, latex_text, markdown_text, tab_text
 from geval_py.showing.numbers import special
+from geval_py.showing.terminals import laid_out
 from geval_py.text import display_width, visible
 
-Alignment = Literal["left", "centre", "right"]
+if TYPE_CHECKING:
+    from geval_py.showing.terminals import Alignment
 
 _LATEX_COLUMNS: dict[Alignment, str] = {"left": "l", "centre": "c", "right": "r"}
 _MARKDOWN_RULES: dict[Alignment, str] = {"left": "---", "centre": ":---:", "right": "---:"}
@@ -74,6 +77,11 @@ class Table:
             padded = (cell + " " * (width - display_width(cell)) for cell, width in zip(row, widths, strict=True))
             yield "  ".join(padded).rstrip() + "\n"
 
+    def terminal(self, width: int) -> Iterator[str]:
+        """Write columns that fit into a terminal's width, below their names; see :func:`laid_out`."""
+        head = [column.heading for column in self.columns]
+        yield from laid_out(chain([head], self._cells()), [column.alignment for column in self.columns], width)
+
     def markdown(self) -> Iterator[str]:
         """Write a table of GitHub's Markdown."""
         yield _markdown_row(markdown_text(column.heading) for column in self.columns)
@@ -97,9 +105,9 @@ class Table:
 
         Text that a spreadsheet would take for a formula has an apostrophe before it.
         """
-        yield _csv_row([csv_text(written(column.name)) for column in self.columns])
-        for row in self.rows:
-            yield _csv_row([_csv_cell(*pair) for pair in zip(self.columns, row, strict=True)])
+        head = [csv_text(written(column.name)) for column in self.columns]
+        rows = ([_csv_cell(*pair) for pair in zip(self.columns, row, strict=True)] for row in self.rows)
+        yield from _csv_lines(chain([head], rows))
 
     def html(self) -> Iterator[str]:
         """Write an HTML table; all text is escaped."""
@@ -134,7 +142,11 @@ def _csv_cell(column: Column, value: object) -> object:
     return special(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _csv_row(cells: Sequence[object]) -> str:
-    row = io.StringIO(newline="")
-    csv.writer(row).writerow(cells)  # only cells with a character of its line end, \r\n, are quoted for that
-    return row.getvalue().removesuffix("\r\n") + "\n"
+def _csv_lines(rows: Iterable[Sequence[object]]) -> Iterator[str]:
+    line = io.StringIO(newline="")
+    writer = csv.writer(line)
+    for row in rows:
+        writer.writerow(row)  # only cells with a character of its line end, \r\n, are quoted for that
+        yield line.getvalue().removesuffix("\r\n") + "\n"
+        line.seek(0)
+        line.truncate()

@@ -405,7 +405,7 @@ def test_cartesian_features(challenge, geval):
 def test_features_on_a_terminal_are_escaped(challenge, geval):
     _, out, _ = geval("-w", terminal=True)
     assert "\x1b" not in out
-    assert "in<Text>:a\\x1b[31mb\t" in out
+    assert "\nin<Text>:a\\x1b[31mb  " in out
 
 
 def test_features_in_a_pipe_are_as_they_stand(challenge, geval):
@@ -415,7 +415,7 @@ def test_features_in_a_pipe_are_as_they_stand(challenge, geval):
 def test_lines_on_a_terminal_are_escaped(challenge, geval):
     for words in (["-l"], ["-o", "other", "-d", "out.tsv"]):
         assert "\x1b" not in geval(*words, terminal=True)[1]
-    assert "1901<tab>a\\x1b[31mb\tb" in geval("-l", terminal=True)[1]
+    assert "1901<tab>a\\x1b[31mb    b  " in geval("-l", terminal=True)[1]
 
 
 def test_lines_in_a_pipe_are_as_they_stand(challenge, geval):
@@ -488,9 +488,12 @@ def test_marks_on_a_terminal(long_challenge, geval):
     status, out, err = geval("-l", "--mark-worst-features", terminal=True)
     lines = out.splitlines()
     assert (status, err) == (0, LEGEND)
-    assert lines[0] == "2.0\t1900<tab>ba b a\\x1b[2J\ta\ta:0.5 c:0.5"
+    assert lines[:2] == [
+        "score  input                   expected  output",
+        "  2.0  1900<tab>ba b a\\x1b[2J  a         a:0.5 c:0.5",
+    ]
     red = marked("b", BOLD_RED)
-    assert lines[19] == f"4.0\t1919<tab>ba b a\\x1b[2J\t{red}\t{red}:0.25 c:0.75"
+    assert lines[20] == f"  4.0  1919<tab>ba b a\\x1b[2J  {red}         {red}:0.25 c:0.75"
 
 
 def test_marks_where_they_are_forced(long_challenge, geval, monkeypatch):

@@ -676,6 +676,7 @@ ERRORS = [
     (["--seed", "x"], 2, "argument --seed: 'x' is not a whole number\n  geval compare --help shows the options"),
     (["-", "-"], 2, "standard input (-) can be read only once: give one file as -"),
     (["-e", "-"], 2, "the answers can be read only once, and there are several outputs: choose one with -o"),
+    (["-p", "x"], 2, "argument -p/--precision: 'x' is not a whole number\n  geval compare --help shows the options"),
     (["-x"], 2, "unrecognized arguments: -x\n  geval compare --help shows the options"),
     (["-o", "\x1b"], 2, "unrecognized arguments: -o \\x1b\n  outputs are given without -o; geval compare --help shows the options"),
     (["-ox.tsv"], 2, "unrecognized arguments: -o x.tsv\n  outputs are given without -o; geval compare --help shows the options"),
@@ -707,6 +708,39 @@ def test_a_malformed_line(challenge, compared):
     assert compared("-t", "dev-0")[2].startswith(
         "geval: Line 40: Unexpected data [input does not start with a digit]\n"
     )
+
+
+def test_digits(challenge, compared):
+    """-p: of scores, intervals and differences; shares and p-values are as they were."""
+    plain = compared("-t", "dev-0", "--samples", "100")[1]
+    out = compared("-t", "dev-0", "--samples", "100", "-p", "3")[1]
+    row, before = (next(line for line in text.splitlines() if "=two" in line) for text in (out, plain))
+    numbers = re.findall(r"-?[0-9]+\.[0-9]{3}(?![0-9])", row)
+    assert len(numbers) == 6
+    assert row.split("]")[2].split() == before.split("]")[2].split()
+    for form in ("markdown", "latex"):
+        assert numbers[0] in compared("-t", "dev-0", "--samples", "100", "-p", "3", "--format", form)[1]
+
+
+def test_digits_of_programs(challenge, compared):
+    """JSON and CSV have them all."""
+    for form in ("json", "csv"):
+        words = ("-t", "dev-0", "--samples", "100", "--format", form)
+        assert compared(*words, "-p", "3") == compared(*words)
+
+
+def test_the_digits_of_config_txt_are_for_scores(challenge, compared):
+    plain = compared("-t", "dev-0", "--samples", "100")
+    config = challenge / "config.txt"
+    config.write_text(f"{config.read_text().strip()} --precision 7\n")
+    assert compared("-t", "dev-0", "--samples", "100") == plain
+
+
+@pytest.mark.parametrize("option", ["-a", "--alt-metric", "--metric"])
+def test_the_metric_by_either_name(option, challenge, compared):
+    words = ("-t", "dev-0", "--samples", "100")
+    assert compared(*words, option, "LogLossHashed") == compared(*words, "-m", "LogLossHashed")
+    assert compared(*words, "-m", "LogLossHashed", "-a", "Accuracy")[0] == 2
 
 
 def test_standard_input(challenge, compared, monkeypatch):

@@ -1,0 +1,95 @@
+"""``geval completion``: a script by which a shell completes commands, options and their values."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from geval_py.cli.help import parser_of
+from geval_py.cli.parsers import QuietParser
+from geval_py.errors import UsageError
+from geval_py.reading.options import COMMANDS, FORMATS
+from geval_py.reading.tokenizers import TOKENIZERS
+from geval_py.scoring.metrics import METRICS
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+SHELLS = ("bash", "zsh", "fish")
+FILES, FOLDERS = ("FILE", "OTHER", "OUT", "PATH"), ("DIR",)  # how values are named in the help
+CHOICES = {  # of the values of options, by field
+    "alt_metrics": tuple(METRICS),
+    "command": tuple(COMMANDS),
+    "format": FORMATS,
+    "metrics": tuple(METRICS),
+    "tokenizer": tuple(TOKENIZERS),
+}
+TEST_SETS = ("test_name", "tests")  # options by field whose values are folders, by their names
+
+_EPILOG = """\
+examples:
+  eval "$(geval completion bash)"      in ~/.bashrc
+  eval "$(geval completion zsh)"       in ~/.zshrc, behind compinit
+  geval completion fish >~/.config/fish/completions/geval.fish
+
+Exit status: 0 fine, 2 the command line is at fault."""
+
+
+def make_parser() -> QuietParser:
+    """Make the parser of ``geval completion``."""
+    parser = QuietParser(
+        prog="geval completion",
+        description="Write a script by which a shell completes commands, options, metrics and files.",
+        epilog=_EPILOG,
+    )
+    parser.add_argument("shell", nargs="?", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
+    parser.add_argument("-h", "--help", action="store_true", help="show this and exit")
+    return parser
+
+
+def run(words: Sequence[str]) -> int:
+    """Run the command; gives the exit status, raises UsageError."""
+    given = make_parser().read(words)
+    if given.help:
+        sys.stdout.write(make_parser().format_help())
+        return 0
+    if given.shell is None:
+        raise UsageError(message=f"a shell is missing: {', '.join(SHELLS)}\n  for example geval completion bash")
+    sys.stdout.write(script(given.shell))
+    return 0
+
+
+def script(shell: str) -> str:
+    """Write the script for a shell; raises UsageError where shtab is missing."""
+    try:
+        import shtab
+    except ImportError as error:
+        message = "completions are written by shtab: pip install 'geval-py[completion]'"
+        raise UsageError(message=message) from error
+    parser = _whole_parser()
+    return shtab.complete(parser, shell) + "\n"
+
+
+def _whole_parser() -> argparse.ArgumentParser:
+    """Make the parser of the plain command line and, below it, of its commands; values know what completes them."""
+    parser = parser_of(None)
+    _complete_values(parser)
+    commands = parser.add_subparsers(metavar="COMMAND")
+    for name, summary in COMMANDS.items():
+        own = parser_of(name)
+        _complete_values(own)
+        commands.add_parser(name, parents=[own], help=summary)
+    return parser
+
+
+def _complete_values(parser: argparse.ArgumentParser) -> None:
+    import shtab
+
+    for action in parser._actions:
+        if action.dest in CHOICES:
+            action.choices = CHOICES[action.dest] if action.choices is None else action.choices
+        elif action.metavar in FILES:
+            vars(action)["complete"] = shtab.FILE
+        elif action.metavar in FOLDERS or action.dest in TEST_SETS:
+            vars(action)["complete"] = shtab.DIRECTORY

@@ -1,0 +1,102 @@
+"""``geval sample``: a sample challenge, to try things on."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from geval_py.cli.messages import complain
+from geval_py.cli.parsers import QuietParser
+from geval_py.errors import UnreadableFileError, UsageError
+from geval_py.text import named, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+PACKAGE = Path(__file__).parents[1]
+NOT_COPIED = ("gazette.txt",)  # the text that the challenge was cut from
+
+_EPILOG = """\
+examples:
+  geval sample gazette                 copy it into the folder gazette, which must not be there yet
+  cd gazette; geval -t dev-0           and score its two outputs
+
+Exit status: 0 fine, 1 it could not be copied, 2 the command line is at fault."""
+
+
+def make_parser() -> QuietParser:
+    """Make the parser of ``geval sample``."""
+    parser = QuietParser(
+        prog="geval sample",
+        description="Copy a sample challenge, words missing from an old newspaper, into a new folder.",
+        epilog=_EPILOG,
+    )
+    parser.add_argument("folder", nargs="?", metavar="DIR", help="the folder to make")
+    parser.add_argument("-h", "--help", action="store_true", help="show this and exit")
+    return parser
+
+
+def run(words: Sequence[str]) -> int:
+    """Run the command; gives the exit status, raises UsageError and UnreadableFileError."""
+    given = make_parser().read(words)
+    if given.help:
+        sys.stdout.write(make_parser().format_help())
+        return 0
+    if given.folder is None:
+        raise UsageError(message="a folder to make is missing\n  for example geval sample gazette")
+    try:
+        copy_sample(given.folder)
+    except OSError as error:
+        complain(f"cannot write {named(given.folder)}: {error.strerror}")
+        return 1
+    sys.stdout.write(_what_next(given.folder))
+    return 0
+
+
+def copy_sample(folder: str) -> None:
+    """Copy the sample challenge into a new folder; what a failure or an interrupt leaves half done is removed.
+
+    Raises UsageError where there is something of that name, and OSError.
+    """
+    try:
+        os.makedirs(folder)
+    except FileExistsError:
+        raise UsageError(message=f"{named(folder)} is there already, and is left as it is\n  name another") from None
+    try:
+        _copy_files(source(), Path(folder))
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _copy_files(source: Path, folder: Path) -> None:
+    for path in sorted(source.rglob("*")):
+        place = folder / path.relative_to(source)
+        if path.is_dir():
+            place.mkdir()
+        elif path.name not in NOT_COPIED:
+            shutil.copyfile(path, place)
+
+
+def source() -> Path:
+    """Find the sample challenge: in the installed package, or beside it in a clone. Raises UnreadableFileError."""
+    installed = PACKAGE / "sample" / "gazette"
+    for place in (installed, PACKAGE.parent / "challenges" / "gazette"):
+        if place.is_dir():
+            return place
+    raise UnreadableFileError(path=str(installed), reason="it was not installed with geval-py")
+
+
+def _what_next(folder: str) -> str:
+    return (
+        f"The sample challenge is in {named(folder)}, with two outputs for its test set dev-0. Now try\n"
+        f"  cd {shlex.quote(visible(folder))}\n"
+        "  geval -t dev-0                                         # their scores\n"
+        "  geval -t dev-0 -o bigram --line-by-line --sort | less  # the worst lines of one\n"
+        "  geval compare -t dev-0                                 # whether the better one is better\n"
+        "  geval check -t dev-0                                   # whether all is well formed\n"
+    )

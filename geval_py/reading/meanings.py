@@ -1,0 +1,113 @@
+"""What was meant by a word that is none of ours: what it is called here, or what is spelt like it."""
+
+from __future__ import annotations
+
+from geval_py.text import nearest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+# What others call our options: other tools of the field, and what people try first.
+SYNONYMS = {
+    "--answers": "--expected-file",
+    "--bootstrap-resamples": "--bootstrap",
+    "--bootstrap-samples": "--bootstrap",
+    "--ci": "--bootstrap",
+    "--compare-with": "--diff",
+    "--confidence": "--bootstrap",
+    "--cores": "--threads",
+    "--csv": "--format csv",
+    "--dataset": "--test-name",
+    "--decimals": "--precision",
+    "--digits": "--precision",
+    "--features": "--worst-features",
+    "--gold": "--expected-file",
+    "--hypothesis": "--out-file",
+    "--in": "--input-file",
+    "--input": "--input-file",
+    "--jobs": "--threads",
+    "--json": "--format json",
+    "--latex": "--format latex",
+    "--lines": "--line-by-line",
+    "--markdown": "--format markdown",
+    "--metric-name": "--metric",
+    "--ngrams": "--bigrams",
+    "--only": "--select-metric",
+    "--out": "--out-file",
+    "--output": "--out-file",
+    "--output-file": "--out-file",
+    "--pairs": "--cartesian",
+    "--percent": "--show-as-percentage",
+    "--percentage": "--show-as-percentage",
+    "--predictions": "--out-file",
+    "--processes": "--threads",
+    "--random-seed": "--seed",
+    "--rank": "--by-score",
+    "--resamples": "--bootstrap",
+    "--reverse": "--reverse-sort",
+    "--round": "--precision",
+    "--sarif": "--format sarif",
+    "--shapes": "--word-shapes",
+    "--sort-by-score": "--by-score",
+    "--split": "--test-name",
+    "--test": "--test-name",
+    "--test-set": "--test-name",
+    "--truth": "--expected-file",
+    "--vocab": "--vocabulary",
+    "--workers": "--threads",
+    "--worst": "--worst-features",
+}
+# What others call our commands, and what is done without one.
+OTHER_COMMANDS = {
+    "bootstrap": "geval --bootstrap 1000",
+    "completions": "geval completion",
+    "demo": "geval sample",
+    "diff": "geval --diff OTHER",
+    "eval": "geval, without a command",
+    "evaluate": "geval, without a command",
+    "example": "geval sample",
+    "explain": "geval --worst-features",
+    "features": "geval --worst-features",
+    "fix": "geval check --fix",
+    "lines": "geval --line-by-line",
+    "lint": "geval check",
+    "list": "geval --list-metrics",
+    "metrics": "geval --list-metrics",
+    "rank": "geval --by-score",
+    "run": "geval, without a command",
+    "score": "geval, without a command",
+    "test": "geval -t TEST",
+    "tokenize": "geval --just-tokenize",
+    "validate": "geval check",
+    "verify": "geval check",
+    "version": "geval --version",
+    "versus": "geval compare",
+}
+
+
+def option_meant(word: str, names: Iterable[str], commands: Iterable[str] = ()) -> str | None:
+    """Give the option, or the command, that was meant by a misspelt option; None if none is like it.
+
+    >>> option_meant("--output", ["--out-file", "--output-width"]), option_meant("--smaples", ["--samples"])
+    ('--out-file', '--samples')
+    >>> option_meant("--compare", ["--cartesian"], ["compare"])
+    'compare'
+    """
+    known = {name: name for name in names}
+    meant = {other: ours for other, ours in SYNONYMS.items() if ours.partition(" ")[0] in known}
+    return _meant(word.partition("=")[0], meant | {f"--{command}": command for command in commands} | known)
+
+
+def command_meant(word: str, commands: Iterable[str]) -> str | None:
+    """Give the command that was meant by a misspelt one, or what does the same; None if none is like it.
+
+    >>> command_meant("comapre", ["check", "compare"]), command_meant("lint", ["check", "compare"])
+    ('compare', 'geval check')
+    """
+    return _meant(word, OTHER_COMMANDS | {command: command for command in commands})
+
+
+def _meant(word: str, meanings: Mapping[str, str]) -> str | None:
+    close = word if word in meanings else nearest(word, meanings)
+    return None if close is None else meanings[close]

@@ -1,0 +1,41 @@
+"""The lines of a file that are asked for again: kept in memory or, where that can be, read again."""
+
+from __future__ import annotations
+
+from geval_py.reading.lines import READ_AHEAD_BYTES, LineReader, decode_lines
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from geval_py.reading.lines import Bytes
+
+
+class Text:
+    """The lines of a file, taken as a reader reads them; it has to be read to its end.
+
+    With ``reread``, those of a regular file are not kept, but read again. ``lines`` is how many there are.
+    """
+
+    def __init__(self, reader: LineReader, *, header: str | None, reread: bool) -> None:
+        self._path, self._header = reader.path, header
+        self._state = reader.source.state if reread else None
+        self._blocks: list[bytes] = []
+        self.lines = 0
+
+    def add(self, block: Bytes, lines: int) -> None:
+        """Take the next block, of so many whole lines."""
+        self.lines += lines
+        if self._state is None:
+            self._blocks.append(bytes(block))
+
+    def read(self) -> Iterator[str]:
+        """Give the lines, decoded; raises UnreadableFileError if the file was changed since, and as LineReader."""
+        blocks = self._read_again() if self._state else self._blocks
+        return (line for block in blocks for line in decode_lines(block))
+
+    def _read_again(self) -> Iterator[bytes]:
+        with LineReader(self._path, header=self._header) as reader:
+            reader.source.check_state(self._state)
+            while block := reader.block(READ_AHEAD_BYTES):
+                yield block

@@ -1,0 +1,286 @@
+"""The commands around scoring: help, a sample to try things on, completions; and what misspelt words mean."""
+
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from geval_py import evaluate
+from geval_py.cli import COMMANDS as MODULES
+from geval_py.cli import completion, parsers, sample
+from geval_py.cli.help import parser_of
+from geval_py.reading.meanings import OTHER_COMMANDS, SYNONYMS
+from geval_py.reading.options import COMMANDS, OPTIONS
+
+
+def test_each_command_has_its_module():
+    assert {name: f"geval_py.cli.{name}" for name in COMMANDS} == MODULES
+    assert [parser_of(name).prog for name in COMMANDS] == [f"geval {name}" for name in COMMANDS]
+
+
+# Help
+
+HELPS = {
+    "help": None,
+    "--help": None,
+    "-h": None,
+    "help check": "check",
+    "--help check": "check",
+    "-h compare": "compare",
+    "help completion": "completion",
+    "help help": "help",
+    "help --help": "help",
+    "help sample": "sample",
+    **{f"{command} --help": command for command in COMMANDS},
+    **{f"{command} -h": command for command in COMMANDS},
+}
+
+
+@pytest.mark.parametrize(("words", "command"), HELPS.items(), ids=HELPS)
+def test_help(words, command, geval):
+    assert geval(*words.split()) == (0, parser_of(command).format_help(), "")
+
+
+def test_help_names_each_command():
+    text = parsers.make_parser().format_help()
+    assert "commands (geval help COMMAND says more):\n" in text
+    for name, summary in COMMANDS.items():
+        assert f"  {name:11} {summary}\n" in text
+
+
+COMMANDS_ARE = "the commands are check, compare, completion, help, sample"
+NO_HELP = {
+    "help chekc": f"there is no command `chekc'\n  did you mean check? {COMMANDS_ARE}",
+    "--help comapre": f"there is no command `comapre'\n  did you mean compare? {COMMANDS_ARE}",
+    "help lint": f"there is no command `lint'\n  did you mean geval check? {COMMANDS_ARE}",
+    "help qqq": f"there is no command `qqq'\n  {COMMANDS_ARE}",
+    "help \x1b": f"there is no command `\\x1b'\n  {COMMANDS_ARE}",
+    "help check compare": "unrecognized arguments: compare\n  geval help --help shows the options",
+}
+
+
+@pytest.mark.parametrize(("words", "message"), NO_HELP.items(), ids=[repr(words) for words in NO_HELP])
+def test_no_help(words, message, geval):
+    assert geval(*words.split(" ")) == (2, "", f"geval: {message}\n")
+
+
+# Words that mean something else
+
+FIRST = "geval {} …, the command first, if that was meant"
+MEANT = {
+    "--compare": FIRST.format("compare"),
+    "--chekc": FIRST.format("check"),
+    "--sample": FIRST.format("sample"),
+    "comapre": FIRST.format("compare"),
+    "--output": "did you mean --out-file?",
+    "--output=x": "did you mean --out-file?",
+    "--outptu": "did you mean --out-file?",
+    "--json": "did you mean --format json?",
+    "--csv": "did you mean --format csv?",
+    "--metric-name": "did you mean --metric?",
+    "--bootstrap-samples": "did you mean --bootstrap?",
+    "--test": "did you mean --test-name?",
+    "--decimals": "did you mean --precision?",
+    "--jobs": "did you mean --threads?",
+    "--min-freqency": "did you mean --min-frequency?",
+    "--xyz": "geval --help shows the options",
+    "lint": "did you mean geval check?",
+    "evaluate": "did you mean geval, without a command?",
+    "demo": "did you mean geval sample?",
+}
+
+
+@pytest.mark.parametrize(("word", "advice"), MEANT.items(), ids=MEANT)
+def test_what_was_meant(word, advice, tmp_path, monkeypatch, geval):
+    monkeypatch.chdir(tmp_path)
+    kind = "option" if word.startswith("-") else "argument"
+    assert geval(word) == (2, "", f"geval: Invalid {kind} `{word}'\n  {advice}\n")
+
+
+MEANT_OF_COMMANDS = {
+    "check --chalenge x": ("--chalenge", "did you mean --challenge?"),
+    "check --sarif": ("--sarif", "did you mean --format sarif?"),
+    "check --test-set": ("--test-set", "did you mean --test-name?"),
+    "check --qwerty": ("--qwerty", "geval check --help shows the options"),
+    "compare --bootstrap-samples 5": ("--bootstrap-samples", "did you mean --samples?"),
+    "compare --latex": ("--latex", "did you mean --format latex?"),
+    "compare --basline": ("--basline", "did you mean --baseline?"),
+    "sample --hlep": ("--hlep", "did you mean --help?"),
+    "compare --\x1bqwerty=2": ("--\\x1bqwerty=2", "geval compare --help shows the options"),
+}
+
+
+@pytest.mark.parametrize(
+    ("words", "strays", "advice"),
+    [(words, *meant) for words, meant in MEANT_OF_COMMANDS.items()],
+    ids=[repr(words) for words in MEANT_OF_COMMANDS],
+)
+def test_what_was_meant_by_a_command_s_option(words, strays, advice, geval):
+    assert geval(*words.split()) == (2, "", f"geval: unrecognized arguments: {strays}\n  {advice}\n")
+
+
+def options_of_all():
+    names = {name for option in OPTIONS for name in option.names}
+    return names.union(*(parser_of(command)._option_string_actions for command in COMMANDS))
+
+
+def test_what_is_meant_is_there():
+    """No synonym is an option or a command itself, and each leads to one."""
+    assert not {*SYNONYMS} & options_of_all()
+    assert {ours.partition(" ")[0] for ours in SYNONYMS.values()} <= options_of_all()
+    assert not {*OTHER_COMMANDS} & {*COMMANDS}
+    words = {word.rstrip(",") for ours in OTHER_COMMANDS.values() for word in ours.split()[1:2]}
+    assert {word for word in words if word != "without"} <= {*COMMANDS} | options_of_all()
+
+
+# A sample to try things on
+
+
+def test_sample(tmp_path, monkeypatch, geval):
+    monkeypatch.chdir(tmp_path)
+    status, out, err = geval("sample", "folder/my gazette")
+    assert (status, err) == (0, "")
+    assert out.startswith("The sample challenge is in `folder/my gazette`, with two outputs for its test set dev-0.")
+    assert "\n  cd 'folder/my gazette'\n  geval -t dev-0 " in out
+    monkeypatch.chdir("folder/my gazette")
+    assert geval("-t", "dev-0")[1].startswith("model\tPerplexityHashed\nbigram\t")
+    assert not list(tmp_path.rglob("gazette.txt"))
+
+
+def test_what_the_sample_says_to_type_works(tmp_path, monkeypatch, geval):
+    monkeypatch.chdir(tmp_path)
+    lines = geval("sample", "g")[1].splitlines()[2:]
+    monkeypatch.chdir("g")
+    for line in lines:
+        command = line.partition("#")[0].partition("|")[0].split()
+        assert command[0] == "geval"
+        status, out, _ = geval(*command[1:])
+        assert (status, bool(out)) == (0, True)
+
+
+@pytest.mark.parametrize("kind", ["file", "folder", "link"])
+def test_the_sample_replaces_nothing(kind, tmp_path, monkeypatch, geval):
+    monkeypatch.chdir(tmp_path)
+    place = tmp_path / "g"
+    {"file": place.touch, "folder": place.mkdir, "link": lambda: place.symlink_to("nowhere")}[kind]()
+    message = "geval: `g` is there already, and is left as it is\n  name another\n"
+    assert geval("sample", "g") == (2, "", message)
+    assert list(tmp_path.rglob("*")) == [place]
+
+
+def test_a_sample_that_cannot_be_copied_leaves_nothing(tmp_path, monkeypatch, geval):
+    def fail(source, target):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(shutil, "copyfile", fail)
+    assert geval("sample", "g") == (1, "", "geval: cannot write `g`: No space left on device\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_sample_where_no_folder_can_be_made(tmp_path, monkeypatch, geval):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    assert geval("sample", "file/g") == (1, "", "geval: cannot write `file/g`: Not a directory\n")
+
+
+def test_a_sample_that_was_not_installed(tmp_path, monkeypatch, geval):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sample, "PACKAGE", tmp_path / "lib" / "geval_py")
+    folder = tmp_path / "lib/geval_py/sample/gazette"
+    assert geval("sample", "g") == (1, "", f"geval: Cannot read `{folder}`: it was not installed with geval-py\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_sample_of_an_installed_package(tmp_path, monkeypatch, geval):
+    """It lies in the package, where pyproject.toml puts it."""
+    installed = tmp_path / "lib/geval_py/sample/gazette"
+    shutil.copytree(sample.source(), installed)
+    monkeypatch.setattr(sample, "PACKAGE", tmp_path / "lib" / "geval_py")
+    assert sample.source() == installed
+    assert geval("sample", str(tmp_path / "g"))[0] == 0
+    assert evaluate(tmp_path / "g", "dev-0", out="bigram").line_count > 100
+
+
+def test_no_folder_is_named(geval):
+    assert geval("sample") == (2, "", "geval: a folder to make is missing\n  for example geval sample gazette\n")
+
+
+# Completions
+
+
+@pytest.mark.parametrize("shell", completion.SHELLS)
+def test_a_completion_knows_what_there_is(shell, geval):
+    status, out, err = geval("completion", shell)
+    assert (status, err) == (0, "")
+    for word in (
+        *COMMANDS,
+        "by-score",
+        "baseline",
+        "rest-mass",
+        "PerplexityHashed",
+        "minimalistic",
+        "sarif",
+        "markdown",
+    ):
+        assert word in out
+    assert "no-such-option" not in out
+    assert "gonito-host" not in out
+
+
+COMPLETIONS = {
+    "geval ": "check compare completion help sample",
+    "geval --by": "--by-score",
+    "geval -m Perplexity": "PerplexityHashed Perplexity",
+    "geval -T mini": "minimalistic",
+    "geval --format ": "text json csv",
+    "geval compare --format ": "json csv text markdown latex",
+    "geval check --format s": "sarif",
+    "geval completion ": "bash zsh fish",
+    "geval help sam": "sample",
+    "geval -t de": "dev-0",
+    "geval -t dev-0 -o dev-0/out": "dev-0/out.tsv",
+    "geval sample de": "dev-0",
+}
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not there")
+@pytest.mark.parametrize(("line", "found"), COMPLETIONS.items(), ids=COMPLETIONS)
+def test_bash_completes(line, found, tmp_path, geval):
+    (tmp_path / "dev-0").mkdir()
+    (tmp_path / "dev-0/out.tsv").touch()
+    words = " ".join(repr(word) for word in line.split(" "))
+    script = (
+        f"{geval('completion', 'bash')[1]}\nCOMP_WORDS=({words}) COMP_CWORD={line.count(' ')}\n"
+        '_shtab_geval; echo "${COMPREPLY[*]}"'
+    )
+    run = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert (run.stdout, run.stderr) == (f"{found}\n", "")
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_a_shell_takes_its_script(shell, tmp_path, geval):
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not there")
+    (tmp_path / "script").write_text(geval("completion", shell)[1])
+    subprocess.run([shell, "-n", tmp_path / "script"], check=True)
+
+
+def test_shtab_is_missing(geval, monkeypatch):
+    monkeypatch.setitem(sys.modules, "shtab", None)
+    message = "geval: completions are written by shtab: pip install 'geval-py[completion]'\n"
+    assert geval("completion", "bash") == (2, "", message)
+
+
+NO_SHELL = {
+    "completion": "a shell is missing: bash, zsh, fish\n  for example geval completion bash",
+    "completion tcsh": "argument SHELL: invalid choice: 'tcsh' (choose from 'bash', 'zsh', 'fish')\n"
+    "  geval completion --help shows the options",
+}
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="argparse quotes choices otherwise")
+@pytest.mark.parametrize(("words", "message"), NO_SHELL.items(), ids=NO_SHELL)
+def test_no_shell(words, message, geval):
+    assert geval(*words.split()) == (2, "", f"geval: {message}\n")

@@ -1,0 +1,136 @@
+"""``--format csv``: a header row, numbers with all their digits, the input's columns apart."""
+
+import csv
+import io
+import math
+
+import pandas as pd
+import pytest
+
+from geval_py import compare, evaluate, evaluate_all
+
+WORDS = ["a", "b", "a", "c"]
+OUT = ["a:0.5 :0.5", "b:0.25 d:0.75", "a:1", "a:1"]  # perplexities 2, 4, 1, inf
+OTHER = ["a:0.25 d:0.75", "b:0.25 c:0.75", "a:0.5 d:0.5", "c:0.5 b:0.5"]  # 4, 4, 2, 2
+INPUT = ['1901\tNew "York", 5', "1901\t=1+1", "1902\tnew\ttown", "1903"]
+
+
+def write(folder, name, lines):
+    (folder / name).write_text("".join(line + "\n" for line in lines))
+
+
+@pytest.fixture
+def challenge(tmp_path, monkeypatch):
+    """A challenge of four items and two outputs; its input has a column more than its header, called as a figure is."""
+    write(tmp_path, "config.txt", ["--metric Perplexity --metric LogLoss -p 1 --in-header in-header.tsv"])
+    write(tmp_path, "in-header.tsv", ["score\tText"])
+    for name in ("train", "test-A"):
+        (tmp_path / name).mkdir()
+    write(tmp_path / "train", "expected.tsv", ["a", "b", "c", "d"])
+    write(tmp_path / "test-A", "in.tsv", INPUT)
+    write(tmp_path / "test-A", "expected.tsv", WORDS)
+    write(tmp_path / "test-A", "out-n=1.tsv", OUT)
+    write(tmp_path / "test-A", "out-n=2.tsv", OTHER)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def rows(geval):
+    """Run the command, which must succeed; gives the rows of its table, as a program reads them."""
+
+    def run(*words):
+        status, out, _ = geval(*words, "--format", "csv")
+        assert status == 0
+        return list(csv.reader(io.StringIO(out), strict=True))
+
+    return run
+
+
+def test_scores(challenge, rows):
+    head, first, second = rows()
+    of_first, of_second = evaluate_all(challenge)
+    assert head == ["file", "n", "Perplexity", "LogLoss", "lines", "error", "signature"]
+    assert first == ["out-n=1.tsv", "1", "Infinity", "Infinity", "4", "", str(of_first.signature)]
+    assert second[:2] == ["out-n=2.tsv", "2"]
+    assert [float(value) for value in second[2:4]] == [score.value for score in of_second.scores]
+
+
+def test_intervals(challenge, rows):
+    head, row = rows("-o", "out-n=2.tsv", "--bootstrap", "50", "-a", "LogLoss")
+    interval = evaluate(challenge, out="n=2", metrics="LogLoss").interval(samples=50)
+    assert head == ["file", "n", "LogLoss", "LogLoss low", "LogLoss high", "lines", "error", "signature"]
+    assert [float(value) for value in row[3:5]] == [interval.low, interval.high]
+
+
+def test_lines(challenge, rows):
+    found = rows("-l", "-o", "out-n=1.tsv")
+    assert found == [
+        ["line", "score", "loss", "in<score>", "Text", "3", "expected", "output"],
+        ["1", "2.0", str(math.log(2)), "1901", 'New "York", 5', "", "a", OUT[0]],
+        ["2", "4.0", str(math.log(4)), "1901", "'=1+1", "", "b", OUT[1]],
+        ["3", "1.0", "0.0", "1902", "new", "town", "a", OUT[2]],
+        ["4", "Infinity", "Infinity", "1903", "", "", "c", OUT[3]],
+    ]
+
+
+def test_lines_have_the_columns_of_python(challenge, geval):
+    _, out, _ = geval("-l", "-o", "out-n=1.tsv", "--format", "csv")
+    frame = evaluate(challenge, out="n=1").to_frame()
+    assert set(pd.read_csv(io.StringIO(out)).columns) == set(frame.columns)
+
+
+def test_lines_as_they_are_asked_for(challenge, rows):
+    assert [row[0] for row in rows("-l", "-s", "-o", "out-n=1.tsv")[1:]] == ["4", "2", "1", "3"]
+    assert [row[0] for row in rows("-l", "--filter", "exp:a", "-o", "out-n=1.tsv")[1:]] == ["1", "3"]
+
+
+def test_an_input_of_empty_lines(challenge, rows):
+    write(challenge / "test-A", "in.tsv", [""] * 4)
+    assert rows("-l", "-o", "out-n=1.tsv")[0] == ["line", "score", "loss", "in<score>", "expected", "output"]
+
+
+def test_words_are_not_marked(challenge, geval, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    words = ["-l", "-o", "out-n=1.tsv", "--format", "csv"]
+    note = "geval: note: words are marked in text only\n"
+    assert geval(*words, "--mark-worst-features") == (0, geval(*words)[1], note)
+
+
+def test_differences(challenge, rows):
+    head, *found = rows("-o", "out-n=1.tsv", "-d", "out-n=2.tsv")
+    assert head == ["line", "difference", "score", "loss", "other_score", "other_loss", "in<score>", "Text", "3",
+                    "expected", "output", "other_output"]  # fmt: skip
+    assert [row[:3] for row in found] == [["1", "-2.0", "2.0"], ["3", "-1.0", "1.0"], ["4", "Infinity", "Infinity"]]
+    assert found[0][-3:] == ["a", OUT[0], OTHER[0]]
+
+
+@pytest.mark.parametrize("mode", [["-w"], ["--most-worsening-features", "out-n=1.tsv"]], ids=["worst", "worsening"])
+def test_features(mode, challenge, rows, geval):
+    head, *found = rows("-o", "out-n=2.tsv", *mode)
+    shown = [line.split("\t") for line in geval("-o", "out-n=2.tsv", *mode)[1].splitlines()]
+    assert head == ["feature", "count", "score", "p", "q"]
+    assert [row[:2] for row in found] == [row[:2] for row in shown]
+    assert [float(row[3]) for row in found] == pytest.approx([float(row[3]) for row in shown])
+
+
+def test_a_comparison(challenge, rows):
+    head, *found = rows("compare", "--samples", "100", "-p", "1", "-m", "LogLoss:f<exp:a>")
+    table = compare(evaluate_all(challenge, metrics="LogLoss:f<exp:a>"), samples=100).to_frame()
+    assert head == [*table.columns, "signature"]
+    assert [row[0] for row in found] == list(table["system"])
+    assert [float(row[1]) for row in found] == list(table["score"])
+    assert [row[head.index("groups")] for row in found] == [" ".join(map(str, groups)) for groups in table["groups"]]
+    assert all(row[-1].startswith("metric:LogLoss:f<exp:a>|") for row in found)
+
+
+def test_it_is_the_same_on_a_terminal(challenge, geval):
+    for words in ([], ["-l", "-o", "out-n=1.tsv"], ["-w", "-o", "out-n=2.tsv"], ["compare", "--samples", "9"]):
+        piped = geval(*words, "--format", "csv")
+        assert geval(*words, "--format", "csv", terminal=True) == piped
+
+
+@pytest.mark.parametrize("mode", ["--oracle-item-based", "--just-tokenize"])
+def test_not_every_mode_has_it(mode, challenge, geval):
+    message = f"geval: {mode} has no csv format; leave --format out\n"
+    assert geval(mode, "--format", "csv") == (2, "", message)

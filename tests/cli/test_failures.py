@@ -1,0 +1,131 @@
+"""One bad output does not hide the others. GEval 1.42.2 ends at the first, and shows no score."""
+
+import csv
+import io
+import json
+
+import pytest
+
+import geval_py
+from geval_py import evaluate_all
+
+GOOD, BETTER, BAD = "a:0.5 :0.5\n" * 2, "a:1\n" * 2, "a:0.5 :0.5\na:0,5 :0.5\n"
+MESSAGE = (
+    "Line 2: Unexpected data [number text found after a number]\n"
+    "  `./dev-0/out-n=2.tsv`, line 2, column 3: `0,5` is not a number; write a decimal point, not a comma\n"
+    "    a:0,5 :0.5\n"
+    "      ^"
+)
+SHORT = "Too few lines in the output file: `./dev-0/out-n=4.tsv` has 1, `./dev-0/expected.tsv` has 2"
+
+
+@pytest.fixture
+def challenge(tmp_path, monkeypatch):
+    """A challenge of two items and four outputs, of which the second and the fourth are malformed."""
+    (tmp_path / "config.txt").write_text("--metric PerplexityHashed --metric LikelihoodHashed --precision 2\n")
+    (tmp_path / "dev-0").mkdir()
+    (tmp_path / "dev-0/in.tsv").write_text("x\ny\n")
+    (tmp_path / "dev-0/expected.tsv").write_text("a\na\n")
+    for n, text in enumerate((GOOD, BAD, BETTER, "a:1\n"), 1):
+        (tmp_path / f"dev-0/out-n={n}.tsv").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_it_is_a_row(challenge, geval):
+    assert geval("-t", "dev-0") == (
+        1,
+        "n\tPerplexityHashed\tLikelihoodHashed\n1\t2.00\t0.50\n2\terror\terror\n3\t1.00\t1.00\n4\terror\terror\n",
+        f"geval: {MESSAGE}\ngeval: {SHORT}\n",
+    )
+
+
+def test_it_is_an_object_with_the_message(challenge, geval):
+    status, out, err = geval("-t", "dev-0", "--format", "json")
+    one, two, three, four = json.loads(out)["outputs"]
+    assert (status, err) == (1, f"geval: {MESSAGE}\ngeval: {SHORT}\n")
+    assert (one["metrics"][1]["name"], three["metrics"][0]["value"]) == ("LikelihoodHashed", 1.0)
+    assert two == {
+        "file": "out-n=2.tsv",
+        "parameters": {"n": "2"},
+        "error": {"message": MESSAGE, "line": 2, "column": 3},
+    }
+    assert four == {
+        "file": "out-n=4.tsv",
+        "parameters": {"n": "4"},
+        "error": {"message": SHORT, "line": None, "column": None},
+    }
+
+
+def test_it_has_its_error_in_csv(challenge, geval):
+    status, out, _ = geval("-t", "dev-0", "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert status == 1
+    assert [row["PerplexityHashed"] for row in rows] == ["1.9980487804878049", "", "1.0", ""]
+    assert [row["error"] for row in rows] == ["", " ".join(map(str.strip, MESSAGE.split("\n")[:2])), "", SHORT]
+
+
+def test_it_is_last_by_score(challenge, geval):
+    status, out, _ = geval("-t", "dev-0", "--by-score")
+    assert (status, [row.split("\t")[0] for row in out.splitlines()]) == (1, ["n", "3", "1", "2", "4"])
+
+
+def test_it_has_no_interval(challenge, geval):
+    status, out, _ = geval("-t", "dev-0", "--bootstrap", "10", "-a", "PerplexityHashed")
+    assert (status, out) == (1, "n\tPerplexityHashed\n1\t2±0\n2\terror\n3\t1±0\n4\terror\n")
+
+
+def test_all_are_malformed(challenge, geval):
+    words = ["-t", "dev-0", "-o", "out-n=2.tsv", "-o", "out-n=4.tsv"]
+    status, out, err = geval(*words)
+    assert (status, out) == (1, "n\tPerplexityHashed\tLikelihoodHashed\n2\terror\terror\n4\terror\terror\n")
+    assert err == f"geval: {MESSAGE}\ngeval: {SHORT}\n"
+
+
+def test_the_only_output(challenge, geval):
+    for words in ([], ["--format", "json"], ["-l"]):
+        assert geval("-t", "dev-0", "-o", "out-n=2.tsv", *words) == (1, "", f"geval: {MESSAGE}\n")
+
+
+def test_an_output_that_cannot_be_decompressed(challenge, geval):
+    (challenge / "dev-0/out-n=2.tsv").write_bytes(b"\x1f\x8b\x08")
+    status, out, err = geval("-t", "dev-0", "-o", "out-n=1.tsv", "-o", "out-n=2.tsv", "-a", "LogLossHashed")
+    assert (status, out) == (1, "n\tLogLossHashed\n1\t0.69\n2\terror\n")
+    assert err.startswith("geval: Corrupt gzip file `./dev-0/out-n=2.tsv`: ")
+
+
+def test_what_is_wrong_in_another_file_is_no_output_s_fault(challenge, geval):
+    (challenge / "dev-0/expected.tsv").write_bytes(b"\x1f\x8b\x08")
+    status, out, err = geval("-t", "dev-0")
+    assert (status, out) == (1, "")
+    assert err.startswith("geval: Corrupt gzip file `./dev-0/expected.tsv`: ")
+
+
+def test_modes_end_at_the_first(challenge, geval):
+    for other in ("out-n=2.tsv", "n=2"):
+        assert geval("-t", "dev-0", "-o", "out-n=1.tsv", "-d", other) == (1, "", f"geval: {MESSAGE}\n")
+
+
+LEFT_OUT = "`./dev-0/out-n={}.tsv` could not be scored and is left out"
+
+
+def test_compare_leaves_it_out(challenge, geval):
+    status, out, err = geval("compare", "-t", "dev-0", "--samples", "100", "--format", "json")
+    document = json.loads(out)
+    notes = [LEFT_OUT.format(2), LEFT_OUT.format(4)]
+    assert (status, [system["name"] for system in document["systems"]]) == (1, ["out-n=3.tsv", "out-n=1.tsv"])
+    assert document["notes"][:2] == notes
+    assert err.startswith(f"geval: {MESSAGE}\ngeval: {SHORT}\n" + "".join(f"geval: note: {note}\n" for note in notes))
+
+
+@pytest.mark.parametrize(("outputs", "number"), [(["1", "2"], "1 of 2"), (["2", "4"], "none of 2")])
+def test_nothing_is_left_to_compare(outputs, number, challenge, geval):
+    status, out, err = geval("compare", "-t", "dev-0", *(f"out-n={n}.tsv" for n in outputs))
+    assert (status, out) == (1, "")
+    assert err.endswith(f"\ngeval: {number} outputs could be scored: there is nothing to compare\n")
+
+
+def test_python_raises_the_first(challenge):
+    with pytest.raises(geval_py.MalformedLineError) as caught:
+        evaluate_all(challenge, "dev-0")
+    assert str(caught.value) == MESSAGE.replace("`./", f"`{challenge}/")

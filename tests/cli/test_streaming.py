@@ -1,0 +1,106 @@
+"""Lines are shown as they are read again: memory does not grow with the files."""
+
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from geval_py.cli import lines as modes
+
+MOST_MEMORY = 100  # MB
+RUN = (
+    "import re, sys; from geval_py.cli import main; status = main(sys.argv[1:]); "
+    "print(re.search(r'VmHWM:\\s+(\\d+) kB', open('/proc/self/status').read())[1], file=sys.stderr); sys.exit(status)"
+)
+
+
+def write(folder, lines, width):
+    """Write a challenge's files with so many lines, its outputs and its input ``width`` characters wide."""
+    (folder / "config.txt").write_text("--metric PerplexityHashed\n")
+    (folder / "test-A").mkdir()
+    words = " ".join(f"w{n}:0.001" for n in range(width // 10))
+    for name, line in (
+        ("in.tsv", "x" * width),
+        ("expected.tsv", "a"),
+        ("out.tsv", f"a:0.5 {words} :0.1"),
+        ("out-other.tsv", f"a:0.25 {words} :0.1"),
+    ):
+        (folder / "test-A" / name).write_text(f"{line}\n" * lines)
+
+
+def peak_memory(folder, *words):
+    """Give the most memory that the command took, in MB."""
+    command = [sys.executable, "-I", "-c", RUN, "-o", "out.tsv", *words]
+    run = subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=True)
+    return int(run.stderr) / 1000
+
+
+MODES = {
+    "lines": ["-l"],
+    "lines in JSON": ["-l", "--format", "json"],
+    "lines in CSV": ["-l", "--format", "csv"],
+    "lines with a feature": ["-l", "--filter", "exp:a"],
+    "differences": ["-d", "out-other.tsv"],
+    "the best of two": ["--oracle-item-based", "--alt-out-file", "out-other.tsv"],
+}
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="Linux tells the most memory that was taken")
+@pytest.mark.parametrize("words", MODES.values(), ids=MODES)
+def test_texts_are_not_kept(words, tmp_path):
+    """220 MB of text."""
+    write(tmp_path, 50_000, 1500)
+    assert peak_memory(tmp_path, *words) < MOST_MEMORY
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("words", [["-l"], ["-d", "out-other.tsv"]], ids=["lines", "differences"])
+def test_two_million_lines(words, tmp_path):
+    write(tmp_path, 2_000_000, 20)
+    assert peak_memory(tmp_path, *words) < MOST_MEMORY
+
+
+@pytest.fixture
+def challenge(tmp_path, monkeypatch):
+    write(tmp_path, 3, 10)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["in.tsv", "expected.tsv", "out.tsv"])
+def test_a_file_that_is_changed_meanwhile(name, challenge, geval, monkeypatch):
+    """What is shown beside a score is what was scored."""
+    path = challenge / "test-A" / name
+    read = modes.read_lines
+
+    def change_first(evaluation):
+        evaluation._kept_texts().input.check_lines(3)
+        path.write_text("a:1\n" * 4)
+        return read(evaluation)
+
+    monkeypatch.setattr(modes, "read_lines", change_first)
+    status, out, err = geval("-o", "out.tsv", "-l")
+    assert (status, out, err) == (1, "", f"geval: Cannot read `./test-A/{name}`: it was changed while it was read\n")
+
+
+@pytest.mark.parametrize("name", ["in.tsv", "expected.tsv", "out.tsv"])
+def test_what_can_be_read_only_once_is_kept(name, challenge, geval):
+    """A pipe: the same lines."""
+    want = geval("-o", "out.tsv", "-l")
+    path = challenge / "test-A" / name
+    text = path.read_bytes()
+    path.unlink()
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_bytes, args=(text,))
+    writer.start()
+    assert geval("-o", "out.tsv", "-l") == want
+    writer.join()
+
+
+def test_compressed_files_are_read_again(challenge, geval):
+    want = geval("-o", "out.tsv", "-l")
+    for name in ("in.tsv", "out.tsv"):
+        subprocess.run(["gzip", challenge / "test-A" / name], check=True)
+    assert geval("-o", "out.tsv", "-l") == want

@@ -1,0 +1,121 @@
+"""On a terminal, tables are aligned and cut to its width; a pipe gets plain TABs."""
+
+import json
+
+import pytest
+
+from geval_py.text import display_width
+
+WORDS = ["a", "b", "a"]
+
+
+def write(folder, name, lines):
+    (folder / name).write_text("".join(line + "\n" for line in lines))
+
+
+@pytest.fixture
+def challenge(tmp_path, monkeypatch):
+    """A challenge of three items and three outputs."""
+    (tmp_path / "config.txt").write_text("--metric Perplexity -p 2\n")
+    for name in ("train", "test-A"):
+        (tmp_path / name).mkdir()
+    write(tmp_path / "train", "expected.tsv", ["a", "b", "c", "d"])
+    write(tmp_path / "test-A", "in.tsv", [f"1901\tleft {'context ' * 9}\tright", "水" * 60, "short"])
+    write(tmp_path / "test-A", "expected.tsv", WORDS)
+    write(tmp_path / "test-A", "out-model=best.tsv", [f"{word}:1" for word in WORDS])
+    write(tmp_path / "test-A", "out-model=long.tsv", [f"{word}:0.25 {'c:0.001 ' * 40}:0.71" for word in WORDS])
+    write(tmp_path / "test-A", "out-model=poor.tsv", [f"{word}:0.001 c:0.999" for word in WORDS])
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+MODES = {
+    "lines": ["-o", "long", "-l"],
+    "sorted lines": ["-o", "long", "-ls"],
+    "differences": ["-o", "long", "-d", "out-model=poor.tsv"],
+    "features": ["-o", "long", "-w"],
+    "worsening features": ["-o", "long", "--most-worsening-features", "out-model=poor.tsv"],
+    "scores": [],
+    "scores of several metrics": ["-m", "Likelihood", "-m", "Accuracy"],
+    "a cross table": ["-o", "long", "-a", "{LogLoss,Perplexity}Hashed{8,12}"],
+}
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+@pytest.mark.parametrize("words", MODES.values(), ids=MODES)
+def test_tables_fit(words, columns, challenge, geval):
+    status, out, _ = geval(*words, terminal=True, columns=columns)
+    assert (status, "\t" in out) == (0, False)
+    assert max(map(display_width, out.splitlines())) <= columns
+
+
+@pytest.mark.parametrize("words", MODES.values(), ids=MODES)
+def test_a_pipe_gets_tabs(words, challenge, geval):
+    """However wide a terminal is that the pipe leads to."""
+    want = geval(*words)
+    assert "\t" in want[1]
+    assert "…" not in want[1]
+    assert geval(*words, columns=20) == want
+
+
+def test_scores(challenge, geval):
+    assert geval(terminal=True)[1] == ("model  Perplexity\nbest         1.00\nlong         4.00\npoor      1000.00\n")
+    assert geval("-o", "long", terminal=True)[1] == "4.00\n"
+    assert geval("-o", "long", "-m", "Likelihood", terminal=True)[1] == "Perplexity  4.00\nLikelihood  0.25\n"
+
+
+def test_lines(challenge, geval):
+    """Texts share what the numbers leave, and what does not fit ends in …"""
+    assert geval("-o", "long", "-l", terminal=True, columns=50)[1] == (
+        "score  input            expected  output\n"
+        "  4.0  1901<tab>left …  a         a:0.25 c:0.001 …\n"
+        "  4.0  水水水水水水水…  b         b:0.25 c:0.001 …\n"
+        "  4.0  short            a         a:0.25 c:0.001 …\n"
+    )
+
+
+def test_features_have_a_header(challenge, geval):
+    out = geval("-o", "long", "-w", terminal=True)[1].splitlines()
+    piped = geval("-o", "long", "-w")[1].splitlines()
+    assert out[0].split() == ["feature", "count", "score", "p"]
+    assert [line.split()[-1] for line in out[1:]] == [line.split("\t")[-1] for line in piped]
+
+
+# The best first
+
+
+@pytest.fixture
+def three(challenge):
+    """The outputs of a challenge: perplexities inf, 4 and 1000; by the item b alone, 1, 4 and 1000."""
+    write(challenge / "test-A", "out-model=best.tsv", ["c:1", "b:1", "c:1"])
+    return challenge
+
+
+ORDERS = {
+    "by name": ([], ["best", "long", "poor"]),
+    "lower is better, infinite the worst": (["--by-score"], ["long", "poor", "best"]),
+    "higher is better": (["--by-score", "-a", "Likelihood"], ["long", "poor", "best"]),
+    "by the first metric": (
+        ["--by-score", "-a", "Perplexity:f<exp:b>", "-a", "Perplexity"],
+        ["best", "long", "poor"],
+    ),
+    "of those named": (["--by-score", "-o", "out-model=best.tsv", "-o", "out-model=poor.tsv"], ["poor", "best"]),
+    "with intervals": (["--by-score", "--bootstrap", "10"], ["long", "poor", "best"]),
+}
+
+
+@pytest.mark.parametrize(("words", "models"), ORDERS.values(), ids=ORDERS)
+def test_by_score(words, models, three, geval):
+    assert [row.split("\t")[0] for row in geval(*words)[1].splitlines()[1:]] == models
+
+
+def test_by_score_in_every_format(three, geval):
+    files = [f"out-model={model}.tsv" for model in ("long", "poor", "best")]
+    outputs = json.loads(geval("--by-score", "--format", "json")[1])["outputs"]
+    assert [output["file"] for output in outputs] == files
+    assert [row.split(",")[0] for row in geval("--by-score", "--format", "csv")[1].splitlines()[1:]] == files
+
+
+def test_by_score_is_for_scores(challenge, geval):
+    message = "geval: --by-score goes with scores; lines have --sort and --reverse-sort\n"
+    assert geval("-o", "long", "-l", "--by-score") == (2, "", message)
