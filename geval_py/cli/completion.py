@@ -65,7 +65,7 @@ def script(shell: str) -> str:
     try:
         import shtab
     except ImportError as error:
-        message = "completions are written by shtab: pip install 'geval-py[completion]'"
+        message = "completions are written by shtab: pip install shtab"
         raise UsageError(message=message) from error
     parser = _whole_parser()
     return shtab.complete(parser, shell) + "\n"

@@ -245,7 +245,6 @@ COMPLETIONS = {
 }
 
 
-@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not there")
 @pytest.mark.parametrize(("line", "found"), COMPLETIONS.items(), ids=COMPLETIONS)
 def test_bash_completes(line, found, tmp_path, geval):
     (tmp_path / "dev-0").mkdir()
@@ -261,15 +260,14 @@ def test_bash_completes(line, found, tmp_path, geval):
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
 def test_a_shell_takes_its_script(shell, tmp_path, geval):
-    if shutil.which(shell) is None:
-        pytest.skip(f"{shell} is not there")
+    """scripts/test installs the shells."""
     (tmp_path / "script").write_text(geval("completion", shell)[1])
     subprocess.run([shell, "-n", tmp_path / "script"], check=True)
 
 
 def test_shtab_is_missing(geval, monkeypatch):
     monkeypatch.setitem(sys.modules, "shtab", None)
-    message = "geval: completions are written by shtab: pip install 'geval-py[completion]'\n"
+    message = "geval: completions are written by shtab: pip install shtab\n"
     assert geval("completion", "bash") == (2, "", message)
 
 
@@ -280,7 +278,8 @@ NO_SHELL = {
 }
 
 
-@pytest.mark.skipif(sys.version_info >= (3, 12), reason="argparse quotes choices otherwise")
 @pytest.mark.parametrize(("words", "message"), NO_SHELL.items(), ids=NO_SHELL)
 def test_no_shell(words, message, geval):
-    assert geval(*words.split()) == (2, "", f"geval: {message}\n")
+    """Python 3.12 and later do not quote the choices."""
+    status, out, err = geval(*words.split())
+    assert (status, out, err.replace("'", "")) == (2, "", f"geval: {message}\n".replace("'", ""))

@@ -174,8 +174,13 @@ def test_features(words, names, note, challenge, document, geval):
     assert [feature["q"] for feature in features] == pytest.approx(scipy.stats.false_discovery_control(p_values))
 
 
-def test_no_feature(challenge, document):
-    assert document("-o", "other", "-w", "--min-frequency", "9")["features"] == []
+def test_no_feature(challenge, geval):
+    status, out, err = geval("-o", "other", "-w", "--min-frequency", "9", "--format", "json")
+    assert (status, json.loads(out)["features"]) == (0, [])
+    assert err == (
+        "geval: note: no feature is shown: none is on at least 9 of 5 lines, and missing from as many "
+        "(--min-frequency)\n"
+    )
 
 
 def test_a_header_with_a_name_twice(challenge, document):

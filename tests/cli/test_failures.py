@@ -72,7 +72,7 @@ def test_it_is_last_by_score(challenge, geval):
 
 def test_it_has_no_interval(challenge, geval):
     status, out, _ = geval("-t", "dev-0", "--bootstrap", "10", "-a", "PerplexityHashed")
-    assert (status, out) == (1, "n\tPerplexityHashed\n1\t2±0\n2\terror\n3\t1±0\n4\terror\n")
+    assert (status, out) == (1, "n\tPerplexityHashed\n1\t2.0±0.0\n2\terror\n3\t1.0±0.0\n4\terror\n")
 
 
 def test_all_are_malformed(challenge, geval):
