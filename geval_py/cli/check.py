@@ -77,14 +77,19 @@ def make_parser() -> QuietParser:
         metavar="N",
         help="what a compressed output may unpack to (default: 20 GB)",
     )
-    add("--fix", action="store_true", help="mend what can be mended without guessing; keeps OUTPUT.orig")
-    add("--diff", action="store_true", help="show what --fix would change, and write nothing")
-    add("--rest-mass", type=_mass, metavar="EPS", help="with --fix: the rest to add where none is left")
-    add("--no-backup", action="store_true", help="with --fix: keep no OUTPUT.orig")
+    _add_mending(parser)
     add("--rules", action="store_true", help="list the rules and exit")
     add("--explain", metavar="RULE", help="explain a rule and exit")
     add("-h", "--help", action="store_true", help="show this and exit")
     return parser
+
+
+def _add_mending(parser: QuietParser) -> None:
+    add = parser.add_argument
+    add("--fix", action="store_true", help="mend what can be mended without guessing; keeps OUTPUT.orig")
+    add("--diff", action="store_true", help="show what --fix would change, and write nothing")
+    add("--rest-mass", type=_mass, metavar="EPS", help="with --fix: the rest to add where none is left")
+    add("--no-backup", action="store_true", help="with --fix: keep no OUTPUT.orig")
 
 
 def _mass(text: str) -> float:

@@ -87,6 +87,15 @@ def make_parser() -> QuietParser:
     )
     add("-a", "--alt-metric", dest="metrics", action="append", metavar="METRIC", help="the same as --metric")
     add_fields(parser, "vocabulary")
+    _add_tests(parser)
+    _add_appearance(parser)
+    add_fields(parser, "threads")
+    add("-h", "--help", action="store_true", default=False, help="show this and exit")
+    return parser
+
+
+def _add_tests(parser: QuietParser) -> None:
+    add = parser.add_argument
     add(
         "--baseline",
         default=None,
@@ -101,6 +110,10 @@ def make_parser() -> QuietParser:
         help=f"random samples of each test and interval (default: {DEFAULT_TEST_SAMPLES})",
     )
     add_option(parser, option_of("seed"), f"of the random numbers (default: {DEFAULT_SEED})")
+
+
+def _add_appearance(parser: QuietParser) -> None:
+    add = parser.add_argument
     add(
         "-p",
         "--precision",
@@ -117,9 +130,6 @@ def make_parser() -> QuietParser:
         default="text",
         help="text (the default), for programs, or for a paper",
     )
-    add_fields(parser, "threads")
-    add("-h", "--help", action="store_true", default=False, help="show this and exit")
-    return parser
 
 
 class _OutFile(argparse.Action):
