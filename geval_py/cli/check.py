@@ -44,12 +44,8 @@ def make_parser() -> QuietParser:
         epilog=_EPILOG,
     )
     add = parser.add_argument
-    add(
-        "paths",
-        nargs="*",
-        metavar="PATH",
-        help="an output (-: standard input), or a submission's folder (default: .)",
-    )
+    paths = "an output (-: standard input), or a submission's folder (default: .)"
+    add("paths", nargs="*", metavar="PATH", help=paths)
     add("--challenge", metavar="DIR", help="the challenge's folder, with answers, inputs and headers")
     add(
         "-t",
