@@ -16,6 +16,14 @@ def kernel(request):
     return KERNELS[request.param]
 
 
+@pytest.fixture(autouse=True)
+def terminal_that_can_do_all(monkeypatch):
+    """Whatever terminal the tests run on, the command sees the same."""
+    monkeypatch.setenv("TERM", "xterm")
+    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS"):
+        monkeypatch.delenv(name, raising=False)
+
+
 @pytest.fixture
 def geval(capsys, monkeypatch):
     """Run the command, on a terminal of some columns or in a pipe; gives status, standard output and standard error."""

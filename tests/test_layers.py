@@ -101,5 +101,5 @@ def test_each_module_can_be_imported_alone():
         "        os._exit(0)\n"
         "    os.wait()\n"
     )
-    run = subprocess.run([sys.executable, "-c", code, *MODULES], capture_output=True, text=True, check=True)
+    run = subprocess.run([sys.executable, "-I", "-c", code, *MODULES], capture_output=True, text=True, check=True)
     assert run.stdout == ""

@@ -250,13 +250,18 @@ def find_rules(name: str) -> list[Rule]:
 def select_rules(select: Iterable[str] | None = None, ignore: Iterable[str] = ()) -> frozenset[str]:
     """Give the codes of some rules: those to select (by default all), but not to ignore, as for :func:`find_rules`.
 
-    The rules of UNREADABLE are always selected, or a file that was not read would pass. Raises UsageError.
+    The rules of UNREADABLE are always selected, or a file that was not read would pass, unless one is ignored by its
+    whole code or name. Raises UsageError.
 
-    >>> sorted(select_rules(["no-guess"], ignore=["E106"]))
+    >>> sorted(select_rules(["no-guess"], ignore=["E106", "E1"]))
     ['E101', 'E105', 'W214']
     """
     codes = set(RULES_BY_CODE) if select is None else _codes(select)
-    return frozenset((codes | UNREADABLE) - _codes(ignore))
+    names = list(ignore)
+    ignored = _codes(names)
+    whole = {name.strip().casefold() for name in names}
+    kept = {code for code in UNREADABLE if not {code.casefold(), RULES_BY_CODE[code].name} & whole}
+    return frozenset((codes - ignored) | kept)
 
 
 def _codes(names: Iterable[str]) -> set[str]:

@@ -48,6 +48,8 @@ def check_submission(
     Whatever the outputs are, this does not fail. Raises UsageError for a rule that there is not, for a challenge that
     is none, and as :func:`find_targets`; DataError for what is wrong with the test set of standard input.
     """
+    tests = (tests,) if isinstance(tests, str) else tests
+    rules = (rules,) if isinstance(rules, str) else rules
     return check_targets(
         find_targets([os.fspath(path)], None if challenge is None else os.fspath(challenge), tests),
         select_rules(rules),

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from geval_py.checking.rules import RULES_BY_CODE, Place, Problem
-from geval_py.checking.testsets import Meant, check_challenge, meant_test_set, submitted_sets
+from geval_py.checking.testsets import Meant, check_challenge, meant_test_set, submitted_sets, test_sets
 from geval_py.errors import DataError, UnreadableFileError, UsageError
 from geval_py.reading.config import config_task
 from geval_py.reading.outputs import OUTPUT_FILE, Output, find_outputs, output_at
@@ -77,6 +77,8 @@ def find_targets(
     if challenge is not None:
         check_challenge(challenge, tests)
     for path in paths:
+        if challenge is None and os.path.isdir(path) and test_sets(path):
+            check_challenge(path, tests)
         if not os.path.isdir(path):
             yield from _output_targets(path, challenge, tests)
         elif _is_submission(path, tests):
@@ -113,7 +115,7 @@ def _is_submission(path: str, tests: Sequence[str]) -> bool:
 def _holds_outputs(folder: str) -> bool:
     """Tell whether a folder itself holds outputs, be they ambiguous."""
     try:
-        return bool(find_outputs(folder))
+        return any(output.name != OUT_HEADER_FILE for output in find_outputs(folder))
     except UnreadableFileError as error:
         return error.path != folder
     except DataError:

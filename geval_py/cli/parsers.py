@@ -37,6 +37,16 @@ class QuietParser(argparse.ArgumentParser):
         raise UsageError(message=f"{visible(message)}\n  {self.prog} --help shows the options")
 
 
+class _Once(argparse.Action):
+    """Store a value, and refuse a second one."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, value: Any, *_: Any) -> None:
+        if hasattr(namespace, self.dest):
+            first = getattr(namespace, self.dest)
+            parser.error(f"argument {'/'.join(self.option_strings)}: given twice: {first} and {value}; give one")
+        setattr(namespace, self.dest, value)
+
+
 def make_parser() -> QuietParser:
     """Make the parser of the plain command line, for its help."""
     parser = QuietParser(
@@ -64,7 +74,7 @@ def add_option(group: argparse._ActionsContainer, option: Option, help: str | No
     group.add_argument(
         *option.names,
         dest=option.field,
-        action="append" if option.repeatable else "store",
+        action="append" if option.repeatable else _Once if option.once else "store",
         type=_type(option.read),
         metavar=option.metavar,
         help=text,

@@ -110,9 +110,10 @@ def merged(given: Mapping[str, Any]) -> dict[str, Any]:
     for alternatives in (MODES, _ORDERS):
         if given.keys() & set(alternatives):
             config = {name: value for name, value in config.items() if name not in alternatives}
-    both = (
-        option.field for option in OPTIONS if option.repeatable and {option.field} <= config.keys() & given.keys()
-    )
+    if given.keys() & set(WITHOUT_FORMAT):  # it is for the modes that it matters to
+        config.pop("format", None)
+    adding = {option.field for option in OPTIONS if option.repeatable and not option.replaces}
+    both = adding & config.keys() & given.keys()
     return config | dict(given) | {name: (*config[name], *given[name]) for name in both}
 
 

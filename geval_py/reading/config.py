@@ -55,8 +55,10 @@ def _places_of(paths: Sequence[str]) -> dict[str, Any]:
     """Give the test set, and the challenge, in whose folder some outputs lie, if it has answers."""
     folders = {os.path.dirname(path) for path in paths}
     folder = folders.pop()
-    if folders or not folder or find_file(os.path.join(folder, EXPECTED_FILE)) is None:
+    if folders or find_file(os.path.join(folder, EXPECTED_FILE)) is None:
         return {}
+    if folder in ("", "."):  # the test set's folder itself
+        return {"test_name": os.path.basename(os.getcwd()), "out_directory": os.pardir}
     return {"test_name": os.path.basename(folder), "out_directory": os.path.dirname(folder) or "."}
 
 

@@ -123,7 +123,12 @@ def _outputs(task: Task) -> tuple[Output, ...]:
 
 def _named_outputs(task: Task) -> tuple[Output, ...]:
     folder = os.path.join(task.out_directory, task.test_name)
-    return tuple(output for name in task.out_files for output in outputs_named(folder, name))
+    if "" in task.out_files:
+        raise UsageError(message="an output has no name; is a variable of the shell unset?")
+    found = [output for name in task.out_files for output in outputs_named(folder, name)]
+    # One that is named twice is taken once, but for standard input, which is an error of its own.
+    once = {(o.path, place if o.path == STANDARD_INPUT else 0): o for place, o in enumerate(found)}
+    return tuple(once.values())
 
 
 def outputs_named(folder: str, name: str) -> tuple[Output, ...]:
@@ -147,9 +152,9 @@ def outputs_named(folder: str, name: str) -> tuple[Output, ...]:
 
 def _matching(folder: str, pattern: str) -> tuple[Output, ...]:
     """Give the outputs that a pattern such as ``out-*.tsv`` matches, in natural order; none for another name."""
-    from glob import glob
+    from glob import escape, glob
 
-    for place in (os.path.join(folder, pattern), pattern):
+    for place in (os.path.join(escape(folder), pattern), pattern):
         paths = sorted(filter(os.path.isfile, glob(place)), key=natural_order)
         if paths:
             return tuple(map(output_at, paths))

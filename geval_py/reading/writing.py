@@ -69,6 +69,8 @@ def write_output(path: str | os.PathLike[str], lines: Iterable[str | Probabiliti
     Raises UsageError where a file cannot be written, for a string with a line end in it, and as format_line does,
     with the line's index.
     """
+    if isinstance(lines, str | bytes):
+        raise UsageError(message=f"lines are several, not {_kind(lines)}: for one line write [line]")
     name = os.fspath(path)
     with written_whole(name, compression=compression_by_ending(name)) as file:
         for index, line in enumerate(lines):

@@ -92,7 +92,10 @@ def _variant_rows(
     outputs = [result.output for result in results]
     keys = sorted({key for output in outputs for key in output.parameters})
     labels = [[visible(output.parameters.get(key, "")) for key in keys] for output in outputs]
-    if len({tuple(label) for label in labels}) < len(labels):
+    unnamed = any(
+        isinstance(result, Failure) and not any(label) for result, label in zip(results, labels, strict=True)
+    )
+    if unnamed or len({tuple(label) for label in labels}) < len(labels):
         names_shown = _file_names([output.name for output in outputs])
         labels = [[visible(name), *label] for name, label in zip(names_shown, labels, strict=True)]
         keys = ["File name", *keys]

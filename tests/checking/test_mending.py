@@ -384,17 +384,18 @@ def interrupted_at(step, act):
             return None
         left -= 1
         if left == 0:
-            sys.settrace(None)
+            sys.settrace(before)
             raise KeyboardInterrupt
         return trace
 
+    before = sys.gettrace()  # that of whoever measures coverage
     sys.settrace(trace)
     try:
         act()
     except KeyboardInterrupt:
         return True
     finally:
-        sys.settrace(None)
+        sys.settrace(before)
         rewriting.remove_unfinished()
     return left <= 0
 

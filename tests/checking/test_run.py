@@ -181,7 +181,12 @@ def test_a_strict_report_fails_for_a_warning(submission):
         (["W3"], [], UNREADABLE | {"W301", "W302"}),
         (["w30"], ["w302"], UNREADABLE | {"W301"}),
         (None, ["W"], {rule.code for rule in RULES if rule.severity == "error"}),
-        (["E1", "W2"], ["E10", "W20", "w21"], {rule.code for rule in RULES if rule.code.startswith("E11")}),
+        (
+            ["E1", "W2"],
+            ["E10", "W20", "w21"],
+            UNREADABLE | {rule.code for rule in RULES if rule.code.startswith("E11")},
+        ),
+        (None, ["E"], UNREADABLE | {rule.code for rule in RULES if rule.severity == "warning"}),
     ],
 )
 def test_select_rules(select, ignore, chosen):
@@ -217,3 +222,13 @@ def test_blocks_are_cut_anywhere_without_a_difference(size, backend, submission,
     finally:
         monkeypatch.undo()
         choose_backend.cache_clear()
+
+
+def test_a_test_set_or_a_rule_may_be_a_string(submission):
+    one = check_submission(submission, tests="dev-0", rules="W3")
+    assert one == check_submission(submission, tests=["dev-0"], rules=["W3"])
+
+
+def test_a_test_set_that_the_submission_has_not(submission):
+    with pytest.raises(UsageError, match="has no test set `dev-9`"):
+        check_submission(submission, tests=["dev-9"])

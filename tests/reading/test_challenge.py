@@ -640,3 +640,20 @@ def test_a_name_with_a_line_end_is_found(here):
 def test_an_input_that_is_named_and_not_needed_is_not_missed(here):
     """GEval 1.42.2, -i nowhere.tsv with scores alone."""
     assert locate(dev0(input_file="nowhere.tsv")).input is None
+
+
+def test_an_output_that_is_named_twice_is_taken_once(outputs):
+    found = locate(dev0(out_files=("out-model=*.tsv", "bigram"))).outputs
+    assert [output.name for output in found] == ["out-model=bigram.tsv", "out-model=unigram.tsv"]
+
+
+def test_a_pattern_in_a_folder_whose_name_looks_like_one(here):
+    (here / "a[b]").mkdir()
+    (here / "dev-0").rename(here / "a[b]/dev-0")
+    assert [o.path for o in locate(dev0(out_directory="a[b]", out_files=("out*",))).outputs] == ["a[b]/dev-0/out.tsv"]
+
+
+def test_an_output_without_a_name(here):
+    with pytest.raises(UsageError) as caught:
+        locate(dev0(out_files=("",)))
+    assert str(caught.value) == "an output has no name; is a variable of the shell unset?"

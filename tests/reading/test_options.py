@@ -571,7 +571,7 @@ def test_words_are_read_as_argparse_reads_them(words):
     except UsageError as error:
         expected, strays = str(error), []
     try:
-        found = read_words(words, [option.replace(once=False) for option in SHOWN])
+        found = read_words(words, SHOWN)
     except UsageError as error:
         found = str(error)
     if isinstance(expected, str):
@@ -587,3 +587,27 @@ def test_tasks_and_settings_are_values():
         Settings().precision = 2
     with pytest.raises(AttributeError):
         Task().metrics = ()
+
+
+def test_an_output_on_the_command_line_takes_the_place_of_that_of_config_txt(config):
+    config("-o a -o b --metric M")
+    assert parse_task(["-o", "c", "-m", "N"]).out_files == ("c",)
+    assert parse_task(["-m", "N"]).out_files == ("a", "b")
+    assert parse_task(["-o", "c", "-m", "N"]).metrics == ("M", "N")
+
+
+def test_a_format_of_config_txt_is_for_the_modes_that_have_it(config):
+    config("--format json")
+    assert parse(["--oracle-item-based", "--alt-out-file", "a"])[1].format == "text"
+    assert parse([])[1].format == "json"
+
+
+def test_an_output_in_the_current_folder_belongs_to_its_challenge(here, monkeypatch):
+    (here / "dev-0").mkdir()
+    for name in ("expected.tsv", "out.tsv"):
+        (here / "dev-0" / name).touch()
+    (here / "config.txt").write_text("-m A")
+    monkeypatch.chdir(here / "dev-0")
+    for word in ("out.tsv", "./out.tsv"):
+        task = parse_task([word])
+        assert (task.test_name, task.out_directory, task.metrics) == ("dev-0", "..", ("A",))

@@ -323,3 +323,11 @@ def test_a_full_disk(tmp_path, monkeypatch, name):
     with pytest.raises(UsageError) as caught:
         write_output(tmp_path / name, (f"{n}:1" for n in range(10**5)))
     assert str(caught.value) == f"Cannot write `{tmp_path / name}`: No space left on device"
+
+
+@pytest.mark.parametrize("lines", ["the:1", b"the:1"], ids=["a string", "bytes"])
+def test_one_line_is_not_taken_for_many(tmp_path, lines):
+    with pytest.raises(UsageError) as caught:
+        write_output(tmp_path / "out.tsv", lines)
+    assert str(caught.value) == f"lines are several, not a {type(lines).__name__}: for one line write [line]"
+    assert not (tmp_path / "out.tsv").exists()
