@@ -5,13 +5,15 @@ A command that a signal ends must end by that signal: or a shell's loop around i
 
 from __future__ import annotations
 
-import signal
 import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal
     from collections.abc import Callable
     from typing import NoReturn
+else:
+    import _signal as signal  # without the enums around it, whose import an interrupt would end with a traceback
 
 
 def main() -> int:
