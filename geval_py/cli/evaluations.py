@@ -14,7 +14,8 @@ from geval_py.reading.config import CONFIG_FILE, config_task
 from geval_py.reading.schemes import parse_schemes
 from geval_py.reading.splits import Split, locate, locate_others, other_test_set
 from geval_py.reading.task import Task
-from geval_py.scoring.evaluate import Named, evaluate_split, select_schemes
+from geval_py.scoring.columns import Named
+from geval_py.scoring.evaluate import evaluate_split, select_schemes
 from geval_py.scoring.evaluation import Evaluation
 from geval_py.scoring.failure import Failure, evaluations_of
 from geval_py.text import named, visible

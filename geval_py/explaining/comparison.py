@@ -141,6 +141,19 @@ def compare(
         seed=seed,
         progress=progress,
     ).rank()
+    return _comparison(evaluations, names, names[index], ranking, samples=samples, seed=seed)
+
+
+def _comparison(
+    evaluations: Sequence[Evaluation],
+    names: Sequence[str],
+    baseline: str,
+    ranking: Ranking,
+    *,
+    samples: int,
+    seed: int,
+) -> Comparison:
+    first = evaluations[0].scores[0]
     signatures = {name: of.signature for name, of in zip(names, evaluations, strict=True)}
     return Comparison(
         test=evaluations[0].split.name,
@@ -149,7 +162,7 @@ def compare(
         direction=first.direction,
         lines=evaluations[0].line_count,
         compared=ranking.lines,
-        baseline=names[index],
+        baseline=baseline,
         samples=samples,
         seed=seed,
         systems=tuple(replace(system, signature=signatures[system.name]) for system in ranking.systems),

@@ -8,36 +8,31 @@ Metrics that need the same column share it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 
 from geval_py.errors import DataError, UsageError
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.inputs import InputReader, InputText
-from geval_py.reading.lines import LineReader, decode_lines
+from geval_py.reading.lines import LineReader
 from geval_py.reading.outputs import Output
 from geval_py.reading.schemes import EvaluationScheme
 from geval_py.reading.sources import can_be_reread
 from geval_py.reading.splits import Split, locate, locate_pair, read_vocabulary
 from geval_py.reading.task import Task
-from geval_py.scoring.blocks import Block, BlockScorer
+from geval_py.scoring.columns import Named, Reading, key_of, selections_of, statistics_of_selected
 from geval_py.scoring.evaluation import Evaluation, Texts
 from geval_py.scoring.failure import Failure, evaluations_of
-from geval_py.scoring.metrics import LineStatistics, Metric, column_of, find_metric
+from geval_py.scoring.metrics import LineStatistics, Metric, find_metric
 from geval_py.scoring.parallel import Progress
 from geval_py.scoring.score import Score
 from geval_py.text import shown, visible
-from geval_py.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import TypeAlias
 
-    from geval_py.reading.preparation import Preparation
-    from geval_py.reading.schemes import Flag
-    from geval_py.scoring.metrics.base import Column
-    from geval_py.scoring.selection import Selection
     from geval_py.scoring.signature import Signature
 
 
@@ -160,7 +155,6 @@ def evaluate_split(
         yield result
 
 
-Named = tuple[EvaluationScheme, Metric]
 Watch: TypeAlias = "Callable[[Output], AbstractContextManager[Progress]]"
 
 
@@ -209,15 +203,14 @@ def evaluate_output(
 ) -> Evaluation:
     """Score one output with all metrics, reading it once.
 
-    ``keep_texts`` keeps the texts in memory or, with ``reread``, where they are in files, reads them again there.
+    ``keep_texts`` keeps the texts in memory or, with ``reread``, reads those that are in files again there.
     With ``raw_filters``, flags that select lines look at them as they are, not as the text flags leave them.
-    ``input_text`` is the split's input, where it is shared by several outputs and may be read only once; ``sign``
-    computes the signature; ``threads`` is the number of threads that score (by default, as many as there are cores)
-    beside the one that reads; ``progress`` is called after each block. The scores are the same for any number of
-    threads. Raises DataError, and SchemeError for a metric's filter that no line has.
+    ``input_text`` is the split's input, shared by several outputs; ``sign`` computes the signature; ``threads`` (as
+    many as there are cores) score beside the one that reads, and do not change the scores; ``progress`` is called
+    after each block. Raises DataError, and SchemeError for a metric's filter that no line has.
     """
-    keys = [_key(named, vocabulary, raw_filters) for named in schemes]
-    selections = _selections(schemes, keys, split)
+    keys = [key_of(named, vocabulary, raw_filters) for named in schemes]
+    selections = selections_of(schemes, keys, split)
     needs_input = any(selection.filter.needs_input for selection in selections.values())
     input_text = input_text or InputText(split, keep=keep_texts, digest=sign)
     with (
@@ -225,48 +218,20 @@ def evaluate_output(
         LineReader(split.expected, header=split.output_header, digest=sign) as expected,
     ):
         texts = Texts.of(input_text, outputs, expected, split, reread=reread) if keep_texts else None
-        found = _Reading(
-            outputs=outputs,
-            expected=expected,
-            inputs=InputReader(input_text) if needs_input else None,
-            columns=tuple(dict.fromkeys(column for choice, column in keys if choice is None)),
-            selections=tuple(selections.values()),
-        ).score(texts, threads, progress)
-    statistics = {(None, column): found[column] for column in found} | _of_selected(selections, keys, split, output)
+        inputs = InputReader(input_text) if needs_input else None
+        columns = tuple(dict.fromkeys(column for choice, column in keys if choice is None))
+        found = Reading.of(outputs, expected, inputs, columns, selections.values()).score(texts, threads, progress)
+    statistics = {(None, key): found[key] for key in found} | statistics_of_selected(selections, keys, split, output)
     scores = tuple(_score(named, statistics[key]) for named, key in zip(schemes, keys, strict=True))
-    digests = {"expected": expected.sha256, "output": outputs.sha256}
-    digests |= {"input": input_text.sha256} if needs_input else {}
-    header = split.in_header if needs_input else None
+    of_input = (input_text.sha256, split.in_header) if needs_input else (None, None)
     return Evaluation(
         split=split,
         output=output,
         scores=scores,
         line_numbers=None if keys[0][0] is None else selections[keys[0][0]].line_numbers,
-        signature=_signature(scores, digests, header, vocabulary, raw_filters) if sign else None,
+        signature=_signature(scores, outputs, expected, of_input, vocabulary, raw_filters) if sign else None,
         texts=texts,
     )
-
-
-# Which lines are scored: the flags that select them, and what is done to lines before these flags look at them.
-_Choice: TypeAlias = "tuple[tuple[Flag, ...], Preparation | None]"
-_Key: TypeAlias = "tuple[_Choice | None, Column]"  # what a metric is made from: the lines (None: all), and the column
-
-
-def _key(named: Named, vocabulary: frozenset[str], raw_filters: bool) -> _Key:
-    scheme, metric = named
-    preparation = _preparation(scheme)
-    choice = (scheme.selecting_flags, None if raw_filters else preparation) if scheme.selecting_flags else None
-    return choice, column_of(metric, vocabulary, preparation)
-
-
-def _of_selected(
-    selections: Mapping[_Choice, Selection], keys: Sequence[_Key], split: Split, output: Output
-) -> dict[_Key, LineStatistics]:
-    return {
-        (choice, column): selections[choice].statistics(column, output.path, split.expected)
-        for choice, column in dict.fromkeys(keys)
-        if choice is not None
-    }
 
 
 def _score(named: Named, statistics: LineStatistics) -> Score:
@@ -275,72 +240,22 @@ def _score(named: Named, statistics: LineStatistics) -> Score:
     return Score(name=shown_name(scheme, metric), value=value, metric=metric, scheme=scheme, statistics=statistics)
 
 
-class _Reading(Value):
-    """What is read side by side, and what is made of it: columns of all lines, and lines selected for later."""
-
-    outputs: LineReader
-    expected: LineReader
-    inputs: InputReader | None
-    columns: tuple[Column, ...]
-    selections: tuple[Selection, ...]
-
-    def score(
-        self, texts: Texts | None, threads: int | None, progress: Progress | None
-    ) -> dict[Column, LineStatistics]:
-        """Read all, in blocks: score the columns, select lines, and keep the texts where that is asked for."""
-        statistics = {column: LineStatistics() for column in self.columns}
-        scoring = BlockScorer(self.outputs, self.expected, self.columns)
-        for block, scored in scoring.scored(threads, progress):
-            for of_lines, of_block in zip(statistics.values(), scored, strict=True):
-                of_lines.extend(of_block)
-            if self.selections:
-                self._select(block)
-            if texts is not None:
-                texts.outputs.add(block.outputs, block.lines)
-                texts.expected.add(block.expected, block.lines)
-        if self.inputs is not None:
-            self.inputs.check_end()
-        for selection in self.selections:
-            selection.finish()
-        return statistics
-
-    def _select(self, block: Block) -> None:
-        outputs, expected = decode_lines(block.outputs), decode_lines(block.expected)
-        inputs = [""] * len(outputs) if self.inputs is None else self.inputs.take(len(outputs))
-        items = list(zip(inputs, expected, outputs, strict=True))
-        for selection in self.selections:
-            selection.add(block.first_line, items)
-
-
-def _selections(schemes: Sequence[Named], keys: Sequence[_Key], split: Split) -> dict[_Choice, Selection]:
-    """Give the lines to select for schemes that choose some; who has none does not wait for the import."""
-    if not any(choice for choice, _ in keys):
-        return {}
-    from geval_py.scoring.selection import Selection
-
-    return {
-        choice: Selection(scheme, split.in_header, choice[1])
-        for (scheme, _), (choice, _) in zip(schemes, keys, strict=True)
-        if choice is not None
-    }
-
-
-def _preparation(scheme: EvaluationScheme) -> Preparation | None:
-    """Give what a scheme's text flags do to a line; who has none does not wait for the import."""
-    if not scheme.text_flags:
-        return None
-    from geval_py.reading.preparation import preparation_of
-
-    return preparation_of(scheme)
-
-
 def _signature(
     scores: Sequence[Score],
-    digests: Mapping[str, str | None],
-    header: Sequence[str] | None,
+    outputs: LineReader,
+    expected: LineReader,
+    of_input: tuple[str | None, Sequence[str] | None],
     vocabulary: frozenset[str],
     raw_filters: bool,
 ) -> Signature:
     from geval_py.scoring.signature import Signature
 
-    return Signature.of(scores, **digests, header=header, vocabulary=vocabulary, raw_filters=raw_filters)
+    return Signature.of(
+        scores,
+        expected=expected.sha256,
+        output=outputs.sha256,
+        input=of_input[0],
+        header=of_input[1],
+        vocabulary=vocabulary,
+        raw_filters=raw_filters,
+    )

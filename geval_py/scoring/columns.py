@@ -1,0 +1,119 @@
+"""What metrics are made from: columns of statistics, of all lines or of some, read in one pass over the files."""
+
+from __future__ import annotations
+
+from geval_py.reading.inputs import InputReader
+from geval_py.reading.lines import LineReader, decode_lines
+from geval_py.scoring.blocks import Block, BlockScorer
+from geval_py.scoring.metrics import LineStatistics, Metric, column_of
+from geval_py.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import TypeAlias
+
+    from geval_py.reading.outputs import Output
+    from geval_py.reading.preparation import Preparation
+    from geval_py.reading.schemes import EvaluationScheme, Flag
+    from geval_py.reading.splits import Split
+    from geval_py.scoring.evaluation import Texts
+    from geval_py.scoring.metrics.base import Column
+    from geval_py.scoring.parallel import Progress
+    from geval_py.scoring.selection import Selection
+
+Named: TypeAlias = "tuple[EvaluationScheme, Metric]"  # a scheme, and its metric
+# Which lines are scored: the flags that select them, and what is done to lines before these flags look at them.
+Choice: TypeAlias = "tuple[tuple[Flag, ...], Preparation | None]"
+Key: TypeAlias = "tuple[Choice | None, Column]"  # what a metric is made from: the lines (None: all), and the column
+
+
+def key_of(named: Named, vocabulary: frozenset[str], raw_filters: bool) -> Key:
+    """Tell what a metric is made from; with ``raw_filters``, the flags that select look at lines as they are."""
+    scheme, metric = named
+    preparation = preparation_for(scheme)
+    choice = (scheme.selecting_flags, None if raw_filters else preparation) if scheme.selecting_flags else None
+    return choice, column_of(metric, vocabulary, preparation)
+
+
+def statistics_of_selected(
+    selections: Mapping[Choice, Selection], keys: Sequence[Key], split: Split, output: Output
+) -> dict[Key, LineStatistics]:
+    """Score the lines that were selected; raises SchemeError where there is none, and MalformedLineError."""
+    return {
+        (choice, column): selections[choice].statistics(column, output.path, split.expected)
+        for choice, column in dict.fromkeys(keys)
+        if choice is not None
+    }
+
+
+class Reading(Value):
+    """What is read side by side, and what is made of it: columns of all lines, and lines selected for later."""
+
+    outputs: LineReader
+    expected: LineReader
+    inputs: InputReader | None
+    columns: tuple[Column, ...]
+    selections: tuple[Selection, ...]
+
+    @classmethod
+    def of(
+        cls,
+        outputs: LineReader,
+        expected: LineReader,
+        inputs: InputReader | None,
+        columns: tuple[Column, ...],
+        selections: Iterable[Selection],
+    ) -> Reading:
+        """Put together what is read and what is made of it."""
+        chosen = tuple(selections)
+        return cls(outputs=outputs, expected=expected, inputs=inputs, columns=columns, selections=chosen)
+
+    def score(
+        self, texts: Texts | None, threads: int | None, progress: Progress | None
+    ) -> dict[Column, LineStatistics]:
+        """Read all, in blocks: score the columns, select lines, and keep the texts where that is asked for."""
+        statistics = {column: LineStatistics() for column in self.columns}
+        scoring = BlockScorer(self.outputs, self.expected, self.columns)
+        for block, scored in scoring.scored(threads, progress):
+            for of_lines, of_block in zip(statistics.values(), scored, strict=True):
+                of_lines.extend(of_block)
+            if self.selections:
+                self._select(block)
+            if texts is not None:
+                texts.outputs.add(block.outputs, block.lines)
+                texts.expected.add(block.expected, block.lines)
+        if self.inputs is not None:
+            self.inputs.check_end()
+        for selection in self.selections:
+            selection.finish()
+        return statistics
+
+    def _select(self, block: Block) -> None:
+        outputs, expected = decode_lines(block.outputs), decode_lines(block.expected)
+        inputs = [""] * len(outputs) if self.inputs is None else self.inputs.take(len(outputs))
+        items = list(zip(inputs, expected, outputs, strict=True))
+        for selection in self.selections:
+            selection.add(block.first_line, items)
+
+
+def selections_of(schemes: Sequence[Named], keys: Sequence[Key], split: Split) -> dict[Choice, Selection]:
+    """Give the lines to select for schemes that choose some; who has none does not wait for the import."""
+    if not any(choice for choice, _ in keys):
+        return {}
+    from geval_py.scoring.selection import Selection
+
+    return {
+        choice: Selection(scheme, split.in_header, choice[1])
+        for (scheme, _), (choice, _) in zip(schemes, keys, strict=True)
+        if choice is not None
+    }
+
+
+def preparation_for(scheme: EvaluationScheme) -> Preparation | None:
+    """Give what a scheme's text flags do to a line; who has none does not wait for the import."""
+    if not scheme.text_flags:
+        return None
+    from geval_py.reading.preparation import preparation_of
+
+    return preparation_of(scheme)

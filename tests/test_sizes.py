@@ -1,0 +1,18 @@
+"""Small: a function fits on a screen, a file has one subject."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "geval_py"
+MOST_LINES_OF_A_FILE, MOST_LINES_OF_A_FUNCTION = 350, 45
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_sizes(path):
+    text = path.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= MOST_LINES_OF_A_FILE
+    functions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
+    assert {f.name for f in functions if f.end_lineno - f.lineno + 1 > MOST_LINES_OF_A_FUNCTION} == set()
