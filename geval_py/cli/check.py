@@ -12,6 +12,7 @@ from geval_py.checking.run import DEFAULT_MAX_BYTES, DEFAULT_MAX_PLACES, check_t
 from geval_py.checking.targets import Target, find_targets
 from geval_py.cli.parsers import QuietParser, number_type
 from geval_py.cli.progress import ProgressBar
+from geval_py.cli.tables import write_listing
 from geval_py.errors import GevalError, UsageError
 from geval_py.reading.sources import STANDARD_INPUT
 from geval_py.showing.colours import shows_colours
@@ -104,7 +105,7 @@ def run(words: Sequence[str]) -> int:
     if given.help:
         sys.stdout.write(make_parser().format_help())
     elif given.rules:
-        sys.stdout.writelines(rules_table().text(header=False))
+        write_listing(rules_table())
     elif given.explain is not None:
         sys.stdout.write(explanation(find_rule(given.explain)))
     elif given.fix or given.diff:

@@ -26,14 +26,14 @@ from geval_py.scoring.failure import Failure
 from geval_py.showing import records
 from geval_py.showing.comparison import comparison_latex, comparison_markdown, comparison_text
 from geval_py.showing.json import json_text
+from geval_py.showing.terminals import width_of
 from geval_py.text import named, visible
 
-TEXTS: dict[str, Callable[[Comparison, int | None], str]] = {
-    "text": comparison_text,
+PAPERS: dict[str, Callable[[Comparison, int | None], str]] = {
     "markdown": comparison_markdown,
     "latex": comparison_latex,
 }
-FORMATS = ("json", "csv", *TEXTS)
+FORMATS = ("json", "csv", "text", *PAPERS)
 PLACES = (
     "test_name",
     "out_directory",
@@ -198,5 +198,7 @@ def _show(comparison: Comparison, task: Task, form: str, digits: int | None) -> 
         sys.stdout.write(json_text(document_head(task) | comparison.to_dict()))
     elif form == "csv":
         sys.stdout.writelines(records.comparison_table(comparison).csv())
+    elif form == "text":
+        sys.stdout.write(comparison_text(comparison, digits, width=width_of(sys.stdout)))
     else:
-        sys.stdout.write(TEXTS[form](comparison, digits))
+        sys.stdout.write(PAPERS[form](comparison, digits))

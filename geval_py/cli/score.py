@@ -47,9 +47,10 @@ def _show(task: Task, settings: Settings) -> int:
 
 
 def _list_metrics() -> None:
+    from geval_py.cli.tables import write_listing
     from geval_py.showing.listings import metrics_table
 
-    sys.stdout.writelines(metrics_table().text(header=False))
+    write_listing(metrics_table())
     print("A name in …Hashed may end in a number of bits, 1 to 24 (10 where none is given): LogLossHashed8.")
 
 

@@ -23,14 +23,17 @@ SIGNIFICANT_DIGITS = 4  # of a number whose interval does not tell how many are 
 _LETTERS = string.ascii_letters
 
 
-def comparison_text(comparison: Comparison, precision: int | None = None, *, notes: bool = False) -> str:
+def comparison_text(
+    comparison: Comparison, precision: int | None = None, *, width: int | None = None, notes: bool = False
+) -> str:
     """Write an aligned table, and below it a legend; with ``notes``, these too.
 
-    For ``precision`` see :func:`comparison_table`.
+    A table for a terminal, which has a ``width``, fits into it. For ``precision`` see :func:`comparison_table`.
     """
     below = [*_legend(comparison), *(_notes(comparison) if notes else ())]
     table = comparison_table(comparison, precision)
-    return "".join([*table.text(), "\n", *(f"{line.rstrip()}\n" for line in below)])
+    rows = table.text() if width is None else table.terminal(width)
+    return "".join([*rows, "\n", *(f"{line.rstrip()}\n" for line in below)])
 
 
 def comparison_markdown(comparison: Comparison, precision: int | None = None) -> str:

@@ -77,10 +77,10 @@ class Table:
             padded = (cell + " " * (width - display_width(cell)) for cell, width in zip(row, widths, strict=True))
             yield "  ".join(padded).rstrip() + "\n"
 
-    def terminal(self, width: int) -> Iterator[str]:
+    def terminal(self, width: int, *, header: bool = True) -> Iterator[str]:
         """Write columns that fit into a terminal's width, below their names; see :func:`laid_out`."""
-        head = [column.heading for column in self.columns]
-        yield from laid_out(chain([head], self._cells()), [column.alignment for column in self.columns], width)
+        head = [[column.heading for column in self.columns]] if header else []
+        yield from laid_out(chain(head, self._cells()), [column.alignment for column in self.columns], width)
 
     def markdown(self) -> Iterator[str]:
         """Write a table of GitHub's Markdown."""

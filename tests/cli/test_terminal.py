@@ -39,6 +39,11 @@ MODES = {
     "scores of several metrics": ["-m", "Likelihood", "-m", "Accuracy"],
     "a cross table": ["-o", "long", "-a", "{LogLoss,Perplexity}Hashed{8,12}"],
 }
+ALIGNED_ANYWHERE = {  # with a width into which it does not fit uncut
+    "rules": (70, ["check", "--rules"]),
+    "metrics": (30, ["--list-metrics"]),
+    "a comparison": (100, ["compare", "--samples", "20"]),
+}
 
 
 @pytest.mark.parametrize("columns", [60, 80, 120])
@@ -47,6 +52,27 @@ def test_tables_fit(words, columns, challenge, geval):
     status, out, _ = geval(*words, terminal=True, columns=columns)
     assert (status, "\t" in out) == (0, False)
     assert max(map(display_width, out.splitlines())) <= columns
+
+
+def table_of(out):
+    """Give a table without the sentences below it."""
+    rows = out.splitlines()
+    end = rows.index("") if "" in rows else len(rows)
+    return [row for row in rows[:end] if not row.startswith("A name in")]
+
+
+@pytest.mark.parametrize(("columns", "words"), ALIGNED_ANYWHERE.values(), ids=ALIGNED_ANYWHERE)
+def test_aligned_tables_fit(columns, words, challenge, geval):
+    """Texts are cut to the terminal's width, and nothing is in a pipe."""
+    long = "out-model=a name that is rather long.tsv"
+    (challenge / "test-A" / "out-model=poor.tsv").rename(challenge / "test-A" / long)
+    status, out, _ = geval(*words, terminal=True, columns=columns)
+    assert status == 0
+    assert any("…" in row for row in table_of(out))
+    assert max(map(display_width, table_of(out))) <= columns
+    piped = geval(*words)[1]
+    assert not any("…" in row for row in table_of(piped))
+    assert geval(*words, columns=20)[1] == piped
 
 
 @pytest.mark.parametrize("words", MODES.values(), ids=MODES)
