@@ -1,0 +1,1 @@
+"""Submissions are collected, checked, scored, ranked and published: what ``geval board`` calls."""

@@ -1,0 +1,290 @@
+"""board.yaml: what an organiser decides, read strictly; all that is wrong is said at once, with its lines.
+
+    title: Gazette
+    challenge: ../gazette          # folders are relative to board.yaml
+    answers: ../answers            # with test-A/expected.tsv
+    metric: PerplexityHashed
+    tests:
+      test-A: {disclosed: 4}
+    phases:
+      - {name: main, until: 2027-01-31T23:59:00+01:00}
+
+:data:`FIELDS` and its like are the whole language: a name, how its value is read, and what it is where it is missing.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+from functools import partial
+from zoneinfo import ZoneInfo
+
+import yaml
+
+from geval_py.board.keys import (
+    Document,
+    Fields,
+    WrongValueError,
+    compose,
+    flag,
+    folder,
+    number,
+    one_of,
+    positive,
+    read_mapping,
+    several,
+    some_text,
+    text,
+)
+from geval_py.errors import ConfigError, SchemeError, UnreadableFileError
+from geval_py.reading.sampling import DEFAULT_SEED, DEFAULT_TEST_SAMPLES
+from geval_py.reading.schemes import parse_schemes
+from geval_py.text import visible
+
+BEST, ALL, BY_TAG = "best", "all", "tag"
+ENTRIES = (BEST, ALL, BY_TAG)
+TIES = ("shared", "plain")  # "1=" and "1=", or "1" and "1"
+TRANSPORTS = ("https", "ssh", "git", "http", "file")
+AFTER = "post-deadline"  # the phase of what comes after the last deadline
+MOST_DIGITS = 15
+DIGITS = 4  # significant ones of a score that are shown where board.yaml says nothing else
+_MOMENTS = "2027-01-31T23:59:00+01:00, 2027-01-31T22:59:00Z or 2027-01-31 23:59 Europe/Warsaw"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Test:
+    """A test set that submissions are scored on.
+
+    ``visible`` tells that its answers are public, and pages may show its lines. ``disclosed`` is the number of
+    significant digits of a score that anyone is shown until the last deadline, 0 for no score at all, and
+    ``disclosed_after`` from then on. With a ``ladder`` a submitter's shown score moves only when it is surely
+    better; losses are clipped at ``clip`` nats for that.
+    """
+
+    __test__ = False  # pytest: this is no test of ours
+
+    name: str
+    visible: bool = False
+    disclosed: int = DIGITS
+    disclosed_after: int = DIGITS
+    ladder: bool = False
+    clip: float = 20.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phase:
+    """A time in which submissions are ranked with each other: up to and with the moment ``until``."""
+
+    name: str
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What one submission may take: bytes of all its files, unpacked; members of an archive; seconds; memory."""
+
+    bytes: int = 2_000_000_000
+    files: int = 200
+    seconds: int = 600
+    memory: int = 4_000_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What board.yaml says; folders are absolute.
+
+    ``metric`` ranks, ``also`` are shown beside it; the first of ``tests`` is the one that ranks where none is asked
+    for. ``zone`` is that in which a day of ``submissions_a_day`` (0: no quota) begins. ``entries`` tells whether a
+    submitter has one entry, the best, or one a tag, or all. ``transports`` are those by which git may fetch.
+    """
+
+    title: str
+    challenge: str
+    answers: str
+    database: str = "board.sqlite"
+    metric: str
+    also: tuple[str, ...] = ()
+    tests: tuple[Test, ...]
+    phases: tuple[Phase, ...] = ()
+    zone: tzinfo = UTC
+    submissions_a_day: int = 0
+    entries: str = BEST
+    ties: str = TIES[0]
+    seed: int = DEFAULT_SEED
+    samples: int = DEFAULT_TEST_SAMPLES
+    transports: tuple[str, ...] = ("https",)
+    limits: Limits = Limits()
+    url: str = ""
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """All metrics, the one that ranks first."""
+        return (self.metric, *self.also)
+
+    def test(self, name: str) -> Test | None:
+        """Give a test by its name; None where there is none."""
+        return next((test for test in self.tests if test.name == name), None)
+
+    def phase_of(self, moment: datetime) -> str:
+        """Name the phase of what arrived at a moment; "" where there are no phases."""
+        if not self.phases:
+            return ""
+        return next((phase.name for phase in self.phases if moment <= phase.until), AFTER)
+
+    @property
+    def phase_names(self) -> tuple[str, ...]:
+        """The names of the phases in order, the time after the last deadline among them; ("",) without phases."""
+        return (*(phase.name for phase in self.phases), AFTER) if self.phases else ("",)
+
+    def is_over(self, now: datetime) -> bool:
+        """Tell whether the last deadline has passed."""
+        return bool(self.phases) and now > self.phases[-1].until
+
+    def digits_of(self, test: Test, now: datetime) -> int:
+        """Give the significant digits of a test's scores that may be shown now; 0: no score may."""
+        return test.disclosed_after if self.is_over(now) else test.disclosed
+
+
+def read_settings(path: str) -> Settings:
+    """Read board.yaml; raises UnreadableFileError, and ConfigError with all that is wrong."""
+    return settings_of(path, read_text(path))
+
+
+def read_text(path: str) -> str:
+    """Read a small text of the organiser's; raises UnreadableFileError."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except OSError as error:
+        raise UnreadableFileError(path=path, reason=error.strerror or str(error)) from error
+    except UnicodeDecodeError as error:
+        raise UnreadableFileError(path=path, reason="it is not UTF-8 text") from error
+
+
+def settings_of(path: str, content: str) -> Settings:
+    """Understand the content of a board.yaml at a path; raises ConfigError with all that is wrong."""
+    document = Document(path)
+    root = compose(content, path)
+    if root is None:
+        raise ConfigError(path=path, message="the file is empty")
+    values = read_mapping(root, document, FIELDS)
+    for field in NEEDED:
+        if field not in values and not document.problems:
+            document.blame(root, f"`{field}` is missing")
+    document.check()
+    settings = Settings(**values)
+    _check_phases(settings.phases, root, document)
+    document.check()
+    return settings
+
+
+def _check_phases(phases: tuple[Phase, ...], root: yaml.Node, document: Document) -> None:
+    untils = [phase.until for phase in phases]
+    if untils != sorted(set(untils)):
+        document.blame(root, "phases are in order of their deadlines, each later than the one before")
+    if len({AFTER, *(phase.name for phase in phases)}) <= len(phases):
+        document.blame(root, f"phases have different names, and none is called {AFTER}")
+
+
+def _metric(node: yaml.Node, document: Document) -> str:
+    written = some_text(node, document)
+    try:
+        schemes = parse_schemes(written)
+    except SchemeError as error:
+        raise WrongValueError(f"is no metric: {str(error).partition(chr(10))[0]}") from error
+    if len(schemes) != 1:
+        raise WrongValueError("names several metrics; the others stand in `also`")
+    return written
+
+
+def _zone(node: yaml.Node, document: Document) -> tzinfo:
+    try:
+        return ZoneInfo(some_text(node, document))
+    except (OSError, ValueError) as error:
+        raise WrongValueError("is a time zone, such as Europe/Warsaw or UTC") from error
+
+
+def moment_of(written: str) -> datetime:
+    """Read a moment with its zone, into UTC; raises ValueError, whose text shows three ways to write one."""
+    day, _, zone = written.strip().rpartition(" ")
+    try:
+        named = ZoneInfo(zone) if "/" in zone or zone == "UTC" else None
+    except (OSError, ValueError):
+        named = None
+    try:
+        moment = datetime.fromisoformat(written.strip() if named is None else day)
+    except ValueError:
+        moment = None
+    if moment is None or (moment.tzinfo is None) == (named is None):
+        what = "is no moment" if moment is None else "has no time zone" if named is None else "has two time zones"
+        raise ValueError(f"`{visible(written)}` {what}; write it as {_MOMENTS}")
+    return (moment if named is None else moment.replace(tzinfo=named)).astimezone(UTC)
+
+
+def _moment(node: yaml.Node, document: Document) -> datetime:
+    try:
+        return moment_of(text(node, document))
+    except ValueError as error:
+        raise WrongValueError(f"is wrong: {error}") from error
+
+
+def _tests(node: yaml.Node, document: Document) -> tuple[Test, ...]:
+    if not isinstance(node, yaml.MappingNode) or not node.value:
+        raise WrongValueError("names the test sets: test-A: {disclosed: 4}")
+    tests: dict[str, Test] = {}
+    for key, value in node.value:
+        name = str(key.value)
+        empty = isinstance(value, yaml.ScalarNode) and not value.value
+        values = {} if empty else read_mapping(value, document, TEST_FIELDS)
+        values.setdefault("disclosed_after", values.get("disclosed", 0) or DIGITS)
+        if name in tests or os.path.basename(name) != name or name.startswith("."):
+            document.blame(key, f"`{visible(name)}` is no name of a test set, or stands here twice")
+        tests[name] = Test(name=name, **values)
+    return tuple(tests.values())
+
+
+def _phase(node: yaml.Node, document: Document) -> Phase:
+    before = len(document.problems)
+    values = read_mapping(node, document, PHASE_FIELDS)
+    if len(values) < len(PHASE_FIELDS) and len(document.problems) == before:
+        raise WrongValueError(f"need {' and '.join(PHASE_FIELDS)} each")
+    return Phase(name=values.get("name", ""), until=values.get("until", datetime.max.replace(tzinfo=UTC)))
+
+
+def _limits(node: yaml.Node, document: Document) -> Limits:
+    return Limits(**read_mapping(node, document, LIMIT_FIELDS))
+
+
+_digits = partial(number, most=MOST_DIGITS)
+_least_one = partial(number, least=1)
+
+TEST_FIELDS: Fields = {
+    "visible": flag,
+    "disclosed": _digits,
+    "disclosed_after": _digits,
+    "ladder": flag,
+    "clip": positive,
+}
+PHASE_FIELDS: Fields = {"name": some_text, "until": _moment}
+LIMIT_FIELDS: Fields = dict.fromkeys(("bytes", "files", "seconds", "memory"), _least_one)
+FIELDS: Fields = {
+    "title": some_text,
+    "challenge": folder,
+    "answers": folder,
+    "database": some_text,
+    "metric": _metric,
+    "also": partial(several, read=_metric),
+    "tests": _tests,
+    "phases": partial(several, read=_phase),
+    "zone": _zone,
+    "submissions_a_day": number,
+    "entries": partial(one_of, choices=ENTRIES),
+    "ties": partial(one_of, choices=TIES),
+    "seed": number,
+    "samples": _least_one,
+    "transports": partial(several, read=partial(one_of, choices=TRANSPORTS)),
+    "limits": _limits,
+    "url": text,
+}
+NEEDED = ("title", "challenge", "answers", "metric", "tests")

@@ -1,0 +1,165 @@
+"""A board that is opened: its folder, its settings, and its database.
+
+Each action is one transaction. Writers come one after the other: SQLite has one lock for the whole database, and on
+PostgreSQL they take one of their own, so that a ranking is never made from half of another's work. Scoring, which
+takes long, is done outside.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import sqlalchemy
+from sqlalchemy import event, text
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import NullPool
+
+from geval_py.board.settings import Settings, read_settings
+from geval_py.errors import DataError, MissingFileError, UsageError
+from geval_py.text import named, visible
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+
+SETTINGS_FILE = "board.yaml"
+DATABASE_VARIABLE = "GEVAL_BOARD_DATABASE"
+SCHEMA_VERSION = "0001"  # the last of board/migrations/versions
+BUSY_SECONDS = 60  # that a writer waits for another
+LOCK = 0x67657661_6C626F61  # of writers on PostgreSQL: a number that no one else takes by chance ("gevalboa")
+
+
+class StoreError(DataError):
+    """The database cannot be used, or is full; ``reason`` says what it answered."""
+
+    reason: str
+
+    def __str__(self) -> str:
+        return f"Cannot use the board's database {named(self.path)}: {visible(self.reason)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """A board: the folder with board.yaml, what it says, and the database."""
+
+    folder: str
+    settings: Settings
+    engine: Engine
+
+    @classmethod
+    def open(cls, folder: str | os.PathLike[str]) -> Board:
+        """Open a board; raises MissingFileError, ConfigError, StoreError, UsageError for another schema."""
+        folder = os.fspath(folder)
+        settings = read_settings(settings_path(folder))
+        engine = engine_of(folder, settings)
+        check_schema(engine)
+        return cls(folder, settings, engine)
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """Look at one state of the database, whatever others write meanwhile; raises StoreError."""
+        with _said(self.engine), self.engine.connect() as connection:
+            if connection.dialect.name == "postgresql":
+                connection.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"))
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """Do all of what is in the block or, where it raises, nothing; raises StoreError."""
+        with _said(self.engine), self.engine.connect() as connection:
+            if connection.dialect.name == "sqlite":
+                connection.execute(text("ROLLBACK"))
+                connection.execute(text("BEGIN IMMEDIATE"))
+            else:
+                connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
+            yield connection
+            connection.commit()
+
+
+def settings_path(folder: str) -> str:
+    """Give the path of a board's settings; raises MissingFileError where there is none."""
+    path = os.path.join(folder, SETTINGS_FILE)
+    if not os.path.isfile(path):
+        raise MissingFileError(what="No board", path=path, hint="geval board init BOARD --challenge DIR makes one")
+    return path
+
+
+def engine_of(folder: str, settings: Settings) -> Engine:
+    """Make the engine of a board's database: a file beside board.yaml, or the URL of a server.
+
+    Raises UsageError for a URL that cannot be read, and where the driver of its database is not installed.
+    """
+    place = os.environ.get(DATABASE_VARIABLE) or settings.database
+    url = place if "://" in place else f"sqlite:///{os.path.abspath(os.path.join(folder, place))}"
+    if url.startswith(("postgresql://", "postgres://")):
+        url = "postgresql+psycopg://" + url.partition("://")[2]
+    try:
+        engine = sqlalchemy.create_engine(url, poolclass=NullPool, connect_args=_arguments(url))
+    except ModuleNotFoundError as error:
+        message = f"the board's database needs {error.name}: pip install 'geval-py[board,postgresql]'"
+        raise UsageError(message=message) from error
+    except sqlalchemy.exc.ArgumentError as error:
+        message = f"the board's database is neither a file nor a URL such as postgresql://user@host/name: {place}"
+        raise UsageError(message=visible(message)) from error
+    if engine.dialect.name == "sqlite":
+        event.listen(engine, "connect", _prepare_sqlite)
+        event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _arguments(url: str) -> dict[str, object]:
+    return {"timeout": BUSY_SECONDS} if url.startswith("sqlite") else {"connect_timeout": 10}
+
+
+def _prepare_sqlite(connection: sqlite3.Connection, _: object) -> None:
+    connection.isolation_level = None  # transactions are begun by us, not by the driver
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA synchronous = FULL")
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    connection.exec_driver_sql("BEGIN")
+
+
+def check_schema(engine: Engine) -> None:
+    """Raise UsageError where the database was made by another version, StoreError where it is none."""
+    with _said(engine), engine.connect() as connection:
+        tables = sqlalchemy.inspect(connection).get_table_names()
+        version = None
+        if "alembic_version" in tables:
+            version = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+    if version is None:
+        raise StoreError(path=_shown(engine), reason="it holds no board")
+    if version > SCHEMA_VERSION:
+        message = f"the board's database was made by a newer geval-py (schema {visible(version)})\n  upgrade geval-py"
+        raise UsageError(message=message)
+    if version < SCHEMA_VERSION:
+        migrate(engine)
+
+
+def migrate(engine: Engine) -> None:
+    """Bring an empty database, or one of an earlier version, to the schema of this version; raises StoreError."""
+    from geval_py.board.migrations import upgrade
+
+    with _said(engine), engine.begin() as connection:
+        upgrade(connection)
+
+
+@contextmanager
+def _said(engine: Engine) -> Iterator[None]:
+    try:
+        yield
+    except DBAPIError as error:
+        reason = str(error.orig).partition("\n")[0]
+        raise StoreError(path=_shown(engine), reason=reason) from error
+
+
+def _shown(engine: Engine) -> str:
+    """Name a database without its password."""
+    url = engine.url
+    return str(url.database) if url.drivername.startswith("sqlite") else url.render_as_string(hide_password=True)

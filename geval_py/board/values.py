@@ -1,0 +1,140 @@
+"""What a board's functions hand to each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from geval_py.errors import DataError
+
+
+class RejectedError(DataError):
+    """A submission cannot be taken as it is; ``reason`` is one sentence for its submitter."""
+
+    reason: str
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+class FailedError(DataError):
+    """A submission could not be received or scored, which is not said to be its submitter's fault: time, memory."""
+
+    reason: str
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceivedFile:
+    """A file of a submission: ``name`` as it came, with / between folders; ``path`` of our copy, under our name.
+
+    ``bytes`` and ``sha256`` are of the file as it came, packed if it was.
+    """
+
+    name: str
+    path: str
+    sha256: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceivedOutput:
+    """An output: the test it is for, the name of its file, its variant ("" or "model=a"), its parameters."""
+
+    test: str
+    file: str
+    variant: str
+    params: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Details:
+    """What a submission says of itself: in gonito.yaml and, from git, in its last commit."""
+
+    description: str = ""
+    author: str = ""
+    revision: str = ""
+    tags: tuple[str, ...] = ()
+    params: Mapping[str, str] = field(default_factory=dict)
+    links: tuple[tuple[str, str], ...] = ()  # title, URL (http or https only)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parcel:
+    """A submission that was received: copied, under limits, and not yet looked into.
+
+    ``name`` is that of its folder, archive or branch, ``source`` where it came from; ``digest`` is over the names and
+    digests of its files.
+    """
+
+    name: str
+    source: str
+    digest: str
+    files: tuple[ReceivedFile, ...]
+    outputs: tuple[ReceivedOutput, ...]
+    details: Details
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scored:
+    """One output scored with one metric; ``losses`` only of the metric that ranks, as they are stored."""
+
+    test: str
+    output_sha256: str
+    metric: str
+    signature: str
+    lines: int
+    score: float | None
+    low: float | None = None
+    high: float | None = None
+    losses: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A row of a leaderboard: nothing but what may be shown.
+
+    ``place`` is None for a baseline, and while no score may be shown; ``shared`` tells that others have it too.
+    ``first`` and ``last`` are the places that cannot be told apart from it, ``groups`` the numbers of its clusters
+    (compact letters). ``score``, ``low`` and ``high`` are of the metric that ranks, ``others`` the scores of the
+    metrics shown beside it; None where nothing may be shown, or where it is no number.
+    """
+
+    place: int | None
+    shared: bool
+    first: int | None
+    last: int | None
+    groups: tuple[int, ...]
+    submitter: str
+    code: str
+    variant: str
+    score: float | None
+    low: float | None
+    high: float | None
+    others: Mapping[str, float | None]
+    baseline: bool
+    arrived: datetime
+    description: str
+    tags: tuple[str, ...]
+    params: Mapping[str, str]
+    remark: str
+    output_id: int
+    evaluation_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standings:
+    """The leaderboard of one test in one phase; ``digits`` are those that are shown, 0: neither score nor place."""
+
+    test: str
+    phase: str
+    metric: str
+    others: tuple[str, ...]
+    unit: str
+    direction: str
+    digits: int
+    by: str
+    entries: tuple[Entry, ...]
