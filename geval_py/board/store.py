@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 SETTINGS_FILE = "board.yaml"
 DATABASE_VARIABLE = "GEVAL_BOARD_DATABASE"
-SCHEMA_VERSION = "0001"  # the last of board/migrations/versions
+SCHEMA_VERSION = "0002"  # the last of board/migrations/versions
 BUSY_SECONDS = 60  # that a writer waits for another
 LOCK = 0x67657661_6C626F61  # of writers on PostgreSQL: a number that no one else takes by chance ("gevalboa")
 

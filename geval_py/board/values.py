@@ -128,7 +128,10 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standings:
-    """The leaderboard of one test in one phase; ``digits`` are those that are shown, 0: neither score nor place."""
+    """The leaderboard of one test in one phase; ``digits`` are those that are shown, 0: neither score nor place.
+
+    ``notes`` are sentences for people, without their full stops.
+    """
 
     test: str
     phase: str
@@ -139,3 +142,4 @@ class Standings:
     digits: int
     by: str
     entries: tuple[Entry, ...]
+    notes: tuple[str, ...] = ()
