@@ -50,7 +50,11 @@ class Rows:
 
     def __init__(self, folder, more="tests: {test-A: {}}\n", url=None):
         of = settings(more, folder)
-        engine = engine_of(str(folder), of) if url is None else engine_of(str(folder), settings(more + f"database: {url}\n", folder))
+        engine = (
+            engine_of(str(folder), of)
+            if url is None
+            else engine_of(str(folder), settings(more + f"database: {url}\n", folder))
+        )
         migrate(engine)
         self.board = Board(str(folder), of, engine)
 
@@ -106,13 +110,13 @@ class Rows:
             "high": score * 1.1 if finite else score, "losses": pack(losses) if losses else None, "made": START,
         }  # fmt: skip
         with self.board.reading() as connection:
-            known = connection.execute(
-                select(evaluations.c.id).where(evaluations.c.output_sha256 == digest)
-            ).scalar()
+            known = connection.execute(select(evaluations.c.id).where(evaluations.c.output_sha256 == digest)).scalar()
         return known or self.write(insert(evaluations).values(row))
 
     def withdraw(self, code):
-        self.write(update(submissions).where(submissions.c.code == code).values(withdrawn=START, withdrawal="asked for"))
+        self.write(
+            update(submissions).where(submissions.c.code == code).values(withdrawn=START, withdrawal="asked for")
+        )
 
     def refresh(self, now=NOW):
         with self.board.writing() as connection:
