@@ -8,12 +8,12 @@ that the disclosed digits do not tell. What it would take to change places is sa
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from geval_py.board.figures import difference, figure
 from geval_py.board.values import Entry, Standings
-from geval_py.explaining.statistics.corrections import holm
 from geval_py.explaining.statistics.groups import LEVEL, undistinguished_groups
 
 
@@ -27,11 +27,11 @@ class Position:
 
 
 def positions(
-    ranked: Sequence[tuple[float | None, int]], p_values: Mapping[tuple[int, int], float], *, of: int
+    ranked: Sequence[tuple[float | None, int]], p_values: Iterable[tuple[int, int, float]], *, of: int
 ) -> list[Position]:
     """Place entries, in order, by their shown scores and evaluations, among ``of`` that are ranked.
 
-    ``p_values`` are by two evaluations, the lesser first; a pair that is not there has one of 1.
+    ``p_values`` are those of pairs of evaluations, from the least on; of a pair that is not there it is 1.
     """
     distinct = frozenset(told_apart(ranked, p_values))
     better, worse = [0] * len(ranked), [0] * len(ranked)
@@ -39,30 +39,32 @@ def positions(
         worse[one] += 1
         better[other] += 1
     groups: list[list[int]] = [[] for _ in ranked]
-    for number, group in enumerate(undistinguished_groups(len(ranked), distinct)):
+    together = undistinguished_groups(len(ranked), distinct) if distinct else [tuple(range(len(ranked)))]
+    for number, group in enumerate(together):
         for one in group:
             groups[one].append(number)
     return [Position(1 + better[n], of - worse[n], tuple(groups[n])) for n in range(len(ranked))]
 
 
 def told_apart(
-    ranked: Sequence[tuple[float | None, int]], p_values: Mapping[tuple[int, int], float]
+    ranked: Sequence[tuple[float | None, int]], p_values: Iterable[tuple[int, int, float]]
 ) -> Iterator[tuple[int, int]]:
-    """Give the pairs of entries, by their numbers in order, that can be told apart."""
+    """Give the pairs of entries, by their numbers in order, that can be told apart.
+
+    Holm's correction, from the least p-value on: it is multiplied by the number of pairs that are left, and where
+    that reaches the level, it and all that follow are too great. So no more of them are looked at.
+    """
+    left = len(ranked) * (len(ranked) - 1) // 2
     by_evaluation: dict[int, list[int]] = {}
     for number, (_, evaluation) in enumerate(ranked):
         by_evaluation.setdefault(evaluation, []).append(number)
-    pairs: list[tuple[int, int]] = []
-    small: list[float] = []
-    for (one, other), p_value in p_values.items():
-        for a in by_evaluation.get(one, ()):
-            for b in by_evaluation.get(other, ()):
-                if ranked[a][0] != ranked[b][0]:
-                    pairs.append((min(a, b), max(a, b)))
-                    small.append(p_value)
-    family = len(ranked) * (len(ranked) - 1) // 2
-    corrected = holm([*small, *[1.0] * (family - len(small))])
-    return (pair for pair, p_value in zip(pairs, corrected, strict=False) if p_value < LEVEL)
+    for one, other, p_value in p_values:
+        for a, b in product(by_evaluation.get(one, ()), by_evaluation.get(other, ())):
+            if ranked[a][0] != ranked[b][0]:
+                if left * p_value >= LEVEL:
+                    return
+                yield min(a, b), max(a, b)
+                left -= 1
 
 
 def what_it_takes(standings: Standings, entry: Entry) -> tuple[str, ...]:
