@@ -67,7 +67,7 @@ class Parcel:
     """A submission that was received: copied, under limits, and not yet looked into.
 
     ``name`` is that of its folder, archive or branch, ``source`` where it came from; ``digest`` is over the names and
-    digests of its files.
+    digests of its files. ``notes`` are remarks for the submitter that keep nothing from being scored.
     """
 
     name: str
@@ -76,6 +76,7 @@ class Parcel:
     files: tuple[ReceivedFile, ...]
     outputs: tuple[ReceivedOutput, ...]
     details: Details
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
