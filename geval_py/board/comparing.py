@@ -11,12 +11,12 @@ that were scored with different answers. At most 500 entries of a ranking are co
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from itertools import combinations, islice
 from typing import TYPE_CHECKING
 
-from sqlalchemy import and_, delete, func, insert, select
+from sqlalchemy import and_, delete, func, insert, select, union
 
 from geval_py.board import order
 from geval_py.board.schema import comparisons, exchanges
@@ -30,21 +30,28 @@ if TYPE_CHECKING:
 MOST_COMPARED = 500
 
 
-def p_values_below(
-    connection: Connection, settings: Settings, compared: Iterable[int], level: float = LEVEL
-) -> dict[tuple[int, int], float] | None:
-    """Give the p-values below a level of pairs of evaluations, the lesser first; None if some pair is unknown."""
-    ids = sorted(set(compared))
-    among = _among(settings, ids)
-    known = connection.execute(select(func.count()).select_from(comparisons).where(among)).scalar_one()
-    if known < len(ids) * (len(ids) - 1) // 2:
-        return None
+def are_compared(connection: Connection, settings: Settings, evaluations: Iterable[int]) -> bool:
+    """Tell whether all pairs of some evaluations were compared, with the samples and the seed of the settings."""
+    ids = set(evaluations)
+    return _known(connection, settings, ids) == len(ids) * (len(ids) - 1) // 2
+
+
+def p_values(
+    connection: Connection, settings: Settings, evaluations: Iterable[int], below: float = LEVEL
+) -> Iterator[tuple[int, int, float]]:
+    """Give the p-values below a level of the pairs of some evaluations, from the least on; the lesser id first."""
     c = comparisons.c
-    rows = connection.execute(select(c.one_id, c.other_id, c.p).where(among, c.p < level))
-    return {(one, other): p for one, other, p in rows}
+    query = select(c.one_id, c.other_id, c.p).where(_among(settings, set(evaluations)), c.p < below)
+    for row in connection.execute(query.order_by(c.p, c.one_id, c.other_id)):
+        yield row.one_id, row.other_id, row.p
 
 
-def _among(settings: Settings, ids: Sequence[int]) -> ColumnElement[bool]:
+def _known(connection: Connection, settings: Settings, ids: set[int]) -> int:
+    query = select(func.count()).select_from(comparisons).where(_among(settings, ids))
+    return connection.execute(query).scalar_one()
+
+
+def _among(settings: Settings, ids: set[int]) -> ColumnElement[bool]:
     c = comparisons.c
     made_with = and_(c.samples == settings.samples, c.seed == settings.seed)
     return and_(c.one_id.in_(ids), c.other_id.in_(ids), made_with)
@@ -62,22 +69,35 @@ def complete(connection: Connection, settings: Settings, now: datetime) -> None:
     _forget(connection, settings, ranked)
 
 
-def _compared(connection: Connection, settings: Settings, test: str, phase: str) -> list[int]:
+def _compared(connection: Connection, settings: Settings, test: str, phase: str) -> set[int]:
     by = order.GROUPINGS[settings.entries]
     rows = connection.execute(order.entries(settings, test, phase, by, connection.dialect.name))
     placed = (row.evaluation_id for row in rows if row.place is not None)
-    return sorted(set(islice(placed, MOST_COMPARED)))
+    return set(islice(placed, MOST_COMPARED))
 
 
-def _compare(connection: Connection, settings: Settings, ids: Sequence[int]) -> None:
+def _compare(connection: Connection, settings: Settings, ids: set[int]) -> None:
     """Store the p-values of those pairs of evaluations of a test that are not known."""
-    c = comparisons.c
-    known = {tuple(row) for row in connection.execute(select(c.one_id, c.other_id).where(_among(settings, ids)))}
-    missing = [pair for pair in combinations(ids, 2) if pair not in known]
+    missing = list(_missing(connection, settings, ids))
     if missing:
         from geval_py.board.pairing import compare_pairs
 
         connection.execute(insert(comparisons), list(compare_pairs(connection, settings, missing)))
+
+
+def _missing(connection: Connection, settings: Settings, ids: set[int]) -> Iterator[tuple[int, int]]:
+    """Give the pairs that are not known; mostly these are all those of what is new."""
+    c = comparisons.c
+    among = _among(settings, ids)
+    ends = union(select(c.one_id).where(among), select(c.other_id).where(among))
+    old = set(connection.execute(ends).scalars())
+    known: set[tuple[int, int]] = set()
+    if _known(connection, settings, ids) < len(old) * (len(old) - 1) // 2:
+        known = {(one, other) for one, other in connection.execute(select(c.one_id, c.other_id).where(among))}
+        old = set()
+    for one, other in combinations(sorted(ids), 2):
+        if not (one in old and other in old) and (one, other) not in known:
+            yield one, other
 
 
 def _forget(connection: Connection, settings: Settings, ranked: set[int]) -> None:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from geval_py.board import order
-from geval_py.board.comparing import MOST_COMPARED, p_values_below
+from geval_py.board.comparing import MOST_COMPARED, are_compared, p_values
 from geval_py.board.disclosing import ensure_disclosed
 from geval_py.board.places import positions
 from geval_py.board.units import measure_of, names_of
@@ -124,10 +124,11 @@ def _with_ranges(
     compared = ranked[:MOST_COMPARED]
     if len(compared) < 2:
         return entries, ()
-    small = p_values_below(connection, settings, [entry.evaluation_id for _, entry in compared])
-    if small is None:
+    ids = {entry.evaluation_id for _, entry in compared}
+    if not are_compared(connection, settings, ids):
         return entries, ("the entries were not compared yet: no range of places is shown",)
-    found = positions([(entry.score, entry.evaluation_id) for _, entry in compared], small, of=len(ranked))
+    scores = [(entry.score, entry.evaluation_id) for _, entry in compared]
+    found = positions(scores, p_values(connection, settings, ids), of=len(ranked))
     shown = list(entries)
     for (number, entry), at in zip(compared, found, strict=True):
         shown[number] = replace(entry, first=at.first, last=at.last, groups=at.groups)
