@@ -30,28 +30,15 @@ from geval_py.board.crossing import (
     read_document,
     write_document,
 )
+from geval_py.board.intake.running import PASSED
 from geval_py.board.intake.sources import check_source
 from geval_py.board.settings import Limits, Settings
 from geval_py.board.values import FailedError, Parcel, RejectedError
+from geval_py.board.worker import ANSWER_FILE, JOB_FILE
 from geval_py.text import visible
 
-JOB_FILE, ANSWER_FILE = "job.json", "answer.json"
 GRACE_SECONDS = 5  # beyond the limit, in which a child may say itself that its time is over
 MOST_SAID = 2000  # bytes at the end of a child's standard error that are kept
-NEEDED_VARIABLES = (  # of the environment: to find programs and certificates, a proxy, the agent with the ssh keys
-    "PATH",
-    "GEVAL_PY_BACKEND",
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
-    "http_proxy",
-    "https_proxy",
-    "no_proxy",
-    "HTTP_PROXY",
-    "HTTPS_PROXY",
-    "NO_PROXY",
-    "SSH_AUTH_SOCK",
-    "SYSTEMROOT",
-)
 
 
 def receive_isolated(source: str, place: str, settings: Settings) -> Parcel:
@@ -122,7 +109,7 @@ def run_isolated(job: str, arguments: Document, *, limits: Limits, place: str) -
 
 def _environment(place: str) -> dict[str, str]:
     """Give the environment of a child; a home where no one has put any settings, one thread for a product."""
-    kept = {name: os.environ[name] for name in NEEDED_VARIABLES if name in os.environ}
+    kept = {name: os.environ[name] for name in (*PASSED, "GEVAL_PY_BACKEND") if name in os.environ}
     return kept | {"HOME": place, "TMPDIR": place, "LC_ALL": "C.UTF-8", "OPENBLAS_NUM_THREADS": "1"}
 
 

@@ -12,7 +12,7 @@ import time
 from geval_py.board.crossing import Document, read_document, write_document
 from geval_py.board.values import FailedError, RejectedError
 
-JOB_FILE, ANSWER_FILE = "job.json", "answer.json"  # as geval_py.board.isolation has them
+JOB_FILE, ANSWER_FILE = "job.json", "answer.json"
 NICENESS = 10
 
 
