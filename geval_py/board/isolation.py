@@ -18,7 +18,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import IO
 
 from geval_py.board.crossing import (
@@ -37,6 +37,7 @@ from geval_py.board.values import FailedError, Parcel, RejectedError
 from geval_py.board.worker import ANSWER_FILE, JOB_FILE
 from geval_py.text import visible
 
+PROGRAM = "import sys, geval_py.board.worker as worker; sys.exit(worker.main(sys.argv[1]))"  # starts faster than -m
 GRACE_SECONDS = 5  # beyond the limit, in which a child may say itself that its time is over
 MOST_SAID = 2000  # bytes at the end of a child's standard error that are kept
 
@@ -79,7 +80,12 @@ def look_into(
         "metric": settings.metric,
         "seed": settings.seed,
     }
-    return findings_of(run_isolated("look", arguments, limits=settings.limits, place=place))
+    findings = findings_of(run_isolated("look", arguments, limits=settings.limits, place=place))
+    if all(one.losses is None for one in findings.scored):
+        return findings
+    from geval_py.board.intervals import with_interval
+
+    return replace(findings, scored=tuple(with_interval(one, settings.seed) for one in findings.scored))
 
 
 def run_isolated(job: str, arguments: Document, *, limits: Limits, place: str) -> Document:
@@ -93,7 +99,7 @@ def run_isolated(job: str, arguments: Document, *, limits: Limits, place: str) -
     if os.path.exists(answer):
         os.remove(answer)
     process = subprocess.Popen(
-        [sys.executable, "-I", "-m", "geval_py.board.worker", place],
+        [sys.executable, "-I", "-c", PROGRAM, place],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

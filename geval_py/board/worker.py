@@ -1,4 +1,4 @@
-"""The child process that looks into a submission: ``python -I -m geval_py.board.worker PLACE``.
+"""The child process that looks into a submission, started by :mod:`geval_py.board.isolation`.
 
 It reads PLACE/job.json, limits itself before it touches anything of a stranger's, and writes PLACE/answer.json.
 """
@@ -74,7 +74,3 @@ def _look(arguments: Document, limits: Document, place: str) -> Document:
 
 
 JOBS = {"receive": _receive, "look": _look}
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))

@@ -35,7 +35,7 @@ class Forward:
         """Give the next bytes, fewer at the end; raises RejectedError beyond ``headers_left``."""
         if self.headers_left is not None:
             if not 0 <= size <= self.headers_left:
-                raise RejectedError(reason=f"a header in `{visible(self._name)}` is larger than headers are")
+                raise RejectedError(reason=f"a header in `{self._name}` is larger than headers are")
             self.headers_left -= size
         again = self._last[len(self._last) - (self._end - self._place) :][:size] if self._place < self._end else b""
         parts, left = [again], size - len(again)
@@ -56,7 +56,7 @@ class Forward:
     def seek(self, place: int, whence: int = os.SEEK_SET, /) -> int:
         """Skip to a place; raises RejectedError for one that is behind what is remembered."""
         if whence != os.SEEK_SET or place < self._end - len(self._last):
-            raise RejectedError(reason=f"the headers of `{visible(self._name)}` lead backwards")
+            raise RejectedError(reason=f"the headers of `{self._name}` lead backwards")
         while place > self._end and self._next(place - self._end):
             pass
         self._place = min(place, self._end)
@@ -84,7 +84,7 @@ class Bounded(io.BufferedReader):
         most = self._most + 1 if size is None or size < 0 else size
         data = b"" if most > self._most + 1 else super().read(most)
         if most > self._most and (not data or len(data) > self._most):
-            raise RejectedError(reason=f"a header in `{visible(self._shown)}` is larger than headers are")
+            raise RejectedError(reason=f"a header in `{self._shown}` is larger than headers are")
         return data
 
 

@@ -29,7 +29,7 @@ class Tar:
 
     def __init__(self, path: str, budget: Budget) -> None:
         self.path = self.address = path
-        self.name = bare_name(path)
+        self.name, self._shown = bare_name(path), visible(os.path.basename(path))
         self._budget = budget
         budget.packed = os.path.getsize(path)
 
@@ -38,7 +38,7 @@ class Tar:
         with self._said():
             source = Source(self.path, self._most)
         with closing(source):
-            stream = Forward(cast(Readable, source.stream), self.name, self._budget)
+            stream = Forward(cast(Readable, source.stream), self._shown, self._budget)
             stream.headers_left = HEADER_BYTES
             with self._said():
                 archive = tarfile.open(fileobj=cast(IO[bytes], stream), mode="r:", errorlevel=2)
@@ -65,7 +65,7 @@ class Tar:
             yield
         except TooLargeError as error:
             raise RejectedError(
-                reason=f"`{visible(self.name)}` unpacks to more than {error.max_bytes} bytes"
+                reason=f"`{self._shown}` unpacks to more than {error.max_bytes} bytes"
             ) from None
         except CorruptFileError as error:
             raise self._damaged(error.reason) from error
@@ -75,7 +75,7 @@ class Tar:
             raise self._damaged(str(error)) from error
 
     def _damaged(self, why: str) -> RejectedError:
-        return RejectedError(reason=f"`{visible(self.name)}` is no tar archive, or is damaged: {visible(why)}")
+        return RejectedError(reason=f"`{self._shown}` is no tar archive, or is damaged: {visible(why)}")
 
     def _members(self, archive: tarfile.TarFile, stream: Forward) -> Iterator[tarfile.TarInfo]:
         """Give the members; tarfile takes a damaged header for the end, which is a block of zeros."""

@@ -31,7 +31,7 @@ class Zip:
 
     def __init__(self, path: str, budget: Budget) -> None:
         self.path = self.address = path
-        self.name = bare_name(path)
+        self.name, self._shown = bare_name(path), visible(os.path.basename(path))
         self._budget = budget
         budget.packed = os.path.getsize(path)
         self._file = open(path, "rb", buffering=0)
@@ -47,7 +47,7 @@ class Zip:
     def walk(self, wanted: Callable[[str], bool]) -> Iterator[tuple[str, Readable]]:
         seen: set[str] = set()
         with self._said():
-            archive = zipfile.ZipFile(Bounded(self._file, self.name, DIRECTORY_BYTES))
+            archive = zipfile.ZipFile(Bounded(self._file, self._shown, DIRECTORY_BYTES))
         with archive:
             members = archive.infolist()
             if len(members) > self._budget.files:
@@ -70,7 +70,7 @@ class Zip:
         except GevalError:
             raise
         except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError, OverflowError) as error:
-            reason = f"`{visible(self.name)}` is no zip archive, or is damaged: {visible(str(error))}"
+            reason = f"`{self._shown}` is no zip archive, or is damaged: {visible(str(error))}"
             raise RejectedError(reason=reason) from error
 
 
