@@ -124,7 +124,15 @@ def _arguments(url: str) -> dict[str, object]:
 
 def _prepare_sqlite(connection: sqlite3.Connection, _: object) -> None:
     connection.isolation_level = None  # transactions are begun by us, not by the driver
-    connection.execute("PRAGMA journal_mode = WAL")
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN):
+            raise
+        connection.execute(
+            "PRAGMA locking_mode = EXCLUSIVE"
+        )  # which needs no file that is shared: a full disk has no
+        connection.execute("PRAGMA journal_mode = WAL")  # room for it, and nobody else has it then
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("PRAGMA synchronous = FULL")
 
