@@ -82,7 +82,7 @@ def test_what_is_received_and_scored(look):
     assert [one.score for one in findings.scored[:2]] == [evaluation.score for evaluation in expected]
     assert [one.signature for one in findings.scored[:2]] == [str(evaluation.signature) for evaluation in expected]
     interval = expected[0].interval(samples=1000, seed=DEFAULT_SEED)
-    assert (main.low, main.high) == (interval.low, interval.high)
+    assert (main.low, main.high) == pytest.approx((interval.low, interval.high), rel=1e-12)
     assert unpack(main.losses, 212) == (expected[0].line_losses,)
     assert (main.lines, main.output_sha256) == (212, expected[0].signature.output)
     assert (other.low, other.high, other.losses) == (None, None, None)
@@ -109,21 +109,20 @@ def test_the_same_bytes_packed_otherwise_have_the_same_digest(look):
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (BIGRAM[:-1].rpartition(b"\n")[0], f"`{OUT}`: the output has 211 lines, 212 are expected [E103]"),
+        (BIGRAM[:-1].rpartition(b"\n")[0], f"`{OUT}`: the output has 211 lines, there are 212 items [E103]"),
         (b"", f"`{OUT}`: the output has no line [E102]"),
-        (b"x\n" * 212, f"`{OUT}`: entries, or whole lines, without a colon [E113]"),
-        (b"\xff\xfea\0:\0" * 9, None),
+        (b"x\n" * 212, f"`{OUT}`: an entry, or a whole line, without a colon [E113]"),
+        (
+            b"\xff\xfea\0:\0" * 9,
+            f"`{OUT}`: no line can be read: this is not UTF-8 text (UTF-16, or a binary file?) [E106]",
+        ),
     ],
     ids=["too-few", "empty", "no-colon", "utf-16"],
 )
 def test_an_error_of_the_checker_rejects_and_nothing_is_scored(look, data, reason):
     findings = look({OUT: data})
-    assert (findings.scored, findings.digests) == ((), {})
-    assert [problem["severity"] for problem in findings.problems if f"[{problem['rule']}]" in findings.reason] == [
-        "error"
-    ]
-    if reason is not None and "E103" in reason:
-        assert findings.problems[0]["path"] == OUT
+    assert (findings.scored, findings.digests, findings.reason) == ((), {}, reason)
+    assert {problem["path"] for problem in findings.problems} == {OUT}
 
 
 def test_the_rules_that_need_the_answers_are_left_out(look):
