@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tarfile
 import threading
 import time
 from dataclasses import replace
@@ -136,6 +137,11 @@ def test_the_rules_that_need_the_answers_are_left_out(look):
     assert (findings.scored[0].low, findings.scored[0].high) == (float("inf"), float("inf"))
 
 
+def test_an_output_that_unpacks_to_too_much(look):
+    findings = look({"dev-0/out.tsv.zst": _zst(b":1\n" * 10_000_000)})
+    assert findings.reason == "`dev-0/out.tsv.zst`: it unpacks to more than 10000000 bytes [E105]"
+
+
 def test_hidden_answers_go_before_those_of_the_challenge(look, settings, tmp_path):
     (tmp_path / "answers" / "dev-0").mkdir(parents=True)
     (tmp_path / "answers" / "dev-0" / "expected.tsv").write_bytes(ANSWERS[::-1].strip() + NL)
@@ -198,6 +204,32 @@ def test_what_is_no_source(place, settings, source, error, message):
     with pytest.raises(error) as raised:
         receive_isolated(source, place, settings)
     assert str(raised.value) == message
+
+
+def test_a_hostile_archive_is_refused_from_the_child(place, settings, tmp_path):
+    header = tarfile.TarInfo("pax")
+    header.type, header.size = tarfile.XHDTYPE, 8 << 30
+    (tmp_path / "anna.tar").write_bytes(header.tobuf(tarfile.GNU_FORMAT))
+    with pytest.raises(RejectedError) as raised:
+        receive_isolated(str(tmp_path / "anna.tar"), place, settings)
+    assert raised.value.reason == "a header in `anna.tar` is larger than headers are"
+
+
+def test_a_pipe_with_the_name_of_an_archive(place, settings, tmp_path):
+    os.mkfifo(tmp_path / "anna.tar")
+    with pytest.raises(UsageError, match="is no submission: it is a folder, an archive"):
+        receive_isolated(str(tmp_path / "anna.tar"), place, settings)
+
+
+def test_a_branch_through_the_child(place, settings, submission, tmp_path):
+    """The whole way: a real repository, fetched and scored under the limits of a child."""
+    source = submission({OUT: BIGRAM})
+    who = ["-c", "user.name=Anna", "-c", "user.email=anna@example.org"]
+    for words in (["init", "-q", "-b", "main"], ["add", "."], [*who, "commit", "-qm", "Mine"]):
+        subprocess.run(["git", "-C", source, *words], check=True)
+    parcel = receive_isolated(f"git+file://{source}@main", place, replace(settings, transports=("file",)))
+    findings = look_into(parcel, place, settings, [("dev-0", OUT, METRICS)])
+    assert (parcel.details.description, parcel.details.author, len(findings.scored)) == ("Mine", "Anna", 2)
 
 
 @pytest.fixture
