@@ -17,7 +17,17 @@ from geval_py.board.doors import digest_at_the_door, own_name
 from geval_py.board.isolation import look_into, receive_isolated
 from geval_py.board.names import folded
 from geval_py.board.quota import check_quota
-from geval_py.board.schema import FAILED, REJECTED, SCORED, evaluations, files, outputs, scores, submissions, submitters
+from geval_py.board.schema import (
+    FAILED,
+    REJECTED,
+    SCORED,
+    evaluations,
+    files,
+    outputs,
+    scores,
+    submissions,
+    submitters,
+)
 from geval_py.board.values import FailedError, Parcel, RejectedError, Scored
 from geval_py.text import shorten, visible
 from geval_py.version import __version__
@@ -146,9 +156,7 @@ def _examined(board: Board, prepared: Prepared, parcel: Parcel, place: str) -> P
         return prepared.blamed(error)
     scored = dict(_by_file(parcel, found.digests, found.scored))
     state = REJECTED if found.reason else SCORED
-    return replace(
-        prepared, state=state, reason=found.reason, problems=found.problems, known=known, scored=scored
-    )
+    return replace(prepared, state=state, reason=found.reason, problems=found.problems, known=known, scored=scored)
 
 
 def known_evaluations(

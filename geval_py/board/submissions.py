@@ -125,10 +125,14 @@ def _values(prepared: Prepared) -> dict[str, Any]:
         "scorer": __version__,
     }
     moments = {"arrived": arrival.arrived.astimezone(UTC), "added": arrival.added.astimezone(UTC)}
-    return {key: storable(value) for key, value in values.items()} | moments | {
-        "charged": charged,
-        "baseline": arrival.baseline,
-    }
+    return (
+        {key: storable(value) for key, value in values.items()}
+        | moments
+        | {
+            "charged": charged,
+            "baseline": arrival.baseline,
+        }
+    )
 
 
 def _files(connection: Connection, submission_id: int, prepared: Prepared) -> None:
