@@ -85,7 +85,7 @@ class Receipt:
 
 
 def code_of(key: str, digest: str, arrived: datetime) -> str:
-    """Give a submission's code: of its submitter, its content and its arrival, so that a rebuilt board has the same."""
+    """Make a submission's code of its submitter, content and arrival, so that a rebuilt board has the same."""
     moment = arrived.astimezone(UTC).isoformat(timespec="microseconds")
     return sha256(f"{key}\n{digest}\n{moment}".encode()).hexdigest()[:CODE_DIGITS]
 
