@@ -24,11 +24,13 @@ from geval_py.errors import DataError, MissingFileError, UsageError
 from geval_py.text import named, visible
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Engine
+    from typing import Any
+
+    from sqlalchemy import Connection, Dialect, Engine
 
 SETTINGS_FILE = "board.yaml"
 DATABASE_VARIABLE = "GEVAL_BOARD_DATABASE"
-SCHEMA_VERSION = "0001"  # the last of board/migrations/versions
+SCHEMA_VERSION = "0002"  # the last of board/migrations/versions
 BUSY_SECONDS = 60  # that a writer waits for another
 LOCK = 0x67657661_6C626F61  # of writers on PostgreSQL: a number that no one else takes by chance ("gevalboa")
 
@@ -62,7 +64,7 @@ class Board:
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """Look at one state of the database, whatever others write meanwhile; raises StoreError."""
-        with _said(self.engine), self.engine.connect() as connection:
+        with said(self.engine), self.engine.connect() as connection:
             if connection.dialect.name == "postgresql":
                 connection.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"))
             yield connection
@@ -70,7 +72,7 @@ class Board:
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """Do all of what is in the block or, where it raises, nothing; raises StoreError."""
-        with _said(self.engine), self.engine.connect() as connection:
+        with said(self.engine), self.engine.connect() as connection:
             if connection.dialect.name == "sqlite":
                 connection.execute(text("ROLLBACK"))
                 connection.execute(text("BEGIN IMMEDIATE"))
@@ -91,9 +93,16 @@ def settings_path(folder: str) -> str:
 def engine_of(folder: str, settings: Settings) -> Engine:
     """Make the engine of a board's database: a file beside board.yaml, or the URL of a server.
 
+    Raises as :func:`engine_at`.
+    """
+    return engine_at(folder, os.environ.get(DATABASE_VARIABLE) or settings.database)
+
+
+def engine_at(folder: str, place: str) -> Engine:
+    """Make the engine of a database: a file, relative to a folder, or a URL.
+
     Raises UsageError for a URL that cannot be read, and where the driver of its database is not installed.
     """
-    place = os.environ.get(DATABASE_VARIABLE) or settings.database
     url = place if "://" in place else f"sqlite:///{os.path.abspath(os.path.join(folder, place))}"
     if url.startswith(("postgresql://", "postgres://")):
         url = "postgresql+psycopg://" + url.partition("://")[2]
@@ -106,7 +115,7 @@ def engine_of(folder: str, settings: Settings) -> Engine:
         message = f"the board's database is neither a file nor a URL such as postgresql://user@host/name: {place}"
         raise UsageError(message=visible(message)) from error
     if engine.dialect.name == "sqlite":
-        event.listen(engine, "connect", _prepare_sqlite)
+        event.listen(engine, "do_connect", _connect_to_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
     return engine
 
@@ -115,11 +124,28 @@ def _arguments(url: str) -> dict[str, object]:
     return {"timeout": BUSY_SECONDS} if url.startswith("sqlite") else {"connect_timeout": 10}
 
 
-def _prepare_sqlite(connection: sqlite3.Connection, _: object) -> None:
+def _connect_to_sqlite(dialect: Dialect, _: object, where: Any, how: Any) -> sqlite3.Connection:
+    """Connect; where a full disk has no room for the memory that connections share, without sharing any."""
+    try:
+        return _prepared(dialect.connect(*where, **how), "NORMAL")
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL):
+            raise
+        return _prepared(dialect.connect(*where, **how), "EXCLUSIVE")
+
+
+def _prepared(connected: Any, locking: str) -> sqlite3.Connection:
+    connection: sqlite3.Connection = connected
     connection.isolation_level = None  # transactions are begun by us, not by the driver
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA foreign_keys = ON")
-    connection.execute("PRAGMA synchronous = FULL")
+    try:
+        connection.execute(f"PRAGMA locking_mode = {locking}")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA synchronous = FULL")
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
 
 
 def _begin_sqlite(connection: Connection) -> None:
@@ -128,7 +154,7 @@ def _begin_sqlite(connection: Connection) -> None:
 
 def check_schema(engine: Engine) -> None:
     """Raise UsageError where the database was made by another version, StoreError where it is none."""
-    with _said(engine), engine.connect() as connection:
+    with said(engine), engine.connect() as connection:
         tables = sqlalchemy.inspect(connection).get_table_names()
         version = None
         if "alembic_version" in tables:
@@ -146,12 +172,13 @@ def migrate(engine: Engine) -> None:
     """Bring an empty database, or one of an earlier version, to the schema of this version; raises StoreError."""
     from geval_py.board.migrations import upgrade
 
-    with _said(engine), engine.begin() as connection:
+    with said(engine), engine.begin() as connection:
         upgrade(connection)
 
 
 @contextmanager
-def _said(engine: Engine) -> Iterator[None]:
+def said(engine: Engine) -> Iterator[None]:
+    """Say what goes wrong in a database: raises StoreError, which names it without its password."""
     try:
         yield
     except DBAPIError as error:

@@ -1,0 +1,132 @@
+"""gonito.yaml, and the files with parameters that it names.
+
+One that cannot be read, which Gonito passes over in silence, is rejected with its lines.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+
+import yaml
+
+from geval_py.board.intake.details import EMPTY, GONITO_FILE, MOST_BYTES, MOST_TEXT, MOST_VALUE, Gonito, storable
+from geval_py.board.intake.members import refused
+from geval_py.board.keys import Document, Fields, WrongValueError, compose, read_mapping, several, text
+from geval_py.board.values import RejectedError
+from geval_py.errors import ConfigError
+from geval_py.text import visible
+
+
+def read_gonito(data: bytes) -> Gonito:
+    """Understand a gonito.yaml; raises RejectedError with all that is wrong, and its lines."""
+    root = _composed(data, GONITO_FILE)
+    if root is None:
+        return EMPTY
+    known, notes = _known(root)
+    document = Document(GONITO_FILE)
+    values = read_mapping(known, document, FIELDS)
+    _check(document)
+    return Gonito(**{key.replace("-", "_"): value for key, value in values.items()}, notes=notes)
+
+
+def _known(root: yaml.Node) -> tuple[yaml.Node, tuple[str, ...]]:
+    """Leave out the keys that mean nothing here, as Gonito does; gives what is left, and a note on each."""
+    if not isinstance(root, yaml.MappingNode):
+        return root, ()
+    pairs = [(key, value) for key, value in root.value if str(key.value) in FIELDS]
+    strange = [key for key, _ in root.value if str(key.value) not in FIELDS]
+    notes = tuple(
+        f"{GONITO_FILE}, line {key.start_mark.line + 1}: unknown key `{visible(str(key.value)[:MOST_VALUE])}`"
+        for key in strange
+    )
+    return yaml.MappingNode(root.tag, pairs, root.start_mark, root.end_mark), notes
+
+
+def _composed(data: bytes, name: str) -> yaml.Node | None:
+    try:
+        written = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise RejectedError(reason=f"{visible(name)}, line {line}: this is not UTF-8 text") from error
+    try:
+        return compose(written, name)
+    except ConfigError as error:
+        raise RejectedError(reason=_sentence(name, error)) from error
+
+
+def _check(document: Document) -> None:
+    try:
+        document.check()
+    except ConfigError as error:
+        raise RejectedError(reason=_sentence(document.path, error)) from error
+
+
+def _sentence(name: str, error: ConfigError) -> str:
+    return f"{visible(name)}, {'; '.join(line.strip() for line in error.message.splitlines())}"
+
+
+def _short(node: yaml.Node, document: Document, *, most: int = MOST_VALUE) -> str:
+    value = storable(text(node, document)).strip()
+    if len(value) > most:
+        raise WrongValueError(f"has more than {most} characters")
+    return value
+
+
+def _written(node: yaml.Node) -> str:
+    """Write any value on one line, as YAML does; raises WrongValueError where that would be long."""
+    if isinstance(node, yaml.SequenceNode):
+        value = f"[{', '.join(map(_written, node.value))}]"
+    elif isinstance(node, yaml.MappingNode):
+        value = f"{{{', '.join(f'{_written(key)}: {_written(one)}' for key, one in node.value)}}}"
+    else:
+        value = str(node.value)
+    if len(value) > MOST_VALUE:
+        raise WrongValueError(f"has a value of more than {MOST_VALUE} characters")
+    return value
+
+
+def _params(node: yaml.Node, _: Document) -> dict[str, str]:
+    if not isinstance(node, yaml.MappingNode):
+        raise WrongValueError("takes names with values: {epochs: 10}")
+    try:
+        return {storable(_written(key)): storable(_written(value).strip()) for key, value in node.value}
+    except RecursionError:
+        raise WrongValueError("has a value that holds itself, or is too deep") from None
+
+
+def _link(node: yaml.Node, document: Document) -> tuple[str, str]:
+    if not isinstance(node, yaml.MappingNode):
+        raise WrongValueError("takes a list of {title: …, url: …}")
+    values = read_mapping(node, document, LINK_FIELDS)
+    url = values.get("url", "")
+    if not re.match(r"https?://[^\s/]", url):
+        raise WrongValueError("need a url each that begins with http:// or https://")
+    return values.get("title") or url, url
+
+
+LINK_FIELDS: Fields = {"title": _short, "url": _short}
+FIELDS: Fields = {
+    "description": partial(_short, most=MOST_TEXT),
+    "tags": partial(several, read=_short),
+    "params": _params,
+    "unwanted-params": partial(several, read=_short),
+    "param-files": partial(several, read=_short),
+    "links": partial(several, read=_link),
+}
+
+
+def params_in(name: str, data: bytes) -> dict[str, str]:
+    """Read a file with parameters, in YAML or JSON; raises RejectedError with its lines."""
+    if len(data) > MOST_BYTES:
+        raise refused(name, f"is named in param-files, and larger than {MOST_BYTES} bytes")
+    root = _composed(data, name)
+    document = Document(name)
+    values: dict[str, str] = {}
+    if root is not None:
+        try:
+            values = _params(root, document)
+        except WrongValueError as wrong:
+            document.blame(root, f"a file of param-files {wrong}")
+    _check(document)
+    return values

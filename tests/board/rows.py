@@ -1,0 +1,160 @@
+"""Boards filled without scoring anything: rows straight into the tables."""
+
+import hashlib
+import math
+from datetime import UTC, datetime, timedelta
+
+from sqlalchemy import insert, select, update
+
+from geval_py.board.comparing import complete
+from geval_py.board.disclosing import disclose
+from geval_py.board.losses import pack
+from geval_py.board.ranking import standings
+from geval_py.board.schema import SCORED, evaluations, files, outputs, scores, submissions, submitters
+from geval_py.board.settings import settings_of
+from geval_py.board.store import Board, engine_of, migrate
+
+START = datetime(2027, 1, 1, 12, tzinfo=UTC)
+NOW = START + timedelta(days=10)
+TESTS = "{test-A: {}}"
+KEYS = {
+    "title": "Gazette",
+    "challenge": "challenge",
+    "answers": "answers",
+    "metric": "PerplexityHashed",
+    "samples": "50",
+    "tests": TESTS,
+}
+
+
+def settings(folder="/board", **keys):
+    """What a board.yaml with these keys says, each in one line."""
+    text = "".join(f"{key}: {value}\n" for key, value in (KEYS | keys).items())
+    return settings_of(f"{folder}/board.yaml", text)
+
+
+def perplexity(losses):
+    return math.inf if math.inf in losses else math.exp(math.fsum(losses) / len(losses))
+
+
+class Rows:
+    """A board whose rows are added one by one; it is disclosed and compared when its standings are asked for."""
+
+    def __init__(self, folder, **keys):
+        self.folder, self.keys, self.count = str(folder), keys, 0
+        of = settings(self.folder, **keys)
+        self.board = Board(self.folder, of, engine_of(self.folder, of))
+        migrate(self.board.engine)
+
+    def edit(self, **keys):
+        """Go on with another board.yaml."""
+        self.keys |= keys
+        self.board = Board(self.folder, settings(self.folder, **self.keys), self.board.engine)
+
+    def run(self, statement):
+        with self.board.writing() as connection:
+            result = connection.execute(statement)
+            if statement.is_insert:
+                return result.inserted_primary_key[0]
+            return result.all() if result.returns_rows else None
+
+    def rows(self, table):
+        return self.run(select(table).order_by(*table.primary_key))
+
+    def submit(self, name, *variants, at=0, test="test-A", **more):
+        """Add a submission, ``at`` hours from the start; gives its code.
+
+        A variant is a score, line losses, or a dict of these by metric.
+        """
+        self.count += 1
+        code = f"{self.count:012x}"
+        values = {
+            "code": code,
+            "submitter_id": self.submitter(name),
+            "name": name,
+            "source": name,
+            "digest": code,
+            "arrived": START + timedelta(hours=at),
+            "added": START,
+            "state": SCORED,
+            "charged": True,
+            "charge": "",
+            "tags": [],
+            "params": {},
+            "links": [],
+            "problems": [],
+            "scorer": "",
+            **more,
+        }
+        submission = self.run(insert(submissions).values(values))
+        for number, variant in enumerate(variants):
+            self.output(submission, test, f"k={number}" if number else "", variant)
+        return code
+
+    def submitter(self, name):
+        known = self.run(select(submitters.c.id).where(submitters.c.key == name))
+        return known[0].id if known else self.run(insert(submitters).values(key=name, name=name))
+
+    def output(self, submission, test, variant, scored):
+        name = f"{test}/out-{variant}.tsv"
+        file = self.run(insert(files).values(submission_id=submission, name=name, sha256="", bytes=1))
+        row = {
+            "submission_id": submission,
+            "file_id": file,
+            "test": test,
+            "variant": variant,
+            "params": dict([variant.split("=")]) if variant else {},
+        }
+        output = self.run(insert(outputs).values(row))
+        by_metric = scored if isinstance(scored, dict) else {self.board.settings.metric: scored}
+        for metric, of in by_metric.items():
+            evaluation = self.evaluation(test, metric, of)
+            self.run(insert(scores).values(output_id=output, metric=metric, evaluation_id=evaluation))
+
+    def evaluation(self, test, metric, of, *, reference="answers", score=None):
+        """Find or add an evaluation, of a score without losses or of line losses (with their perplexity)."""
+        losses = of if isinstance(of, list) else []
+        value = score if score is not None else perplexity(of) if losses else of
+        digest = hashlib.sha256(repr((test, metric, of, reference, score)).encode()).hexdigest()
+        known = self.run(select(evaluations.c.id).where(evaluations.c.output_sha256 == digest))
+        row = {
+            "test": test,
+            "output_sha256": digest,
+            "reference": reference,
+            "metric": metric,
+            "version": "1",
+            "signature": "",
+            "lines": len(losses),
+            "score": value,
+            "low": None if value is None else value * 0.9,
+            "high": None if value is None else value * 1.1,
+            "losses": pack(losses) if losses else None,
+            "made": START,
+        }
+        return known[0].id if known else self.run(insert(evaluations).values(row))
+
+    def score_again(self, code, of, **more):
+        """Give the first output of a submission another evaluation."""
+        (output,) = self.run(select(outputs).join(submissions).where(submissions.c.code == code))[:1]
+        metric = self.board.settings.metric
+        evaluation = self.evaluation(output.test, metric, of, **more)
+        self.run(update(scores).where(scores.c.output_id == output.id).values(evaluation_id=evaluation))
+        return evaluation
+
+    def withdraw(self, code):
+        changed = {"withdrawn": START, "withdrawal": "asked for"}
+        self.run(update(submissions).where(submissions.c.code == code).values(changed))
+
+    def refresh(self, now=NOW):
+        with self.board.writing() as connection:
+            disclose(connection, self.board.settings, now)
+            complete(connection, self.board.settings, now)
+
+    def standings(self, test=None, *, now=NOW, **more):
+        self.refresh(now)
+        return standings(self.board, test, now=now, **more)
+
+    def table(self, test=None, **more):
+        """The places, submitters and shown scores of a leaderboard."""
+        entries = self.standings(test, **more).entries
+        return [(entry.place, entry.submitter, entry.score) for entry in entries]
