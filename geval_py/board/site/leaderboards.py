@@ -1,0 +1,96 @@
+"""Leaderboards as pages show them: rows with their bars, cut into pages."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from geval_py.board.site.charts import Bar, bar_of
+from geval_py.board.site.scales import Scale, Tick, scale_of, tick_text
+from geval_py.board.values import Entry, Standings
+
+ROWS_OF_A_PAGE = 200  # which keeps it below 500 kB
+MOST_CHOICES = 100  # tags and parameters to filter by
+MOST_TAGS = 8  # that a row shows
+LONGEST = 160  # characters of a description in a row
+BAR_WIDTH = 220
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """An entry, its interval bar, and those of its tags and parameters that are shown and filtered by."""
+
+    entry: Entry
+    bar: Bar | None
+    tags: tuple[str, ...]
+    params: tuple[str, ...]
+
+    @property
+    def choices(self) -> list[str]:
+        """The tags and parameters that it is found by."""
+        return [f"tag:{tag}" for tag in self.tags] + [f"param:{param}" for param in self.params]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """Some rows of a leaderboard: the ``number``-th of ``pages`` pages, rows from ``first`` of ``total``."""
+
+    standings: Standings
+    rows: tuple[Row, ...]
+    number: int
+    pages: int
+    first: int
+    total: int
+    ticks: tuple[Tick, ...]
+    tags: tuple[str, ...]
+    params: tuple[str, ...]
+
+    @property
+    def last(self) -> int:
+        """The number of its last row."""
+        return self.first + len(self.rows) - 1
+
+
+def cut(standings: Standings) -> Iterator[Page]:
+    """Cut a leaderboard into pages, at least one; all of them have one scale."""
+    entries = standings.entries
+    scale = _scale(entries)
+    ticks = tuple(Tick(at=scale.at(value), text=tick_text(value)) for value in scale.ticks(3)) if scale else ()
+    pages = max(1, -(-len(entries) // ROWS_OF_A_PAGE))
+    for number in range(pages):
+        start = number * ROWS_OF_A_PAGE
+        rows = tuple(_row(entry, scale) for entry in entries[start : start + ROWS_OF_A_PAGE])
+        yield Page(
+            standings=standings,
+            rows=rows,
+            number=number + 1,
+            pages=pages,
+            first=start + 1,
+            total=len(entries),
+            ticks=ticks,
+            tags=_common(row.tags for row in rows),
+            params=_common(row.params for row in rows),
+        )
+
+
+def _scale(entries: Sequence[Entry]) -> Scale | None:
+    values = chain.from_iterable((entry.score, entry.low, entry.high) for entry in entries)
+    return scale_of([value for value in values if value is not None], 2, BAR_WIDTH - 2, margin=0.02)
+
+
+def _row(entry: Entry, scale: Scale | None) -> Row:
+    return Row(
+        entry=entry,
+        bar=bar_of(scale, entry.score, entry.low, entry.high),
+        tags=tuple(tag[:LONGEST] for tag in entry.tags[:MOST_TAGS]),
+        params=tuple(f"{name}={value}"[:LONGEST] for name, value in list(entry.params.items())[:MOST_TAGS]),
+    )
+
+
+def _common(words: Iterator[Sequence[str]]) -> tuple[str, ...]:
+    """Give the most common of words, in order of their letters."""
+    counted = Counter(chain.from_iterable(words))
+    common = sorted(counted, key=lambda word: (-counted[word], word))[:MOST_CHOICES]
+    return tuple(sorted(common, key=lambda word: (word.casefold(), word)))
