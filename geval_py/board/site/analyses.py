@@ -49,6 +49,7 @@ class Progress:
 
     records: tuple[Scored, ...]
     charts: tuple[Chart, ...]
+    baselines: tuple[tuple[str, float], ...]
     infinite: int
     scored: int
 
@@ -71,11 +72,11 @@ def progress_of(scored: Sequence[Scored], standings: Standings) -> Progress:
     records = list(_records(own, standings.direction))
     rules = [(_label(one), one.value) for one in _best_by_submitter(scored, standings.direction)]
     arrivals, best = [one.arrival for one in own], [one.arrival for one in records]
-    y_name = f"{standings.metric} ({standings.unit}), {standings.direction} is better"
-    charts = [progress_chart(arrivals, best, rules, y_name, frame) for frame in (WIDE, NARROW)]
+    charts = [progress_chart(arrivals, best, rules, standings.metric, frame) for frame in (WIDE, NARROW)]
     return Progress(
         records=tuple(records[-MOST_RECORDS:]),
         charts=tuple(chart for chart in charts if chart),
+        baselines=tuple(rules),
         infinite=sum(not math.isfinite(one.value) for one in own),
         scored=len(own),
     )

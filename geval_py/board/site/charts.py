@@ -14,15 +14,17 @@ from datetime import datetime
 from geval_py.board.site.scales import Scale, Tick, days, scale_of, tick_text
 
 MOST_CATEGORIES = 10
+FARTHEST = 1.4  # times the scores: baselines within are drawn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """An interval bar of a row: pixels of its ends and of the score."""
+    """An interval bar of a row: pixels of its ends and of the score; ``beyond`` points to where it is off the scale."""
 
     start: float
     end: float
     middle: float
+    beyond: str = ""
 
 
 def bar_of(scale: Scale | None, value: float | None, low: float | None, high: float | None) -> Bar | None:
@@ -31,7 +33,12 @@ def bar_of(scale: Scale | None, value: float | None, low: float | None, high: fl
     if scale is None or any(end is None or not math.isfinite(end) for end in ends):
         return None
     start, middle, end = (scale.at(end) for end in ends if end is not None)
-    return Bar(start=start, end=end, middle=middle)
+    beyond = ""
+    if value is not None and not scale.low <= value <= scale.high:
+        at, back = (scale.start, 5) if value < scale.low else (scale.end, -5)
+        start = end = middle = at
+        beyond = f"M{at + back} 3L{at} 8L{at + back} 13"
+    return Bar(start=start, end=end, middle=middle, beyond=beyond)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +101,7 @@ class Frame:
     height: int
     left: int = 52
     right: int = 12
-    top: int = 12
+    top: int = 28
     bottom: int = 42
 
 
@@ -110,7 +117,9 @@ def progress_chart(
 ) -> Chart | None:
     """Draw scores over time, with the best so far as steps, and baselines as lines; None where there is nothing."""
     finite = [one for one in arrivals if math.isfinite(one.value)]
-    y = scale_of([one.value for one in finite], frame.height - frame.bottom, frame.top)
+    shown = [one.value for one in finite]
+    near = [value for _, value in rules if shown and min(shown) / FARTHEST <= value <= max(shown) * FARTHEST]
+    y = scale_of([*shown, *near], frame.height - frame.bottom, frame.top)
     x = scale_of([one.when.timestamp() for one in finite], frame.left, frame.width - frame.right, margin=0.02)
     if x is None or y is None:
         return None
@@ -178,18 +187,19 @@ def _scatter(name: str, xs: Sequence[float], ys: Sequence[float], y_name: str, f
 def _rows(name: str, points: Sequence[tuple[str, float]], y_name: str, frame: Frame) -> Chart | None:
     common = [value for value, _ in Counter(value for value, _ in points).most_common(MOST_CATEGORIES)]
     left, row = 120, 26
-    bottom = frame.top + row * len(common)
+    top = 12
+    bottom = top + row * len(common)
     x = scale_of([score for value, score in points if value in common], left, frame.width - frame.right)
     if x is None:
         return None
-    at = {value: frame.top + row * number + row / 2 for number, value in enumerate(common)}
+    at = {value: top + row * number + row / 2 for number, value in enumerate(common)}
     return Chart(
         name=name,
         width=frame.width,
         height=bottom + frame.bottom,
         left=left,
         right=frame.width - frame.right,
-        top=frame.top,
+        top=top,
         bottom=bottom,
         x=tuple(Tick(at=x.at(value), text=tick_text(value)) for value in x.ticks(4)),
         y=tuple(Tick(at=at[value], text=value) for value in common),

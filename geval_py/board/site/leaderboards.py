@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ MOST_CHOICES = 100  # tags and parameters to filter by
 MOST_TAGS = 8  # that a row shows
 LONGEST = 160  # characters of a description in a row
 BAR_WIDTH = 220
+FENCE = 3.0  # times the range of the middle half
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,8 +78,15 @@ def cut(standings: Standings) -> Iterator[Page]:
 
 
 def _scale(entries: Sequence[Entry]) -> Scale | None:
-    values = chain.from_iterable((entry.score, entry.low, entry.high) for entry in entries)
-    return scale_of([value for value in values if value is not None], 2, BAR_WIDTH - 2, margin=0.02)
+    """Make a scale for all but far outliers: what is beyond Tukey's outer fences only has an arrow."""
+    scores = sorted(entry.score for entry in entries if entry.score is not None and math.isfinite(entry.score))
+    if not scores:
+        return None
+    first, third = scores[len(scores) // 4], scores[len(scores) * 3 // 4]
+    room = FENCE * (third - first)
+    near = [entry for entry in entries if entry.score is not None and first - room <= entry.score <= third + room]
+    ends = chain.from_iterable((entry.score, entry.low, entry.high) for entry in near)
+    return scale_of([end for end in ends if end is not None], 6, BAR_WIDTH - 6, margin=0.02)
 
 
 def _row(entry: Entry, scale: Scale | None) -> Row:
