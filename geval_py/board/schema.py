@@ -216,6 +216,19 @@ comparisons = Table(
     Column("p", Double, nullable=False),
 )
 
+# What an evaluation that is ranked brings to its comparisons: its mean line loss in nats, inf where a line counts as
+# infinite; else, as little-endian doubles, that mean in each sample, where lines that change places count negatively.
+# It can be made anew, and is forgotten when the evaluation is no longer ranked.
+exchanges = Table(
+    "exchanges",
+    METADATA,
+    _reference("evaluation_id", "evaluations", primary_key=True),
+    Column("samples", Integer, primary_key=True),
+    Column("seed", Integer, primary_key=True),
+    Column("mean", Double, nullable=False),
+    Column("means", LargeBinary, nullable=False),
+)
+
 # What may be shown of an output: the evaluation whose figures stand for it (with a ladder that of an earlier one),
 # rounded to the disclosed digits; None where nothing is disclosed, or where it is no number. They make the order.
 disclosures = Table(

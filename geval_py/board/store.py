@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 SETTINGS_FILE = "board.yaml"
 DATABASE_VARIABLE = "GEVAL_BOARD_DATABASE"
-SCHEMA_VERSION = "0001"  # the last of board/migrations/versions
+SCHEMA_VERSION = "0002"  # the last of board/migrations/versions
 BUSY_SECONDS = 60  # that a writer waits for another
 LOCK = 0x67657661_6C626F61  # of writers on PostgreSQL: a number that no one else takes by chance ("gevalboa")
 
@@ -62,7 +62,7 @@ class Board:
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """Look at one state of the database, whatever others write meanwhile; raises StoreError."""
-        with _said(self.engine), self.engine.connect() as connection:
+        with said(self.engine), self.engine.connect() as connection:
             if connection.dialect.name == "postgresql":
                 connection.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"))
             yield connection
@@ -70,7 +70,7 @@ class Board:
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """Do all of what is in the block or, where it raises, nothing; raises StoreError."""
-        with _said(self.engine), self.engine.connect() as connection:
+        with said(self.engine), self.engine.connect() as connection:
             if connection.dialect.name == "sqlite":
                 connection.execute(text("ROLLBACK"))
                 connection.execute(text("BEGIN IMMEDIATE"))
@@ -128,7 +128,7 @@ def _begin_sqlite(connection: Connection) -> None:
 
 def check_schema(engine: Engine) -> None:
     """Raise UsageError where the database was made by another version, StoreError where it is none."""
-    with _said(engine), engine.connect() as connection:
+    with said(engine), engine.connect() as connection:
         tables = sqlalchemy.inspect(connection).get_table_names()
         version = None
         if "alembic_version" in tables:
@@ -146,12 +146,13 @@ def migrate(engine: Engine) -> None:
     """Bring an empty database, or one of an earlier version, to the schema of this version; raises StoreError."""
     from geval_py.board.migrations import upgrade
 
-    with _said(engine), engine.begin() as connection:
+    with said(engine), engine.begin() as connection:
         upgrade(connection)
 
 
 @contextmanager
-def _said(engine: Engine) -> Iterator[None]:
+def said(engine: Engine) -> Iterator[None]:
+    """Say what goes wrong in a database: raises StoreError, which names it without its password."""
     try:
         yield
     except DBAPIError as error:

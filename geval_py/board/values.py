@@ -67,7 +67,7 @@ class Parcel:
     """A submission that was received: copied, under limits, and not yet looked into.
 
     ``name`` is that of its folder, archive or branch, ``source`` where it came from; ``digest`` is over the names and
-    digests of its files.
+    digests of its files. ``notes`` are remarks for the submitter that keep nothing from being scored.
     """
 
     name: str
@@ -76,6 +76,7 @@ class Parcel:
     files: tuple[ReceivedFile, ...]
     outputs: tuple[ReceivedOutput, ...]
     details: Details
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +128,10 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standings:
-    """The leaderboard of one test in one phase; ``digits`` are those that are shown, 0: neither score nor place."""
+    """The leaderboard of one test in one phase; ``digits`` are those that are shown, 0: neither score nor place.
+
+    ``notes`` are sentences for people, without their full stops.
+    """
 
     test: str
     phase: str
@@ -138,3 +142,4 @@ class Standings:
     digits: int
     by: str
     entries: tuple[Entry, ...]
+    notes: tuple[str, ...] = ()

@@ -201,7 +201,7 @@ def _leads_outside(path: str, folder: str) -> bool:
 
 def _with_test_set(target: Target, meant: Meant) -> Target:
     """Add what the challenge has of a test set: answers, input and headers."""
-    target = _with_options(target, meant.challenge)
+    target = with_options(target, meant.challenge)
     if meant.test is None:
         return replace(target, without_count=meant.doubt)
     folder = os.path.join(meant.challenge, meant.test)
@@ -234,7 +234,7 @@ def _one_line(error: DataError) -> str:
     return "; ".join(map(str.strip, str(error).splitlines()))
 
 
-def _with_options(target: Target, challenge: str) -> Target:
+def with_options(target: Target, challenge: str) -> Target:
     """Add what the challenge's options say: the headers, and whether its main metric changes the lines."""
     try:
         options = config_task(challenge)

@@ -24,6 +24,7 @@ from geval_py.scoring.parallel import Progress
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
+Bytes = NDArray[np.uint8]
 
 MOST = 1e280  # more counts as infinite, since a sum of such may overflow; and so does what is no number
 BLOCK_BYTES = 1 << 22  # of the weights of one block, which are held a few times over; a resample at least
@@ -40,10 +41,15 @@ def bootstrap_weights(lines: int, samples: int, seed: int, progress: Progress | 
 
 def swap_weights(lines: int, samples: int, seed: int, progress: Progress | None = None) -> Iterator[Array]:
     """Toss a coin for each line, ``samples`` times: 1 where the systems change places, else 0, in blocks."""
+    for coins in swap_coins(lines, samples, seed, progress):
+        yield np.unpackbits(coins, axis=1, count=lines).astype(np.float64)
+
+
+def swap_coins(lines: int, samples: int, seed: int, progress: Progress | None = None) -> Iterator[Bytes]:
+    """Toss the same coins, eight lines to a byte, the first line the highest bit; in blocks, samples x bytes."""
     rng = np.random.default_rng(seed)
     for rows in _block_sizes(lines, samples, progress):
-        coins = np.frombuffer(rng.bytes(rows * -(-lines // 8)), dtype=np.uint8).reshape(rows, -1)
-        yield np.unpackbits(coins, axis=1, count=lines).astype(np.float64)
+        yield np.frombuffer(rng.bytes(rows * -(-lines // 8)), dtype=np.uint8).reshape(rows, -1)
 
 
 def _block_sizes(lines: int, samples: int, progress: Progress | None) -> Iterator[int]:

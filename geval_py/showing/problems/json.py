@@ -16,12 +16,13 @@ def as_json(report: Report) -> str:
             "status": report.status,
             "files": report.files,
             "uncounted": [{"path": output.path, "reason": output.reason} for output in report.uncounted],
-            "problems": [_problem_document(problem) for problem in report.problems],
+            "problems": [problem_document(problem) for problem in report.problems],
         }
     )
 
 
-def _problem_document(problem: Problem) -> dict[str, Any]:
+def problem_document(problem: Problem) -> dict[str, Any]:
+    """Give what the document shows of one problem."""
     return {
         "rule": problem.rule.code,
         "name": problem.rule.name,

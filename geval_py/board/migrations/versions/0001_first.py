@@ -98,7 +98,7 @@ def _make_submissions() -> None:
         sa.Column("added", sa.String(27), nullable=False),
         sa.Column("state", sa.String(length=8), nullable=False),
         sa.Column("reason", sa.Text(), server_default="", nullable=False),
-        sa.Column("baseline", sa.Boolean(), server_default=sa.text("0"), nullable=False),
+        sa.Column("baseline", sa.Boolean(), server_default=sa.false(), nullable=False),
         sa.Column("charged", sa.Boolean(), nullable=False),
         sa.Column("charge", sa.Text(), nullable=False),
         sa.Column("description", sa.Text(), server_default="", nullable=False),

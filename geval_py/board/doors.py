@@ -1,0 +1,72 @@
+"""What can be told of a submission from outside, before anything of it is opened."""
+
+from __future__ import annotations
+
+import os
+from hashlib import sha256
+from itertools import islice
+
+from geval_py.text import natural_order
+
+GIT = "git+"
+ARCHIVE_ENDINGS = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.zst")
+MOST_ENTRIES = 10_000  # of a folder that are looked at
+CHUNK_BYTES = 1 << 20
+
+
+def own_name(source: str) -> str:
+    """Name a submission: as its folder, as its archive without the ending, or by what follows an address's last slash.
+
+    >>> own_name("uploads/ann.tar.gz"), own_name("uploads/bob/"), own_name("git+https://host/team.git@main")
+    ('ann', 'bob', 'team.git@main')
+    """
+    name = os.path.basename(source.rstrip("/")) or source
+    ending = next((ending for ending in ARCHIVE_ENDINGS if name.lower().endswith(ending)), "")
+    return name[: len(name) - len(ending)] or name
+
+
+def is_submission(entry: os.DirEntry[str]) -> bool:
+    """Tell whether something in a folder of submissions is one: a folder or an archive, not hidden; links are, too."""
+    return not entry.name.startswith(".") and (entry.is_dir() or entry.name.lower().endswith(ARCHIVE_ENDINGS))
+
+
+def submissions_in(folder: str) -> list[str]:
+    """Give the paths of the submissions in a folder, in natural order of their names; raises OSError."""
+    with os.scandir(folder) as entries:
+        names = sorted((entry.name for entry in entries if is_submission(entry)), key=natural_order)
+    return [os.path.join(folder, name) for name in names]
+
+
+def digest_at_the_door(source: str) -> str:
+    """Give a digest of what could not be received: of an archive's bytes, a folder's names and sizes, an address."""
+    found = sha256(b"door\n")
+    if os.path.isfile(source):
+        with open(source, "rb") as file:
+            while chunk := file.read(CHUNK_BYTES):
+                found.update(chunk)
+    else:
+        found.update(_listing(source, moments=False) if os.path.isdir(source) else _bytes(source))
+    return found.hexdigest()
+
+
+def fingerprint(source: str) -> str:
+    """Give a digest of the names, sizes and times of a submission's files: equal ones need no second look."""
+    return sha256(_listing(source, moments=True)).hexdigest()
+
+
+def _listing(source: str, *, moments: bool) -> bytes:
+    """List what is below a path: relative names, sizes, times; links are not followed."""
+    lines = [_line(source, source, moments=moments)]
+    walked = (os.path.join(top, name) for top, _, names in os.walk(source) for name in names)
+    lines += sorted(_line(path, source, moments=moments) for path in islice(walked, MOST_ENTRIES))
+    return b"\n".join(lines)
+
+
+def _line(path: str, source: str, *, moments: bool) -> bytes:
+    status = os.lstat(path)
+    moment = status.st_mtime_ns if moments else 0
+    return b"%d %d %s" % (0 if path == source else status.st_size, moment, _bytes(os.path.relpath(path, source)))
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")

@@ -1,0 +1,57 @@
+"""What a submission comes as is told from how it is named: git+URL@BRANCH, an archive by its ending, a folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from geval_py.board.intake.budget import Budget
+from geval_py.board.intake.members import Source
+from geval_py.errors import MissingFileError, UsageError
+from geval_py.text import visible
+
+GIT = "git+"
+TARS = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.zst")
+ARCHIVES = (".zip", *TARS)
+
+
+def check_source(source: str, transports: Sequence[str]) -> None:
+    """Raise MissingFileError for what is not there, and UsageError for what is none, before it is opened."""
+    if source.startswith(GIT):
+        from geval_py.board.intake.git import address_of
+
+        address_of(source, transports)
+    elif not os.path.exists(source):
+        raise MissingFileError(what="No submission", path=source)
+    elif not os.path.isdir(source) and not is_archive(source):
+        kinds = ", ".join(ARCHIVES)
+        message = f"`{visible(source)}` is no submission: it is a folder, an archive ({kinds}) or git+URL@BRANCH"
+        raise UsageError(message=message)
+
+
+def is_archive(path: str) -> bool:
+    """Tell an archive by its ending."""
+    return path.lower().endswith(ARCHIVES)
+
+
+@contextmanager
+def open_source(source: str, place: str, budget: Budget, transports: Sequence[str]) -> Iterator[Source]:
+    """Open a source; of git, its branch is fetched into the place."""
+    if source.startswith(GIT):
+        from geval_py.board.intake.git import Branch, address_of
+
+        yield Branch(address_of(source, transports), place, budget)
+    elif os.path.isdir(source):
+        from geval_py.board.intake.folders import Folder
+
+        yield Folder(source)
+    elif source.lower().endswith(TARS):
+        from geval_py.board.intake.tars import Tar
+
+        yield Tar(source, budget)
+    else:
+        from geval_py.board.intake.zips import Zip
+
+        with Zip(source, budget) as opened:
+            yield opened

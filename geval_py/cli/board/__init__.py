@@ -1,0 +1,1 @@
+"""``geval board``: its commands, a file each."""

@@ -1,0 +1,148 @@
+"""What the tests of the board use: boards on SQLite and PostgreSQL, a challenge whose answers are hidden, submissions.
+
+PostgreSQL is Debian's: a cluster of its own, on a socket in a folder, as a user of its own.
+"""
+
+import itertools
+import os
+import pwd
+import random
+import shutil
+import subprocess
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from geval_py.board import creating
+from geval_py.board.store import DATABASE_VARIABLE
+
+DATABASES = ("sqlite", "postgresql")
+NOW = datetime(2027, 1, 10, 12, tzinfo=UTC)
+LINES = 60
+WORDS = tuple(f"word{number}" for number in range(30))
+
+
+def programme(name):
+    """Find a programme of PostgreSQL; a missing one is an error, not a skip."""
+    folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    found = shutil.which(name, path=os.pathsep.join([*map(str, folders), os.environ["PATH"]]))
+    assert found, f"{name} is missing (on Debian: apt-get install postgresql)"
+    return found
+
+
+class Cluster:
+    """PostgreSQL on a socket in a folder, which knows no password."""
+
+    def __init__(self):
+        self.folder = tempfile.mkdtemp(prefix="geval-pg-", dir="/tmp")  # short: a socket's path has 107 bytes at most
+        self.user = None
+        if os.getuid() == 0:
+            names = {user.pw_name for user in pwd.getpwall()}
+            self.user = "postgres" if "postgres" in names else "nobody"
+            shutil.chown(self.folder, self.user)
+        self.numbers = itertools.count(1)
+        options = f"-k {self.folder} -c listen_addresses= -c fsync=off -c max_connections=60"
+        self.run("initdb", "-D", f"{self.folder}/data", "-U", "geval", "--auth=trust", "--no-sync", "-E", "UTF8")
+        self.run("pg_ctl", "-D", f"{self.folder}/data", "-l", f"{self.folder}/log", "-o", options, "-w", "start")
+
+    def run(self, name, *words):
+        user = {} if self.user is None else {"user": self.user, "group": pwd.getpwnam(self.user).pw_gid}
+        extra = {} if self.user is None else {"extra_groups": []}
+        subprocess.run(
+            [programme(name), *words], check=True, cwd=self.folder, stdout=subprocess.DEVNULL, **user, **extra
+        )
+
+    def new_database(self):
+        """Make an empty database; gives its URL."""
+        name = f"board{next(self.numbers)}"
+        self.run("createdb", "-h", self.folder, "-U", "geval", name)
+        return f"postgresql://geval@/{name}?host={self.folder}"
+
+    def stop(self):
+        self.run("pg_ctl", "-D", f"{self.folder}/data", "-m", "immediate", "stop")
+        shutil.rmtree(self.folder)
+
+
+@pytest.fixture(scope="session")
+def postgresql():
+    """A PostgreSQL of our own, for all tests of a session."""
+    cluster = Cluster()
+    yield cluster
+    cluster.stop()
+
+
+@pytest.fixture(autouse=True)
+def no_database_of_the_users(monkeypatch):
+    monkeypatch.delenv(DATABASE_VARIABLE, raising=False)
+
+
+@pytest.fixture(params=DATABASES)
+def database(request):
+    """What board.yaml says of the database: a file, and then a URL."""
+    return "board.sqlite" if request.param == "sqlite" else request.getfixturevalue("postgresql").new_database()
+
+
+def words_of(test):
+    """The hidden words of a test set, the same each time."""
+    return random.Random(test).choices(WORDS, k=LINES)
+
+
+def write(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def write_set(folder, test, *, answers):
+    write(folder / test / "in.tsv", "".join(f"left {n}\tright {n}\n" for n in range(LINES)))
+    write(answers / test / "expected.tsv", "".join(f"{word}\n" for word in words_of(test)))
+
+
+@pytest.fixture
+def challenge(tmp_path):
+    """A challenge in the folder ``challenge``, with a public dev-0 and test-A, whose answers are in ``answers``."""
+    folder, answers = tmp_path / "challenge", tmp_path / "answers"
+    write(folder / "README.md", "Guess the word\n==============\n\nA word is missing.\n")
+    write(folder / "config.txt", "--metric PerplexityHashed --metric LikelihoodHashed\n")
+    write_set(folder, "dev-0", answers=folder)
+    write_set(folder, "test-A", answers=answers)
+    return folder
+
+
+@pytest.fixture
+def board(challenge, database, tmp_path):
+    """A new board, on SQLite and on PostgreSQL, in the folder ``board``."""
+    return creating.create(tmp_path / "board", challenge=challenge, answers=tmp_path / "answers", database=database)
+
+
+@pytest.fixture
+def sqlite_board(challenge, tmp_path):
+    """A new board on SQLite only, in the folder ``board``."""
+    return creating.create(tmp_path / "board", challenge=challenge, answers=tmp_path / "answers")
+
+
+def output(test, skill, seed=0, lines=LINES):
+    """The text of an output: to the right word it gives ``skill``, more or less (0: nothing at all, so infinity)."""
+    chance = random.Random(f"{test} {seed}")
+    shares = [min(0.98, max(0.0, skill * chance.uniform(0.5, 1.5))) for _ in range(LINES)]
+    pairs = itertools.islice(zip(words_of(test), shares, strict=True), lines)
+    return "".join(f"{word}:{share:.4f} :{0 if skill == 0 else 1 - share:.4f}\n" for word, share in pairs)
+
+
+@pytest.fixture
+def submission(tmp_path):
+    """Make a submission's folder ``uploads/NAME``: an output a test and variant, and gonito.yaml if it is given."""
+
+    def make(
+        name, skill=0.5, *, seed=0, tests=("test-A",), variants=("",), gonito=None, folder="uploads", lines=LINES
+    ):
+        place = tmp_path / folder / name
+        for test, (number, variant) in itertools.product(tests, enumerate(variants)):
+            file = f"out-{variant}.tsv" if variant else "out.tsv"
+            write(place / test / file, output(test, skill, seed + number, lines))
+        if gonito is not None:
+            write(place / "gonito.yaml", gonito)
+        return place
+
+    return make
