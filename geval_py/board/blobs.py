@@ -29,10 +29,9 @@ PACKED_ENDING = ".packed"
 def pack(path: str) -> str:
     """Pack a file into one beside it, whose path is given back; raises OSError."""
     packed = path + PACKED_ENDING
-    with open(path, "rb") as file, open(packed, "wb") as new:
-        with compressor(new, ZSTD.name) as stream:
-            while chunk := file.read(CHUNK_BYTES):
-                stream.write(chunk)
+    with open(path, "rb") as file, open(packed, "wb") as new, compressor(new, ZSTD.name) as stream:
+        while chunk := file.read(CHUNK_BYTES):
+            stream.write(chunk)
     return packed
 
 

@@ -6,28 +6,27 @@ import os
 from hashlib import sha256
 from itertools import islice
 
+from geval_py.board.intake.sources import ARCHIVES, is_archive
 from geval_py.text import natural_order
 
-GIT = "git+"
-ARCHIVE_ENDINGS = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.zst")
 MOST_ENTRIES = 10_000  # of a folder that are looked at
 CHUNK_BYTES = 1 << 20
 
 
 def own_name(source: str) -> str:
-    """Name a submission: as its folder, as its archive without the ending, or by what follows an address's last slash.
+    """Name a submission: as its folder, as its archive without the ending, or by the end of its address.
 
     >>> own_name("uploads/ann.tar.gz"), own_name("uploads/bob/"), own_name("git+https://host/team.git@main")
     ('ann', 'bob', 'team.git@main')
     """
     name = os.path.basename(source.rstrip("/")) or source
-    ending = next((ending for ending in ARCHIVE_ENDINGS if name.lower().endswith(ending)), "")
+    ending = next((ending for ending in ARCHIVES if name.lower().endswith(ending)), "")
     return name[: len(name) - len(ending)] or name
 
 
 def is_submission(entry: os.DirEntry[str]) -> bool:
-    """Tell whether something in a folder of submissions is one: a folder or an archive, not hidden; links are, too."""
-    return not entry.name.startswith(".") and (entry.is_dir() or entry.name.lower().endswith(ARCHIVE_ENDINGS))
+    """Tell whether something in a folder is a submission: a folder or an archive, or a link to one, not hidden."""
+    return not entry.name.startswith(".") and (entry.is_dir() or is_archive(entry.name))
 
 
 def submissions_in(folder: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -70,14 +70,14 @@ def _scores(connection: Connection, references: References) -> Iterator[Outdated
         .outerjoin(evaluations, evaluations.c.id == scores.c.evaluation_id)
         .where(submissions.c.state == SCORED)
     )
-    by_output: dict[int, list[Row[Any]]] = {}
+    by_output: dict[int, list[Any]] = {}
     for row in rows:
         by_output.setdefault(row.output_id, []).append(row)
     for of_output in by_output.values():
         yield from _of_output(of_output, references)
 
 
-def _of_output(rows: list[Row[Any]], references: References) -> Iterator[Outdated]:
+def _of_output(rows: Sequence[Row[Any]], references: References) -> Iterator[Outdated]:
     """Give what is out of date of one output, whose scores stand in the rows."""
     first = rows[0]
     by_metric = {row.metric: row for row in rows}

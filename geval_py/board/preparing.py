@@ -1,4 +1,4 @@
-"""All that is done with a submission before it is stored: received, checked, scored, packed; outside of a transaction.
+"""What is done with a submission before it is stored, outside of a transaction: received, checked, scored, packed.
 
 Nothing is scored of what is there already, of one whose quota is used up, and of contents that were scored before.
 """
@@ -17,7 +17,17 @@ from geval_py.board.doors import digest_at_the_door, own_name
 from geval_py.board.isolation import look_into, receive_isolated
 from geval_py.board.names import folded
 from geval_py.board.quota import check_quota
-from geval_py.board.schema import FAILED, REJECTED, SCORED, evaluations, files, outputs, scores, submissions, submitters
+from geval_py.board.schema import (
+    FAILED,
+    REJECTED,
+    SCORED,
+    evaluations,
+    files,
+    outputs,
+    scores,
+    submissions,
+    submitters,
+)
 from geval_py.board.values import FailedError, Parcel, RejectedError, Scored
 from geval_py.text import shorten, visible
 from geval_py.version import __version__
@@ -47,8 +57,8 @@ class Prepared:
     """A submission that is ready to be stored.
 
     ``known`` gives the evaluations that are stored already, ``scored`` the new ones, by test, sha256 of the output's
-    file, and metric. ``door`` is the digest of one that could not be received. ``packed`` are the packed files by digest. ``same`` is the id of the submission that this one
-    was found to be; then nothing else was looked at.
+    file, and metric. ``door`` is the digest that it would have if it could not be received. ``packed`` are the packed
+    files by digest. ``same`` is the id of the submission that this one was found to be; then nothing else was done.
     """
 
     arrival: Arrival
@@ -120,12 +130,11 @@ def look_up(connection: Connection, board: Board, prepared: Prepared) -> int | N
 
 
 def stored_as(connection: Connection, prepared: Prepared) -> Row[Any] | None:
-    """Give id, state, code and arrival of the submission with the same submitter and content; None if there is none."""
-    columns = (submissions.c.id, submissions.c.state, submissions.c.code, submissions.c.arrived, submissions.c.added)
+    """Give the submission with the same submitter and content, or that failed at the door; None if there is none."""
     is_same = submissions.c.digest == prepared.digest
     failed_at_the_door = (submissions.c.state == FAILED) & (submissions.c.digest == prepared.door)
     return connection.execute(
-        select(*columns)
+        select(submissions)
         .join_from(submissions, submitters)
         .where(submitters.c.key == prepared.key, is_same | failed_at_the_door)
         .order_by(is_same.desc())
@@ -141,14 +150,12 @@ def _examined(board: Board, prepared: Prepared, parcel: Parcel, place: str) -> P
     with board.reading() as connection:
         known = dict(known_evaluations(connection, parcel, prepared.references))
     try:
-        found = look_into(parcel, place, board.settings, list(_wanted(parcel, prepared.references, known)))
+        found = look_into(parcel, place, board.settings, list(wanted_of(parcel, prepared.references, known)))
     except (RejectedError, FailedError) as error:
         return prepared.blamed(error)
-    scored = dict(_by_file(parcel, found.digests, found.scored))
+    scored = dict(by_file(parcel, found.digests, found.scored))
     state = REJECTED if found.reason else SCORED
-    return replace(
-        prepared, state=state, reason=found.reason, problems=found.problems, known=known, scored=scored
-    )
+    return replace(prepared, state=state, reason=found.reason, problems=found.problems, known=known, scored=scored)
 
 
 def known_evaluations(
@@ -167,9 +174,10 @@ def known_evaluations(
             yield (test, digest, metric), number
 
 
-def _wanted(
+def wanted_of(
     parcel: Parcel, references: References, known: Mapping[tuple[str, str, str], int]
 ) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Give what is to be scored: tests, names of files, and the metrics by which they were not."""
     digests = {file.name: file.sha256 for file in parcel.files}
     for output in parcel.outputs:
         test, digest = output.test, digests[output.file]
@@ -179,7 +187,7 @@ def _wanted(
             yield test, output.file, missing
 
 
-def _by_file(
+def by_file(
     parcel: Parcel, unpacked: Mapping[str, str], scored: tuple[Scored, ...]
 ) -> Iterator[tuple[tuple[str, str, str], Scored]]:
     """Give what was scored by the digests of the files, of which several may have the same content, unpacked."""

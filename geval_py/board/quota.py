@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import func, select
 
-from geval_py.board.schema import FAILED, REJECTED, SCORED, submissions
+from geval_py.board.schema import REJECTED, SCORED, submissions
 from geval_py.errors import DataError
 from geval_py.text import visible
 

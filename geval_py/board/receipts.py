@@ -85,7 +85,7 @@ class Receipt:
 
 
 def code_of(key: str, digest: str, arrived: datetime) -> str:
-    """Give a submission's code: of its submitter, its content and its arrival, so that a rebuilt board has the same."""
+    """Make a submission's code of its submitter, content and arrival, so that a rebuilt board has the same."""
     moment = arrived.astimezone(UTC).isoformat(timespec="microseconds")
     return sha256(f"{key}\n{digest}\n{moment}".encode()).hexdigest()[:CODE_DIGITS]
 
@@ -118,7 +118,9 @@ def id_of(connection: Connection, code: str) -> int:
     """Find a submission by its code, or a beginning of it that no other has; raises UnknownCodeError."""
     begins = submissions.c.code.startswith(code, autoescape=True)
     least = len(code) >= LEAST_DIGITS
-    rows = connection.execute(select(submissions.c.id, submissions.c.code).where(begins).limit(9)).all() if least else []
+    rows = (
+        connection.execute(select(submissions.c.id, submissions.c.code).where(begins).limit(9)).all() if least else []
+    )
     exact = [row for row in rows if row.code == code]
     if len(exact or rows) != 1:
         raise UnknownCodeError(code=code, codes=tuple(sorted(row.code for row in rows)))

@@ -106,7 +106,7 @@ class _Looking:
 def _groups(
     board: Board, new: Sequence[tuple[str, str]], references: References, at: datetime | None, now: datetime
 ) -> Iterator[list[_Ready]]:
-    """Look into submissions, some at once, and give them in order, as many as are ready; their files stay till then."""
+    """Look into submissions, some at once; give those that are ready, in order. Their files stay until the next."""
     cores = os.cpu_count() or 1
     waiting, running = deque(new), deque[_Looking]()
     threads = ThreadPoolExecutor(cores)

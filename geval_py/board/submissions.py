@@ -10,6 +10,8 @@ from sqlalchemy import delete, insert, select, update
 
 from geval_py.board import blobs
 from geval_py.board.blobs import storable
+from geval_py.board.facts import remember
+from geval_py.board.outdating import CHECKED, checked_with
 from geval_py.board.preparing import Arrival, Prepared, look_up, prepare, stored_as
 from geval_py.board.quota import charge_of, written
 from geval_py.board.receipts import Receipt, code_of, receipt_of
@@ -125,10 +127,14 @@ def _values(prepared: Prepared) -> dict[str, Any]:
         "scorer": __version__,
     }
     moments = {"arrived": arrival.arrived.astimezone(UTC), "added": arrival.added.astimezone(UTC)}
-    return {key: storable(value) for key, value in values.items()} | moments | {
-        "charged": charged,
-        "baseline": arrival.baseline,
-    }
+    return (
+        {key: storable(value) for key, value in values.items()}
+        | moments
+        | {
+            "charged": charged,
+            "baseline": arrival.baseline,
+        }
+    )
 
 
 def _files(connection: Connection, submission_id: int, prepared: Prepared) -> None:
@@ -141,7 +147,7 @@ def _files(connection: Connection, submission_id: int, prepared: Prepared) -> No
 def _outputs(connection: Connection, submission_id: int, prepared: Prepared, parcel: Parcel) -> None:
     """Store the outputs and their scores."""
     stored = select(files.c.name, files.c.id).where(files.c.submission_id == submission_id)
-    numbers = {name: number for name, number in connection.execute(stored)}
+    numbers = {row.name: row.id for row in connection.execute(stored)}
     digests = {file.name: file.sha256 for file in parcel.files}
     for output in parcel.outputs:
         values = {

@@ -6,22 +6,18 @@ PostgreSQL is Debian's: a cluster of its own, on a socket in a folder, as a user
 import itertools
 import os
 import pwd
-import random
 import shutil
 import subprocess
 import tempfile
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from samples import LINES, output, write, write_set
 
 from geval_py.board import creating
 from geval_py.board.store import DATABASE_VARIABLE
 
 DATABASES = ("sqlite", "postgresql")
-NOW = datetime(2027, 1, 10, 12, tzinfo=UTC)
-LINES = 60
-WORDS = tuple(f"word{number}" for number in range(30))
 
 
 def programme(name):
@@ -84,21 +80,6 @@ def database(request):
     return "board.sqlite" if request.param == "sqlite" else request.getfixturevalue("postgresql").new_database()
 
 
-def words_of(test):
-    """The hidden words of a test set, the same each time."""
-    return random.Random(test).choices(WORDS, k=LINES)
-
-
-def write(path, text):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-
-
-def write_set(folder, test, *, answers):
-    write(folder / test / "in.tsv", "".join(f"left {n}\tright {n}\n" for n in range(LINES)))
-    write(answers / test / "expected.tsv", "".join(f"{word}\n" for word in words_of(test)))
-
-
 @pytest.fixture
 def challenge(tmp_path):
     """A challenge in the folder ``challenge``, with a public dev-0 and test-A, whose answers are in ``answers``."""
@@ -120,14 +101,6 @@ def board(challenge, database, tmp_path):
 def sqlite_board(challenge, tmp_path):
     """A new board on SQLite only, in the folder ``board``."""
     return creating.create(tmp_path / "board", challenge=challenge, answers=tmp_path / "answers")
-
-
-def output(test, skill, seed=0, lines=LINES):
-    """The text of an output: to the right word it gives ``skill``, more or less (0: nothing at all, so infinity)."""
-    chance = random.Random(f"{test} {seed}")
-    shares = [min(0.98, max(0.0, skill * chance.uniform(0.5, 1.5))) for _ in range(LINES)]
-    pairs = itertools.islice(zip(words_of(test), shares, strict=True), lines)
-    return "".join(f"{word}:{share:.4f} :{0 if skill == 0 else 1 - share:.4f}\n" for word, share in pairs)
 
 
 @pytest.fixture
