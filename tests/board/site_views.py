@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from geval_py.board.settings import Phase, Settings, Test
-from geval_py.board.site.view import FileView, Figures, OutputView, SiteView, SubmissionView
+from geval_py.board.site.view import Figures, FileView, OutputView, SiteView, SubmissionView
 from geval_py.board.values import Entry, Standings
 
 START = datetime(2026, 10, 1, 9, tzinfo=UTC)
@@ -106,7 +106,9 @@ def entry_of(one, output, score, place):
 def submissions_of(number, submitters, seed=7):
     """Submissions in the order of time: better and better, a baseline first, some broken, one withdrawn, one hostile."""
     rng = random.Random(seed)
-    found = [submission(0, submitter="organisers", score=327.53, rng=rng, baseline=True, description="unigram baseline")]
+    found = [
+        submission(0, submitter="organisers", score=327.53, rng=rng, baseline=True, description="unigram baseline")
+    ]
     for index in range(1, number):
         score = 150 + 180 * math.exp(-2.5 * index / number) * rng.random() + rng.random() * 20
         name = f"Team {index % submitters:03}"
@@ -116,7 +118,12 @@ def submissions_of(number, submitters, seed=7):
 
 
 def broken(one, index):
-    problem = {"rule": "E101", "path": "test-A/out.tsv", "line": 7, "message": "the probabilities sum to 1.2"}
+    problem = {
+        "rule": "E101",
+        "path": "test-A/out.tsv",
+        "summary": "the probabilities sum to 1.2",
+        "places": [{"line": 7}],
+    }
     if index % 17 == 5:
         reason = "test-A/out.tsv, line 7: the probabilities sum to 1.2"
         return replace(one, state="rejected", reason=reason, problems=(problem,), outputs=())
@@ -141,6 +148,7 @@ def view(number=40, submitters=12, *, digits=4, changes=None, **others):
     }
     values = {
         "settings": own,
+        "metrics": own.metrics,
         "phase": own.phase_names[0],
         "digits": {test.name: digits for test in own.tests},
         "standings": standings,

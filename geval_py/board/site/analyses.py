@@ -130,7 +130,7 @@ class Compared:
 
 
 def to_compare(scored: Sequence[Scored], standings: Standings) -> list[Compared]:
-    """Give the entries of a leaderboard in its order, then the best outputs of other submissions, the latest first."""
+    """Give the entries of a leaderboard in its order, then the best of each other submission, the latest first."""
     by_output = {one.output.id: one for one in scored}
     entries = [entry for entry in standings.entries if entry.output_id in by_output]
     rows = [Compared(scored=by_output[entry.output_id], entry=entry) for entry in entries]

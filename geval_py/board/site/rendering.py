@@ -41,8 +41,19 @@ def _environment() -> Environment:
     )
     named = (figures.figure, figures.span, figures.places, figures.letters, figures.moment, figures.day, figures.iso)
     environment.filters |= {function.__name__: function for function in named}
-    environment.filters |= {"size": figures.size, "shorten": shorten, "count": figures.count, "json": json_of, "key": key_of}
-    environment.globals |= {"policy": POLICY, "link_of": link_of, "place_of": figures.place, "lines_of_text": str.splitlines}
+    environment.filters |= {
+        "size": figures.size,
+        "shorten": shorten,
+        "count": figures.count,
+        "json": json_of,
+        "key": key_of,
+    }
+    environment.globals |= {
+        "policy": POLICY,
+        "link_of": link_of,
+        "place_of": figures.place,
+        "lines_of_text": str.splitlines,
+    }
     return environment
 
 

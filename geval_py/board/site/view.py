@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from geval_py.board.likeness import Likeness
 from geval_py.board.schema import SCORED
 from geval_py.board.settings import Settings, Test
 from geval_py.board.values import Entry, Standings
@@ -88,19 +89,6 @@ class LineView:
     after: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Likeness:
-    """Two outputs of different submitters that have the same loss on ``same`` of ``lines`` lines."""
-
-    test: str
-    one: str
-    one_submitter: str
-    other: str
-    other_submitter: str
-    same: int
-    lines: int
-
-
 def no_lines(_: Test, __: OutputView) -> Sequence[LineView]:
     """Give the lines of an output that are shown: none."""
     return ()
@@ -116,10 +104,11 @@ class SiteView:
     """A site before it is written: ``standings`` by test and phase, ``submissions`` with the latest first.
 
     ``phase`` is the one that submissions now stand in, ``digits`` the significant digits shown of a test.
-    ``units`` are by metric. ``likenesses`` are for the organiser, None in what is published.
+    ``metrics`` are called as in the standings. ``likenesses`` are for the organiser, None in what is published.
     """
 
     settings: Settings
+    metrics: tuple[str, ...]
     phase: str
     digits: Mapping[str, int]
     standings: Mapping[tuple[str, str], Standings]

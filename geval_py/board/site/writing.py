@@ -105,9 +105,9 @@ def _exchange(one: str, other: str) -> None:
     """Let two folders change places in one step; where the system cannot, in three."""
     library = ctypes.CDLL(None, use_errno=True)
     names = os.fsencode(one), os.fsencode(other)
-    if hasattr(library, "renameat2"):
-        if not library.renameat2(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_EXCHANGE):
-            return
+    exchange = getattr(library, "renameat2", None)
+    if exchange is not None and not exchange(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_EXCHANGE):
+        return
     away = f"{one}.old"
     os.rename(other, away)
     os.rename(one, other)
