@@ -209,9 +209,8 @@ def evaluate_output(
     many as there are cores) score beside the one that reads, and do not change the scores; ``progress`` is called
     after each block. Raises DataError, and SchemeError for a metric's filter that no line has.
     """
+    _check(output)
     keys = [key_of(named, vocabulary, raw_filters) for named in schemes]
-    if output.fault is not None:
-        raise output.fault
     selections = selections_of(schemes, keys, split)
     needs_input = any(selection.filter.needs_input for selection in selections.values())
     input_text = input_text or InputText(split, keep=keep_texts, digest=sign)
@@ -234,6 +233,11 @@ def evaluate_output(
         signature=_signature(scores, outputs, expected, of_input, vocabulary, raw_filters) if sign else None,
         texts=texts,
     )
+
+
+def _check(output: Output) -> None:
+    if output.fault is not None:
+        raise output.fault
 
 
 def _score(named: Named, statistics: LineStatistics) -> Score:

@@ -1,0 +1,131 @@
+"use strict";
+
+// A leaderboard's sorting and filtering (ARIA Authoring Practices, "Sortable Table Example"). Rows come sorted.
+for (const table of document.querySelectorAll("table.board")) {
+  const body = table.tBodies[0];
+  const rows = [...body.rows];
+  const headers = [...table.tHead.rows[0].cells];
+  const status = document.querySelector("[role=status]");
+  const form = document.querySelector("form.filter");
+  const words = new Intl.Collator("en", { numeric: true });
+
+  const keyOf = (row, column, kind) => {
+    const key = row.cells[column].dataset.key ?? "";
+    return kind === "order" ? rows.indexOf(row) : kind === "number" && key !== "" ? Number(key) : key;
+  };
+
+  const sort = (header) => {
+    const kind = header.querySelector("button").dataset.kind;
+    const direction = header.getAttribute("aria-sort") === "ascending" ? "descending" : "ascending";
+    const sign = direction === "ascending" ? 1 : -1;
+    const column = headers.indexOf(header);
+    const keyed = rows.map((row) => [keyOf(row, column, kind), row]);
+    keyed.sort(([one], [other]) => {
+      if (one === "" || other === "") return (one === "") - (other === ""); // what has no value stays last
+      return sign * (typeof one === "number" ? (one > other) - (one < other) : words.compare(one, other));
+    });
+    headers.forEach((each) => each.removeAttribute("aria-sort"));
+    header.setAttribute("aria-sort", direction);
+    body.append(...keyed.map(([, row]) => row));
+  };
+
+  headers.forEach((header) => header.querySelector("button")?.addEventListener("click", () => sort(header)));
+
+  const filter = () => {
+    const wanted = form.querySelector("#search").value.trim().toLowerCase();
+    const choices = [...form.querySelectorAll("select")].map((select) => select.value).filter(Boolean);
+    let shown = 0;
+    for (const row of rows) {
+      const own = JSON.parse(row.dataset.choices);
+      const found = row.textContent.toLowerCase() + own.join(" ").toLowerCase();
+      row.hidden = !(found.includes(wanted) && choices.every((choice) => own.includes(choice)));
+      shown += !row.hidden;
+    }
+    status.textContent = `${shown} of ${rows.length} ${rows.length === 1 ? "entry" : "entries"} shown`;
+  };
+
+  form.hidden = false;
+  form.addEventListener("submit", (event) => event.preventDefault());
+  form.addEventListener("input", filter);
+  form.addEventListener("reset", () => setTimeout(filter));
+}
+
+// Two rows of the table of figures, side by side; the address names them: #CODE,CODE.
+for (const table of document.querySelectorAll("table.compared")) {
+  const rows = [...table.tBodies[0].rows];
+  const names = [...table.tHead.rows[0].cells].map((cell) => cell.textContent);
+  const form = document.querySelector("form.pick");
+  const place = document.getElementById("side-by-side");
+  const selects = [...form.querySelectorAll("select")];
+
+  const decimals = (row) => (row.dataset.shown.split(".")[1] ?? "").length;
+
+  const difference = (one, other) => {
+    const by = Number(one.dataset.score) - Number(other.dataset.score);
+    if (!Number.isFinite(by)) return "One of the two scores is no finite number.";
+    if (by === 0) return "Their shown scores are equal.";
+    const first = (by < 0) === (table.dataset.direction === "lower");
+    const name = (first ? one : other).cells[0].querySelector("a").textContent;
+    return `${name} is better by ${Math.abs(by).toFixed(Math.max(decimals(one), decimals(other)))}.`;
+  };
+
+  const distinct = (one, other) => {
+    const groups = [one, other].map((row) => JSON.parse(row.dataset.groups));
+    if (!groups.every((each) => each.length)) return "They were not compared line by line, since not both are ranked.";
+    const together = groups[0].some((group) => groups[1].includes(group));
+    return together ? "They cannot be told apart." : "They can be told apart.";
+  };
+
+  const make = (name, text, scope) => {
+    const element = document.createElement(name);
+    element.textContent = text;
+    if (scope) element.scope = scope;
+    return element;
+  };
+
+  const show = () => {
+    const [one, other] = selects.map((select) => rows[select.selectedIndex]);
+    const own = document.createElement("table");
+    const head = own.createTHead().insertRow();
+    head.append(make("td", ""));
+    for (const row of [one, other]) {
+      const cell = make("th", "", "col");
+      cell.append(...[...row.cells[0].childNodes].map((node) => node.cloneNode(true)));
+      head.append(cell);
+    }
+    const body = own.createTBody();
+    names.forEach((name, column) => {
+      if (!column) return;
+      const line = body.insertRow();
+      line.append(make("th", name, "row"));
+      for (const row of [one, other]) line.append(make("td", row.cells[column].textContent));
+    });
+    const box = document.createElement("div");
+    box.className = "scroll";
+    box.tabIndex = 0;
+    box.role = "region";
+    box.ariaLabel = "The two side by side";
+    box.append(own);
+    const sentence = one === other ? "Choose two." : `${difference(one, other)} ${distinct(one, other)}`;
+    place.replaceChildren(make("p", sentence), box);
+    place.hidden = false;
+  };
+
+  const choose = () => {
+    const codes = decodeURIComponent(location.hash.slice(1)).split(",");
+    const found = codes.map((code) => rows.findIndex((row) => row.dataset.code === code));
+    selects.forEach((select, index) => { select.selectedIndex = found[index] >= 0 ? found[index] : index; });
+    show();
+  };
+
+  for (const select of selects) {
+    for (const row of rows) select.append(new Option(row.cells[0].textContent.trim().replace(/\s+/g, " ")));
+    select.addEventListener("change", () => {
+      history.replaceState(null, "", `#${selects.map((each) => rows[each.selectedIndex].dataset.code).join(",")}`);
+      show();
+    });
+  }
+  form.hidden = false;
+  window.addEventListener("hashchange", choose);
+  choose();
+}

@@ -1,0 +1,161 @@
+"""Made-up boards as a site sees them: submitters, outputs, standings, of any size, always the same."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from geval_py.board.settings import Phase, Settings, Test
+from geval_py.board.site.view import Figures, FileView, OutputView, SiteView, SubmissionView
+from geval_py.board.values import Entry, Standings
+
+START = datetime(2026, 10, 1, 9, tzinfo=UTC)
+HOSTILE = "</script><img src=x onerror=alert(1)>\x1b[31m\u202egnp"
+README = "# Gazette: guess the word\n\nA *challenge*.\n\n| file | what |\n|---|--:|\n| `in.tsv` | 1 |\n\n```sh\ngeval -t dev-0\n```\n"
+
+
+def significant(value, digits):
+    return value if value is None or not math.isfinite(value) else float(f"{value:.{digits - 1}e}")
+
+
+def settings(**changes):
+    values = {
+        "title": "Gazette",
+        "challenge": "/challenge",
+        "answers": "/answers",
+        "metric": "PerplexityHashed",
+        "also": ("Accuracy",),
+        "tests": (Test(name="test-A"), Test(name="dev-0", visible=True)),
+        "url": "https://boards.example.org/gazette/",
+    }
+    return Settings(**(values | changes))
+
+
+def submission(number, *, submitter, score, rng, **changes):
+    """A submission with an output for each test, the one for dev-0 a little better."""
+    own = {"model": rng.choice(["bigram", "trigram", "lstm", "transformer"]), "k": str(rng.choice([1, 2, 4, 8, 16]))}
+    outputs = tuple(
+        OutputView(
+            id=2 * number + index,
+            test=test,
+            variant=",".join(f"{name}={value}" for name, value in own.items()),
+            params=own,
+            figures=figures(value, rng),
+            evaluation_id=2 * number + index,
+        )
+        for index, (test, value) in enumerate([("test-A", score), ("dev-0", score * 0.93)])
+    )
+    values = {
+        "code": f"{number * 2654435761 % 16**12:012x}",
+        "submitter": submitter,
+        "arrived": START + timedelta(hours=7 * number),
+        "description": f"{own['model']} with k={own['k']}, run {number}",
+        "tags": (own["model"], "neural" if own["model"] in ("lstm", "transformer") else "counts"),
+        "params": {"lr": str(rng.choice([0.1, 0.01, 0.001]))},
+        "scorer": "0.4.0",
+        "files": (FileView(name="test-A/out.tsv", bytes=1234567, sha256=f"{number:064x}"),),
+        "outputs": outputs,
+    }
+    return SubmissionView(**(values | changes))
+
+
+def figures(value, rng):
+    if not math.isfinite(value):
+        return {"PerplexityHashed": Figures(value=value), "Accuracy": Figures(value=0.1)}
+    low, high = (significant(value * end, 4) for end in (0.965, 1.037))
+    accuracy = Figures(value=significant(min(0.9, 30 / value + rng.random() / 50), 4))
+    return {"PerplexityHashed": Figures(value=significant(value, 4), low=low, high=high), "Accuracy": accuracy}
+
+
+def standings_of(submissions, test, *, phase="", digits=4, among=lambda _: True):
+    """The best output of each submitter in order; baselines without a place; groups of four neighbours."""
+    best = {}
+    for one in submissions:
+        for output in one.outputs:
+            score = output.figures["PerplexityHashed"].value
+            key = (one.submitter, one.baseline)
+            if one.is_ranked and among(one) and output.test == test and (key not in best or score < best[key][0]):
+                best[key] = (score, one, output)
+    entries, place = [], 0
+    for score, one, output in sorted(best.values(), key=lambda row: (row[0], row[1].arrived)):
+        place += not one.baseline
+        entries.append(entry_of(one, output, score if digits else None, None if one.baseline else place))
+    return Standings(
+        test=test, phase=phase, metric="PerplexityHashed", others=("Accuracy",), unit="words", direction="lower",
+        digits=digits, by="best", entries=tuple(entries),
+    )  # fmt: skip
+
+
+def entry_of(one, output, score, place):
+    figures = output.figures["PerplexityHashed"]
+    ranked = place is not None and score is not None
+    return Entry(
+        place=place if ranked else None, shared=place == 3,
+        first=max(1, place - 2) if ranked else None, last=place + 2 if ranked else None,
+        groups=(place // 3, place // 3 + 1) if ranked else (),
+        submitter=one.submitter, code=one.code, variant=output.variant, score=score,
+        low=figures.low if ranked else None, high=figures.high if ranked else None,
+        others={"Accuracy": output.figures["Accuracy"].value if ranked else None}, baseline=one.baseline, arrived=one.arrived,
+        description=one.description, tags=one.tags, params=output.params, remark=one.remark,
+        output_id=output.id, evaluation_id=output.evaluation_id,
+    )  # fmt: skip
+
+
+def submissions_of(number, submitters, seed=7):
+    """Submissions in the order of time: better and better, a baseline first, some broken, one withdrawn, one hostile."""
+    rng = random.Random(seed)
+    found = [
+        submission(0, submitter="organisers", score=327.53, rng=rng, baseline=True, description="unigram baseline")
+    ]
+    for index in range(1, number):
+        score = 150 + 180 * math.exp(-2.5 * index / number) * rng.random() + rng.random() * 20
+        name = f"Team {index % submitters:03}"
+        one = submission(index, submitter=name, score=math.inf if index % 41 == 11 else score, rng=rng)
+        found.append(broken(one, index))
+    return found
+
+
+def broken(one, index):
+    problem = {
+        "rule": "E101",
+        "path": "test-A/out.tsv",
+        "summary": "the probabilities sum to 1.2",
+        "places": [{"line": 7}],
+    }
+    if index % 17 == 5:
+        reason = "test-A/out.tsv, line 7: the probabilities sum to 1.2"
+        return replace(one, state="rejected", reason=reason, problems=(problem,), outputs=())
+    if index % 29 == 9:
+        return replace(one, state="failed", reason="scoring took more than 600 seconds", outputs=())
+    if index % 23 == 3:
+        return replace(one, withdrawn=one.arrived + timedelta(days=1), withdrawal="trained on the test set")
+    if index % 31 == 8:
+        links = (("code", "https://example.org/x"), ("evil", "javascript:alert(1)"))
+        return replace(one, submitter=HOSTILE, description=HOSTILE, tags=(HOSTILE,), links=links, remark=HOSTILE)
+    return one
+
+
+def view(number=40, submitters=12, *, digits=4, changes=None, **others):
+    """A whole site of made-up submissions."""
+    found = submissions_of(number, submitters)
+    own = settings(**(changes or {}))
+    standings = {
+        (test.name, phase): standings_of(found, test.name, phase=phase, digits=digits)
+        for test in own.tests
+        for phase in own.phase_names
+    }
+    values = {
+        "settings": own,
+        "metrics": own.metrics,
+        "phase": own.phase_names[0],
+        "digits": {test.name: digits for test in own.tests},
+        "standings": standings,
+        "submissions": tuple(reversed(found)),
+        "readme": README,
+    }
+    return SiteView(**(values | others))
+
+
+PHASES = (Phase(name="main", until=datetime(2027, 1, 31, 23, tzinfo=UTC)),)
