@@ -49,7 +49,9 @@ def run(words: Sequence[str]) -> int:
         given.board, challenge=given.challenge, answers=given.answers, database=given.database, title=given.title
     )
     if board.settings.answers == board.settings.challenge:
-        note("the answers are taken from the challenge itself: publish it without them, or name others with --answers")
+        note(
+            "the answers are taken from the challenge itself: publish it without them, or name others with --answers"
+        )
     tests = ", ".join(test.name for test in board.settings.tests)
     sys.stdout.write(
         f"The board is in {named(given.board)}: {tests}, ranked by {board.settings.metric}. Now\n"
