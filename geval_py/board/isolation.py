@@ -18,7 +18,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import IO
 
 from geval_py.board.crossing import (
@@ -30,28 +30,16 @@ from geval_py.board.crossing import (
     read_document,
     write_document,
 )
+from geval_py.board.intake.running import PASSED
 from geval_py.board.intake.sources import check_source
 from geval_py.board.settings import Limits, Settings
 from geval_py.board.values import FailedError, Parcel, RejectedError
+from geval_py.board.worker import ANSWER_FILE, JOB_FILE
 from geval_py.text import visible
 
-JOB_FILE, ANSWER_FILE = "job.json", "answer.json"
+PROGRAM = "import sys, geval_py.board.worker as worker; sys.exit(worker.main(sys.argv[1]))"  # starts faster than -m
 GRACE_SECONDS = 5  # beyond the limit, in which a child may say itself that its time is over
 MOST_SAID = 2000  # bytes at the end of a child's standard error that are kept
-NEEDED_VARIABLES = (  # of the environment: to find programs and certificates, a proxy, the agent with the ssh keys
-    "PATH",
-    "GEVAL_PY_BACKEND",
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
-    "http_proxy",
-    "https_proxy",
-    "no_proxy",
-    "HTTP_PROXY",
-    "HTTPS_PROXY",
-    "NO_PROXY",
-    "SSH_AUTH_SOCK",
-    "SYSTEMROOT",
-)
 
 
 def receive_isolated(source: str, place: str, settings: Settings) -> Parcel:
@@ -92,7 +80,12 @@ def look_into(
         "metric": settings.metric,
         "seed": settings.seed,
     }
-    return findings_of(run_isolated("look", arguments, limits=settings.limits, place=place))
+    findings = findings_of(run_isolated("look", arguments, limits=settings.limits, place=place))
+    if all(one.losses is None for one in findings.scored):
+        return findings
+    from geval_py.board.intervals import with_interval
+
+    return replace(findings, scored=tuple(with_interval(one, settings.seed) for one in findings.scored))
 
 
 def run_isolated(job: str, arguments: Document, *, limits: Limits, place: str) -> Document:
@@ -106,7 +99,7 @@ def run_isolated(job: str, arguments: Document, *, limits: Limits, place: str) -
     if os.path.exists(answer):
         os.remove(answer)
     process = subprocess.Popen(
-        [sys.executable, "-I", "-m", "geval_py.board.worker", place],
+        [sys.executable, "-I", "-c", PROGRAM, place],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -122,7 +115,7 @@ def run_isolated(job: str, arguments: Document, *, limits: Limits, place: str) -
 
 def _environment(place: str) -> dict[str, str]:
     """Give the environment of a child; a home where no one has put any settings, one thread for a product."""
-    kept = {name: os.environ[name] for name in NEEDED_VARIABLES if name in os.environ}
+    kept = {name: os.environ[name] for name in (*PASSED, "GEVAL_PY_BACKEND") if name in os.environ}
     return kept | {"HOME": place, "TMPDIR": place, "LC_ALL": "C.UTF-8", "OPENBLAS_NUM_THREADS": "1"}
 
 

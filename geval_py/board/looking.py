@@ -6,13 +6,12 @@ Nothing of what it gives is made from the answers but scores, losses, and whethe
 from __future__ import annotations
 
 import math
-import sys
-from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from geval_py.board.answers import expected_of
+from geval_py.board.columns import pack
 from geval_py.board.crossing import Document, Findings, parcel_of
 from geval_py.board.values import FailedError, Parcel, ReceivedOutput, RejectedError, Scored
 from geval_py.errors import DataError, GevalError, MalformedLineError
@@ -26,8 +25,6 @@ from geval_py.text import visible
 
 if TYPE_CHECKING:
     from geval_py.checking.targets import Target
-
-SAMPLES = 1000  # of the bootstrap, for an interval
 
 
 def look(arguments: Document, max_bytes: int) -> Findings:
@@ -160,28 +157,11 @@ def _signature_of(score: Score, signature: Signature) -> Signature:
 
 
 def _with_losses(scored: Scored, score: Score, seed: int) -> Scored:
-    """Add the 95 % interval and the line statistics, one column after the other; none where lines have classes."""
+    """Add the line statistics, one column after the other; where lines have classes, the 95 % interval instead."""
+    if not score.statistics.classes:
+        return replace(scored, losses=pack(score.statistics.columns))
+    from geval_py.board.intervals import SAMPLES, ends
     from geval_py.explaining.statistics.bootstrap import interval
 
-    found = interval(score.metric, score.statistics, samples=SAMPLES, seed=seed)
-    losses = None if score.statistics.classes else packed(score.statistics.columns)
-    return replace(scored, low=_number(found.low), high=_number(found.high), losses=losses)
-
-
-def _number(value: float) -> float | None:
-    return None if math.isnan(value) else value
-
-
-def packed(columns: Iterable[array[float]]) -> bytes:
-    """Pack columns of doubles as they are stored: little-endian, one column after the other, by Zstandard."""
-    if sys.version_info >= (3, 14):
-        from compression import zstd
-    else:
-        from backports import zstd
-    data = bytearray()
-    for column in columns:
-        ordered = array("d", column)
-        if sys.byteorder == "big":
-            ordered.byteswap()
-        data += ordered.tobytes()
-    return zstd.compress(bytes(data))
+    low, high = ends(interval(score.metric, score.statistics, samples=SAMPLES, seed=seed))
+    return replace(scored, low=low, high=high)

@@ -39,8 +39,9 @@ def withdraw(board: Board, code: str, reason: str, now: datetime) -> Receipt:
 
 def note(board: Board, code: str, remark: str) -> Receipt:
     """Put a public remark on a submission, in place of an earlier one; "" takes it away. Raises UnknownCodeError."""
+    remark = remark.strip()
     with board.writing() as connection:
         number = id_of(connection, code)
-        values = {"remark": storable(remark.strip())}
+        values = {"remark": storable(remark)}
         connection.execute(update(submissions).where(submissions.c.id == number).values(values))
-        return receipt_of(connection, number, f"remark: {visible(remark)}" if remark.strip() else "without a remark")
+        return receipt_of(connection, number, f"remark: {visible(remark)}" if remark else "without a remark")

@@ -9,10 +9,10 @@ from geval_py.board.values import RejectedError
 from geval_py.text import shorten, visible
 
 MOST_NAME = 100  # characters
-_INVISIBLE = {"Cc", "Cf", "Cs", "Co", "Cn"}  # control and format characters, surrogates, private and unassigned ones
-# Letters without a mark that are drawn as nothing, or as a blank: Unicode, Default_Ignorable_Code_Point and the
-# blanks among letters.
-_BLANK_LETTERS = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
+_INVISIBLE = {"Cc", "Cf", "Cs"}  # control and format characters, and surrogates
+# Of Unicode's Default_Ignorable_Code_Point, what is none of those; and the letters that are drawn as a blank.
+_IGNORABLE = re.compile("[\u034f\u17b4\u17b5\u180b-\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+_BLANK = re.compile("[\t-\r\x85\u115f\u1160\u2800\u3164\uffa0]")
 
 
 def folded(name: str) -> str:
@@ -37,13 +37,9 @@ def folded(name: str) -> str:
 
 def _seen(text: str) -> str:
     """Leave out what cannot be seen, and write every blank as a space."""
-    text = re.sub(r"[\t-\r\x85]", " ", text)
+    text = _BLANK.sub(" ", _IGNORABLE.sub("", text))
     return "".join(
-        " " if unicodedata.category(c)[0] == "Z" or c in _BLANK_LETTERS else c
-        for c in text
-        if unicodedata.category(c) not in _INVISIBLE and not _selects_variation(c)
+        " " if unicodedata.category(character)[0] == "Z" else character
+        for character in text
+        if unicodedata.category(character) not in _INVISIBLE
     )
-
-
-def _selects_variation(character: str) -> bool:
-    return "\ufe00" <= character <= "\ufe0f" or "\U000e0100" <= character <= "\U000e01ef"

@@ -1,4 +1,4 @@
-"""The child process that looks into a submission: ``python -I -m geval_py.board.worker PLACE``.
+"""The child process that looks into a submission, started by :mod:`geval_py.board.isolation`.
 
 It reads PLACE/job.json, limits itself before it touches anything of a stranger's, and writes PLACE/answer.json.
 """
@@ -12,7 +12,7 @@ import time
 from geval_py.board.crossing import Document, read_document, write_document
 from geval_py.board.values import FailedError, RejectedError
 
-JOB_FILE, ANSWER_FILE = "job.json", "answer.json"  # as geval_py.board.isolation has them
+JOB_FILE, ANSWER_FILE = "job.json", "answer.json"
 NICENESS = 10
 
 
@@ -74,7 +74,3 @@ def _look(arguments: Document, limits: Document, place: str) -> Document:
 
 
 JOBS = {"receive": _receive, "look": _look}
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))

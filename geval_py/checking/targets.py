@@ -12,10 +12,8 @@ from geval_py.errors import DataError, UnreadableFileError, UsageError
 from geval_py.reading.config import config_task
 from geval_py.reading.outputs import OUTPUT_FILE, Output, find_outputs, output_at
 from geval_py.reading.sources import STANDARD_INPUT, find_file, is_address
-from geval_py.reading.splits import EXPECTED_FILE, INPUT_FILE, outputs_named, read_header
+from geval_py.reading.splits import EXPECTED_FILE, INPUT_FILE, OUT_HEADER_FILE, outputs_named, read_header
 from geval_py.text import natural_order, visible
-
-OUT_HEADER_FILE = "out-header.tsv"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

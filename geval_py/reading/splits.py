@@ -25,7 +25,7 @@ from geval_py.text import natural_order, nearest, visible
 from geval_py.values import Value
 
 EXPECTED_FILE, INPUT_FILE = "expected.tsv", "in.tsv"
-
+OUT_HEADER_FILE = "out-header.tsv"  # its usual name; which looks like that of an output
 
 TRAINING_SET = "train"
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from geval_py.board.intake.budget import Budget
 from geval_py.board.intake.choosing import Choice, choose
 from geval_py.board.intake.copying import copy_members
-from geval_py.board.intake.gonito import GONITO_FILE, MOST_BYTES, details_of
+from geval_py.board.intake.details import GONITO_FILE, MOST_BYTES, details_of
 from geval_py.board.intake.members import Source, refused
 from geval_py.board.intake.outputs import outputs_of
 from geval_py.board.intake.sources import open_source
@@ -28,7 +28,8 @@ def receive(source: str, place: str, budget: Budget, tests: Sequence[str], trans
     with open_source(source, place, budget, transports) as opened:
         choice = _choose(opened, budget, tests)
         files = tuple(copy_members(opened, choice.names, place, budget))
-        param_files = [file for file in files if file.name in choice.param_files]
+        by_name = {file.name: file for file in files}
+        param_files = [by_name[name] for name in choice.param_files]
         return Parcel(
             name=opened.name,
             source=opened.address,

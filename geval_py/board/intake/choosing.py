@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from geval_py.board.intake.details import EMPTY, GONITO_FILE, Gonito
 from geval_py.board.intake.globs import matches
-from geval_py.board.intake.gonito import EMPTY, GONITO_FILE, Gonito, read_gonito
 from geval_py.board.intake.members import refused
 from geval_py.board.intake.outputs import test_and_variant
 from geval_py.board.values import RejectedError
@@ -18,7 +18,10 @@ LITTER = ("__MACOSX/", ".DS_Store", "pax_global_header")  # what archivers add
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """The members to copy, each with the name that it is kept under; what gonito.yaml says; its files."""
+    """The members to copy, each with the name that it is kept under; what gonito.yaml says; the files that it names.
+
+    These are in the order of its patterns: of parameters of one name, the first counts.
+    """
 
     names: Mapping[str, str]
     gonito: Gonito
@@ -36,9 +39,9 @@ def choose(
     around = _folder_around(names, tests) if strips else ""
     inner = {name.removeprefix(around): name for name in names if name.startswith(around)}
     outputs = [name for name in inner if test_and_variant(name, tests) is not None]
-    meta = read_gonito(gonito[inner[GONITO_FILE]]) if GONITO_FILE in inner else EMPTY
+    meta = _read(gonito[inner[GONITO_FILE]]) if GONITO_FILE in inner else EMPTY
     others = [name for name in inner if name not in outputs and name != GONITO_FILE]
-    params = [name for name in others if any(matches(name, pattern) for pattern in meta.param_files)]
+    params = dict.fromkeys(name for pattern in meta.param_files for name in sorted(others) if matches(name, pattern))
     if not outputs:
         raise RejectedError(reason=_no_output(inner, tests))
     chosen = [*outputs, *params, *([GONITO_FILE] if GONITO_FILE in inner else [])]
@@ -47,7 +50,13 @@ def choose(
     for name in chosen:
         if not name.isprintable():
             raise refused(name, "has characters in its name that cannot be shown")
-    return Choice(names={inner[name]: name for name in chosen}, gonito=meta, param_files=tuple(sorted(params)))
+    return Choice(names={inner[name]: name for name in chosen}, gonito=meta, param_files=tuple(params))
+
+
+def _read(data: bytes) -> Gonito:
+    from geval_py.board.intake.gonito import read_gonito
+
+    return read_gonito(data)
 
 
 def _folder_around(names: Sequence[str], tests: Sequence[str]) -> str:

@@ -1,47 +1,21 @@
-"""What a submission says of itself: gonito.yaml, files with parameters, the last commit's message.
+"""gonito.yaml, and the files with parameters that it names.
 
-They mean what they mean to Gonito (its module Gonito.ExtractMetadata): a description in gonito.yaml goes before the
-message's first line, tags of both add up; the parameters of ``param-files`` without the ``unwanted-params`` go before
-``params``. A gonito.yaml that cannot be read, which Gonito passes over in silence, is rejected with its lines.
+One that cannot be read, which Gonito passes over in silence, is rejected with its lines.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 
 import yaml
 
-from geval_py.board.intake.members import Commit, refused
+from geval_py.board.intake.details import EMPTY, GONITO_FILE, MOST_BYTES, MOST_TEXT, MOST_VALUE, Gonito, storable
+from geval_py.board.intake.members import refused
 from geval_py.board.keys import Document, Fields, WrongValueError, compose, read_mapping, several, text
-from geval_py.board.values import Details, ReceivedFile, RejectedError
+from geval_py.board.values import RejectedError
 from geval_py.errors import ConfigError
 from geval_py.text import visible
-
-GONITO_FILE = "gonito.yaml"
-MOST_BYTES = 1 << 16  # of gonito.yaml, and of a file with parameters
-MOST_TEXT = 5000  # characters of a description
-MOST_VALUE = 1000  # characters of a tag, a parameter, a link
-_TAGS_LINE = re.compile(r"(?:tags|labels|Tags|Labels):[ \t]*(.*)")
-_NOT_STORABLE = re.compile("[\0\ud800-\udfff]")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gonito:
-    """The content of a gonito.yaml; ``notes`` name the keys that mean nothing here."""
-
-    description: str = ""
-    tags: tuple[str, ...] = ()
-    params: Mapping[str, str] = field(default_factory=dict)
-    unwanted_params: tuple[str, ...] = ()
-    param_files: tuple[str, ...] = ()
-    links: tuple[tuple[str, str], ...] = ()
-    notes: tuple[str, ...] = ()
-
-
-EMPTY = Gonito()
 
 
 def read_gonito(data: bytes) -> Gonito:
@@ -90,11 +64,6 @@ def _check(document: Document) -> None:
 
 def _sentence(name: str, error: ConfigError) -> str:
     return f"{visible(name)}, {'; '.join(line.strip() for line in error.message.splitlines())}"
-
-
-def storable(written: str) -> str:
-    """Replace what a database cannot hold: NUL, and halves of characters."""
-    return _NOT_STORABLE.sub("\ufffd", written)
 
 
 def _short(node: yaml.Node, document: Document, *, most: int = MOST_VALUE) -> str:
@@ -147,31 +116,8 @@ FIELDS: Fields = {
 }
 
 
-def details_of(
-    gonito: Gonito, param_files: Sequence[ReceivedFile], commit: Commit | None, read: Callable[[str], bytes]
-) -> Details:
-    """Put together what a submission says of itself; ``read`` gives the bytes at a path.
-
-    Raises RejectedError for a file with parameters that is none.
-    """
-    params: dict[str, str] = {}
-    for file in param_files:
-        params = _params_in(file.name, read(file.path)) | params
-    for unwanted in gonito.unwanted_params:
-        params.pop(unwanted, None)
-    message = storable(commit.message) if commit else ""
-    description, tags = parse_message(message)
-    return Details(
-        description=gonito.description or description,
-        author=storable(commit.author)[:MOST_VALUE] if commit else "",
-        revision=commit.revision if commit else "",
-        tags=tuple(sorted({tag for tag in (*gonito.tags, *tags) if tag})),
-        params=dict(gonito.params) | params,
-        links=gonito.links,
-    )
-
-
-def _params_in(name: str, data: bytes) -> dict[str, str]:
+def params_in(name: str, data: bytes) -> dict[str, str]:
+    """Read a file with parameters, in YAML or JSON; raises RejectedError with its lines."""
     if len(data) > MOST_BYTES:
         raise refused(name, f"is named in param-files, and larger than {MOST_BYTES} bytes")
     root = _composed(data, name)
@@ -184,16 +130,3 @@ def _params_in(name: str, data: bytes) -> dict[str, str]:
             document.blame(root, f"a file of param-files {wrong}")
     _check(document)
     return values
-
-
-def parse_message(message: str) -> tuple[str, tuple[str, ...]]:
-    r"""Read a commit's message: its first line, and the tags of a line ``tags: one, another`` below it.
-
-    >>> parse_message("A bigram model\n\ntags: n-gram, baseline\n")
-    ('A bigram model', ('n-gram', 'baseline'))
-    """
-    lines = [line.strip("\r") for line in message.split("\n")]
-    start = next((n for n, line in enumerate(lines) if line.strip()), len(lines))
-    description = "".join(lines[start : start + 1]).strip()[:MOST_TEXT]
-    found = next((match[1] for line in lines[start + 1 :] if (match := _TAGS_LINE.match(line))), "")
-    return description, tuple(tag.strip()[:MOST_VALUE] for tag in found.split(",") if tag.strip())

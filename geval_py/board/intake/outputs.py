@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 
 from geval_py.board.values import ReceivedFile, ReceivedOutput, RejectedError
-from geval_py.checking.targets import OUT_HEADER_FILE
 from geval_py.reading.outputs import parse_parameters
+from geval_py.reading.splits import OUT_HEADER_FILE
 from geval_py.text import visible
 
 _OUTPUT = re.compile(r"out(?:-(.*))?\.tsv(?:\.(?:xz|gz|bz2|zst))?", re.DOTALL)

@@ -8,12 +8,11 @@ from contextlib import contextmanager
 
 from geval_py.board.intake.budget import Budget
 from geval_py.board.intake.members import Source
+from geval_py.board.intake.nesting import ARCHIVES, TARS, is_archive
 from geval_py.errors import MissingFileError, UsageError
 from geval_py.text import visible
 
 GIT = "git+"
-TARS = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.zst")
-ARCHIVES = (".zip", *TARS)
 
 
 def check_source(source: str, transports: Sequence[str]) -> None:
@@ -28,11 +27,6 @@ def check_source(source: str, transports: Sequence[str]) -> None:
         kinds = ", ".join(ARCHIVES)
         message = f"`{visible(source)}` is no submission: it is a folder, an archive ({kinds}) or git+URL@BRANCH"
         raise UsageError(message=message)
-
-
-def is_archive(path: str) -> bool:
-    """Tell an archive by its ending."""
-    return path.lower().endswith(ARCHIVES)
 
 
 @contextmanager
