@@ -11,7 +11,6 @@ from typing import IO
 from geval_py.board.intake.budget import Budget
 from geval_py.board.intake.members import Readable
 from geval_py.board.values import RejectedError
-from geval_py.text import visible
 
 STEP = 1 << 16
 REMEMBERED = 1 << 10  # last bytes that may be read again

@@ -64,9 +64,7 @@ class Tar:
         try:
             yield
         except TooLargeError as error:
-            raise RejectedError(
-                reason=f"`{self._shown}` unpacks to more than {error.max_bytes} bytes"
-            ) from None
+            raise RejectedError(reason=f"`{self._shown}` unpacks to more than {error.max_bytes} bytes") from None
         except CorruptFileError as error:
             raise self._damaged(error.reason) from error
         except GevalError:

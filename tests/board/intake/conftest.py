@@ -1,0 +1,49 @@
+"""What the tests of strangers' submissions share: receiving in this process, under a small budget."""
+
+import time
+
+import pytest
+
+from geval_py.board.intake import receive
+from geval_py.board.intake.budget import Budget
+from geval_py.board.values import RejectedError
+
+
+@pytest.fixture
+def receiving(tmp_path):
+    """Receive a source into an empty folder."""
+    place = tmp_path / "place"
+    place.mkdir()
+
+    def run(source, *, tests=("test-A",), transports=("file",), bytes=1_000_000, files=50, seconds=60):
+        budget = Budget(bytes=bytes, files=files, ends=time.monotonic() + seconds)
+        return receive(str(source), str(place), budget, tests, transports)
+
+    return run
+
+
+@pytest.fixture
+def refusal(receiving):
+    """Give the reason for which a source is rejected."""
+
+    def run(source, **limits):
+        with pytest.raises(RejectedError) as raised:
+            receiving(source, **limits)
+        return raised.value.reason
+
+    return run
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Make a folder of files by their names."""
+
+    def make(files, name="anna"):
+        root = tmp_path / name
+        root.mkdir()
+        for path, content in files.items():
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            (root / path).write_bytes(content if isinstance(content, bytes) else content.encode())
+        return root
+
+    return make

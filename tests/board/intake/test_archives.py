@@ -1,0 +1,239 @@
+"""Archives: what is taken of them, and the hostile ones, each refused by the name of the member that is at fault."""
+
+import os
+import stat
+import struct
+import subprocess
+import tarfile
+import tracemalloc
+import zipfile
+
+import pytest
+from hostile import BLOCK, LINE, OUT, tar_info, tar_member, tar_of, zip_info, zip_of
+
+from geval_py.board.values import FailedError
+
+
+@pytest.fixture
+def archive(tmp_path):
+    def make(content, name="anna.tar"):
+        path = tmp_path / name
+        path.write_bytes(content)
+        return path
+
+    return make
+
+
+@pytest.mark.parametrize("around", ["", "./", "anna/", "./anna/"], ids=["bare", "dot", "folder", "dot-folder"])
+@pytest.mark.parametrize("ending", ["zip", "tar", "tar.gz", "tgz", "tar.xz", "tar.zst"])
+def test_what_is_taken(receiving, archive, tmp_path, ending, around):
+    """One leading folder is tolerated; other files are left where they are."""
+    members = [
+        (f"{around}{OUT}", LINE),
+        (f"{around}gonito.yaml", b"description: Mine\n"),
+        (f"{around}code/x.py", b""),
+    ]
+    if ending == "tar.zst":
+        plain = archive(tar_of(*members))
+        subprocess.run(["zstd", "-q", plain, "-o", tmp_path / "anna.tar.zst"], check=True)
+    else:
+        archive(zip_of(*members) if ending == "zip" else tar_of(*members, ending=ending), f"anna.{ending}")
+    parcel = receiving(tmp_path / f"anna.{ending}")
+    assert [file.name for file in parcel.files] == ["gonito.yaml", OUT]
+    assert (parcel.name, parcel.details.description, parcel.outputs[0].variant) == ("anna", "Mine", "")
+    assert parcel.files[1].bytes == len(LINE)
+
+
+def test_what_a_mac_and_windows_add(receiving, archive):
+    members = [("anna\\test-A\\out.tsv", LINE), ("__MACOSX/anna/test-A/._out.tsv", b"x"), (".DS_Store", b"x")]
+    assert [file.name for file in receiving(archive(zip_of(*members), "a.zip")).files] == [OUT]
+
+
+def test_the_folder_of_another_set_is_not_a_leading_one(refusal, archive):
+    reason = "it has no output: test-A/out.tsv, or variants as out-NAME.tsv; there are `dev-0/out.tsv`"
+    assert refusal(archive(tar_of(("dev-0/out.tsv", LINE)))) == reason
+
+
+SPARSE = tar_info(OUT, 0, tarfile.GNUTYPE_SPARSE)
+HUGE = tar_info("././@PaxHeader", 8 << 30, tarfile.XHDTYPE)
+LONG = tar_info("././@LongLink", 8 << 30, tarfile.GNUTYPE_LONGNAME)
+GLOBAL = tar_info("././@PaxHeader", 8 << 30, tarfile.XGLTYPE)
+NEGATIVE = tar_info("README.md")
+NEGATIVE.size = -(1 << 12)
+PAX_SIZE = b"20 size=-1000000000\n"
+BACKWARDS = tar_member(tar_info("pax", len(PAX_SIZE), tarfile.XHDTYPE)) + PAX_SIZE + bytes(BLOCK - len(PAX_SIZE))
+CHAIN = tar_member(tar_info("pax", 0, tarfile.XHDTYPE)) * 500
+LARGE = "a header in `anna.tar` is larger than headers are"
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (tar_of(("../test-A/out.tsv", LINE)), "`../test-A/out.tsv` leads out of its folder"),
+        (tar_of(("/test-A/out.tsv", LINE), end=False), "`/test-A/out.tsv` leads out of its folder"),
+        (tar_of(("x/../../y", LINE), (OUT, LINE)), "`x/../../y` leads out of its folder"),
+        (tar_of((OUT, LINE), (f"./{OUT}", LINE)), f"`{OUT}` is in the archive twice"),
+        (tar_of((OUT, LINE), ("more.tar.gz", b"")), "`more.tar.gz` is an archive inside of the archive; pack its files themselves"),
+        (tar_of(tar_info(OUT, 0, tarfile.SYMTYPE, "/etc/passwd")), f"`{OUT}` is a link; an archive with links is not taken"),
+        (tar_of((OUT, LINE), tar_info("x", 0, tarfile.LNKTYPE, OUT)), "`x` is a link; an archive with links is not taken"),
+        (tar_of(tar_info("test-A", 0, tarfile.SYMTYPE, "/"), (OUT, LINE)), "`test-A` is a link; an archive with links is not taken"),
+        (tar_of(tar_info(OUT, 0, tarfile.CHRTYPE)), f"`{OUT}` is not a regular file but a device, a pipe or the like"),
+        (tar_of(tar_info("x", 0, tarfile.BLKTYPE)), "`x` is not a regular file but a device, a pipe or the like"),
+        (tar_of(tar_info(OUT, 0, tarfile.FIFOTYPE)), f"`{OUT}` is not a regular file but a device, a pipe or the like"),
+        (tar_of(SPARSE), f"`{OUT}` is a sparse file; pack it as a plain one"),
+        (tar_of((f"{'x' * 501}/out.tsv", LINE)), f"`{'x' * 100}…{'x' * 91}/out.tsv` has a name of more than 500 characters"),
+        (tar_of(HUGE), LARGE),
+        (tar_of(LONG), LARGE),
+        (tar_of(GLOBAL), LARGE),
+        (tar_of((OUT, LINE), HUGE), LARGE),
+        (tar_of((OUT, LINE), CHAIN), LARGE),
+        (tar_of(BACKWARDS, (OUT, LINE), (OUT, LINE)), "the headers of `anna.tar` lead backwards"),
+        (tar_of(NEGATIVE, (OUT, LINE)), "the headers of `anna.tar` lead backwards"),
+        (tar_of((OUT, LINE), end=False), "`anna.tar` is no tar archive, or is damaged: it ends before its end mark"),
+        (tar_of((OUT, LINE), b"x" * BLOCK), "`anna.tar` is no tar archive, or is damaged: it ends before its end mark"),
+        (tar_of((OUT, LINE * 100))[:BLOCK * 2], "`anna.tar` is no tar archive, or is damaged: unexpected end of data"),
+        (b"", "`anna.tar` is no tar archive, or is damaged: empty file"),
+        (b"hello", "`anna.tar` is no tar archive, or is damaged: truncated header"),
+        (b"\x1f\x8b\x08\x00", "`anna.tar` is no tar archive, or is damaged: it ends before its end mark"),
+    ],
+    ids=[
+        "slip", "absolute", "slip-elsewhere", "twice", "nested", "link", "hard-link", "folder-link", "device", "block-device", "pipe",
+        "sparse", "long-name", "pax-8-GB", "long-name-8-GB", "global-8-GB", "pax-8-GB-second", "chain", "pax-size-back", "negative",
+        "no-end", "damaged-header", "cut", "empty", "no-tar", "gzip-cut",
+    ],
+)  # fmt: skip
+def test_hostile_tars(refusal, archive, content, reason):
+    tracemalloc.start()
+    try:
+        assert refusal(archive(content)) == reason
+        assert tracemalloc.get_traced_memory()[1] < 30_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_sparse_map_without_end(refusal, archive):
+    """Each block of an old GNU sparse header says that another follows."""
+    header = bytearray(SPARSE.tobuf(tarfile.GNU_FORMAT))
+    header[482] = 1  # isextended
+    header[148:156] = b"        "
+    header[148:156] = b"%06o\0 " % sum(header)
+    block = bytearray(BLOCK)
+    block[504] = 1
+    assert refusal(archive(bytes(header + block * 1000) + bytes(2 * BLOCK))) == LARGE
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (zip_of(("../x", b""), (OUT, LINE)), "`../x` leads out of its folder"),
+        (zip_of(("..\\x", b""), (OUT, LINE)), "`../x` leads out of its folder"),
+        (zip_of(("C:\\test-A\\out.tsv", LINE)), "`C:/test-A/out.tsv` leads out of its folder"),
+        (zip_of(("/etc/passwd", b"")), "`/etc/passwd` leads out of its folder"),
+        (zip_of((OUT, LINE), ("inner.ZIP", b"")), "`inner.ZIP` is an archive inside of the archive; pack its files themselves"),
+        (zip_of((zip_info(OUT, stat.S_IFLNK | 0o777), b"/etc/passwd")), f"`{OUT}` is a link; an archive with links is not taken"),
+        (zip_of((zip_info("x", stat.S_IFCHR), b"")), "`x` is not a regular file but a device, a pipe or the like"),
+        (zip_of((OUT, LINE), method=zipfile.ZIP_LZMA), f"`{OUT}` is packed by another method than deflate"),
+        (zip_of((OUT, LINE), method=zipfile.ZIP_BZIP2), f"`{OUT}` is packed by another method than deflate"),
+        (b"PK\x03\x04", "`anna.zip` is no zip archive, or is damaged: File is not a zip file"),
+        (b"", "`anna.zip` is no zip archive, or is damaged: File is not a zip file"),
+    ],
+    ids=["slip", "back-slash-slip", "drive", "absolute", "nested", "link", "device", "lzma", "bzip2", "cut", "empty"],
+)  # fmt: skip
+def test_hostile_zips(refusal, archive, content, reason):
+    assert refusal(archive(content, "anna.zip")) == reason
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_a_zip_with_a_name_twice(refusal, archive):
+    assert (
+        refusal(archive(zip_of((OUT, LINE), (OUT, b"other"), ("x", b"")), "a.zip"))
+        == f"`{OUT}` is in the archive twice"
+    )
+
+
+@pytest.mark.parametrize("flag", [0x1, 0x40, 0x2000], ids=["encrypted", "strong", "masked"])
+def test_an_encrypted_zip(refusal, archive, flag):
+    content = bytearray(zip_of((OUT, LINE)))
+    directory = content.index(b"PK\x01\x02")
+    for place in (6, directory + 8):
+        content[place : place + 2] = struct.pack("<H", flag)
+    assert refusal(archive(bytes(content), "a.zip")) == f"`{OUT}` is encrypted"
+
+
+def test_a_zip_whose_names_disagree(refusal, archive):
+    content = zip_of((OUT, LINE)).replace(OUT.encode(), b"test-A/OUT.tsv", 1)
+    reason = "`a.zip` is no zip archive, or is damaged: File name in directory 'test-A/out.tsv' and header b'test-A/OUT.tsv' differ."
+    assert refusal(archive(content, "a.zip")) == reason
+
+
+def test_a_zip_whose_data_are_damaged(refusal, archive):
+    content = zip_of((OUT, LINE), method=zipfile.ZIP_STORED).replace(LINE, LINE[::-1], 1)
+    assert (
+        refusal(archive(content, "a.zip")) == f"`a.zip` is no zip archive, or is damaged: Bad CRC-32 for file '{OUT}'"
+    )
+
+
+def test_a_zip_with_a_list_of_members_beyond_measure(refusal, archive, monkeypatch):
+    monkeypatch.setattr("geval_py.board.intake.zips.DIRECTORY_BYTES", 1000)
+    content = zip_of(*((f"{n:060}", b"") for n in range(20)))
+    assert refusal(archive(content, "a.zip")) == "a header in `a.zip` is larger than headers are"
+
+
+def test_a_member_that_says_it_is_small(refusal, archive):
+    """The sizes in a zip's headers are not believed: what comes is counted."""
+    content = bytearray(zip_of((OUT, LINE * 10_000)))
+    directory = content.index(b"PK\x01\x02")
+    content[directory + 24 : directory + 28] = struct.pack("<I", 1 << 31)
+    reason = f"its files have more than 50000 bytes, unpacked: `{OUT}`"
+    assert refusal(archive(bytes(content), "a.zip"), bytes=50_000) == reason
+
+
+@pytest.mark.parametrize("ending", ["zip", "tar.gz", "tar.xz"])
+def test_bombs(refusal, archive, ending):
+    """Packed a thousand times smaller, and larger than is allowed."""
+    members = [(OUT, bytes(3_000_000))]
+    content = zip_of(*members) if ending == "zip" else tar_of(*members, ending=ending)
+    assert len(content) < 10_000
+    source = archive(content, f"a.{ending}")
+    assert refusal(source, bytes=1_000_000) == f"its files have more than 1000000 bytes, unpacked: `{OUT}`"
+
+
+@pytest.mark.parametrize("ending", ["zip", "tar.xz"])
+def test_a_ratio_beyond_reason(refusal, archive, monkeypatch, ending):
+    monkeypatch.setattr("geval_py.board.intake.budget.FREE_BYTES", 100_000)
+    monkeypatch.setattr("geval_py.board.intake.budget.MOST_RATIO", 100)
+    members = [(OUT, bytes(3_000_000))]
+    content = zip_of(*members) if ending == "zip" else tar_of(*members, ending=ending)
+    source = archive(content, f"a.{ending}")
+    assert refusal(source, bytes=10**9) == f"`{OUT}` unpacks to more than 100 times its packed bytes"
+
+
+@pytest.mark.parametrize("ending", ["tgz", "tar.xz"])
+def test_bytes_that_are_skipped_count_too(refusal, archive, ending):
+    source = archive(tar_of(("x", bytes(9_000_000)), (OUT, LINE), ending=ending), f"a.{ending}")
+    most = 1000 + 51 * (BLOCK + (1 << 16))
+    assert refusal(source, bytes=1000) == f"`a.{ending}` unpacks to more than {most} bytes"
+
+
+@pytest.mark.parametrize("ending", ["zip", "tar"])
+def test_members_without_end(refusal, archive, ending):
+    members = [(f"x{n}", b"") for n in range(60)]
+    source = archive(zip_of(*members) if ending == "zip" else tar_of(*members), f"a.{ending}")
+    assert refusal(source) == "the archive has more than 50 members"
+
+
+def test_time(receiving, archive):
+    with pytest.raises(FailedError) as raised:
+        receiving(archive(tar_of((OUT, LINE))), seconds=-1)
+    assert raised.value.reason == "it took more time than is allowed"
+
+
+def test_the_name_of_a_member_is_made_visible(refusal, archive):
+    content = tar_of(("\x1b[2J/../x", b""), (OUT, LINE))
+    assert refusal(archive(content)) == "`\\x1b[2J/../x` leads out of its folder"
+
+
+def test_nothing_is_written_beside_the_copies(refusal, receiving, archive, tmp_path):
+    refusal(archive(tar_of((OUT, LINE), ("../evil", b"x"))))
+    assert sorted(os.listdir(tmp_path)) == ["anna.tar", "place"]
+    assert os.listdir(tmp_path / "place") == []

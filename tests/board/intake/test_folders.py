@@ -1,0 +1,134 @@
+"""What is taken of a folder, and under which names."""
+
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+from hostile import LINE
+
+from geval_py.board.intake.outputs import test_and_variant as tell
+
+SHA = hashlib.sha256(LINE).hexdigest()
+
+
+def test_files_are_copied_under_names_of_our_own(receiving, folder, tmp_path):
+    source = folder({"test-A/out-model=a,k=3.tsv": LINE, "test-A/out.tsv": LINE, "README.md": "none of it"})
+    parcel = receiving(source)
+    assert [(file.name, file.bytes, file.sha256) for file in parcel.files] == [
+        ("test-A/out-model=a,k=3.tsv", len(LINE), SHA),
+        ("test-A/out.tsv", len(LINE), SHA),
+    ]
+    assert sorted(os.listdir(tmp_path / "place")) == ["000", "001"]
+    assert {Path(file.path).read_bytes() for file in parcel.files} == {LINE}
+    assert [(one.test, one.file, one.variant, one.params) for one in parcel.outputs] == [
+        ("test-A", "test-A/out-model=a,k=3.tsv", "model=a,k=3", {"model": "a", "k": "3"}),
+        ("test-A", "test-A/out.tsv", "", {}),
+    ]
+    assert (parcel.name, parcel.source) == ("anna", str(source))
+
+
+def test_the_digest_is_of_names_and_contents_alone(receiving, folder, tmp_path):
+    first = receiving(folder({"test-A/out.tsv": LINE}))
+    (tmp_path / "place" / "000").unlink()
+    again = receiving(folder({"test-A/out.tsv": LINE, "notes.txt": "more"}, name="other"))
+    assert first.digest == again.digest == hashlib.sha256(f"{SHA}  test-A/out.tsv\n".encode()).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("name", "tests", "expected"),
+    [
+        ("test-A/out.tsv", ["test-A"], ("test-A", "")),
+        ("test-A/out-a.tsv.zst", ["test-A"], ("test-A", "a")),
+        ("test-A/out-a.tsv.zip", ["test-A"], None),
+        ("test-A/output.tsv", ["test-A"], None),
+        ("test-A/more/out.tsv", ["test-A"], None),
+        ("dev-0/out.tsv", ["test-A"], None),
+        ("out.tsv", ["test-A"], ("test-A", "")),
+        ("out.tsv", ["test-A", "test-B"], None),
+        ("out-header.tsv", ["test-A"], None),
+        ("out-header.tsv.gz", ["test-A"], None),
+        ("test-A/out-header.tsv", ["test-A"], ("test-A", "header")),
+        ("test-A/OUT.TSV", ["test-A"], None),
+    ],
+)
+def test_which_files_are_outputs(name, tests, expected):
+    assert tell(name, tests) == expected
+
+
+@pytest.mark.parametrize(
+    ("files", "reason"),
+    [
+        ({}, "it has no output: test-A/out.tsv, or variants as out-NAME.tsv"),
+        (
+            {"test-A/output.tsv": LINE},
+            "it has no output: test-A/out.tsv, or variants as out-NAME.tsv; there are `test-A/output.tsv`",
+        ),
+        (
+            {"test-A/out.tsv": LINE, "test-A/out.tsv.gz": LINE},
+            "`test-A/out.tsv` and `test-A/out.tsv.gz` are the same variant; only one of them can be there",
+        ),
+        (
+            {"test-A/out.tsv": LINE, "out.tsv": LINE},
+            "`out.tsv` and `test-A/out.tsv` are the same variant; only one of them can be there",
+        ),
+        (
+            {"test-A/out-\x1b[31m.tsv": LINE},
+            "`test-A/out-\\x1b[31m.tsv` has characters in its name that cannot be shown",
+        ),
+        (
+            {"test-A/out-\u202egpj.tsv": LINE},
+            "`test-A/out-\\u202egpj.tsv` has characters in its name that cannot be shown",
+        ),
+        (
+            {"test-A/out-\udcff.tsv": LINE},
+            "`test-A/out-\\udcff.tsv` has characters in its name that cannot be shown",
+        ),
+        (
+            {"test-A/out.tsv": b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"},
+            "`test-A/out.tsv` is a pointer of Git LFS, not the file itself: add that to the submission",
+        ),
+    ],
+    ids=["empty", "misspelt", "two-of-a-variant", "two-places", "escape", "right-to-left", "not-utf-8", "lfs"],
+)
+def test_what_is_rejected(refusal, folder, files, reason):
+    assert refusal(folder(files)) == reason
+
+
+def test_links_are_not_followed(refusal, folder, tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_bytes(LINE)
+    root = folder({"test-A/out-a.tsv": LINE})
+    os.symlink(secret, root / "test-A" / "out.tsv")
+    assert refusal(root) == "`test-A/out.tsv` is a link; links are not followed"
+
+
+def test_a_link_to_a_folder_is_not_followed(refusal, folder):
+    elsewhere = folder({"out.tsv": LINE}, name="elsewhere")
+    root = folder({"README.md": ""})
+    os.symlink(elsewhere, root / "test-A")
+    assert refusal(root) == "it has no output: test-A/out.tsv, or variants as out-NAME.tsv"
+
+
+def test_a_pipe_is_not_waited_for(refusal, folder):
+    root = folder({"test-A/out-a.tsv": LINE})
+    os.mkfifo(root / "test-A" / "out.tsv")
+    assert refusal(root) == "`test-A/out.tsv` is not a regular file"
+
+
+@pytest.mark.parametrize(
+    ("limits", "reason"),
+    [
+        ({"bytes": 20}, "its files have more than 20 bytes, unpacked: `test-A/out.tsv`"),
+        ({"files": 1}, "it has 2 files; at most 1 are taken"),
+    ],
+    ids=["bytes", "files"],
+)
+def test_limits(refusal, folder, limits, reason):
+    assert refusal(folder({"test-A/out-a.tsv": LINE, "test-A/out.tsv": LINE}), **limits) == reason
+
+
+def test_a_folder_has_no_end_of_names(refusal, folder, monkeypatch):
+    monkeypatch.setattr("geval_py.board.intake.folders.MOST_NAMES", 3)
+    source = folder({"test-A/out.tsv": LINE, "a": "", "b": "", "c": ""})
+    assert refusal(source) == "its folder holds more than 3 files"

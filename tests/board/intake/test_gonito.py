@@ -1,0 +1,150 @@
+"""What a submission says of itself, as Gonito reads it."""
+
+import pytest
+from hostile import LINE
+
+from geval_py.board.intake.details import MOST_BYTES, parse_message
+from geval_py.board.intake.globs import matches
+
+FULL = """\
+description: This my brilliant solution
+tags:
+  - neutral-network
+  - left-to-right
+params:
+  epochs: 10
+  learning-rate: 0.010
+  layers: [1, {a: b}]
+unwanted-params:
+  - model-file
+param-files:
+  - "*.yaml"
+  - config/*.json
+links:
+  - title: "Some external link"
+    url: "https://example.org/xyz"
+  - url: "https://example.net/bare-link-without-text"
+mlrun-path: mlruns
+"""
+
+
+def test_all_that_gonito_reads(receiving, folder):
+    """The example of Gonito's page "How to"; ``mlrun-path`` means nothing here, and is noted."""
+    parcel = receiving(
+        folder(
+            {
+                "test-A/out.tsv": LINE,
+                "gonito.yaml": FULL,
+                "train.yaml": "epochs: 12\nmodel-file: model.bin\nseed: 1\n",
+                "config/a.json": '{"seed": 2, "beam": 4}',
+                "deep/config/b.json": '{"deep": 1}',
+            }
+        )
+    )
+    details = parcel.details
+    assert details.description == "This my brilliant solution"
+    assert details.tags == ("left-to-right", "neutral-network")
+    assert details.params == {
+        "epochs": "12",  # Gonito: what param-files say goes before params
+        "learning-rate": "0.010",
+        "layers": "[1, {a: b}]",
+        "seed": "1",  # and the first file before the others
+        "beam": "4",
+    }
+    assert details.links == (
+        ("Some external link", "https://example.org/xyz"),
+        ("https://example.net/bare-link-without-text",) * 2,
+    )
+    assert parcel.notes == ("gonito.yaml, line 18: unknown key `mlrun-path`",)
+    assert [file.name for file in parcel.files] == ["config/a.json", "gonito.yaml", "test-A/out.tsv", "train.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("written", "reason"),
+    [
+        ("tags: [a, b\nx: 1\n", "gonito.yaml, line 2: this is not YAML: expected ',' or ']', but got ':'"),
+        ("a b\n", "gonito.yaml, line 1: here stand keys with values, such as `description: …`"),
+        ("\ntags: a, b\n", "gonito.yaml, line 2: `tags` takes a list: [one, another]"),
+        ("params: [a]\n", "gonito.yaml, line 1: `params` takes names with values: {epochs: 10}"),
+        (
+            "links:\n- url: javascript:alert(1)\n",
+            "gonito.yaml, line 2: `links` need a url each that begins with http:// or https://",
+        ),
+        ("links: [a]\n", "gonito.yaml, line 1: `links` takes a list of {title: …, url: …}"),
+        (
+            "tags: 1\ndescription: [a]\n",
+            "gonito.yaml, line 1: `tags` takes a list: [one, another]; "
+            "line 2: `description` takes a single value",
+        ),
+        (b"tags:\n- \xff\n", "gonito.yaml, line 2: this is not UTF-8 text"),
+        ("description: !!python/object/apply:os.system [id]\n", "gonito.yaml, line 1: `description` takes a single value"),
+        ("params: {a: &a [*a]}\n", "gonito.yaml, line 1: `params` has a value that holds itself, or is too deep"),
+        ("description: " + "x" * 5001, "gonito.yaml, line 1: `description` has more than 5000 characters"),
+        ("x" * (MOST_BYTES + 1), "`gonito.yaml` is larger than 65536 bytes"),
+        ("param-files: [p.yaml]\n", "p.yaml, line 1: a file of param-files takes names with values: {epochs: 10}"),
+    ],
+    ids=[
+        "yaml", "scalar", "tags", "params", "script", "link", "both", "utf-8", "object", "circle", "long", "large",
+        "param-file",
+    ],
+)  # fmt: skip
+def test_what_is_malformed_is_named_with_its_line(refusal, folder, written, reason):
+    """Gonito passes over a gonito.yaml that it cannot read without a word."""
+    assert refusal(folder({"test-A/out.tsv": LINE, "gonito.yaml": written, "p.yaml": "- a list\n"})) == reason
+
+
+def test_aliases_do_not_multiply(refusal, folder):
+    levels = "".join(
+        f"  {b}: &{b} [{', '.join([f'*{a}'] * 9)}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True)
+    )
+    bomb = f"params:\n  a: &a [{', '.join('lol' for _ in range(9))}]\n{levels}"
+    reason = refusal(folder({"test-A/out.tsv": LINE, "gonito.yaml": bomb}))
+    assert reason == "gonito.yaml, line 2: `params` has a value of more than 1000 characters"
+
+
+def test_what_no_database_holds_is_replaced(receiving, folder):
+    files = {
+        "test-A/out.tsv": LINE,
+        "gonito.yaml": 'description: "a\\0b\\ud800c"\ntags: ["\\0"]\nparams: {"\\0": "\\0"}\n',
+    }
+    details = receiving(folder(files)).details
+    assert (details.description, details.tags, details.params) == (
+        "a\ufffdb\ufffdc",
+        ("\ufffd",),
+        {"\ufffd": "\ufffd"},
+    )
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("One\n", ("One", ())),
+        ("\n \n  One \n\nTags: a,b , c\n", ("One", ("a", "b", "c"))),
+        ("One\r\nlabels: a\r\ntags: b\r\n", ("One", ("a",))),
+        ("tags: a\n", ("tags: a", ())),
+        ("", ("", ())),
+    ],
+    ids=["line", "tags", "labels-first", "first-line-is-the-description", "empty"],
+)
+def test_messages_of_commits(message, expected):
+    """Gonito's commitMessageParser: the first line that is not blank, then the first with tags below it."""
+    assert parse_message(message) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern", "expected"),
+    [
+        ("a.yaml", "*.yaml", True),
+        ("a.yaml", "./*.yaml", True),
+        ("config/a.yaml", "*.yaml", False),
+        ("config/a.yaml", "**/*.yaml", True),
+        ("x/y/z/a.yaml", "x/**/a.yaml", True),
+        ("x/a.yaml", "x/**/a.yaml", True),
+        ("x/a.yaml", "**", True),
+        ("x/a.yaml", "x/?.yaml", True),
+        ("x/a.yaml", "x", False),
+        ("a/" * 200 + "b", "**/" * 200 + "c", False),
+    ],
+)
+def test_patterns(name, pattern, expected):
+    assert matches(name, pattern) is expected
