@@ -12,6 +12,7 @@ with a place of its own, from threads too.
 from __future__ import annotations
 
 import os
+import re
 import selectors
 import signal
 import subprocess
@@ -35,7 +36,6 @@ from geval_py.board.intake.sources import check_source
 from geval_py.board.settings import Limits, Settings
 from geval_py.board.values import FailedError, Parcel, RejectedError
 from geval_py.board.worker import ANSWER_FILE, JOB_FILE
-from geval_py.text import visible
 
 PROGRAM = "import sys, geval_py.board.worker as worker; sys.exit(worker.main(sys.argv[1]))"  # starts faster than -m
 GRACE_SECONDS = 5  # beyond the limit, in which a child may say itself that its time is over
@@ -177,10 +177,11 @@ def _result(answer: str, status: int, said: str) -> Document:
 
 
 def _death(status: int, said: str) -> str:
-    """Say in one sentence how a child died."""
+    """Say in one sentence how a child died: by which error, but not what that said, which may be of the answers."""
     if status < 0:
         if -status == getattr(signal, "SIGXCPU", None):
             return "it took more processor time than is allowed"
         name = next((one.name for one in signal.Signals if one == -status), str(-status))
         return f"the process that looked into it was killed ({name})"
-    return f"the process that looked into it ended with status {status}" + (f": {visible(said)}" if said else "")
+    error = re.match(r"[\w.]*(?:Error|Exception|Exit)\b", said)
+    return f"the process that looked into it ended with status {status}" + (f" ({error[0]})" if error else "")

@@ -34,6 +34,8 @@ def _answer(document: Document, limits: Document, place: str) -> Document:
         return {"failed": error.reason}
     except MemoryError:
         return {"failed": f"it needs more than {limits['memory']} bytes of memory"}
+    except OSError as error:
+        return {"failed": f"a file could not be read or written: {error.strerror}"}
 
 
 def _limit(limits: Document) -> None:

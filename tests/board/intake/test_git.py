@@ -1,0 +1,285 @@
+"""Branches of git repositories: real ones, fetched by the file transport, and hostile ones."""
+
+import os
+import stat
+import subprocess
+import time
+
+import pytest
+from hostile import LINE, OUT
+
+from geval_py.board.intake import running
+from geval_py.board.intake.budget import Budget
+from geval_py.board.intake.git import CONFIGURATION, address_of
+from geval_py.board.values import FailedError
+from geval_py.errors import UsageError
+
+MESSAGE = "A bigram model\n\nof words\n\ntags: n-gram, baseline\n"
+
+
+class Repository:
+    """A bare repository, to which commits are made object by object, whatever git would say to them."""
+
+    def __init__(self, path):
+        self.path = path
+        self.git("init", "-q", "--bare", "-b", "main", path)
+
+    def git(self, *words, data=None):
+        who = {f"GIT_{role}_{what}": value for role in ("AUTHOR", "COMMITTER") for what, value in WHO.items()}
+        environment = {"PATH": os.environ["PATH"], "GIT_DIR": str(self.path), "GIT_CONFIG_GLOBAL": "/dev/null", **who}
+        run = subprocess.run(["git", *words], input=data, capture_output=True, check=True, env=environment)
+        return run.stdout.strip()
+
+    def blob(self, data):
+        return self.git("hash-object", "-w", "--stdin", data=data)
+
+    def tree(self, *entries):
+        """Make a tree of entries: mode, name, digest."""
+        raw = b"".join(b"%s %s\0%s" % (mode, name, bytes.fromhex(digest.decode())) for mode, name, digest in entries)
+        return self.git("hash-object", "-t", "tree", "-w", "--stdin", "--literally", data=raw)
+
+    def commit(self, tree, branch="main", message=MESSAGE):
+        commit = self.git("commit-tree", tree.decode(), data=message.encode())
+        self.git("update-ref", f"refs/heads/{branch}", commit.decode())
+        return commit.decode()
+
+    def commit_files(self, files, **more):
+        tops = {}
+        for name, (mode, digest) in files.items():
+            folder, _, file = name.rpartition("/")
+            tops.setdefault(folder, []).append((mode, file.encode(), digest))
+        folders = [
+            (b"40000", name.encode(), self.tree(*sorted(entries, key=lambda entry: entry[1])))
+            for name, entries in tops.items()
+            if name
+        ]
+        return self.commit(self.tree(*sorted([*folders, *tops.get("", [])], key=lambda entry: entry[1])), **more)
+
+    def plain(self, data):
+        return b"100644", self.blob(data)
+
+    def source(self, branch="main"):
+        return f"git+file://{self.path}@{branch}"
+
+
+WHO = {"NAME": "Anna Nowak", "EMAIL": "anna@example.org", "DATE": "1700000000 +0000"}
+
+
+@pytest.fixture
+def repository(tmp_path):
+    return Repository(tmp_path / "anna.git")
+
+
+def test_what_is_taken(receiving, repository, tmp_path):
+    revision = repository.commit_files(
+        {
+            OUT: repository.plain(LINE),
+            "test-A/out-k=3.tsv": (b"100755", repository.blob(LINE * 2)),
+            "gonito.yaml": repository.plain(b"tags: [mine]\nparam-files: [p.yaml]\n"),
+            "p.yaml": repository.plain(b"k: 3\n"),
+            "code.py": repository.plain(b"pass\n"),
+            "empty/out.tsv": repository.plain(b""),
+        }
+    )
+    parcel = receiving(repository.source())
+    assert [(file.name, file.bytes) for file in parcel.files] == [
+        ("gonito.yaml", 35), ("p.yaml", 5), ("test-A/out-k=3.tsv", 2 * len(LINE)), (OUT, len(LINE)),
+    ]  # fmt: skip
+    assert (parcel.name, parcel.source) == ("main", f"git+file://{repository.path}@main")
+    details = parcel.details
+    assert (details.description, details.author, details.revision) == ("A bigram model", "Anna Nowak", revision)
+    assert (details.tags, details.params) == (("baseline", "mine", "n-gram"), {"k": "3"})
+    with open(parcel.files[3].path, "rb") as copy:
+        assert copy.read() == LINE
+
+
+def test_a_description_in_gonito_yaml_goes_first(receiving, repository):
+    repository.commit_files({OUT: repository.plain(LINE), "gonito.yaml": repository.plain(b"description: Mine\n")})
+    assert receiving(repository.source()).details.description == "Mine"
+
+
+def test_nothing_is_checked_out_and_no_hook_is_run(receiving, repository, tmp_path):
+    repository.commit_files({OUT: repository.plain(LINE), "hooks/post-checkout": repository.plain(b"#!/bin/sh\n")})
+    for name in ("post-checkout", "pre-receive", "reference-transaction"):
+        hook = repository.path / "hooks" / name
+        hook.parent.mkdir(exist_ok=True)
+        hook.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+        hook.chmod(0o755)
+    receiving(repository.source())
+    assert not (tmp_path / "ran").exists()
+    assert sorted(os.listdir(tmp_path / "place" / "repository" / "refs" / "heads")) in ([], ["main"])
+    assert not (tmp_path / "place" / "repository" / "hooks").exists()
+    assert sorted(os.listdir(tmp_path / "place")) == ["000", "repository"]
+
+
+def test_only_the_branch_and_its_last_commit_are_fetched(receiving, repository, tmp_path):
+    repository.commit_files({OUT: repository.plain(b"older\n")}, branch="other")
+    repository.commit_files({OUT: repository.plain(LINE)})
+    repository.git("tag", "v1", "other")
+    receiving(repository.source())
+    refs = subprocess.run(
+        ["git", "--git-dir", tmp_path / "place" / "repository", "for-each-ref", "--format=%(refname)"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert refs.stdout.split() == ["refs/heads/main"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "reason"),
+    [
+        (b"120000", f"`{OUT}` is a link; links are not followed"),
+        (b"160000", f"`{OUT}` is a submodule; submodules are not fetched"),
+    ],
+    ids=["link", "submodule"],
+)
+def test_members_that_are_no_files(refusal, repository, mode, reason):
+    repository.commit_files({OUT: (mode, repository.blob(b"/etc/passwd"))})
+    assert refusal(repository.source()) == reason
+
+
+def test_pointers_of_lfs(refusal, repository):
+    pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12345\n"
+    repository.commit_files({OUT: repository.plain(pointer)})
+    reason = f"`{OUT}` is a pointer of Git LFS, not the file itself: add that to the submission"
+    assert refusal(repository.source()) == reason
+
+
+@pytest.mark.parametrize("name", [b"..", b".git", b"a\nb"], ids=["dots", "dot-git", "line-end"])
+def test_names_that_git_refuses_or_we_do(receiving, repository, name):
+    """fsck is on: a tree with .. or .git in it is not taken; an odd name that is not ours is let be."""
+    tree = repository.tree((b"100644", b"out.tsv", repository.blob(LINE)))
+    entries = [(b"100644", name, repository.blob(b"x")), (b"40000", b"test-A", tree)]
+    repository.commit(repository.tree(*entries))
+    if name == b"a\nb":
+        assert len(receiving(repository.source()).files) == 1
+        return
+    with pytest.raises(Exception, match="fsck") as raised:
+        receiving(repository.source())
+    assert type(raised.value).__name__ == "RejectedError"
+
+
+def test_a_large_file_is_left_out_and_not_fetched_later(refusal, repository):
+    """The filter leaves it out, and with no transport allowed, git cannot fetch it when it is asked for."""
+    repository.git("config", "uploadpack.allowFilter", "true")
+    repository.git("config", "uploadpack.allowAnySHA1InWant", "true")
+    repository.commit_files({OUT: repository.plain(os.urandom(300_000))})
+    reason = f"`{OUT}` was not sent: it has more than 200000 bytes, or is no file"
+    assert refusal(repository.source(), bytes=200_000) == reason
+
+
+def test_a_repository_that_is_too_large(refusal, repository):
+    """A server need not heed the filter: what lies on the disk is counted."""
+    repository.commit_files({OUT: repository.plain(os.urandom(300_000))})
+    assert refusal(repository.source(), bytes=200_000) == "its repository has more than 200000 bytes"
+
+
+def test_a_file_that_unpacks_to_too_much(refusal, repository):
+    repository.commit_files({OUT: repository.plain(bytes(300_000))})
+    assert refusal(repository.source(), bytes=200_000) == f"its files have more than 200000 bytes, unpacked: `{OUT}`"
+
+
+def test_a_tree_without_end(refusal, repository, monkeypatch):
+    monkeypatch.setattr("geval_py.board.intake.git.MOST_NAMES", 3)
+    repository.commit_files({f"{n}": repository.plain(b"") for n in range(4)})
+    assert refusal(repository.source()) == "its repository holds more than 3 files"
+
+
+def test_a_listing_without_end(refusal, repository, monkeypatch):
+    monkeypatch.setattr("geval_py.board.intake.git.MOST_LISTING", 100)
+    repository.commit_files({f"{n}": repository.plain(b"") for n in range(4)})
+    assert refusal(repository.source()) == "its repository has too many files, or too long names"
+
+
+def test_a_branch_that_is_not_there(refusal, repository):
+    repository.commit_files({OUT: repository.plain(LINE)})
+    reason = f"the branch cannot be fetched from file://{repository.path}: fatal: Remote branch nope not found in upstream origin"
+    assert refusal(repository.source("nope")) == reason
+
+
+def test_a_server_that_does_not_answer_is_not_the_submitters_fault(receiving, tmp_path):
+    with pytest.raises(FailedError, match="does not appear to be a git repository"):
+        receiving(f"git+file://{tmp_path}/none.git@main")
+
+
+def test_git_is_killed_beyond_its_time(receiving, repository, monkeypatch, tmp_path):
+    """A server that never ends: git is a program that sleeps."""
+    (tmp_path / "bin").mkdir()
+    slow = tmp_path / "bin" / "git"
+    slow.write_text("#!/bin/sh\nexec sleep 60\n")
+    slow.chmod(slow.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+    before = time.monotonic()
+    with pytest.raises(FailedError) as raised:
+        receiving(f"git+file://{repository.path}@main", seconds=0.3)
+    assert raised.value.reason == "it took more time than is allowed"
+    assert time.monotonic() - before < 10
+
+
+def test_no_git_at_all(receiving, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(FailedError) as raised:
+        receiving(f"git+file://{tmp_path}@main")
+    assert raised.value.reason == "there is no git on this machine"
+
+
+def test_the_settings_of_the_machine_are_not_read(receiving, repository, monkeypatch, tmp_path):
+    """Neither those of the user, nor those of the environment; a rewritten address would go elsewhere."""
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / ".gitconfig").write_text(f'[url "file:///nowhere"]\n\tinsteadOf = file://{repository.path}\n')
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home))
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+    monkeypatch.setenv("GIT_CONFIG_KEY_0", "url.file:///nowhere.insteadOf")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_0", f"file://{repository.path}")
+    monkeypatch.setenv("GIT_DIR", "/nowhere")
+    monkeypatch.setenv("GIT_ALLOW_PROTOCOL", "none")
+    monkeypatch.setenv("SECRET", "canary")
+    repository.commit_files({OUT: repository.plain(LINE)})
+    assert len(receiving(repository.source()).files) == 1
+    assert not {"SECRET", "GIT_DIR", "GIT_CONFIG_COUNT"} & set(running.clean_environment("/x"))
+
+
+def test_after_the_fetch_no_transport_is_allowed(repository, tmp_path):
+    repository.commit_files({OUT: repository.plain(LINE)})
+    budget = Budget(bytes=10**6, files=10, ends=time.monotonic() + 60)
+    words = ["ls-remote", f"file://{repository.path}"]
+    outcome = running.run_git(CONFIGURATION, words, budget, folder=str(tmp_path / "x"), most=1000)
+    assert outcome.said == "fatal: transport 'file' not allowed"
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("git+https://example.org/a.git", "`https://example.org/a.git` is no address"),
+        ("git+ssh://git@example.org/a.git", "`ssh://git@example.org/a.git` is no address"),
+        ("git+git@example.org:a.git@main", "`git@example.org:a.git@main` is no address"),
+        ("git+/srv/a.git@main", "`/srv/a.git@main` is no address"),
+        ("git+https://example.org@main", "`https://example.org@main` is no address"),
+        ("git+https://example.org/a@-b", "`-b` is no name of a branch"),
+        ("git+https://example.org/a@a..b", "`a..b` is no name of a branch"),
+        ("git+https://example.org/a@a b", "`a b` is no name of a branch"),
+        ("git+https://example.org/a@", "`` is no name of a branch"),
+        ("git+ext::sh -c id@main", "`ext::sh -c id@main` is no address"),
+        ("git+ext://sh/x@main", "board.yaml does not allow git to fetch by ext; `transports` are https"),
+        ("git+file:///srv/a.git@main", "board.yaml does not allow git to fetch by file; `transports` are https"),
+        ("git+https://-oProxyCommand=x/a@main", "`https://-oProxyCommand=x/a@main` is no address"),
+        ("git+https://example.org/\x1b[2J@main", "`https://example.org/\\x1b[2J@main` is no address"),
+    ],
+)
+def test_addresses_that_are_none(source, message):
+    with pytest.raises(UsageError) as raised:
+        address_of(source, ("https",))
+    assert str(raised.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [
+        ("git+https://anna:secret@example.org/a.git@main", "https://example.org/a.git"),
+        ("git+https://example.org/a.git@feature/x", "https://example.org/a.git"),
+        ("git+ssh://git:secret@example.org/a.git@main", "ssh://git@example.org/a.git"),
+    ],
+)
+def test_a_password_is_not_shown(source, shown):
+    assert address_of(source, ("https", "ssh")).shown == shown
