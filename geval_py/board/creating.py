@@ -76,12 +76,12 @@ def _content(folder: str, challenge: Challenge, answers: str, database: str, tit
     """Write a board.yaml: every key, in the order of the settings, below what it means."""
     schemes = _written_schemes(challenge)
     values = {
-        "title": _scalar(title),
-        "challenge": _scalar(_relative(challenge.path, folder)),
-        "answers": _scalar(_relative(answers, folder)),
-        "database": _scalar(database),
-        "metric": _scalar(schemes[0].text),
-        "also": f"[{', '.join(_scalar(scheme.text) for scheme in schemes[1:])}]",
+        "title": scalar(title),
+        "challenge": scalar(_relative(challenge.path, folder)),
+        "answers": scalar(_relative(answers, folder)),
+        "database": scalar(database),
+        "metric": scalar(schemes[0].text),
+        "also": f"[{', '.join(scalar(scheme.text) for scheme in schemes[1:])}]",
         "tests": _tests(challenge, answers),
         "seed": DEFAULT_SEED,
         "samples": DEFAULT_TEST_SAMPLES,
@@ -109,8 +109,8 @@ def _tests(challenge: Challenge, answers: str) -> str:
         )
     public = [name for name in challenge.split_names if name not in hidden and _has_answers(challenge.path, name)]
     public = [name for name in public if not name.startswith(TRAINING_SET)]
-    lines = [f"  {_scalar(name)}: {{disclosed: 4}}" for name in hidden]
-    return "\n".join(lines + [f"  {_scalar(name)}: {{visible: true, disclosed: 4}}" for name in public])
+    lines = [f"  {scalar(name)}: {{disclosed: 4}}" for name in hidden]
+    return "\n".join(lines + [f"  {scalar(name)}: {{visible: true, disclosed: 4}}" for name in public])
 
 
 def _sets(folder: Challenge) -> Sequence[str]:
@@ -128,7 +128,7 @@ def _relative(path: str, folder: str) -> str:
     return os.path.relpath(os.path.abspath(path), os.path.abspath(folder))
 
 
-def _scalar(value: str) -> str:
+def scalar(value: str) -> str:
     """Write a value so that YAML reads it back; raises UnreadableFileError for one that is not UTF-8."""
     try:
         value.encode()

@@ -6,7 +6,7 @@ import os
 from hashlib import sha256
 from itertools import islice
 
-from geval_py.board.intake.sources import ARCHIVES, is_archive
+from geval_py.board.intake.nesting import bare_name, is_archive
 from geval_py.text import natural_order
 
 MOST_ENTRIES = 10_000  # of a folder that are looked at
@@ -19,9 +19,7 @@ def own_name(source: str) -> str:
     >>> own_name("uploads/ann.tar.gz"), own_name("uploads/bob/"), own_name("git+https://host/team.git@main")
     ('ann', 'bob', 'team.git@main')
     """
-    name = os.path.basename(source.rstrip("/")) or source
-    ending = next((ending for ending in ARCHIVES if name.lower().endswith(ending)), "")
-    return name[: len(name) - len(ending)] or name
+    return bare_name(source.rstrip("/")) or source
 
 
 def is_submission(entry: os.DirEntry[str]) -> bool:

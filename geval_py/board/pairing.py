@@ -30,7 +30,7 @@ def compare_pairs(connection: Connection, settings: Settings, pairs: Sequence[Pa
     made_with = {"samples": settings.samples, "seed": settings.seed}
     for one, other in pairs:
         p = 1.0
-        if _can_be_compared(of[one], of[other]):
+        if {one, other} <= ready.keys() and _can_be_compared(of[one], of[other]):
             p = p_value(ready[one], ready[other])
             if _disagree(settings, (of[one], ready[one]), (of[other], ready[other])):
                 p = 1.0
@@ -60,13 +60,15 @@ def _disagree(settings: Settings, one: tuple[Row[Any], Exchanged], other: tuple[
 
 
 def _ready(connection: Connection, settings: Settings, ids: Sequence[int]) -> dict[int, Exchanged]:
-    """Give what is kept of evaluations, and make it of those where it is not."""
+    """Give what is kept of evaluations, and make it of those where it is not; none of one without line losses."""
     c = exchanges.c
     made_with = and_(c.samples == settings.samples, c.seed == settings.seed)
     kept = connection.execute(select(c.evaluation_id, c.mean, c.means).where(c.evaluation_id.in_(ids), made_with))
     ready = {row.evaluation_id: Exchanged(row.mean, np.frombuffer(row.means, dtype="<f8")) for row in kept}
     new = [evaluation for evaluation in ids if evaluation not in ready]
-    losses = select(evaluations.c.id, evaluations.c.losses).where(evaluations.c.id.in_(new))
+    losses = select(evaluations.c.id, evaluations.c.losses).where(
+        evaluations.c.id.in_(new), evaluations.c.losses.is_not(None)
+    )
     for evaluation, packed in connection.execute(losses).all() if new else ():
         of = exchanged(unpack(packed), samples=settings.samples, seed=settings.seed)
         ready[evaluation] = of

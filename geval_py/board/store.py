@@ -91,9 +91,16 @@ def settings_path(folder: str) -> str:
 def engine_of(folder: str, settings: Settings) -> Engine:
     """Make the engine of a board's database: a file beside board.yaml, or the URL of a server.
 
+    Raises as :func:`engine_at`.
+    """
+    return engine_at(folder, os.environ.get(DATABASE_VARIABLE) or settings.database)
+
+
+def engine_at(folder: str, place: str) -> Engine:
+    """Make the engine of a database: a file, relative to a folder, or a URL.
+
     Raises UsageError for a URL that cannot be read, and where the driver of its database is not installed.
     """
-    place = os.environ.get(DATABASE_VARIABLE) or settings.database
     url = place if "://" in place else f"sqlite:///{os.path.abspath(os.path.join(folder, place))}"
     if url.startswith(("postgresql://", "postgres://")):
         url = "postgresql+psycopg://" + url.partition("://")[2]

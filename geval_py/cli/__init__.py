@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 COMMANDS = {
+    "board": "geval_py.cli.board",
     "check": "geval_py.cli.check",
     "compare": "geval_py.cli.compare",
     "completion": "geval_py.cli.completion",

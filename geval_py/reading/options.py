@@ -13,6 +13,7 @@ from geval_py.reading.words import Option, natural_number, one_of
 from geval_py.text import visible
 
 COMMANDS = {
+    "board": "submissions collected, scored, ranked and published",
     "check": "every problem of a submission, without its answers",
     "compare": "which outputs are better, and whether by more than chance",
     "completion": "completions of a shell: bash, zsh or fish",

@@ -162,7 +162,7 @@ def test_what_is_rejected_now_has_no_score_left(ranked, tmp_path):
     words = words_of("test-A")
     write(tmp_path / "answers" / "test-A" / "expected.tsv", "".join(f"{word}\n" for word in words[:-1]))
     rescored = rescore(ranked, now=LATER)
-    reason = "`test-A/out.tsv`: the output has 60 lines, there are 59 items [E103]"
+    reason = "`test-A/out.tsv`: the output has 60 lines, there are 59 items [E104]"
     assert [(receipt.state, receipt.reason) for receipt in rescored.receipts] == [("rejected", reason)] * 2
     assert (places(ranked), count(ranked, scores), count(ranked, history)) == ([], 0, 4)
     assert rescore(ranked, now=LATER).outdated == ()
