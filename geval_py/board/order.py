@@ -82,9 +82,11 @@ def bounds(settings: Settings, phase: str) -> tuple[datetime | None, datetime | 
 
 def _with_tags(candidates: Subquery, dialect: str) -> Subquery:
     """Give each candidate once for each of its tags; once without one where it has none."""
-    unpacked = func.json_array_elements_text if dialect == "postgresql" else func.json_each
-    tags = unpacked(candidates.c.tags).table_valued("value", name="tagged")
-    joined = candidates.outerjoin(tags.render_derived() if dialect == "postgresql" else tags, true())
+    if dialect == "postgresql":
+        tags = func.json_array_elements_text(candidates.c.tags).table_valued("value", name="tagged").render_derived()
+    else:
+        tags = func.json_each(candidates.c.tags).table_valued("value", name="tagged")
+    joined = candidates.outerjoin(tags, true())
     columns = [column for column in candidates.c if column.name != "tags"]
     return select(*columns, tags.c.value.label("tag")).select_from(joined).subquery("by_tag")
 

@@ -26,7 +26,7 @@ def compare_pairs(connection: Connection, settings: Settings, pairs: Sequence[Pa
     """Give rows of comparisons, of pairs of evaluations of one test."""
     ids = sorted({evaluation for pair in pairs for evaluation in pair})
     of = {row.id: row for row in _evaluations(connection, ids)}
-    ready = _ready(connection, settings, ids)
+    ready = _ready(connection, settings, [row.id for row in of.values() if row.has_losses])
     made_with = {"samples": settings.samples, "seed": settings.seed}
     for one, other in pairs:
         p = 1.0
@@ -39,13 +39,15 @@ def compare_pairs(connection: Connection, settings: Settings, pairs: Sequence[Pa
 
 def _evaluations(connection: Connection, ids: Sequence[int]) -> list[Row[Any]]:
     c = evaluations.c
-    return list(connection.execute(select(c.id, c.score, c.reference, c.metric, c.lines).where(c.id.in_(ids))))
+    has_losses = c.losses.is_not(None).label("has_losses")
+    query = select(c.id, c.score, c.reference, c.metric, c.lines, has_losses)
+    return list(connection.execute(query.where(c.id.in_(ids))))
 
 
 def _can_be_compared(one: Row[Any], other: Row[Any]) -> bool:
-    """Tell whether two evaluations are of the same answers, and both have a score."""
+    """Tell whether two evaluations are of the same answers, and both have losses."""
     same = (one.reference, one.metric, one.lines) == (other.reference, other.metric, other.lines)
-    return same and one.score is not None and other.score is not None
+    return same and one.has_losses and other.has_losses
 
 
 def _disagree(settings: Settings, one: tuple[Row[Any], Exchanged], other: tuple[Row[Any], Exchanged]) -> bool:

@@ -10,35 +10,27 @@ from geval_py.board.comparing import complete
 from geval_py.board.disclosing import disclose
 from geval_py.board.losses import pack
 from geval_py.board.ranking import standings
-from geval_py.board.schema import (
-    SCORED,
-    evaluations,
-    files,
-    outputs,
-    scores,
-    submissions,
-    submitters,
-)
+from geval_py.board.schema import SCORED, evaluations, files, outputs, scores, submissions, submitters
 from geval_py.board.settings import settings_of
 from geval_py.board.store import Board, engine_of, migrate
 
 START = datetime(2027, 1, 1, 12, tzinfo=UTC)
 NOW = START + timedelta(days=10)
-SETTINGS = """\
-title: Gazette
-challenge: challenge
-answers: answers
-metric: PerplexityHashed
-samples: 200
-"""
+TESTS = "{test-A: {}}"
+KEYS = {
+    "title": "Gazette",
+    "challenge": "challenge",
+    "answers": "answers",
+    "metric": "PerplexityHashed",
+    "samples": "50",
+    "tests": TESTS,
+}
 
 
-def settings(more="tests: {test-A: {}}\n", folder="/board"):
-    text = SETTINGS + more
-    lines = {line.partition(":")[0]: line for line in text.splitlines() if line[:1] not in " -"}
-    nested = [line for line in text.splitlines() if line[:1] in " -"]
-    assert not nested, "write values on one line, so that a later one can replace an earlier"
-    return settings_of(f"{folder}/board.yaml", "".join(f"{line}\n" for line in lines.values()))
+def settings(folder="/board", **keys):
+    """What a board.yaml with these keys says, each in one line."""
+    text = "".join(f"{key}: {value}\n" for key, value in (KEYS | keys).items())
+    return settings_of(f"{folder}/board.yaml", text)
 
 
 def perplexity(losses):
@@ -46,83 +38,123 @@ def perplexity(losses):
 
 
 class Rows:
-    """A board and its rows: each call adds something, and disclosing and comparing is done when it is looked at."""
+    """A board whose rows are added one by one; it is disclosed and compared when its standings are asked for."""
 
-    def __init__(self, folder, more="tests: {test-A: {}}\n", url=None):
-        of = settings(more, folder)
-        engine = (
-            engine_of(str(folder), of)
-            if url is None
-            else engine_of(str(folder), settings(more + f"database: {url}\n", folder))
-        )
-        migrate(engine)
-        self.board = Board(str(folder), of, engine)
+    def __init__(self, folder, **keys):
+        self.folder, self.keys, self.count = str(folder), keys, 0
+        of = settings(self.folder, **keys)
+        self.board = Board(self.folder, of, engine_of(self.folder, of))
+        migrate(self.board.engine)
 
-    def edit(self, more):
+    def edit(self, **keys):
         """Go on with another board.yaml."""
-        self.board = Board(self.board.folder, settings(more, self.board.folder), self.board.engine)
+        self.keys |= keys
+        self.board = Board(self.folder, settings(self.folder, **self.keys), self.board.engine)
 
-    def write(self, statement, rows=None):
+    def run(self, statement):
         with self.board.writing() as connection:
-            result = connection.execute(statement, rows) if rows else connection.execute(statement)
-            return result.inserted_primary_key[0] if result.is_insert and not isinstance(rows, list) else None
+            result = connection.execute(statement)
+            if statement.is_insert:
+                return result.inserted_primary_key[0]
+            return result.all() if result.returns_rows else None
 
-    def submitter(self, name):
-        with self.board.reading() as connection:
-            known = connection.execute(select(submitters.c.id).where(submitters.c.key == name)).scalar()
-        return known or self.write(insert(submitters).values(key=name, name=name))
+    def rows(self, table):
+        return self.run(select(table).order_by(*table.primary_key))
 
     def submit(self, name, *variants, at=0, test="test-A", **more):
-        """Add a submission; a variant is a score, line losses, or a dict of columns of its evaluation. Gives its code."""
-        number = self.count = getattr(self, "count", 0) + 1
-        code = f"{number:012x}"
+        """Add a submission, ``at`` hours from the start; gives its code.
+
+        A variant is a score, line losses, or a dict of these by metric.
+        """
+        self.count += 1
+        code = f"{self.count:012x}"
         values = {
-            "code": code, "submitter_id": self.submitter(name), "name": name, "source": name, "digest": code,
-            "arrived": START + timedelta(hours=at), "added": START, "state": SCORED, "charged": True,
-            "charge": "", "tags": [], "params": {}, "links": [], "problems": [], "scorer": "", **more,
-        }  # fmt: skip
-        submission = self.write(insert(submissions).values(values))
-        for n, variant in enumerate(variants):
-            self.output(submission, test, "" if n == 0 else f"k={n}", variant)
+            "code": code,
+            "submitter_id": self.submitter(name),
+            "name": name,
+            "source": name,
+            "digest": code,
+            "arrived": START + timedelta(hours=at),
+            "added": START,
+            "state": SCORED,
+            "charged": True,
+            "charge": "",
+            "tags": [],
+            "params": {},
+            "links": [],
+            "problems": [],
+            "scorer": "",
+            **more,
+        }
+        submission = self.run(insert(submissions).values(values))
+        for number, variant in enumerate(variants):
+            self.output(submission, test, f"k={number}" if number else "", variant)
         return code
+
+    def submitter(self, name):
+        known = self.run(select(submitters.c.id).where(submitters.c.key == name))
+        return known[0].id if known else self.run(insert(submitters).values(key=name, name=name))
 
     def output(self, submission, test, variant, scored):
         name = f"{test}/out-{variant}.tsv"
-        file = self.write(insert(files).values(submission_id=submission, name=name, sha256="", bytes=1))
-        params = dict([variant.split("=")]) if variant else {}
-        row = {"submission_id": submission, "file_id": file, "test": test, "variant": variant, "params": params}
-        output = self.write(insert(outputs).values(row))
+        file = self.run(insert(files).values(submission_id=submission, name=name, sha256="", bytes=1))
+        row = {
+            "submission_id": submission,
+            "file_id": file,
+            "test": test,
+            "variant": variant,
+            "params": dict([variant.split("=")]) if variant else {},
+        }
+        output = self.run(insert(outputs).values(row))
         by_metric = scored if isinstance(scored, dict) else {self.board.settings.metric: scored}
         for metric, of in by_metric.items():
             evaluation = self.evaluation(test, metric, of)
-            self.write(insert(scores).values(output_id=output, metric=metric, evaluation_id=evaluation))
-        return output
+            self.run(insert(scores).values(output_id=output, metric=metric, evaluation_id=evaluation))
 
-    def evaluation(self, test, metric, of, reference="answers"):
-        """Find or add the evaluation of a score, or of line losses, whose perplexity is the score."""
-        losses = of if isinstance(of, list) else [] if of is None else [math.log(of) if of > 0 else math.inf] * 4
-        score = perplexity(of) if isinstance(of, list) else of
-        digest = hashlib.sha256(repr((test, metric, of, reference)).encode()).hexdigest()
-        finite = score is not None and math.isfinite(score)
+    def evaluation(self, test, metric, of, *, reference="answers", score=None):
+        """Find or add an evaluation, of a score without losses or of line losses (with their perplexity)."""
+        losses = of if isinstance(of, list) else []
+        value = score if score is not None else perplexity(of) if losses else of
+        digest = hashlib.sha256(repr((test, metric, of, reference, score)).encode()).hexdigest()
+        known = self.run(select(evaluations.c.id).where(evaluations.c.output_sha256 == digest))
         row = {
-            "test": test, "output_sha256": digest, "reference": reference, "metric": metric, "version": "1",
-            "signature": "", "lines": len(losses), "score": score, "low": score * 0.9 if finite else score,
-            "high": score * 1.1 if finite else score, "losses": pack(losses) if losses else None, "made": START,
-        }  # fmt: skip
-        with self.board.reading() as connection:
-            known = connection.execute(select(evaluations.c.id).where(evaluations.c.output_sha256 == digest)).scalar()
-        return known or self.write(insert(evaluations).values(row))
+            "test": test,
+            "output_sha256": digest,
+            "reference": reference,
+            "metric": metric,
+            "version": "1",
+            "signature": "",
+            "lines": len(losses),
+            "score": value,
+            "low": None if value is None else value * 0.9,
+            "high": None if value is None else value * 1.1,
+            "losses": pack(losses) if losses else None,
+            "made": START,
+        }
+        return known[0].id if known else self.run(insert(evaluations).values(row))
+
+    def score_again(self, code, of, **more):
+        """Give the first output of a submission another evaluation."""
+        (output,) = self.run(select(outputs).join(submissions).where(submissions.c.code == code))[:1]
+        metric = self.board.settings.metric
+        evaluation = self.evaluation(output.test, metric, of, **more)
+        self.run(update(scores).where(scores.c.output_id == output.id).values(evaluation_id=evaluation))
+        return evaluation
 
     def withdraw(self, code):
-        self.write(
-            update(submissions).where(submissions.c.code == code).values(withdrawn=START, withdrawal="asked for")
-        )
+        changed = {"withdrawn": START, "withdrawal": "asked for"}
+        self.run(update(submissions).where(submissions.c.code == code).values(changed))
 
     def refresh(self, now=NOW):
         with self.board.writing() as connection:
             disclose(connection, self.board.settings, now)
             complete(connection, self.board.settings, now)
 
-    def standings(self, *words, now=NOW, **more):
+    def standings(self, test=None, *, now=NOW, **more):
         self.refresh(now)
-        return standings(self.board, *words, now=now, **more)
+        return standings(self.board, test, now=now, **more)
+
+    def table(self, test=None, **more):
+        """The places, submitters and shown scores of a leaderboard."""
+        entries = self.standings(test, **more).entries
+        return [(entry.place, entry.submitter, entry.score) for entry in entries]
