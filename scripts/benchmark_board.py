@@ -2,8 +2,8 @@
 
 Data: 200 submissions of 10,519 lines with 20 words a line, made with a fixed seed; each gives the right word a share
 of its own. Then, by copying rows, a board of 10,000 submissions of the same 200 submitters, 50 of each, whose scores
-differ from line to line of the table. Memory is the peak of the largest process; the time of the processors tells what
-a command costs on a machine that has other work to do.
+differ from line to line of the table. Memory is the peak of the largest process; the time of the processors tells
+what a command costs on a machine that has other work to do.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ SUBMITTERS = 200
 STORED = 10_000
 MORE = 3  # submissions that are added one by one
 START = datetime(2025, 11, 1, 12, tzinfo=UTC)
+Row = dict[str, object]
 CONFIG = "--metric PerplexityHashed --metric LikelihoodHashed\n"
 
 
