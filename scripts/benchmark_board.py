@@ -21,7 +21,7 @@ from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from benchmark import CACHE, GEVAL, SEED, make_lexicon, run_command
 
@@ -33,7 +33,7 @@ SUBMITTERS = 200
 STORED = 10_000
 MORE = 3  # submissions that are added one by one
 START = datetime(2025, 11, 1, 12, tzinfo=UTC)
-Row = dict[str, object]
+Row = dict[str, Any]
 CONFIG = "--metric PerplexityHashed --metric LikelihoodHashed\n"
 
 
