@@ -19,7 +19,7 @@ from geval_py.board.values import Entry, Standings
 
 MOST_RECORDS = 200
 MOST_PARAMETERS = 24
-MOST_COMPARED = 500
+MOST_COMPARED = 200  # which keeps the page below 500 kB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,4 +141,4 @@ def to_compare(scored: Sequence[Scored], standings: Standings) -> list[Compared]
         old = others.get(code)
         if code not in seen and (old is None or better(one.value, old.value, standings.direction)):
             others[code] = one
-    return [*rows, *(Compared(scored=one, entry=None) for one in others.values())][:MOST_COMPARED]
+    return [*rows, *(Compared(scored=one, entry=None) for one in others.values())]

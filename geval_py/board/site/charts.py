@@ -10,10 +10,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import count
 
 from geval_py.board.site.scales import Scale, Tick, days, scale_of, tick_text
 
 MOST_CATEGORIES = 10
+MOST_DOTS = 1500  # of a chart
 FARTHEST = 1.4  # times the scores: baselines within are drawn
 
 
@@ -72,8 +74,15 @@ class Chart:
 
 
 def dots_path(points: Iterable[tuple[float, float]]) -> str:
-    """Write dots as strokes without length, which a round end makes dots; those on one pixel are drawn once."""
-    seen = dict.fromkeys((round(x), round(y)) for x, y in points)
+    """Write dots as strokes without length, which a round end makes dots; those on one pixel are drawn once.
+
+    Where there are too many even so, pixels are taken together.
+    """
+    exact = list(points)
+    for pixels in count(1):
+        seen = dict.fromkeys((round(x / pixels) * pixels, round(y / pixels) * pixels) for x, y in exact)
+        if len(seen) <= MOST_DOTS:
+            break
     return "".join(f"M{x} {y}h0" for x, y in seen)
 
 

@@ -8,24 +8,31 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+from markupsafe import escape
+
 from geval_py.board.site.charts import Bar, bar_of
+from geval_py.board.site.rendering import json_of, short
 from geval_py.board.site.scales import Scale, Tick, scale_of, tick_text
 from geval_py.board.values import Entry, Standings
 
-ROWS_OF_A_PAGE = 200  # which keeps it below 500 kB
+ROWS_OF_A_PAGE = 200
+TEXT_OF_A_PAGE = 200_000  # bytes of what strangers wrote: so a page stays below 500 kB
 MOST_CHOICES = 100  # tags and parameters to filter by
-MOST_TAGS = 8  # that a row shows
-LONGEST = 160  # characters of a description in a row
+MOST_TAGS = 6  # that a row shows
 BAR_WIDTH = 220
 FENCE = 3.0  # times the range of the middle half
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """An entry, its interval bar, and those of its tags and parameters that are shown and filtered by."""
+    """An entry, its interval bar, its texts as they are shown, and the tags and parameters that it is found by."""
 
     entry: Entry
     bar: Bar | None
+    submitter: str
+    variant: str
+    told: str
+    remark: str
     tags: tuple[str, ...]
     params: tuple[str, ...]
 
@@ -33,6 +40,12 @@ class Row:
     def choices(self) -> list[str]:
         """The tags and parameters that it is found by."""
         return [f"tag:{tag}" for tag in self.tags] + [f"param:{param}" for param in self.params]
+
+    @property
+    def size(self) -> int:
+        """The bytes of its texts in a page; those to choose from stand there once more."""
+        words = (self.submitter, self.submitter, self.variant, self.told, self.remark, json_of(self.choices))
+        return len(escape(" ".join([*words, *self.tags, *self.choices])).encode("utf-8", "backslashreplace"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,21 +73,34 @@ def cut(standings: Standings) -> Iterator[Page]:
     entries = standings.entries
     scale = _scale(entries)
     ticks = tuple(Tick(at=scale.at(value), text=tick_text(value)) for value in scale.ticks(3)) if scale else ()
-    pages = max(1, -(-len(entries) // ROWS_OF_A_PAGE))
-    for number in range(pages):
-        start = number * ROWS_OF_A_PAGE
-        rows = tuple(_row(entry, scale) for entry in entries[start : start + ROWS_OF_A_PAGE])
+    parts = _parts([_row(entry, scale) for entry in entries])
+    first = 1
+    for number, rows in enumerate(parts, start=1):
         yield Page(
             standings=standings,
-            rows=rows,
-            number=number + 1,
-            pages=pages,
-            first=start + 1,
+            rows=tuple(rows),
+            number=number,
+            pages=len(parts),
+            first=first,
             total=len(entries),
             ticks=ticks,
             tags=_common(row.tags for row in rows),
             params=_common(row.params for row in rows),
         )
+        first += len(rows)
+
+
+def _parts(rows: Sequence[Row]) -> list[list[Row]]:
+    """Cut rows where a page has enough of them, or of their texts."""
+    parts: list[list[Row]] = [[]]
+    size = 0
+    for row in rows:
+        if len(parts[-1]) == ROWS_OF_A_PAGE or (parts[-1] and size + row.size > TEXT_OF_A_PAGE):
+            parts.append([])
+            size = 0
+        parts[-1].append(row)
+        size += row.size
+    return parts
 
 
 def _scale(entries: Sequence[Entry]) -> Scale | None:
@@ -93,8 +119,12 @@ def _row(entry: Entry, scale: Scale | None) -> Row:
     return Row(
         entry=entry,
         bar=bar_of(scale, entry.score, entry.low, entry.high),
-        tags=tuple(tag[:LONGEST] for tag in entry.tags[:MOST_TAGS]),
-        params=tuple(f"{name}={value}"[:LONGEST] for name, value in list(entry.params.items())[:MOST_TAGS]),
+        submitter=short(entry.submitter, 60),
+        variant=short(entry.variant, 60),
+        told=short(entry.description, 140),
+        remark=short(entry.remark, 140),
+        tags=tuple(map(short, entry.tags[:MOST_TAGS])),
+        params=tuple(short(f"{name}={value}") for name, value in list(entry.params.items())[:MOST_TAGS]),
     )
 
 

@@ -10,7 +10,14 @@ from typing import Any
 from geval_py.board.settings import Test
 from geval_py.board.site import data
 from geval_py.board.site.addresses import Addresses
-from geval_py.board.site.analyses import Scored, parameter_charts, progress_of, scored_outputs, to_compare
+from geval_py.board.site.analyses import (
+    MOST_COMPARED,
+    Scored,
+    parameter_charts,
+    progress_of,
+    scored_outputs,
+    to_compare,
+)
 from geval_py.board.site.feed import feed
 from geval_py.board.site.leaderboards import cut
 from geval_py.board.site.readme import has_title, readme_html
@@ -30,7 +37,9 @@ STATIC = ("board.css", "board.js", "icon.svg")
 def pages(view: SiteView) -> Iterator[Page]:
     """Make all files of a site."""
     site = _Site(view)
-    yield MARK, json_text({"generator": f"geval-py {__version__}", "title": view.settings.title, "phase": view.phase})
+    organiser = view.likenesses is not None
+    mark = {"generator": f"geval-py {__version__}", "title": view.settings.title, "phase": view.phase}
+    yield MARK, json_text({**mark, "organiser": organiser})
     for name in STATIC:
         text = files("geval_py.board.site").joinpath("static", name).read_text(encoding="utf-8")
         yield f"static/{name}", text
@@ -69,10 +78,8 @@ class _Site:
         page = self.page("parameters.html", title="Parameters", section="parameters", charts_shown=charts, **values)
         yield address("parameters", test.name), page
         rows = to_compare(scored, now)
-        yield (
-            address("compare", test.name),
-            self.page("compare.html", title="Compare", section="compare", rows=rows, **values),
-        )
+        values |= {"rows": rows[:MOST_COMPARED], "left_out": len(rows[MOST_COMPARED:])}
+        yield address("compare", test.name), self.page("compare.html", title="Compare", section="compare", **values)
 
     def _leaderboard(self, standings: Standings) -> Iterator[Page]:
         test, phase = standings.test, standings.phase

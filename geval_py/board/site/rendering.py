@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
@@ -19,7 +19,7 @@ from geval_py.text import shorten, visible
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'"
 )
-_LONGEST_URL = 2000
+_LONGEST_URL = 500
 
 
 def render(template: str, **values: Any) -> str:
@@ -43,9 +43,10 @@ def _environment() -> Environment:
     environment.filters |= {function.__name__: function for function in named}
     environment.filters |= {
         "size": figures.size,
-        "shorten": shorten,
+        "shorten": short,
         "count": figures.count,
         "json": json_of,
+        "params": params_of,
         "key": key_of,
     }
     environment.globals |= {
@@ -62,9 +63,23 @@ def _shown(value: object) -> object:
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
+def short(value: object, limit: int = 40) -> str:
+    """Show a stranger's text in so many characters, what no screen shows as escapes."""
+    return shorten(visible(shorten(str(value), limit)), limit)
+
+
+def params_of(params: Mapping[str, object]) -> str:
+    """Write parameters in a line.
+
+    >>> params_of({"model": "bigram", "k": 3})
+    'model=bigram, k=3'
+    """
+    return ", ".join(f"{name}={value}" for name, value in params.items())
+
+
 def json_of(value: Sequence[object]) -> str:
-    """Write a list for a data attribute, in ASCII: it is escaped with the rest."""
-    return json.dumps(value)
+    """Write a list for a data attribute, which is escaped with the rest."""
+    return json.dumps(value, ensure_ascii=False)
 
 
 def key_of(value: float | None) -> str:

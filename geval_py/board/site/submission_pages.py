@@ -8,13 +8,14 @@ from typing import Any
 
 from geval_py.board.settings import Test
 from geval_py.board.site.addresses import Addresses
-from geval_py.board.site.rendering import render
+from geval_py.board.site.rendering import render, short
 from geval_py.board.site.view import LineView, OutputView, SiteView, SubmissionView
 from geval_py.board.site.writing import Page
 from geval_py.board.values import Entry, Standings
 
-MOST_OUTPUTS = 200  # of a test, on one page
-MOST_PROBLEMS = 100
+MOST_OUTPUTS = 50  # of a test, on one page
+MOST_PROBLEMS = 40
+MOST_STANDINGS = 20
 MOST_LINE_TABLES = 5
 
 
@@ -45,13 +46,13 @@ def submission_pages(view: SiteView, addresses: Addresses, common: Mapping[str, 
     placed = _placed(view)
     values = {**common, "root": "../", "section": "submission"}
     for submission in view.submissions:
-        title = f"{submission.submitter}, {submission.code}"
+        title = f"{short(submission.submitter, 60)}, {submission.code}"
         text = render(
             "submission.html",
             **values,
             title=title,
             submission=submission,
-            standings_of=placed.get(submission.code, []) if submission.is_ranked else [],
+            standings_of=placed.get(submission.code, [])[:MOST_STANDINGS] if submission.is_ranked else [],
             parts_of=_parts(view, submission) if submission.is_ranked else [],
             problems=submission.problems[:MOST_PROBLEMS],
         )
