@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
+
+import numpy as np
 
 from geval_py.board.columns import unpack
 from geval_py.board.values import Scored
 from geval_py.explaining.statistics.bootstrap import scores_on
 from geval_py.explaining.statistics.interval import Interval
-from geval_py.explaining.statistics.resampling import Array, StatisticsTable, bootstrap_weights
+from geval_py.explaining.statistics.resampling import Array, StatisticsTable, Totals, bootstrap_weights
 from geval_py.reading.schemes import parse_schemes
 from geval_py.scoring.metrics import LineStatistics, find_metric
 
@@ -19,15 +22,25 @@ MOST_KEPT = 1 << 25  # weights of the resamples of a test, 8 bytes each, that ar
 
 
 def with_interval(scored: Scored, seed: int) -> Scored:
-    """Add the interval of a score whose losses are there: that of :func:`bootstrap.interval`, to the last digit."""
+    """Add the interval of a score whose losses are there: that of :func:`bootstrap.interval`, but for rounding."""
     if scored.losses is None:
         return scored
     metric = find_metric(parse_schemes(scored.metric)[0].metric)
     table = StatisticsTable.of_systems([LineStatistics(unpack(scored.losses, scored.lines))])
-    weights = _kept_weights if SAMPLES * table.lines <= MOST_KEPT else bootstrap_weights
-    values = scores_on(metric, table.totals(weights(table.lines, SAMPLES, seed)))[:, 0]
+    kept = SAMPLES * table.lines <= MOST_KEPT
+    blocks = (_kept_weights if kept else bootstrap_weights)(table.lines, SAMPLES, seed)
+    values = scores_on(metric, _totals(table, blocks))[:, 0]
     low, high = ends(Interval.of(values.tolist(), samples=SAMPLES, seed=seed))
     return replace(scored, low=low, high=high)
+
+
+def _totals(table: StatisticsTable, blocks: Iterable[Array]) -> Totals:
+    """Sum the statistics on resamples; finite ones column by column, which is ten times as fast as all at once."""
+    if table.infinite.any():
+        return table.totals(blocks)
+    columns = np.ascontiguousarray(table.statistics[:, :, 0])
+    sums = np.concatenate([[block @ column for column in columns] for block in blocks], axis=1)
+    return Totals(sums=sums[:, :, np.newaxis, np.newaxis], counts=np.full((sums.shape[1], 1), float(table.lines)))
 
 
 @lru_cache(maxsize=2)

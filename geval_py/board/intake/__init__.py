@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from geval_py.board.intake.budget import Budget
 from geval_py.board.intake.choosing import Choice, choose
 from geval_py.board.intake.copying import copy_members
-from geval_py.board.intake.details import GONITO_FILE, MOST_BYTES, details_of
+from geval_py.board.intake.describing import details_of
+from geval_py.board.intake.details import GONITO_FILE, MOST_BYTES
 from geval_py.board.intake.members import Source, refused
 from geval_py.board.intake.outputs import outputs_of
 from geval_py.board.intake.sources import open_source

@@ -23,7 +23,7 @@ def check_source(source: str, transports: Sequence[str]) -> None:
         address_of(source, transports)
     elif not os.path.exists(source):
         raise MissingFileError(what="No submission", path=source)
-    elif not os.path.isdir(source) and not is_archive(source):
+    elif not os.path.isdir(source) and not (is_archive(source) and os.path.isfile(source)):
         kinds = ", ".join(ARCHIVES)
         message = f"`{visible(source)}` is no submission: it is a folder, an archive ({kinds}) or git+URL@BRANCH"
         raise UsageError(message=message)

@@ -111,6 +111,13 @@ def test_hostile_tars(refusal, archive, content, reason):
         tracemalloc.stop()
 
 
+def test_zstandard_that_asks_for_a_window_of_two_gigabytes(refusal, archive):
+    """RFC 8878, section 3.1.1.1.2: the window's size is the stranger's to choose."""
+    frame = b"\x28\xb5\x2f\xfd" + bytes([0x00, (31 - 10) << 3]) + b"\x01\x00\x00"
+    reason = "`a.tar.zst` is no tar archive, or is damaged: "
+    assert refusal(archive(frame, "a.tar.zst")).startswith(reason + "Unable to decompress Zstandard data")
+
+
 def test_a_sparse_map_without_end(refusal, archive):
     """Each block of an old GNU sparse header says that another follows."""
     header = bytearray(SPARSE.tobuf(tarfile.GNU_FORMAT))
