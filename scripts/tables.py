@@ -144,7 +144,7 @@ def _is_error(value: object) -> bool:
 def _family(kind: type[GevalError], depth: int = 0) -> Iterator[tuple[type[GevalError], int]]:
     yield kind, depth
     for child in kind.__subclasses__():
-        if child.__module__.startswith(geval_py.__name__):  # not those of a test
+        if child.__module__ == GevalError.__module__:  # not those of a test, nor the board's own
             yield from _family(child, depth + 1)
 
 

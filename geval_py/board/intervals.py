@@ -35,11 +35,11 @@ def with_interval(scored: Scored, seed: int) -> Scored:
 
 
 def _totals(table: StatisticsTable, blocks: Iterable[Array]) -> Totals:
-    """Sum the statistics on resamples; finite ones column by column, which is ten times as fast as all at once."""
+    """Sum the statistics on resamples; finite ones on one core: a product of matrices takes all, and longer."""
     if table.infinite.any():
         return table.totals(blocks)
     columns = np.ascontiguousarray(table.statistics[:, :, 0])
-    sums = np.concatenate([[block @ column for column in columns] for block in blocks], axis=1)
+    sums = np.concatenate([np.einsum("rl,cl->cr", block, columns) for block in blocks], axis=1)
     return Totals(sums=sums[:, :, np.newaxis, np.newaxis], counts=np.full((sums.shape[1], 1), float(table.lines)))
 
 
