@@ -17,7 +17,7 @@ ROWS, LARGE_ROWS = 500, 4  # that are held in memory
 
 
 def copy_database(source: Connection, target: Engine, *, without: Collection[str] = ()) -> None:
-    """Copy what a transaction sees into a new database, but for some tables; raises StoreError for one that is not."""
+    """Copy what a transaction sees into a new database, but for some tables; raises StoreError for an old one."""
     migrate(target)
     with said(target), target.begin() as connection:
         if connection.execute(select(METADATA.tables["submissions"].c.id).limit(1)).first() is not None:

@@ -24,7 +24,9 @@ from geval_py.errors import DataError, MissingFileError, UsageError
 from geval_py.text import named, visible
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Engine
+    from typing import Any
+
+    from sqlalchemy import Connection, Dialect, Engine
 
 SETTINGS_FILE = "board.yaml"
 DATABASE_VARIABLE = "GEVAL_BOARD_DATABASE"
@@ -113,7 +115,7 @@ def engine_at(folder: str, place: str) -> Engine:
         message = f"the board's database is neither a file nor a URL such as postgresql://user@host/name: {place}"
         raise UsageError(message=visible(message)) from error
     if engine.dialect.name == "sqlite":
-        event.listen(engine, "connect", _prepare_sqlite)
+        event.listen(engine, "do_connect", _connect_to_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
     return engine
 
@@ -122,11 +124,28 @@ def _arguments(url: str) -> dict[str, object]:
     return {"timeout": BUSY_SECONDS} if url.startswith("sqlite") else {"connect_timeout": 10}
 
 
-def _prepare_sqlite(connection: sqlite3.Connection, _: object) -> None:
+def _connect_to_sqlite(dialect: Dialect, _: object, where: Any, how: Any) -> sqlite3.Connection:
+    """Connect; where a full disk has no room for the memory that connections share, without sharing any."""
+    try:
+        return _prepared(dialect.connect(*where, **how), "NORMAL")
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL):
+            raise
+        return _prepared(dialect.connect(*where, **how), "EXCLUSIVE")
+
+
+def _prepared(connected: Any, locking: str) -> sqlite3.Connection:
+    connection: sqlite3.Connection = connected
     connection.isolation_level = None  # transactions are begun by us, not by the driver
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA foreign_keys = ON")
-    connection.execute("PRAGMA synchronous = FULL")
+    try:
+        connection.execute(f"PRAGMA locking_mode = {locking}")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA synchronous = FULL")
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
 
 
 def _begin_sqlite(connection: Connection) -> None:

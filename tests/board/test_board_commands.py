@@ -1,0 +1,225 @@
+"""``geval board``: each command's words, output, and exit status."""
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+from samples import words_of, write
+
+from geval_py.cli import board as commands
+from geval_py.cli.board import SUBCOMMANDS
+
+MINE = ("init", "add", "scan", "status", "withdraw", "note", "rescore", "export", "import")
+
+
+@pytest.fixture
+def there(geval, challenge, tmp_path, monkeypatch):
+    """Make a board in the folder ``board`` by the command, and go to the folder above it."""
+    monkeypatch.chdir(tmp_path)
+    assert geval("board", "init", "board", "--challenge", "challenge", "--answers", "answers")[0] == 0
+    return geval
+
+
+def test_init(geval, challenge, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert geval("board", "init", "board", "--challenge", "challenge", "--answers", "answers", "--title", "T") == (
+        0,
+        "The board is in `board`: test-A, dev-0, ranked by PerplexityHashed. Now\n"
+        "  edit `board/board.yaml`: deadlines, submissions a day, digits that are disclosed\n"
+        "  geval board scan or geval board add adds submissions, geval board show shows the leaderboard\n",
+        "",
+    )
+    assert "title: T\n" in (tmp_path / "board" / "board.yaml").read_text()
+    assert geval("board", "init", "board", "--challenge", "challenge") == (
+        2,
+        "",
+        "geval: there is a board already: `board/board.yaml`\n  edit it, or name another folder\n",
+    )
+
+
+@pytest.mark.parametrize("name", MINE)
+def test_help(name, geval):
+    status, out, err = geval("board", name, "--help")
+    assert (status, err) == (0, "")
+    assert out.startswith(f"usage: geval board {name} ")
+    assert f"examples:\n  geval board {name} " in out
+    assert "Exit status: 0 " in out
+    assert geval("board", name, "-h") == (0, out, "")
+
+
+def test_help_names_each_command(geval):
+    _, out, _ = geval("board", "--help")
+    for name, (summary, _) in SUBCOMMANDS.items():
+        assert f"  {name:9} {summary}\n" in out
+    assert geval("help", "board") == geval("board", "-h") == (0, out, "")
+
+
+THERE = f"the commands are {', '.join(SUBCOMMANDS)}"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        pytest.param((), f"a command of geval board is missing\n  {THERE}", id="none"),
+        pytest.param(
+            ("shwo",), f"there is no command `geval board shwo'\n  did you mean show? {THERE}", id="misspelt"
+        ),
+        pytest.param(("qqq",), f"there is no command `geval board qqq'\n  {THERE}", id="unknown"),
+        pytest.param(
+            ("add", "board", "x", "--at", "2027-01-31 23:59"),
+            "argument --at: `2027-01-31 23:59` has no time zone; write it as 2027-01-31T23:59:00+01:00, "
+            "2027-01-31T22:59:00Z or 2027-01-31 23:59 Europe/Warsaw",
+            id="a moment without a zone",
+        ),
+        pytest.param(
+            ("add", "board"),
+            "the following arguments are required: SUBMISSION\n  geval board add --help shows the options",
+            id="no submission",
+        ),
+        pytest.param(
+            ("withdraw", "board", "abcd"),
+            "the following arguments are required: --reason\n  geval board withdraw --help shows the options",
+            id="no reason",
+        ),
+    ],
+)
+def test_what_is_wrong_with_the_words(words, message, there):
+    assert there("board", *words) == (2, "", f"geval: {message}\n")
+
+
+def test_no_board(geval, tmp_path):
+    assert geval("board", "status", str(tmp_path)) == (
+        1,
+        "",
+        f"geval: No board: `{tmp_path}/board.yaml`\n  geval board init BOARD --challenge DIR makes one\n",
+    )
+
+
+def test_an_extra_that_is_missing_is_named(geval, monkeypatch):
+    monkeypatch.setattr(commands, "SUBCOMMANDS", {"show": ("", "jinja2.missing")})
+    message = "geval: geval board needs jinja2.missing: pip install 'geval-py[board]'\n"
+    assert geval("board", "show") == (2, "", message)
+
+
+def test_add_prints_receipts(there, submission):
+    submission("ann")
+    submission("mal", lines=3)
+    status, out, err = there(
+        "board", "add", "board", "uploads/ann", "uploads/mal", "--at", "2026-01-31 23:59 Europe/Warsaw"
+    )
+    assert (status, err) == (1, "")
+    first, second = out.split("\n\n")
+    assert re.match(
+        r"[0-9a-f]{12}  scored\n  submitter   ann\n  submission  ann\n  arrived     2026-01-31T22:59:00Z", first
+    )
+    assert re.match(r"[0-9a-f]{12}  rejected: `test-A/out.tsv`: the output has 3 lines", second)
+    assert there("board", "add", "board", "uploads/ann")[0] == 0
+    status, out, _ = there("board", "add", "board", "uploads/ann", "--format", "json")
+    (receipt,) = json.loads(out)["receipts"]
+    assert (receipt["state"], receipt["arrived"], list(receipt["files"])) == (
+        "scored",
+        "2026-01-31T22:59:00Z",
+        ["test-A/out.tsv"],
+    )
+
+
+def test_add_goes_on_behind_one_that_is_not_there(there, submission):
+    submission("ann")
+    status, out, err = there(
+        "board", "add", "board", "uploads/none", "uploads/ann", "--submitter", "Ann", "--baseline"
+    )
+    assert (status, err) == (1, "geval: No submission: `uploads/none`\n")
+    assert "  submitter   Ann\n" in out
+    assert "  quota       does not count: a baseline of the organiser's\n" in out
+
+
+def test_scan_and_status(there, submission, tmp_path):
+    path = tmp_path / "board" / "board.yaml"
+    path.write_text(path.read_text().replace("submissions_a_day: 0", "submissions_a_day: 1"))
+    submission("ann", 0.5)
+    submission("Ann ", 0.4)
+    submission("mal", lines=3)
+    at = "2026-01-31 23:59 UTC"
+    status, out, err = there("board", "scan", "board", "uploads", "--at", at)
+    rows = [line.split("\t") for line in out.splitlines()]
+    assert [row[1:4] for row in rows] == [
+        ["scored", "Ann ", "Ann "],
+        ["refused", "ann", "ann"],
+        ["rejected", "mal", "mal"],
+    ]
+    assert (status, err) == (1, "geval: note: 1 scored, 1 refused, 1 rejected\n")
+    assert there("board", "scan", "board", "uploads", "--at", at, "--format", "json")[0] == 1
+    status, out, err = there("board", "status", "board")
+    head, _, table = out.partition("\n\n")
+    assert head == (
+        "Guess the word\n"
+        "2 submissions of 2 submitters: 1 scored, 1 rejected, 0 failed, 0 withdrawn\n"
+        "1 outputs, 2 evaluations\n"
+        "nothing is out of date"
+    )
+    code = rows[0][0]
+    assert table.splitlines()[0] == f"{code}\tAnn \t2026-01-31T23:59:00Z\tscored\t2026-01-31\tit was scored\t"
+    document = json.loads(there("board", "status", "board", "--format", "json")[1])
+    assert [line["state"] for line in document["submissions"]] == ["scored", "rejected"]
+
+
+def test_nothing_is_new(there, tmp_path):
+    (tmp_path / "uploads").mkdir()
+    assert there("board", "scan", "board", "uploads") == (0, "", "geval: note: nothing is new\n")
+
+
+def test_withdraw_and_note(there, submission):
+    submission("ann")
+    code = there("board", "add", "board", "uploads/ann")[1][:12]
+    status, out, _ = there("board", "note", "board", code, "a \x1b remark")
+    assert (status, out.splitlines()[-1]) == (0, "  note        remark: a \\x1b remark")
+    status, out, _ = there("board", "withdraw", "board", code[:6], "--reason", "it cheats")
+    assert (status, out.splitlines()[-1]) == (0, "  note        withdrawn: it cheats")
+    assert "withdrawn: it cheats" in there("board", "status", "board")[1]
+    status, _, err = there("board", "note", "board", "0000", "x")
+    assert (status, err) == (1, "geval: No submission has the code `0000`\n  geval board status BOARD shows all\n")
+
+
+def test_rescore(there, submission, tmp_path):
+    submission("ann", 0.5)
+    submission("bob", 0.4)
+    there("board", "scan", "board", "uploads")
+    assert there("board", "rescore", "board") == (0, "nothing is out of date\n", "")
+    words = words_of("test-A")
+    write(tmp_path / "answers" / "test-A" / "expected.tsv", "".join(f"{word}\n" for word in words[:-1]))
+    status, out, _ = there("board", "rescore", "board", "--dry-run")
+    assert status == 0
+    assert out.splitlines()[0] == "to be scored again: 4, since the challenge, its answers or the seed changed"
+    assert out.splitlines()[-2:] == [
+        "test-A: ann would go from 1 to no place",
+        "test-A: bob would go from 2 to no place",
+    ]
+    assert "out of date: 4, since the challenge" in there("board", "status", "board")[1]
+    status, out, _ = there("board", "rescore", "board", "--format", "json")
+    assert [change["before"] for change in json.loads(out)["changes"]] == [1, 2]
+    write(tmp_path / "answers" / "test-A" / "expected.tsv", "".join(f"{word}\n" for word in words))
+    status, out, _ = there("board", "rescore", "board")
+    assert out.splitlines()[-1] == "test-A: bob went from no place to 2"
+
+
+def test_export_and_import(there, submission, tmp_path):
+    submission("ann")
+    there("board", "add", "board", "uploads/ann")
+    assert there("board", "export", "board", "board.tar.zst") == (0, "", "")
+    assert there("board", "import", "again", "board.tar.zst") == (0, "", "")
+    assert there("board", "show", "again")[1] == there("board", "show", "board")[1]
+    assert there("board", "export", "board", "public.tar.xz", "--public") == (0, "", "")
+    status, _, err = there("board", "import", "third", "public.tar.xz")
+    assert (status, err.startswith("geval: `public.tar.xz` is for the public")) == (2, True)
+
+
+def test_a_command_imports_only_what_it_needs():
+    code = (
+        "import sys; from geval_py.cli.board import run\n"
+        "run(['--help'])\n"
+        "print([m for m in ('sqlalchemy', 'numpy', 'alembic', 'pandas', 'rich') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"

@@ -1,0 +1,237 @@
+"""Kill -9 at random moments, several processes at once, a full disk: nothing is lost, doubled, or half there.
+
+What takes long is marked so: fifty kills of each action.
+"""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from samples import NOW, WORDS, words_of, write
+from sqlalchemy import func, select, text
+
+from geval_py.board import blobs
+from geval_py.board.ranking import standings
+from geval_py.board.receipts import id_of
+from geval_py.board.rescoring import rescore
+from geval_py.board.scanning import scan
+from geval_py.board.schema import (
+    blobs as stored_blobs,
+)
+from geval_py.board.schema import (
+    disclosures,
+    evaluations,
+    files,
+    history,
+    outputs,
+    scores,
+    submissions,
+    submitters,
+)
+from geval_py.board.status import status_of
+from geval_py.board.store import Board, StoreError
+from geval_py.board.submissions import add
+
+QUICK, LONG = 2, 50
+KILLS = [pytest.param(QUICK, id="quick"), pytest.param(LONG, id="long", marks=pytest.mark.long)]
+RUN = "import sys; from geval_py.__main__ import main; sys.exit(main())"
+
+
+def start(*words, **settings):
+    """Start the command in a process of its own."""
+    command = [sys.executable, "-c", RUN, *map(str, words)]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, **settings)
+
+
+def seconds_of(*words):
+    begin = time.monotonic()
+    process = start(*words)
+    assert process.wait() == 0, process.stderr.read()
+    process.stderr.close()
+    return time.monotonic() - begin
+
+
+def kill_at(moment, *words):
+    """Start the command, and kill it after some seconds; tells whether it was still running."""
+    process = start(*words)
+    try:
+        process.wait(moment)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGKILL)
+    process.stderr.close()
+    return process.wait() == -signal.SIGKILL
+
+
+def count(board, table):
+    with board.reading() as connection:
+        return connection.execute(select(func.count()).select_from(table)).scalar_one()
+
+
+def check_whole(folder):
+    """Open a board, and look whether each submission is there with all that belongs to it; gives the board."""
+    board = Board.open(folder)
+    with board.reading() as connection:
+        if connection.dialect.name == "sqlite":
+            assert connection.execute(text("PRAGMA integrity_check")).scalar() == "ok"
+            assert connection.execute(text("PRAGMA foreign_key_check")).all() == []
+        of = connection.execute(select(submissions.c.id, submissions.c.state)).all()
+        for number, state in of:
+            stored = connection.execute(select(files.c.sha256).where(files.c.submission_id == number)).scalars().all()
+            assert stored
+            assert all(blobs.is_stored(connection, digest) for digest in stored)
+            outs = connection.execute(select(outputs.c.id).where(outputs.c.submission_id == number)).scalars().all()
+            for table in (scores, disclosures):
+                rows = select(func.count()).select_from(table).where(table.c.output_id.in_(outs))
+                assert connection.execute(rows).scalar_one() == (2 * len(outs) if state == "scored" else 0)
+            assert bool(outs) == (state == "scored")
+    return board
+
+
+@pytest.mark.parametrize("kills", KILLS)
+def test_add_is_killed(kills, board, submission, tmp_path):
+    whole = seconds_of("board", "add", board.folder, submission("first"))
+    chance, killed = random.Random(kills), 0
+    for number in range(kills):
+        source = submission(f"s{number}", 0.3, seed=number)
+        killed += kill_at(chance.uniform(0, whole), "board", "add", board.folder, source)
+        before = count(check_whole(board.folder), submissions)
+        assert number + 1 <= before <= number + 2
+        add(board, str(source), now=status_now())
+        assert count(check_whole(board.folder), submissions) == number + 2
+    assert killed
+
+
+def status_now():
+    from datetime import UTC, datetime
+
+    return datetime.now(UTC)
+
+
+@pytest.mark.parametrize("kills", KILLS)
+def test_scan_is_killed(kills, board, submission, tmp_path):
+    for number in range(6):
+        submission(f"s{number}", 0.3, seed=number)
+    words = ("board", "scan", board.folder, tmp_path / "uploads")
+    chance, killed, stored = random.Random(kills), 0, 0
+    for number in range(kills):
+        killed += kill_at(chance.uniform(0.2, 3.0), *words)
+        now = count(check_whole(board.folder), submissions)
+        assert now >= stored
+        stored = now
+        if stored >= 6:
+            submission(f"t{number}", 0.3, seed=100 + number)
+    assert killed
+    scan(board, str(tmp_path / "uploads"), now=status_now())
+    there = len(list((tmp_path / "uploads").iterdir()))
+    assert count(check_whole(board.folder), submissions) == there
+    assert scan(board, str(tmp_path / "uploads"), now=status_now()) == []
+
+
+@pytest.mark.parametrize("kills", KILLS)
+def test_rescore_is_killed(kills, board, submission, tmp_path):
+    for number in range(4):
+        add(board, str(submission(f"s{number}", 0.3, seed=number)), now=NOW)
+    chance, killed = random.Random(kills), 0
+    for number in range(kills):
+        words = [*words_of("test-A")[:-1], WORDS[number % len(WORDS)]]
+        write(tmp_path / "answers" / "test-A" / "expected.tsv", "".join(f"{word}\n" for word in words))
+        before, kept = standings(board, now=NOW), count(board, history)
+        killed += kill_at(chance.uniform(0.2, 3.0), "board", "rescore", board.folder)
+        opened = check_whole(board.folder)
+        done = count(opened, history) - kept
+        assert done in (0, 8)  # all scores, or none
+        assert done or standings(opened, now=NOW) == before
+        rescore(board, now=NOW)
+        assert status_of(board, NOW).outdated == {}
+    assert killed
+    assert count(check_whole(board.folder), submissions) == 4
+
+
+def add_at_once(board, submissions_of):
+    """Let processes add submissions at once, each of its own or what others add, too."""
+    running = [start("board", "add", board.folder, *sources) for sources in submissions_of]
+    for process in running:
+        assert process.wait() == 0, process.stderr.read()
+        process.stderr.close()
+    names = {source.name for sources in submissions_of for source in sources}
+    opened = check_whole(board.folder)
+    with opened.reading() as connection:
+        found = connection.execute(select(submissions.c.name)).scalars().all()
+        assert sorted(found) == sorted(names)
+        keys = connection.execute(select(submitters.c.key)).scalars().all()
+        assert sorted(keys) == sorted(names)
+    assert count(opened, evaluations) == 2 * len(names)
+    assert len(standings(opened, now=status_now()).entries) == len(names)
+
+
+def test_two_processes_add_at_once(board, submission):
+    one, other, shared = (submission(name, 0.3, seed=n) for n, name in enumerate(["one", "other", "shared"]))
+    add_at_once(board, [[one, shared], [other, shared]])
+
+
+def test_eight_processes_add_at_once(challenge, tmp_path, postgresql, submission):
+    from geval_py.board import creating
+
+    url = postgresql.new_database()
+    board = creating.create(tmp_path / "board", challenge=challenge, answers=tmp_path / "answers", database=url)
+    add_at_once(board, [[submission(f"p{number % 5}", 0.3, seed=number % 5)] for number in range(8)])
+
+
+def test_a_quota_holds_for_processes_that_add_at_once(board, submission):
+    path = Path(board.folder) / "board.yaml"
+    path.write_text(path.read_text().replace("submissions_a_day: 0", "submissions_a_day: 1"))
+    running = [
+        start("board", "add", board.folder, submission(f"ann{number}", seed=number), "--submitter", "Ann")
+        for number in range(3)
+    ]
+    said = [process.communicate()[1] for process in running]
+    assert sorted(process.returncode for process in running) == [0, 1, 1]
+    assert sum("The quota is used up: Ann sent 1 of 1 submission" in one for one in said) == 2
+    assert count(check_whole(board.folder), submissions) == 1
+
+
+def add_all(board, sources):
+    for source in sources:
+        add(board, source, now=NOW)
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of two megabytes."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)]
+    try:
+        mounted = subprocess.run(mount, check=False, capture_output=True, text=True)
+    except FileNotFoundError:
+        pytest.skip("there is no mount: a full disk cannot be tried here")
+    if mounted.returncode:
+        pytest.skip(f"a small tmpfs cannot be mounted here: {mounted.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_full_disk_is_an_error_and_the_board_still_opens(small_disk, challenge, tmp_path, submission):
+    from geval_py.board import creating
+
+    board = creating.create(small_disk / "board", challenge=challenge, answers=tmp_path / "answers")
+    receipt = add(board, str(submission("first")), now=NOW)
+    (small_disk / "filler").write_bytes(os.urandom(os.statvfs(small_disk).f_bavail * 4096 - 8192))
+    sources = [str(submission(f"s{number}", seed=number)) for number in range(20)]
+    with pytest.raises(StoreError) as caught:
+        add_all(board, sources)
+    assert str(caught.value) in (
+        f"Cannot use the board's database `{small_disk}/board/board.sqlite`: database or disk is full",
+        f"Cannot use the board's database `{small_disk}/board/board.sqlite`: disk I/O error",
+    )
+    with Board.open(board.folder).reading() as connection:
+        assert id_of(connection, receipt.code)
+    (small_disk / "filler").unlink()
+    again = check_whole(board.folder)
+    assert add(again, str(submission("last", seed=77)), now=NOW).state == "scored"
+    assert count(again, stored_blobs) >= 2
