@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import and_, case, delete, exists, insert, or_, select
 
+from geval_py.board.facts import remember
 from geval_py.board.figures import significant
 from geval_py.board.schema import SCORED, disclosures, evaluations, facts, outputs, scores, submissions
 from geval_py.board.units import measure_of
@@ -49,7 +50,7 @@ def disclose(connection: Connection, settings: Settings, now: datetime) -> None:
     if _fact(connection, MADE_WITH) != made_with:
         connection.execute(delete(disclosures))
         connection.execute(delete(facts).where(facts.c.name.startswith(LADDER)))
-        _remember(connection, MADE_WITH, made_with)
+        remember(connection, MADE_WITH, made_with)
     _forget_past(connection, [test.name for test in settings.tests if test.ladder])
     for test in settings.tests:
         shown = _climb(connection, settings, test) if test.ladder else {}
@@ -66,11 +67,6 @@ def _made_with(settings: Settings, now: datetime) -> str:
 def _fact(connection: Connection, name: str) -> str | None:
     value: str | None = connection.execute(select(facts.c.value).where(facts.c.name == name)).scalar()
     return value
-
-
-def _remember(connection: Connection, name: str, value: str) -> None:
-    connection.execute(delete(facts).where(facts.c.name == name))
-    connection.execute(insert(facts).values(name=name, value=value))
 
 
 def _forget_past(connection: Connection, ladders: list[str]) -> None:
@@ -147,7 +143,7 @@ def _climb(connection: Connection, settings: Settings, test: Test) -> dict[int, 
             connection.execute(delete(disclosures).where(disclosures.c.output_id.in_([output for output, _ in of])))
             shown |= _shown(connection, settings, test, of)
     if steps != before:
-        _remember(connection, LADDER + test.name, json.dumps(steps))
+        remember(connection, LADDER + test.name, json.dumps(steps))
     return shown
 
 
@@ -167,15 +163,18 @@ def _steps(connection: Connection, settings: Settings, test: Test) -> Iterator[t
 
 def _shown(connection: Connection, settings: Settings, test: Test, steps: list[list[int]]) -> dict[int, int]:
     """Climb one ladder: give for each output the one that is shown from then on; one without a score is itself."""
+    import numpy as np
+
+    from geval_py.board.columns import unpack
     from geval_py.board.ladder import Ladder
-    from geval_py.board.losses import unpack
 
     sign = 1 if measure_of(settings.metric).direction == "lower" else -1
     ladder, shown = Ladder(test.clip), {}
+    columns = select(evaluations.c.score, evaluations.c.lines, evaluations.c.losses)
     for output, evaluation in steps:
-        of = connection.execute(
-            select(evaluations.c.score, evaluations.c.losses).where(evaluations.c.id == evaluation)
-        ).one()
-        known = of.score is not None and of.losses is not None
-        shown[output] = ladder.climb(output, unpack(of.losses), sign * of.score) if known else output
+        of = connection.execute(columns.where(evaluations.c.id == evaluation)).one()
+        shown[output] = output
+        if of.score is not None and of.losses is not None:
+            losses = np.array(unpack(of.losses, of.lines)[0])
+            shown[output] = ladder.climb(output, losses, sign * of.score)
     return shown

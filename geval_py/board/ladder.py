@@ -37,7 +37,7 @@ class Ladder:
 
     >>> import numpy as np
     >>> ladder = Ladder(20.0)
-    >>> steps = [[2.0, 3.0], [2.0, 2.9], [1.0, 2.0]]
+    >>> steps = [[2.0, 3.0], [1.0, 3.9], [1.0, 2.0]]
     >>> [ladder.climb(n, np.array(losses), sum(losses)) for n, losses in enumerate(steps)]
     [0, 0, 2]
     """

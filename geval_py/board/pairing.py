@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sqlalchemy import and_, insert, select
 
+from geval_py.board.columns import unpack
 from geval_py.board.exchanging import Exchanged, exchanged, p_value
-from geval_py.board.losses import unpack
 from geval_py.board.schema import evaluations, exchanges
 from geval_py.board.units import measure_of
 from geval_py.scoring.metrics.base import NOISE
@@ -30,7 +30,7 @@ def compare_pairs(connection: Connection, settings: Settings, pairs: Sequence[Pa
     made_with = {"samples": settings.samples, "seed": settings.seed}
     for one, other in pairs:
         p = 1.0
-        if {one, other} <= ready.keys() and _can_be_compared(of[one], of[other]):
+        if _can_be_compared(of[one], of[other]):
             p = p_value(ready[one], ready[other])
             if _disagree(settings, (of[one], ready[one]), (of[other], ready[other])):
                 p = 1.0
@@ -68,11 +68,9 @@ def _ready(connection: Connection, settings: Settings, ids: Sequence[int]) -> di
     kept = connection.execute(select(c.evaluation_id, c.mean, c.means).where(c.evaluation_id.in_(ids), made_with))
     ready = {row.evaluation_id: Exchanged(row.mean, np.frombuffer(row.means, dtype="<f8")) for row in kept}
     new = [evaluation for evaluation in ids if evaluation not in ready]
-    losses = select(evaluations.c.id, evaluations.c.losses).where(
-        evaluations.c.id.in_(new), evaluations.c.losses.is_not(None)
-    )
-    for evaluation, packed in connection.execute(losses).all() if new else ():
-        of = exchanged(unpack(packed), samples=settings.samples, seed=settings.seed)
+    columns = select(evaluations.c.id, evaluations.c.lines, evaluations.c.losses).where(evaluations.c.id.in_(new))
+    for evaluation, lines, packed in connection.execute(columns).all() if new else ():
+        of = exchanged(np.array(unpack(packed, lines)[0]), samples=settings.samples, seed=settings.seed)
         ready[evaluation] = of
         row = {"evaluation_id": evaluation, "samples": settings.samples, "seed": settings.seed, "mean": of.mean}
         connection.execute(insert(exchanges).values(**row, means=of.means.astype("<f8").tobytes()))

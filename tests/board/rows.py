@@ -2,13 +2,14 @@
 
 import hashlib
 import math
+from array import array
 from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import insert, select, update
 
+from geval_py.board.columns import pack
 from geval_py.board.comparing import complete
 from geval_py.board.disclosing import disclose
-from geval_py.board.losses import pack
 from geval_py.board.ranking import standings
 from geval_py.board.schema import SCORED, evaluations, files, outputs, scores, submissions, submitters
 from geval_py.board.settings import settings_of
@@ -128,7 +129,7 @@ class Rows:
             "score": value,
             "low": None if value is None else value * 0.9,
             "high": None if value is None else value * 1.1,
-            "losses": pack(losses) if losses else None,
+            "losses": pack([array("d", losses)]) if losses else None,
             "made": START,
         }
         return known[0].id if known else self.run(insert(evaluations).values(row))

@@ -14,7 +14,6 @@ from rows import START, Rows
 
 from geval_py.board import comparing, ranking
 from geval_py.board.exchanging import exchanged, p_value
-from geval_py.board.losses import pack, unpack
 from geval_py.board.schema import comparisons, exchanges
 from geval_py.explaining.statistics.paired import randomisation_p_values
 from geval_py.explaining.statistics.resampling import StatisticsTable
@@ -72,11 +71,6 @@ def test_of_many_lines_whose_coins_are_tossed_in_several_blocks_too():
 )
 def test_infinite_systems_are_compared_without_a_test(one, other, p):
     assert p_values_of([one, other], 50, 1) == {(0, 1): p}
-
-
-@given(st.lists(st.floats(0, math.inf), min_size=1))
-def test_losses_are_stored_to_the_last_bit(losses):
-    assert unpack(pack(losses)).tolist() == losses
 
 
 def some_losses(seed, lines=30):

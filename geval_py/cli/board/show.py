@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from geval_py.board.ranking import BY, standings
 from geval_py.board.store import Board
 from geval_py.board.tables import legend, standings_document, standings_records, standings_table
+from geval_py.cli.board.words import add_help, new_parser, now, understood
 from geval_py.cli.messages import note
-from geval_py.cli.parsers import QuietParser
 from geval_py.showing.escapes import markdown_text
 from geval_py.showing.json import json_text
 from geval_py.showing.terminals import width_of
@@ -20,45 +18,37 @@ from geval_py.text import visible
 
 if TYPE_CHECKING:
     from geval_py.board.values import Standings
+    from geval_py.cli.parsers import QuietParser
 
-_EPILOG = """\
-examples:
+_EXAMPLES = """\
   geval board show gazette-board
   geval board show gazette-board --by submission --test dev-0
   geval board show gazette-board --phase main --format csv >main.csv
-
-Exit status: 0 fine, 1 the data is at fault, 2 the command line is at fault."""
+"""
 
 
 def make_parser() -> QuietParser:
     """Make the parser of ``geval board show``."""
-    parser = QuietParser(
-        prog="geval board show",
-        description="Show a leaderboard: places, scores with their intervals, and which places cannot be told apart.",
-        epilog=_EPILOG,
-        argument_default=argparse.SUPPRESS,
-    )
+    what = "Show a leaderboard: places, scores with their intervals, and which places cannot be told apart."
+    parser = new_parser("show", what, _EXAMPLES)
     add = parser.add_argument
-    add("board", metavar="BOARD", help="the board's folder")
-    add("--test", default=None, metavar="NAME", help="the test set (default: the first of board.yaml)")
-    add("--phase", default=None, metavar="NAME", help="the phase (default: that of this moment)")
-    add("--by", choices=BY, default=None, help="of whom the best entry is shown (default: as board.yaml says)")
-    add("--format", dest="form", choices=FORMATS, default="text", help="text (the default), for programs, or a paper")
-    add("-h", "--help", action="store_true", help="show this and exit")
-    return parser
+    add("--test", metavar="NAME", help="the test set (default: the first of board.yaml)")
+    add("--phase", metavar="NAME", help="the phase (default: that of this moment)")
+    add("--by", choices=BY, help="of whom the best entry is shown (default: as board.yaml says)")
+    add("--format", choices=FORMATS, default="text", help="text (the default), for programs, or for a paper")
+    return add_help(parser)
 
 
 def run(words: Sequence[str]) -> int:
     """Run the command; gives the exit status, raises GevalError."""
-    if {"-h", "--help"}.intersection(words):
-        sys.stdout.write(make_parser().format_help())
+    given = understood(make_parser(), words)
+    if given is None:
         return 0
-    given = make_parser().read(words)
-    board, now = Board.open(given.board), datetime.now(UTC)
-    shown = standings(board, given.test, phase=given.phase, by=given.by, now=now)
+    board = Board.open(given.board)
+    shown = standings(board, given.test, phase=given.phase, by=given.by, now=now())
     if not shown.entries:
         _say_where_entries_are(board, shown)
-    sys.stdout.writelines(FORMATS[given.form](shown, board.settings.ties))
+    sys.stdout.writelines(FORMATS[given.format](shown, board.settings.ties))
     return 0
 
 
