@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import zip_longest
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from geval_py.board.archives import PLACE_BEGINNING, import_board
 from geval_py.board.settings import AFTER
 from geval_py.board.site.loading import loaded
 from geval_py.board.site.pages import pages
 from geval_py.board.site.writing import mark_of
+from geval_py.board.store import DATABASE_VARIABLE
 from geval_py.errors import UsageError
 from geval_py.text import named, visible
 
@@ -38,14 +42,34 @@ class Difference:
         return visible(f"{self.path} {self.kind}{where}")
 
 
+def verify(site: str, file: str) -> list[Difference]:
+    """Rebuild a published site from an export of its board, in a folder that is removed, and give what differs.
+
+    Raises UsageError for a folder that holds no site, or one of a phase that the board has not, and what import
+    raises.
+    """
+    _mark_of(site)
+    with TemporaryDirectory(prefix=PLACE_BEGINNING) as place, _no_other_database():
+        return list(differences(import_board(file, os.path.join(place, "board")), site))
+
+
+@contextmanager
+def _no_other_database() -> Iterator[None]:
+    """Leave the database that the environment names alone: it is that of the board itself."""
+    named = os.environ.pop(DATABASE_VARIABLE, None)
+    try:
+        yield
+    finally:
+        if named is not None:
+            os.environ[DATABASE_VARIABLE] = named
+
+
 def differences(board: Board, site: str) -> Iterator[Difference]:
     """Compare a published site with what its board gives in the same phase, file by file.
 
     Raises UsageError for a folder that holds no site, or one of a phase that the board has not; StoreError.
     """
-    mark = mark_of(site)
-    if mark is None:
-        raise UsageError(message=f"{named(site)} holds no site that geval board has made")
+    mark = _mark_of(site)
     now = moment_in(board.settings, str(mark.get("phase")))
     built: set[str] = set()
     with loaded(board, now=now, organiser=mark.get("organiser") is True) as view:
@@ -55,6 +79,13 @@ def differences(board: Board, site: str) -> Iterator[Difference]:
             if found is not None:
                 yield found
     yield from (Difference(path=path, kind=EXTRA) for path in sorted(_files(site) - built))
+
+
+def _mark_of(site: str) -> dict[str, object]:
+    mark = mark_of(site)
+    if mark is None:
+        raise UsageError(message=f"{named(site)} holds no site that geval board has made")
+    return mark
 
 
 def moment_in(settings: Settings, phase: str) -> datetime:
