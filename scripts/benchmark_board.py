@@ -16,6 +16,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from array import array
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -25,7 +26,7 @@ from typing import Any, NamedTuple
 
 from benchmark import CACHE, GEVAL, SEED, make_lexicon, run_command
 
-from geval_py.board.losses import pack, unpack
+from geval_py.board.columns import pack, unpack
 
 LINES = 10_519  # as many as dev-0 of Challenging America has
 WORDS = 20
@@ -230,12 +231,16 @@ def worse(row: Row, nth: int) -> Row:
     factor = factor if row["metric"] == "PerplexityHashed" else 1 / factor
     figures = {name: row[name] * factor for name in ("score", "low", "high") if isinstance(row[name], float)}
     losses = row["losses"]
-    return row | figures | ({"losses": moved(losses, math.log(factor))} if isinstance(losses, bytes) else {})
+    return (
+        row
+        | figures
+        | ({"losses": moved(losses, row["lines"], math.log(factor))} if isinstance(losses, bytes) else {})
+    )
 
 
-def moved(losses: bytes, by: float) -> bytes:
+def moved(losses: bytes, lines: int, by: float) -> bytes:
     """Add so many nats to each loss."""
-    return pack([loss + by for loss in unpack(losses)])
+    return pack([array("d", (loss + by for loss in column)) for column in unpack(losses, lines)])
 
 
 def main() -> None:

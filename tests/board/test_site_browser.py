@@ -96,7 +96,9 @@ def test_the_policy_holds_in_the_browser(open_page):
     page = open_page("index.html")
     page.evaluate("document.body.insertAdjacentHTML('beforeend', '<p id=x style=\"color: red\">x</p>')")
     assert page.evaluate("getComputedStyle(document.getElementById('x')).color") != "rgb(255, 0, 0)"
-    page.evaluate("const s = document.createElement('script'); s.textContent = 'window.ran = 1'; document.body.append(s)")
+    page.evaluate(
+        "const s = document.createElement('script'); s.textContent = 'window.ran = 1'; document.body.append(s)"
+    )
     assert page.evaluate("window.ran") is None
     assert len(page.said) == 2  # the two that were refused
 

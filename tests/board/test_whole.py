@@ -88,7 +88,7 @@ def _publish(story, folder, said):
     story.fine("import", folder / "imported", folder / "board.tar.zst")
     said["imported"] = story.fine("show", folder / "imported", "--phase", "main")
     story.fine("site", folder / "imported", "-o", folder / "imported-site")
-    said["verify"] = story.fine("verify", folder / "imported", folder / "site")
+    said["verify"] = story.fine("verify", folder / "site", folder / "board.tar.zst")
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
@@ -152,14 +152,13 @@ def test_equal_boards_give_equal_exports(told):
 
 
 def test_a_site_is_that_of_the_export(told):
-    files = len(contents(told.folder / "site"))
-    assert told.said["verify"] == f"{files} files are the same\n"
+    assert told.said["verify"] == ""
 
 
 def test_what_was_changed_in_a_site_is_found(told):
     page = told.folder / "imported-site/index.html"
     page.write_text(page.read_text(encoding="utf-8").replace("gus", "Gus"), encoding="utf-8")
-    status, out, _ = Story(told.folder)("verify", told.folder / "board", told.folder / "imported-site")
+    status, out, _ = Story(told.folder)("verify", told.folder / "imported-site", told.folder / "board.tar.zst")
     assert status == 1
     assert out.startswith("index.html differs, from line ")
 
