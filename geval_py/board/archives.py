@@ -90,8 +90,8 @@ def _settings(board: Board, *, public: bool) -> tuple[str, str]:
 def with_values(content: str, values: dict[str, str]) -> str:
     r"""Give a board.yaml other values for some of its keys; all else, comments too, stays as it is.
 
-    >>> with_values("a: 1 # one\nb: x", {"a": "2", "c": "3"})
-    'a: 2 # one\nb: x'
+    >>> with_values("a: 1 # one\nb: x", {"a": "two", "c": "3"})
+    'a: two # one\nb: x'
     """
     root = yaml.compose(content, Loader=yaml.SafeLoader)
     pairs = [(key.value, value) for key, value in root.value] if isinstance(root, yaml.MappingNode) else []

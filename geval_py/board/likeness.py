@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import select
 
-from geval_py.board.losses import unpack
+from geval_py.board.columns import unpack
 from geval_py.board.schema import SCORED, evaluations, outputs, scores, submissions, submitters
 
 if TYPE_CHECKING:
@@ -39,17 +39,20 @@ class Likeness:
 
 def likenesses(connection: Connection, settings: Settings) -> Iterator[Likeness]:
     """Give the pairs of outputs, of different submitters, that lose the same on nearly all lines; baselines too."""
+    import numpy as np
+
     for test in settings.tests:
         rows = _latest(connection, settings, test.name)
-        losses = {row.evaluation_id: unpack(row.losses) for row in rows}
+        losses = {row.evaluation_id: np.array(unpack(row.losses, row.lines)[0]) for row in rows}
         for number, found in enumerate(_pairs(test.name, rows, losses)):
             if number < MOST_PAIRS:
                 yield found
 
 
 def _latest(connection: Connection, settings: Settings, test: str) -> list[Row[Any]]:
+    of = (scores.c.evaluation_id, evaluations.c.lines, evaluations.c.losses)
     query = (
-        select(submissions.c.code, submitters.c.name, submitters.c.id, scores.c.evaluation_id, evaluations.c.losses)
+        select(submissions.c.code, submitters.c.name, submitters.c.id, *of)
         .join(submitters, submitters.c.id == submissions.c.submitter_id)
         .join(outputs, outputs.c.submission_id == submissions.c.id)
         .join(scores, scores.c.output_id == outputs.c.id)

@@ -109,7 +109,7 @@ def engine_at(folder: str, place: str) -> Engine:
     try:
         engine = sqlalchemy.create_engine(url, poolclass=NullPool, connect_args=_arguments(url))
     except ModuleNotFoundError as error:
-        message = f"the board's database needs {error.name}: pip install 'geval-py[board,postgresql]'"
+        message = f"the board's database needs {error.name}: pip install ./geval-py[board,postgresql]"
         raise UsageError(message=message) from error
     except sqlalchemy.exc.ArgumentError as error:
         message = f"the board's database is neither a file nor a URL such as postgresql://user@host/name: {place}"

@@ -111,13 +111,11 @@ def _is_submission(path: str, tests: Sequence[str]) -> bool:
 
 
 def _holds_outputs(folder: str) -> bool:
-    """Tell whether a folder itself holds outputs, be they ambiguous."""
+    """Tell whether a folder itself holds outputs, be they at fault."""
     try:
         return any(output.name != OUT_HEADER_FILE for output in find_outputs(folder))
-    except UnreadableFileError as error:
-        return error.path != folder
-    except DataError:
-        return True
+    except UnreadableFileError:
+        return False
 
 
 def _output_targets(path: str, challenge: str | None, tests: Sequence[str]) -> Iterator[Target | Problem]:
@@ -146,7 +144,9 @@ def _named_targets(path: str, challenge: str | None, test: str | None, base: str
     if not outputs:
         yield _missing(path, "there is no such file")
     for output in outputs:
-        if os.path.dirname(output.path) == folder and _leads_outside(output.path, base):
+        if output.fault is not None:
+            yield _missing(output.path, _one_line(output.fault))
+        elif os.path.dirname(output.path) == folder and _leads_outside(output.path, base):
             yield _missing(output.path, _LEADS_OUTSIDE)
         else:
             yield _output_target(output, challenge, test)
@@ -184,7 +184,9 @@ def _folder_targets(folder: str, meant: Meant, submission: str) -> Iterator[Targ
     if not outputs:
         yield _missing(os.path.join(folder, OUTPUT_FILE), "there is no output for this test set")
     for output in outputs:
-        if _leads_outside(output.path, submission):
+        if output.fault is not None:
+            yield _missing(output.path, _one_line(output.fault))
+        elif _leads_outside(output.path, submission):
             yield _missing(output.path, _LEADS_OUTSIDE)
         elif not os.path.isfile(output.path):
             yield _missing(output.path, "it is not a file")

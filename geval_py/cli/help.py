@@ -47,4 +47,4 @@ def parser_of(command: str | None) -> parsers.QuietParser:
 def _unknown(command: str) -> str:
     meant = command_meant(command, COMMANDS)
     advice = "" if meant is None else f"did you mean {meant}? "
-    return f"there is no command `{visible(command)}'\n  {advice}the commands are {', '.join(COMMANDS)}"
+    return f"there is no command `{visible(command)}`\n  {advice}the commands are {', '.join(COMMANDS)}"

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import chain, count
 
-from geval_py.errors import MalformedLineError, MissingFileError
+from geval_py.errors import DataError, MalformedLineError, MissingFileError
 from geval_py.reading.compression import COMPRESSED_ENDINGS
 from geval_py.reading.lines import read_lines
 from geval_py.reading.sources import STANDARD_INPUT, find_file, is_address, naming
@@ -24,11 +24,16 @@ _VARIANT = r"(out(?:-.*)?\.tsv)(?:\.(?:xz|gz|bz2|zst))?"
 
 
 class Output(Value):
-    """One output to score: where it is, and the parameters in its name (``out-epochs=10,lr=0.01.tsv``)."""
+    """One output to score: where it is, and the parameters in its name (``out-epochs=10,lr=0.01.tsv``).
+
+    ``fault`` says why it cannot be read, where that is seen before anyone opens it: a link that leads nowhere, or
+    several compressed files in place of one.
+    """
 
     path: str
     name: str
     parameters: dict[str, str]
+    fault: DataError | None = None
 
 
 def output_at(path: str) -> Output:
@@ -41,14 +46,24 @@ def output_at(path: str) -> Output:
 def find_outputs(directory: str) -> tuple[Output, ...]:
     """Give the outputs in a test set's directory: out.tsv and out-*.tsv, compressed or not, in natural order.
 
-    Raises UnreadableFileError, also for a link that leads nowhere, and AmbiguousFileError.
+    Raises UnreadableFileError where the directory cannot be read; one output's fault does not hide the others.
     """
     with naming(directory):
         entries = os.listdir(directory)
     matches = (re.fullmatch(_VARIANT, name, re.DOTALL) for name in entries)
     names = sorted({match[1] for match in matches if match}, key=natural_order)
-    paths = ((name, find_file(os.path.join(directory, name))) for name in names)
-    return tuple(Output(path=path, name=n, parameters=parse_parameters(n)) for n, path in paths if path)
+    return tuple(output for name in names for output in _found(directory, name))
+
+
+def _found(directory: str, name: str) -> Iterator[Output]:
+    """Give the output of a name, if it was not removed meanwhile."""
+    fault = None
+    try:
+        path = find_file(os.path.join(directory, name))
+    except DataError as error:
+        path, fault = error.path, error
+    if path is not None:
+        yield Output(path=path, name=name, parameters=parse_parameters(name), fault=fault)
 
 
 def read_output(path: str | os.PathLike[str], *, header: str | None = None) -> Iterator[WordProbs]:

@@ -151,9 +151,17 @@ def outputs_named(folder: str, name: str) -> tuple[Output, ...]:
 
 
 def _matching(folder: str, pattern: str) -> tuple[Output, ...]:
-    """Give the outputs that a pattern such as ``out-*.tsv`` matches, in natural order; none for another name."""
+    """Give the outputs that a pattern such as ``out-*.tsv`` matches, in natural order; none for another name.
+
+    They are those of the test set or, if it has none such, any files.
+    """
+    from fnmatch import fnmatchcase
     from glob import escape, glob
 
+    outputs = find_outputs(folder) if os.path.isdir(folder) else ()
+    matching = tuple(o for o in outputs if any(fnmatchcase(n, pattern) for n in (o.name, os.path.basename(o.path))))
+    if matching:
+        return matching
     for place in (os.path.join(escape(folder), pattern), pattern):
         paths = sorted(filter(os.path.isfile, glob(place)), key=natural_order)
         if paths:

@@ -210,6 +210,8 @@ def evaluate_output(
     after each block. Raises DataError, and SchemeError for a metric's filter that no line has.
     """
     keys = [key_of(named, vocabulary, raw_filters) for named in schemes]
+    if output.fault is not None:
+        raise output.fault
     selections = selections_of(schemes, keys, split)
     needs_input = any(selection.filter.needs_input for selection in selections.values())
     input_text = input_text or InputText(split, keep=keep_texts, digest=sign)

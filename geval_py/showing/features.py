@@ -29,7 +29,7 @@ def features_table(features: WorstFeatures, *, for_terminal: bool = False) -> Ta
         Column(name="p", alignment="right", write=p_value),
     ]
     figures = (features.counts.tolist(), features.means.tolist(), features.p_values.tolist())
-    return Table(columns, zip(features.names, *figures, strict=True))
+    return Table(columns, zip(features.names, *figures, strict=True), at_a_time=1000)
 
 
 def _mean(value: float) -> str:

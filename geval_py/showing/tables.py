@@ -10,7 +10,7 @@ import io
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from geval_py.showing.escapes import csv_text, html_text, latex_number, latex_text, markdown_text, tab_text
@@ -57,20 +57,24 @@ class Column:
 class Table:
     """Columns, and rows with a value a column; the rows may be an iterator, which is used up by writing it once.
 
+    ``at_a_time`` rows are written at once: one where they are still being made, more where there are many.
     Each method gives the table as pieces of text, line by line.
     """
 
     columns: Sequence[Column]
     rows: Iterable[Sequence[object]]
+    at_a_time: int = 1
 
     def tabs(self) -> Iterator[str]:
         """Write a line a row, without a header; TABs part the cells, and one inside is ``<tab>``, as GEval does."""
-        for row in self._cells():
-            yield "\t".join(map(tab_text, row)) + "\n"
+        for block in self._blocks():
+            cells = [map(tab_text, column) if "\t" in "".join(column) else column for column in block]
+            for row in zip(*cells, strict=True):
+                yield "\t".join(row) + "\n"
 
     def text(self, *, header: bool = True) -> Iterator[str]:
         """Write columns of equal width, two spaces between them; all flush left, since numbers differ in decimals."""
-        rows = [[column.heading for column in self.columns]] if header else []
+        rows: list[Sequence[str]] = [[column.heading for column in self.columns]] if header else []
         rows += self._cells()
         widths = [max(map(display_width, column)) for column in zip(*rows, strict=True)]
         for row in rows:
@@ -120,10 +124,22 @@ class Table:
             yield f"<tr>{''.join(cells)}</tr>\n"
         yield "</tbody>\n</table>\n"
 
-    def _cells(self) -> Iterator[list[str]]:
-        writes = [column.write for column in self.columns]
-        for row in self.rows:
-            yield ["" if value is None else write(value) for write, value in zip(writes, row, strict=True)]
+    def _cells(self) -> Iterator[tuple[str, ...]]:
+        for block in self._blocks():
+            yield from zip(*block, strict=True)
+
+    def _blocks(self) -> Iterator[list[list[str]]]:
+        """Write the cells of some rows at a time, column by column, which is faster for many rows than row by row."""
+        rows = iter(self.rows)
+        while some := list(islice(rows, self.at_a_time)):
+            columns = zip(*some, strict=True)
+            yield [_written(column, values) for column, values in zip(self.columns, columns, strict=True)]
+
+
+def _written(column: Column, values: Sequence[object]) -> list[str]:
+    if any(value is None for value in values):
+        return ["" if value is None else column.write(value) for value in values]
+    return list(map(column.write, values))
 
 
 def _markdown_row(cells: Iterable[str]) -> str:

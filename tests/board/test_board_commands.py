@@ -39,6 +39,13 @@ def test_init(geval, challenge, tmp_path, monkeypatch):
     )
 
 
+def test_init_with_the_answers_of_the_challenge(geval, challenge, tmp_path):
+    (tmp_path / "answers" / "test-A" / "expected.tsv").rename(challenge / "test-A" / "expected.tsv")
+    status, _, err = geval("board", "init", str(tmp_path / "board"), "--challenge", str(challenge))
+    message = "the answers are taken from the challenge itself: publish it without them, or name others with --answers"
+    assert (status, err) == (0, f"geval: note: {message}\n")
+
+
 @pytest.mark.parametrize("name", MINE)
 def test_help(name, geval):
     status, out, err = geval("board", name, "--help")
@@ -99,7 +106,7 @@ def test_no_board(geval, tmp_path):
 
 def test_an_extra_that_is_missing_is_named(geval, monkeypatch):
     monkeypatch.setattr(commands, "SUBCOMMANDS", {"show": ("", "jinja2.missing")})
-    message = "geval: geval board needs jinja2.missing: pip install 'geval-py[board]'\n"
+    message = "geval: geval board needs jinja2.missing: pip install ./geval-py[board]\n"
     assert geval("board", "show") == (2, "", message)
 
 

@@ -51,11 +51,11 @@ def test_help_names_each_command():
 
 COMMANDS_ARE = "the commands are board, check, compare, completion, help, sample"
 NO_HELP = {
-    "help chekc": f"there is no command `chekc'\n  did you mean check? {COMMANDS_ARE}",
-    "--help comapre": f"there is no command `comapre'\n  did you mean compare? {COMMANDS_ARE}",
-    "help lint": f"there is no command `lint'\n  did you mean geval check? {COMMANDS_ARE}",
-    "help qqq": f"there is no command `qqq'\n  {COMMANDS_ARE}",
-    "help \x1b": f"there is no command `\\x1b'\n  {COMMANDS_ARE}",
+    "help chekc": f"there is no command `chekc`\n  did you mean check? {COMMANDS_ARE}",
+    "--help comapre": f"there is no command `comapre`\n  did you mean compare? {COMMANDS_ARE}",
+    "help lint": f"there is no command `lint`\n  did you mean geval check? {COMMANDS_ARE}",
+    "help qqq": f"there is no command `qqq`\n  {COMMANDS_ARE}",
+    "help \x1b": f"there is no command `\\x1b`\n  {COMMANDS_ARE}",
     "help check compare": "unrecognized arguments: compare\n  geval help --help shows the options",
 }
 

@@ -94,6 +94,23 @@ def test_an_output_that_cannot_be_decompressed(challenge, geval):
     assert err.startswith("geval: Corrupt gzip file `./dev-0/out-n=2.tsv`: ")
 
 
+@pytest.mark.parametrize("words", [[], ["-o", "out-*.tsv"], ["-o", "*"], ["-o", "n=1", "-o", "n=2", "-o", "n=3"]])
+def test_an_output_that_cannot_be_opened(words, challenge, geval):
+    """A link that leads nowhere, as git-annex leaves what was not fetched, and two packed files of one name."""
+    for name in ("out-n=2.tsv", "out-n=4.tsv", "out-n=3.tsv"):
+        (challenge / "dev-0" / name).unlink()
+    (challenge / "dev-0/out-n=2.tsv").symlink_to("/nowhere")
+    for ending in ("xz", "gz"):
+        (challenge / f"dev-0/out-n=3.tsv.{ending}").write_bytes(b"")
+    status, out, err = geval("-t", "dev-0", "-a", "LogLossHashed", *words)
+    assert (status, out) == (1, "n\tLogLossHashed\n1\t0.69\n2\terror\n3\terror\n")
+    dangling = "geval: Cannot read `./dev-0/out-n=2.tsv`: it is a link to `/nowhere`, which is not there\n"
+    both = "`./dev-0/out-n=3.tsv.xz` and `./dev-0/out-n=3.tsv.gz`"
+    assert (
+        err == f"{dangling}geval: More than one file could be `./dev-0/out-n=3.tsv`: {both}\n  remove all but one\n"
+    )
+
+
 def test_what_is_wrong_in_another_file_is_no_output_s_fault(challenge, geval):
     (challenge / "dev-0/expected.tsv").write_bytes(b"\x1f\x8b\x08")
     status, out, err = geval("-t", "dev-0")

@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+from five_items import OUT, TEXTS, WORDS, YEARS, make_challenge, write
 
 from geval_py.explaining.features.worst import WorstFeatures
 from geval_py.reading.features import Fields, split_tokens, tokens_of
@@ -13,32 +14,14 @@ from geval_py.reading.items import ScoredItem
 from geval_py.showing.features import Marker, features_table
 from geval_py.showing.numbers import p_value
 
-YEARS = ["1901", "1901", "1902", "1902", "1903"]
-TEXTS = ["New York", "a\x1b[31mb", "new\ttown", "", "York"]
-WORDS = ["a", "b", "a", "c", "a"]
-OUT = ["a:0.5 :0.5", "b:0.25 d:0.75", "a:1", "a:1", "a:0.25 d:0.75"]  # perplexities 2, 4, 1, inf, 4
 OTHER = ["a:0.25 d:0.75", "b:0.25 c:0.75", "a:0.5 d:0.5", "b:1", "a:0.25 d:0.75"]  # 4, 4, 2, inf, 4
 SCORES = ["2.0", "4.0", "1.0", "Infinity", "4.0"]
-
-
-def write(folder, name, lines):
-    (folder / name).write_text("".join(line + "\n" for line in lines))
 
 
 @pytest.fixture
 def challenge(tmp_path, monkeypatch):
     """A challenge of five items and two outputs, out.tsv and other; the current directory."""
-    for variable in ("FORCE_COLOR", "NO_COLOR"):
-        monkeypatch.delenv(variable, raising=False)
-    write(tmp_path, "config.txt", ["--metric Perplexity --in-header in-header.tsv"])
-    write(tmp_path, "in-header.tsv", ["Year\tText"])
-    (tmp_path / "train").mkdir()
-    write(tmp_path / "train", "expected.tsv", ["a", "b", "c", "d"])
-    (tmp_path / "test-A").mkdir()
-    write(tmp_path / "test-A", "in.tsv", [f"{year}\t{text}" for year, text in zip(YEARS, TEXTS, strict=True)])
-    write(tmp_path / "test-A", "expected.tsv", WORDS)
-    write(tmp_path / "test-A", "out.tsv", OUT)
-    write(tmp_path / "test-A", "other", OTHER)
+    make_challenge(tmp_path, OTHER)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

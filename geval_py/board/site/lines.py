@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from sqlalchemy import select
 
 from geval_py.board.answers import expected_of, input_of
+from geval_py.board.columns import unpack
 from geval_py.board.figures import significant
-from geval_py.board.losses import unpack
 from geval_py.board.schema import evaluations
 from geval_py.board.site.view import LineView
 from geval_py.board.units import measure_of
@@ -66,9 +66,9 @@ class LineTables:
         )
 
     def _losses(self, output: OutputView) -> list[float]:
-        query = select(evaluations.c.losses).where(evaluations.c.id == output.evaluation_id)
-        packed = self._connection.execute(query).scalar()
-        return [] if packed is None else list(unpack(packed))
+        columns = select(evaluations.c.lines, evaluations.c.losses)
+        of = self._connection.execute(columns.where(evaluations.c.id == output.evaluation_id)).first()
+        return [] if of is None or of.losses is None else list(unpack(of.losses, of.lines)[0])
 
     def _texts_of(self, test: str) -> list[tuple[str, str, str]]:
         if test not in self._texts:

@@ -71,7 +71,7 @@ def _run(name: str, words: Sequence[str]) -> int:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in EXTRA:
             raise
-        message = f"geval board needs {error.name}: pip install 'geval-py[board]'"
+        message = f"geval board needs {error.name}: pip install ./geval-py[board]"
         raise UsageError(message=message) from error
 
 

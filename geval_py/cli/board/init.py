@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from geval_py.board.creating import create
 from geval_py.board.store import settings_path
 from geval_py.cli.board.words import add_help, new_parser, understood
+from geval_py.cli.messages import note
 from geval_py.text import named
 
 if TYPE_CHECKING:
@@ -47,6 +48,10 @@ def run(words: Sequence[str]) -> int:
     board = create(
         given.board, challenge=given.challenge, answers=given.answers, database=given.database, title=given.title
     )
+    if board.settings.answers == board.settings.challenge:
+        note(
+            "the answers are taken from the challenge itself: publish it without them, or name others with --answers"
+        )
     tests = ", ".join(test.name for test in board.settings.tests)
     sys.stdout.write(
         f"The board is in {named(given.board)}: {tests}, ranked by {board.settings.metric}. Now\n"

@@ -197,7 +197,8 @@ class _Ranking:
         place[codes] = np.arange(len(codes))
         numbers, rank_sums, score_sums = tally.figures[:, codes]
         counts = numbers.astype(np.int64)
-        names = [f"{field}:{tokens[code]}" for code in codes]
+        prefix = f"{field}:"
+        names = [prefix + tokens[code] for code in codes]
         means = self._means(score_sums, counts)
         return WorstFeatures(names, counts, means, rank_sum_p(counts, rank_sums, self.items)), place
 
