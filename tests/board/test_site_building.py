@@ -4,8 +4,12 @@ import io
 import json
 import math
 import os
+import random
 import re
+import subprocess
+import sys
 import tarfile
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -123,6 +127,35 @@ def test_what_a_killed_run_left_is_removed(tmp_path):
     write(tmp_path / ".public.new" / "sub" / "half.html", "half")
     write(tmp_path / ".public.new" / "half.html", "half")
     write_site(str(tmp_path / "public"), [("index.html", "whole")])
+    assert files_of(tmp_path) == {"public/index.html": b"whole"}
+
+
+KILLED = 50
+WRITE = """
+import sys
+from geval_py.board.site.writing import write_site
+
+print("ready", flush=True)
+for number in range(10**6):
+    pages = ((f"{page}.html", str(number)) for page in range(30))
+    write_site(sys.argv[1], [("site.json", '{"generator": "geval-py"}'), *pages])
+"""
+
+
+@pytest.mark.long
+def test_a_run_that_is_killed_at_any_moment_leaves_a_whole_site(tmp_path):
+    place = tmp_path / "public"
+    chance = random.Random(1)
+    for _ in range(KILLED):
+        with subprocess.Popen([sys.executable, "-c", WRITE, str(place)], stdout=subprocess.PIPE) as child:
+            child.stdout.readline()
+            time.sleep(0.02 + 0.1 * chance.random())
+            child.kill()
+        pages = {path.read_text() for path in place.glob("*.html")}
+        assert len(pages) == 1
+        assert len(list(place.iterdir())) == 31
+        assert set(os.listdir(tmp_path)) <= {"public", ".public.new"}
+    write_site(str(place), [("index.html", "whole")])
     assert files_of(tmp_path) == {"public/index.html": b"whole"}
 
 

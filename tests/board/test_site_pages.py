@@ -429,3 +429,13 @@ def worse():
     )
     standings = {(test, ""): site_views.standings_of(found, test) for test in ("test-A", "dev-0")}
     return site_views.view(submissions=tuple(reversed(found)), standings=standings)
+
+
+def test_the_moment_of_the_last_change_is_looked_for_once(monkeypatch):
+    """It takes a look at all submissions: done on each page, 10,000 of them would take minutes."""
+    asked = []
+    of = site_views.view()
+    found = type(of).updated.fget
+    monkeypatch.setattr(type(of), "updated", property(lambda view: asked.append(1) or found(view)))
+    made(of)
+    assert len(asked) <= 3  # the pages, and the feed

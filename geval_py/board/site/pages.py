@@ -57,7 +57,12 @@ class _Site:
     def __init__(self, view: SiteView) -> None:
         self.view = view
         self.addresses = Addresses(view.settings, view.phase)
-        self.common: dict[str, Any] = {"view": view, "addresses": self.addresses, "root": ""}
+        self.common: dict[str, Any] = {
+            "view": view,
+            "addresses": self.addresses,
+            "root": "",
+            "updated": view.updated,  # which looks at all submissions
+        }
 
     def page(self, template: str, *, title: str, section: str, **values: Any) -> str:
         """Fill in the template of a page in the folder of the site."""

@@ -60,12 +60,13 @@ def _environment() -> Environment:
 
 def _shown(value: object) -> object:
     """Let no control character into a page, nor a mark that turns the direction of a line."""
-    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return value if not isinstance(value, str) or isinstance(value, Markup) or value.isprintable() else visible(value)
 
 
 def short(value: object, limit: int = 40) -> str:
     """Show a stranger's text in so many characters, what no screen shows as escapes."""
-    return shorten(visible(shorten(str(value), limit)), limit)
+    text = shorten(str(value), limit)
+    return text if text.isprintable() else shorten(visible(text), limit)
 
 
 def params_of(params: Mapping[str, object]) -> str:
