@@ -42,7 +42,9 @@ def test_init(geval, challenge, tmp_path, monkeypatch):
 def test_init_with_the_answers_of_the_challenge(geval, challenge, tmp_path):
     (tmp_path / "answers" / "test-A" / "expected.tsv").rename(challenge / "test-A" / "expected.tsv")
     status, _, err = geval("board", "init", str(tmp_path / "board"), "--challenge", str(challenge))
-    message = "the answers are taken from the challenge itself: publish it without them, or name others with --answers"
+    message = (
+        "the answers are taken from the challenge itself: publish it without them, or name others with --answers"
+    )
     assert (status, err) == (0, f"geval: note: {message}\n")
 
 
