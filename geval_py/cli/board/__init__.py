@@ -27,7 +27,7 @@ SUBCOMMANDS = {  # what each does, and where it is
     "import": ("make a board of such an archive", "geval_py.cli.board.importing"),
     "verify": ("rebuild a published site, and say what differs", "geval_py.cli.board.verify"),
 }
-EXTRA = ("alembic", "jinja2", "sqlalchemy")  # what pip install 'geval-py[board]' adds
+EXTRA = ("alembic", "jinja2", "sqlalchemy")  # what the extra adds
 
 _EXAMPLES = """\
 examples:
