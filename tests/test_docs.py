@@ -9,6 +9,8 @@ from examples import PAGES, ROOT, examples_of, rewritten, run, run_page
 from tables import PARSERS, TABLES, fill, options, without_tables
 
 import geval_py
+from geval_py.board import settings
+from geval_py.cli.board import SUBCOMMANDS
 from geval_py.errors import GevalError
 from geval_py.reading.options import COMMANDS
 from geval_py.scoring.metrics import METRICS
@@ -123,7 +125,8 @@ def test_each_table_stands_in_one_page(name):
 
 
 def test_the_options_of_each_command_are_there():
-    assert list(PARSERS) == ["geval", *(f"geval {command}" for command in COMMANDS)]
+    board = (f"geval board {command}" for command in SUBCOMMANDS)
+    assert list(PARSERS) == ["geval", *(f"geval {command}" for command in COMMANDS), *board]
 
 
 NAMES = dict.fromkeys(
@@ -141,6 +144,18 @@ def test_is_spoken_of_in_docs(name):
     """A generated table is not enough: somebody wrote a sentence or an example with it."""
     pattern = re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])")
     assert any(map(pattern.search, WRITTEN_BY_HAND))
+
+
+KEYS = [
+    name for fields in ("FIELDS", "TEST_FIELDS", "PHASE_FIELDS", "LIMIT_FIELDS") for name in getattr(settings, fields)
+]
+
+
+@pytest.mark.parametrize("key", dict.fromkeys(KEYS))
+def test_a_key_of_board_yaml_is_explained(key):
+    (page,) = (page for page in DOCS if page.name == "board.md")
+    tables = re.findall(r"(?m)^\|.*\|$", read(page))
+    assert any(f"`{key}`" in row for row in tables)
 
 
 def keys_of(value):

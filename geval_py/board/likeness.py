@@ -43,22 +43,16 @@ def likenesses(connection: Connection, settings: Settings) -> Iterator[Likeness]
 
     for test in settings.tests:
         rows = _latest(connection, settings, test.name)
-        losses = {row.evaluation_id: np.asarray(unpack(row.losses, row.lines)) for row in rows}
+        losses = {row.evaluation_id: np.array(unpack(row.losses, row.lines)[0]) for row in rows}
         for number, found in enumerate(_pairs(test.name, rows, losses)):
             if number < MOST_PAIRS:
                 yield found
 
 
 def _latest(connection: Connection, settings: Settings, test: str) -> list[Row[Any]]:
+    of = (scores.c.evaluation_id, evaluations.c.lines, evaluations.c.losses)
     query = (
-        select(
-            submissions.c.code,
-            submitters.c.name,
-            submitters.c.id,
-            scores.c.evaluation_id,
-            evaluations.c.losses,
-            evaluations.c.lines,
-        )
+        select(submissions.c.code, submitters.c.name, submitters.c.id, *of)
         .join(submitters, submitters.c.id == submissions.c.submitter_id)
         .join(outputs, outputs.c.submission_id == submissions.c.id)
         .join(scores, scores.c.output_id == outputs.c.id)
@@ -75,10 +69,10 @@ def _pairs(test: str, rows: list[Row[Any]], losses: dict[int, npt.NDArray[np.flo
     for one, other in combinations(rows, 2):
         a, b = losses[one.evaluation_id], losses[other.evaluation_id]
         codes = (one.code, other.code)
-        if one.id == other.id or a.shape != b.shape or codes in seen:
+        if one.id == other.id or len(a) != len(b) or codes in seen:
             continue
-        same = int((a == b).all(axis=0).sum())
-        if same >= LEAST_SHARE * a.shape[1]:
+        same = int((a == b).sum())
+        if same >= LEAST_SHARE * len(a):
             seen.add(codes)
             yield Likeness(
                 test=test,
@@ -87,5 +81,5 @@ def _pairs(test: str, rows: list[Row[Any]], losses: dict[int, npt.NDArray[np.flo
                 other=other.code,
                 other_submitter=other.name,
                 same=same,
-                lines=a.shape[1],
+                lines=len(a),
             )

@@ -66,9 +66,9 @@ class LineTables:
         )
 
     def _losses(self, output: OutputView) -> list[float]:
-        query = select(evaluations.c.losses, evaluations.c.lines).where(evaluations.c.id == output.evaluation_id)
-        row = self._connection.execute(query).one()
-        return [] if row.losses is None else list(unpack(row.losses, row.lines)[0])
+        columns = select(evaluations.c.lines, evaluations.c.losses)
+        of = self._connection.execute(columns.where(evaluations.c.id == output.evaluation_id)).first()
+        return [] if of is None or of.losses is None else list(unpack(of.losses, of.lines)[0])
 
     def _texts_of(self, test: str) -> list[tuple[str, str, str]]:
         if test not in self._texts:

@@ -1,0 +1,167 @@
+"""From an empty folder to a published board, and back from its export: gazette, its answers kept apart, 14 submissions.
+
+All is done by the command line, once on SQLite and once on PostgreSQL; what it must say stands in expected/.
+"""
+
+import csv
+import hashlib
+import io
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from gazette import SOURCE, TEST, answers_of, hide_answers, letters, uploads, write
+from story import Story
+
+from geval_py import evaluate
+
+EXPECTED = Path(__file__).with_name("expected")
+SETTINGS = {
+    "phases": "[{name: main, until: 2025-01-31T23:59:00+01:00}]",
+    "submissions_a_day": 1,
+    "transports": "[https, file]",
+    "samples": 2000,
+}
+CHANGED_LINE, CORRECTED = 3, "qxjr"  # an answer that was wrong; to that which is right, only kim gave anything
+
+
+class Told(NamedTuple):
+    """A story that was told to its end: its folder, and what each step printed on standard output."""
+
+    folder: Path
+    said: dict[str, str]
+
+
+def tell(folder, database):
+    """Tell the whole story."""
+    challenge, answers = hide_answers(folder)
+    story, said = Story(folder), {}
+    board = folder / "board"
+    story.fine("init", board, "--challenge", challenge, "--answers", answers, "--database", database)
+    story.edit(**SETTINGS)
+    said["scan"] = story.fine("scan", board, uploads(folder / "uploads"), "--at", "2025-01-10T12:00:00Z")
+    receipts = [story("add", board, one.source, *one.options) for one in letters(folder / "letters")]
+    said["add"] = "\n".join(f"{status} {(out or err).splitlines()[0]}" for status, out, err in receipts) + "\n"
+    said["before"] = story.fine("show", board, "--phase", "main")
+    code = next(csv.DictReader(io.StringIO(_csv(story, board, by="ivy"))))["code"]
+    story.fine("withdraw", board, code, "--reason", "trained on the test set")
+    story.fine("note", board, said["scan"].split()[0], "first of all")
+    _show(story, board, said)
+    _rescore(story, board, answers, said)
+    _publish(story, folder, said)
+    return Told(folder, said)
+
+
+def _csv(story, board, by):
+    rows = story.fine("show", board, "--phase", "main", "--format", "csv").splitlines(keepends=True)
+    return rows[0] + "".join(row for row in rows if f",{by}," in row)
+
+
+def _show(story, board, said):
+    said["main"] = story.fine("show", board, "--phase", "main")
+    said["post-deadline"] = story.fine("show", board)
+    said["submission"] = story.fine("show", board, "--phase", "main", "--by", "submission")
+    said["tag"] = story.fine("show", board, "--phase", "main", "--by", "tag")
+    for form in ("csv", "json", "markdown", "latex"):
+        said[form] = story.fine("show", board, "--phase", "main", "--format", form)
+    said["status"] = story.fine("status", board)
+
+
+def _rescore(story, board, answers, said):
+    """Put an answer right; what it changes is said before it is published."""
+    words = answers_of(answers)
+    words[CHANGED_LINE - 1] = CORRECTED
+    write(answers / TEST / "expected.tsv", "".join(f"{word}\n" for word in words))
+    said["outdated"] = story.fine("status", board).partition("\n\n")[0] + "\n"
+    said["dry-run"] = story.fine("rescore", board, "--dry-run")
+    said["after-dry-run"] = story.fine("show", board, "--phase", "main")
+    said["rescore"] = story.fine("rescore", board)
+    said["again"] = story.fine("rescore", board)
+    said["rescored"] = story.fine("show", board, "--phase", "main")
+
+
+def _publish(story, folder, said):
+    story.fine("site", folder / "board", "-o", folder / "site")
+    story.fine("export", folder / "board", folder / "board.tar.zst")
+    story.fine("export", folder / "board", folder / "again.tar.zst")
+    story.fine("import", folder / "imported", folder / "board.tar.zst")
+    said["imported"] = story.fine("show", folder / "imported", "--phase", "main")
+    story.fine("site", folder / "imported", "-o", folder / "imported-site")
+    said["verify"] = story.fine("verify", folder / "site", folder / "board.tar.zst")
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def told(request, tmp_path_factory):
+    place = "board.sqlite"
+    if request.param == "postgresql":
+        place = request.getfixturevalue("postgresql").new_database()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("GEVAL_BOARD_DATABASE", raising=False)
+        yield tell(tmp_path_factory.mktemp("whole"), place)
+
+
+STEPS = (
+    "scan", "add", "before", "main", "post-deadline", "submission", "tag", "csv", "markdown", "latex", "status",
+    "outdated", "dry-run", "rescore", "again", "rescored",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_the_board_says_what_is_expected(told, step):
+    assert told.said[step] == (EXPECTED / f"{step}.txt").read_text(encoding="utf-8")
+
+
+def entries(told):
+    return {entry["submitter"]: entry for entry in json.loads(told.said["json"])["entries"]}
+
+
+def test_json_has_the_order_of_the_table(told):
+    rows = list(csv.DictReader(io.StringIO(told.said["csv"])))
+    assert [row["code"] for row in rows] == [entry["code"] for entry in entries(told).values()]
+
+
+@pytest.mark.parametrize(
+    ("name", "output"),
+    [
+        ("ann", "uploads/ann/test-A/out.tsv"),
+        ("bea", "uploads/ann/test-A/out.tsv"),
+        ("fay", "letters/fay/test-A/out-model=trigram,k=3.tsv"),
+        ("lou", "letters/lou/test-A/out.tsv"),
+        ("eve", "uploads/eve/test-A/out.tsv"),
+    ],
+)
+def test_a_score_is_that_of_the_scorer(told, name, output):
+    """By another way to it: the answers as they were at first."""
+    scored = evaluate(SOURCE, TEST, out=told.folder / output, metrics="PerplexityHashed").score
+    assert float(entries(told)[name]["score"]) == float(f"{scored:.4g}")  # of JSON, "Infinity" is a text
+
+
+def test_a_dry_run_publishes_nothing(told):
+    assert told.said["after-dry-run"] == told.said["main"]
+
+
+def test_an_imported_board_says_the_same(told):
+    assert told.said["imported"] == told.said["rescored"]
+    assert contents(told.folder / "imported-site") == contents(told.folder / "site")
+
+
+def test_equal_boards_give_equal_exports(told):
+    one, other = (hashlib.sha256((told.folder / f"{name}.tar.zst").read_bytes()) for name in ("board", "again"))
+    assert one.hexdigest() == other.hexdigest()
+
+
+def test_a_site_is_that_of_the_export(told):
+    assert told.said["verify"] == ""
+
+
+def test_what_was_changed_in_a_site_is_found(told):
+    page = told.folder / "imported-site/index.html"
+    page.write_text(page.read_text(encoding="utf-8").replace("gus", "Gus"), encoding="utf-8")
+    status, out, _ = Story(told.folder)("verify", told.folder / "imported-site", told.folder / "board.tar.zst")
+    assert status == 1
+    assert out.startswith("index.html differs, from line ")
+
+
+def contents(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

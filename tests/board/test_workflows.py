@@ -1,0 +1,162 @@
+"""The two workflows to copy: they parse, give no secret to what strangers propose, and their scripts do what they say."""
+
+import base64
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from gazette import TEST, hide_answers, output, write
+
+from geval_py.cli.board import SUBCOMMANDS
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "docs/workflows"
+GITHUB, GITLAB = (yaml.safe_load((FOLDER / f"board-{name}.yml").read_text()) for name in ("github", "gitlab"))
+JOBS = GITHUB["jobs"]
+TRIGGERS = GITHUB[True]  # YAML 1.1 reads the key `on` so
+PROPOSED, MERGED = "merge_request_event", '$CI_PIPELINE_SOURCE == "push" && $CI_COMMIT_BRANCH == $CI_DEFAULT_BRANCH'
+
+
+def scripts(job):
+    """The scripts of a job, by the names of their steps."""
+    return {step.get("name", str(n)): step["run"] for n, step in enumerate(job["steps"]) if "run" in step}
+
+
+def gitlab_script(job):
+    return "\n".join(GITLAB[job]["script"])
+
+
+SCRIPTS = [
+    *(pytest.param(text, id=f"{name}: {step}") for name, job in JOBS.items() for step, text in scripts(job).items()),
+    *(pytest.param(gitlab_script(job), id=f"GitLab {job}") for job in ("check", "pages")),
+]
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_script_is_one_of_bash(script):
+    assert subprocess.run(["bash", "-n"], input=script, text=True, capture_output=True).stderr == ""
+    assert "${{" not in script  # what others chose reaches a script in variables: written into it, it could run
+    assert set(re.findall(r"geval board (\w+)", script)) <= SUBCOMMANDS.keys()
+
+
+def test_what_strangers_propose_runs_without_secrets():
+    assert TRIGGERS.keys() == {"pull_request", "push"}
+    assert JOBS["check"]["if"] == "github.event_name == 'pull_request'"
+    assert JOBS["add"]["if"] == "github.event_name == 'push'"
+    assert JOBS["publish"]["needs"] == "add"
+    assert "secrets." not in yaml.safe_dump([JOBS["check"], JOBS["publish"], GITHUB.get("env")])
+    assert GITHUB["permissions"] == {"contents": "read"}
+    assert "permissions" not in JOBS["check"]
+
+
+def test_strangers_code_is_not_installed():
+    ours = next(step for step in JOBS["check"]["steps"] if step.get("with", {}).get("path") == "ours")
+    assert ours["with"]["ref"] == "${{ github.event.pull_request.base.sha }}"
+    installed = [text for text in scripts(JOBS["check"]).values() if "pip install" in text]
+    assert installed == ["pip install ./ours/geval-py"]
+    assert "pip install --quiet ./ours/geval-py" in GITLAB["check"]["script"]
+
+
+def test_jobs_that_add_wait_for_each_other():
+    assert JOBS["add"]["concurrency"] == {"group": "board", "cancel-in-progress": False}
+    assert GITLAB["pages"]["resource_group"] == "board"
+
+
+def test_gitlab_checks_what_is_proposed_and_adds_what_is_merged():
+    (proposed,), (merged,) = GITLAB["check"]["rules"], GITLAB["pages"]["rules"]
+    assert PROPOSED in proposed["if"]
+    assert merged["if"] == MERGED
+    assert "BOARD_ANSWERS" not in gitlab_script("check")
+    assert GITLAB["pages"]["artifacts"] == {"paths": ["public"]}
+
+
+class Runner:
+    """A repository as the workflows want it, with scripts that are run in it."""
+
+    def __init__(self, folder):
+        self.origin, self.folder = folder / "origin.git", folder / "work"
+        challenge, self.answers = hide_answers(folder)
+        bare = ["git", "init", "--quiet", "--bare", "--initial-branch=main", self.origin]
+        subprocess.run(bare, check=True)
+        subprocess.run(["git", "clone", "--quiet", self.origin, self.folder], check=True, capture_output=True)
+        challenge.rename(self.folder / "challenge")
+        self.run('geval board init board --challenge challenge --answers "$ANSWERS"', ANSWERS=self.answers)
+        path = self.folder / "board/board.yaml"
+        path.write_text(re.sub("(?m)^answers: .*", "answers: ../answers", path.read_text()))
+        write(self.folder / ".gitignore", "*.sqlite*\n/answers/\n/site/\n/kept/\n")
+        self.commit("A board")
+
+    def run(self, script, **variables):
+        """Run a script as the runners do; gives its exit status and all that it prints."""
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        user = {f"GIT_{who}_{what}": "x" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+        done = subprocess.run(
+            ["bash", "-eo", "pipefail", "-c", script],
+            cwd=self.folder,
+            env={"PATH": path, "HOME": str(self.folder.parent), **user, **{k: str(v) for k, v in variables.items()}},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        return done.returncode, done.stdout
+
+    def commit(self, message):
+        assert self.run(f'git add -A && git commit -qm "{message}" && git push -q origin HEAD')[0] == 0
+
+    def propose(self, path, text):
+        """Merge a change, as the check of a pull request sees it: its first parent is what it is merged into."""
+        assert self.run("git checkout -q -b proposed")[0] == 0
+        write(self.folder / path, text)
+        self.commit("A proposal")
+        assert self.run("git checkout -q main && git merge -q --no-ff proposed && git branch -qD proposed")[0] == 0
+
+
+@pytest.fixture
+def runner(tmp_path):
+    return Runner(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        (f"submissions/ann/{TEST}/out.tsv", 0),
+        (f"submissions/bob/{TEST}/out.tsv", 1),
+        (f"submissions/annie/{TEST}/out.tsv", 1),
+        ("other/submissions/ann/out.tsv", 1),
+        (".github/workflows/board.yml", 1),
+        (f"submissions/Ann ÿ\n/{TEST}/out.tsv", 1),
+    ],
+)
+def test_only_the_submitters_own_folder_may_change(runner, path, status):
+    runner.propose(path, output(0.5))
+    script = scripts(JOBS["check"])["Only the submitter's own folder may change"]
+    assert runner.run(script, SUBMITTER="ann")[0] == status
+
+
+def test_what_is_merged_is_added_kept_and_published(runner, tmp_path):
+    """Two merges, each on a new machine: the second finds what the first has kept, encrypted."""
+    steps = scripts(JOBS["add"])
+    key = {"BOARD_KEY": "a long passphrase", "GITHUB_REPOSITORY": "x/y", "TOKEN": "t"}
+    packed = subprocess.run(["tar", "-C", runner.answers, "-cJ", "."], capture_output=True, check=True).stdout
+    push = "https://x-access-token:$TOKEN@github.com/$GITHUB_REPOSITORY.git"
+    for name in ("ann", "bob"):
+        write(runner.folder / f"submissions/{name}/{TEST}/out.tsv", output(0.5, seed=len(name) + ord(name[0])))
+        runner.commit(name)
+        said = [runner.run("rm -rf answers site kept board.sqlite.gpg board/board.sqlite*; git clean -qfdx")]
+        said.append(runner.run(steps["Get the answers"], BOARD_ANSWERS=base64.b64encode(packed).decode()))
+        said.append(runner.run(steps["Get the database"], **key))
+        add = steps["Add what is new, score again what is out of date, build the site"]
+        said.append(runner.run(add, MERGED="2025-01-20T12:00:00+01:00"))
+        assert push in steps["Keep the database"]
+        said.append(runner.run(steps["Keep the database"].replace(push, str(runner.origin)), **key))
+        assert [status for status, _ in said] == [0] * 5, said
+    assert "1 scored" in said[3][1]  # bob alone is new
+    page = (runner.folder / "site/index.html").read_text()
+    assert ">ann</a>" in page
+    assert ">bob</a>" in page
+    kept = runner.run("git fetch -q origin board && git ls-tree --name-only FETCH_HEAD")
+    assert kept == (0, "board.sqlite.gpg\n")
