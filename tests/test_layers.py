@@ -28,7 +28,7 @@ BACKWARDS = {  # the two doors: methods of an evaluation that explain, and value
     ("scoring.score", "explaining"),
     ("explaining.comparison", "showing"),
 }
-RUN_BY_ALEMBIC = "board.migrations.env"  # which cannot be imported without it
+RUN_BY_ALEMBIC = "board.storing.migrations.env"  # which cannot be imported without it
 PACKAGE = Path(__file__).parent.parent / "geval_py"
 MODULES = {
     ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__"): path

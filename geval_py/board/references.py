@@ -17,7 +17,7 @@ from geval_py.scoring.metrics import find_metric
 
 if TYPE_CHECKING:
     from geval_py.board.settings import Settings
-    from geval_py.board.store import Board
+    from geval_py.board.storing.store import Board
     from geval_py.reading.task import Task
 
 References: TypeAlias = "Mapping[tuple[str, str], str]"  # by test and metric

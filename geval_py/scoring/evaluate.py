@@ -209,13 +209,12 @@ def evaluate_output(
     many as there are cores) score beside the one that reads, and do not change the scores; ``progress`` is called
     after each block. Raises DataError, and SchemeError for a metric's filter that no line has.
     """
-    _check(output)
     keys = [key_of(named, vocabulary, raw_filters) for named in schemes]
     selections = selections_of(schemes, keys, split)
     needs_input = any(selection.filter.needs_input for selection in selections.values())
     input_text = input_text or InputText(split, keep=keep_texts, digest=sign)
     with (
-        LineReader(output.path, header=split.output_header, digest=sign) as outputs,
+        LineReader(_path(output), header=split.output_header, digest=sign) as outputs,
         LineReader(split.expected, header=split.output_header, digest=sign) as expected,
     ):
         texts = Texts.of(input_text, outputs, expected, split, reread=reread) if keep_texts else None
@@ -235,9 +234,11 @@ def evaluate_output(
     )
 
 
-def _check(output: Output) -> None:
+def _path(output: Output) -> str:
+    """Give the path of an output; raises what is known to be its fault."""
     if output.fault is not None:
         raise output.fault
+    return output.path
 
 
 def _score(named: Named, statistics: LineStatistics) -> Score:

@@ -7,8 +7,8 @@ import random
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from geval_py.board.publishing.site.view import Figures, FileView, OutputView, SiteView, SubmissionView
 from geval_py.board.settings import Phase, Settings, Test
-from geval_py.board.site.view import Figures, FileView, OutputView, SiteView, SubmissionView
 from geval_py.board.values import Entry, Standings
 
 START = datetime(2026, 10, 1, 9, tzinfo=UTC)

@@ -22,7 +22,7 @@ from geval_py.board.values import Parcel, ReceivedFile
 
 
 def receive(source: str, place: str, budget: Budget, tests: Sequence[str], transports: Sequence[str]) -> Parcel:
-    """Receive a submission into an empty folder; see :func:`geval_py.board.isolation.receive_isolated`.
+    """Receive a submission into an empty folder; see :func:`geval_py.board.intake.isolation.receive_isolated`.
 
     Raises RejectedError, whose reason names the member that is at fault, and FailedError.
     """

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from geval_py.board.store import Board
-from geval_py.board.submissions import add
+from geval_py.board.keeping.submissions import add
+from geval_py.board.storing.store import Board
 from geval_py.cli.board.words import add_format, add_help, moment, new_parser, now, understood, write_receipts
 from geval_py.cli.messages import show_error
 from geval_py.errors import DataError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from geval_py.board.archives import import_board
+from geval_py.board.publishing.archives import import_board
 from geval_py.cli.board.words import add_help, new_parser, understood
 
 if TYPE_CHECKING:

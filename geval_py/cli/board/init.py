@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from geval_py.board.creating import create
-from geval_py.board.store import settings_path
+from geval_py.board.keeping.creating import create
+from geval_py.board.storing.store import settings_path
 from geval_py.cli.board.words import add_help, new_parser, understood
 from geval_py.cli.messages import note
 from geval_py.text import named

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from geval_py.board.rescoring import Rescored, rescore
-from geval_py.board.store import Board
+from geval_py.board.keeping.rescoring import Rescored, rescore
+from geval_py.board.storing.store import Board
 from geval_py.cli.board.words import add_format, add_help, new_parser, now, understood
 from geval_py.cli.progress import ProgressBar
 from geval_py.showing.json import json_text
@@ -18,7 +18,7 @@ from geval_py.text import visible
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from geval_py.board.standing import PlaceChange
+    from geval_py.board.ranking.standing import PlaceChange
     from geval_py.cli.parsers import QuietParser
 
 _EXAMPLES = """\

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from geval_py.board.receipts import REFUSED
-from geval_py.board.scanning import scan
-from geval_py.board.schema import FAILED
-from geval_py.board.store import Board
+from geval_py.board.keeping.receipts import REFUSED
+from geval_py.board.keeping.scanning import scan
+from geval_py.board.storing.schema import FAILED
+from geval_py.board.storing.store import Board
 from geval_py.cli.board.words import (
     add_format,
     add_help,
@@ -25,7 +25,7 @@ from geval_py.cli.progress import ProgressBar
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from geval_py.board.receipts import Receipt
+    from geval_py.board.keeping.receipts import Receipt
     from geval_py.cli.parsers import QuietParser
 
 _EXAMPLES = """\

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from geval_py.board.ranking import BY, standings
-from geval_py.board.store import Board
-from geval_py.board.tables import legend, standings_document, standings_records, standings_table
+from geval_py.board.ranking.standings import BY, standings
+from geval_py.board.ranking.tables import legend, standings_document, standings_records, standings_table
+from geval_py.board.storing.store import Board
 from geval_py.cli.board.words import add_help, new_parser, now, understood
 from geval_py.cli.messages import note
 from geval_py.showing.escapes import markdown_text

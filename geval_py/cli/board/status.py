@@ -6,8 +6,8 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from geval_py.board.status import Status, status_of
-from geval_py.board.store import Board
+from geval_py.board.keeping.status import Status, status_of
+from geval_py.board.storing.store import Board
 from geval_py.cli.board.words import add_format, add_help, new_parser, now, understood
 from geval_py.cli.tables import write_table
 from geval_py.showing.json import json_text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from geval_py.board.verifying import verify
+from geval_py.board.publishing.verifying import verify
 from geval_py.cli.board.words import add_help, understood
 from geval_py.cli.parsers import QuietParser
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable, Sequence
 
-    from geval_py.board.receipts import Receipt
+    from geval_py.board.keeping.receipts import Receipt
 
 STATUS = "Exit status: 0 fine, 1 the data is at fault, 2 the command line is at fault."
 FORMATS = ("text", "json")

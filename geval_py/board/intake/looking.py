@@ -1,0 +1,167 @@
+"""Check the outputs of a submission and score them: what a child process does, with files of a stranger's.
+
+Nothing of what it gives is made from the answers but scores, losses, and whether the lines are as many.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from geval_py.board.answers import expected_of
+from geval_py.board.intake.crossing import Document, Findings, parcel_of
+from geval_py.board.storing.columns import pack
+from geval_py.board.values import FailedError, Parcel, ReceivedOutput, RejectedError, Scored
+from geval_py.errors import DataError, GevalError, MalformedLineError
+from geval_py.reading.config import config_task
+from geval_py.reading.splits import locate
+from geval_py.scoring.evaluate import evaluate_output, select_schemes, vocabulary_for
+from geval_py.scoring.evaluation import Evaluation
+from geval_py.scoring.score import Score
+from geval_py.scoring.signature import Signature
+from geval_py.text import visible
+
+if TYPE_CHECKING:
+    from geval_py.checking.targets import Target
+
+
+def look(arguments: Document, max_bytes: int) -> Findings:
+    """Check a parcel and score what is wanted of it; raises RejectedError, FailedError."""
+    parcel = parcel_of(arguments["parcel"])
+    problems: list[Document] = []
+    if arguments["check"]:
+        problems = check(parcel, arguments["challenge"], arguments["answers"], max_bytes)
+        reason = _reason(problems)
+        if reason:
+            return Findings(problems=tuple(problems), reason=reason, digests={})
+    digests: dict[str, str] = {}
+    scored: list[Scored] = []
+    for test, name, metrics in arguments["wanted"]:
+        (file,) = (file for file in parcel.files if file.name == name)
+        evaluation = _evaluate(file.path, name, test, metrics, arguments)
+        found = _scores(evaluation, test, metrics, arguments["metric"], arguments["seed"])
+        digests[name] = found[0].output_sha256
+        scored += found
+    return Findings(problems=tuple(problems), digests=digests, scored=tuple(scored))
+
+
+def check(parcel: Parcel, challenge: str, answers: str, max_bytes: int) -> list[Document]:
+    """Check all outputs by the rules of ``geval check`` that need no answers; gives documents of the problems."""
+    from geval_py.checking.rules import RULES
+    from geval_py.checking.run import check_targets
+    from geval_py.showing.problems.json import problem_document
+
+    rules = frozenset(rule.code for rule in RULES if not rule.needs_answers)
+    paths = {file.name: file.path for file in parcel.files}
+    problems: list[Document] = []
+    for output in parcel.outputs:
+        target = _target(output, paths[output.file], challenge, answers)
+        report = check_targets([target], rules, max_bytes=max_bytes)
+        if report.unreadable:
+            raise _own_fault(report.unreadable[0], output.test)
+        problems += (problem_document(replace(one, path=output.file)) for one in report.problems)
+    return problems
+
+
+def _target(output: ReceivedOutput, path: str, challenge: str, answers: str) -> Target:
+    """Say what is checked; the answers are there for the number of their lines alone."""
+    from geval_py.checking.targets import Target, with_options
+
+    try:
+        expected = expected_of(challenge, answers, output.test)
+    except DataError as error:
+        raise _own_fault(error, output.test) from error
+    return replace(with_options(Target(output=path, expected=expected), challenge), words_are_plain=False)
+
+
+def _reason(problems: Sequence[Document]) -> str:
+    """Say in one line why a submission is rejected; "" where no problem is an error."""
+    errors = [problem for problem in problems if problem["severity"] == "error"]
+    if not errors:
+        return ""
+    first = errors[0]
+    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    return f"`{visible(first['path'])}`: {first['summary']} [{first['rule']}]{more}"
+
+
+def _evaluate(path: str, name: str, test: str, metrics: Sequence[str], arguments: Document) -> Evaluation:
+    """Score an output with some metrics, each named by one scheme."""
+    challenge = arguments["challenge"]
+    try:
+        task = config_task(challenge)
+        task = task.replace(
+            out_directory=challenge,
+            expected_directory=challenge,
+            test_name=test,
+            out_files=(path,),
+            expected_file=expected_of(challenge, arguments["answers"], test),
+            metrics=(),
+            alt_metrics=tuple(metrics),
+            select_metrics=(),
+        )
+        split = locate(task)
+        schemes = select_schemes(task)
+        return evaluate_output(split, split.outputs[0], schemes, vocabulary_for(schemes, task), sign=True)
+    except DataError as error:
+        if error.path == path:
+            raise RejectedError(reason=f"`{visible(name)}`: {_without_path(error, path, name)}") from error
+        raise _own_fault(error, test) from error
+    except GevalError as error:
+        raise FailedError(reason=f"{test} cannot be scored: {str(error).partition(chr(10))[0]}") from error
+
+
+def _without_path(error: DataError, path: str, name: str) -> str:
+    """Say what is wrong with an output in one line, under the name that it came with."""
+    said = str(error).replace(path, visible(name))
+    return "; ".join(line.strip() for line in said.splitlines()[:2])
+
+
+def _own_fault(error: DataError, test: str) -> FailedError:
+    """Say that the challenge is at fault, and not what stands in its answers."""
+    where = f", line {error.line}, column {error.column}" if isinstance(error, MalformedLineError) else ""
+    return FailedError(reason=f"the challenge's files for {test} cannot be used ({type(error).__name__}{where})")
+
+
+def _scores(evaluation: Evaluation, test: str, metrics: Sequence[str], main: str, seed: int) -> list[Scored]:
+    signature = evaluation.signature
+    if signature is None or signature.output is None:
+        raise FailedError(reason=f"{test} was scored without a signature")
+    scored = []
+    for metric, score in zip(metrics, evaluation.scores, strict=True):
+        one = Scored(
+            test=test,
+            output_sha256=signature.output,
+            metric=metric,
+            signature=str(_signature_of(score, signature)),
+            lines=score.statistics.lines,
+            score=None if math.isnan(score.value) else score.value,
+        )
+        scored.append(_with_losses(one, score, seed) if metric == main else one)
+    return scored
+
+
+def _signature_of(score: Score, signature: Signature) -> Signature:
+    """Give the signature of one of the scores that were made together: what it does not depend on is left out."""
+    needs_input = any(name.startswith("in") for name in score.scheme.filters)
+    return replace(
+        signature,
+        metrics=(score.scheme.text,),
+        bits=(score.metric.bits,),
+        lines=score.statistics.lines,
+        input=signature.input if needs_input else None,
+        header=signature.header if needs_input else None,
+        vocabulary=signature.vocabulary if score.metric.needs_vocabulary else None,
+    )
+
+
+def _with_losses(scored: Scored, score: Score, seed: int) -> Scored:
+    """Add the line statistics, one column after the other; where lines have classes, the 95 % interval instead."""
+    if not score.statistics.classes:
+        return replace(scored, losses=pack(score.statistics.columns))
+    from geval_py.board.ranking.intervals import SAMPLES, ends
+    from geval_py.explaining.statistics.bootstrap import interval
+
+    low, high = ends(interval(score.metric, score.statistics, samples=SAMPLES, seed=seed))
+    return replace(scored, low=low, high=high)

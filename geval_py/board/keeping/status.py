@@ -1,0 +1,133 @@
+"""``geval board status``: what is stored, what is out of date, what failed and why, and what was charged."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import func, select
+
+from geval_py.board.keeping.outdating import outdated
+from geval_py.board.keeping.quota import day_of, written
+from geval_py.board.references import references_of
+from geval_py.board.storing.schema import STATES, evaluations, outputs, submissions, submitters
+from geval_py.showing.tables import Column, Table
+from geval_py.text import shorten
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from geval_py.board.settings import Settings
+    from geval_py.board.storing.store import Board
+
+MOST_OF_A_REASON = 200  # characters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A submission, as the organiser is told of it; ``day`` is that for which it was charged, if ``charged``."""
+
+    code: str
+    submitter: str
+    name: str
+    arrived: datetime
+    phase: str
+    state: str
+    reason: str
+    charged: bool
+    charge: str
+    day: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """What there is in a board; ``outdated`` counts scores by the reason why they are out of date."""
+
+    title: str
+    phase: str
+    submitters: int
+    states: dict[str, int]
+    withdrawn: int
+    outputs: int
+    evaluations: int
+    outdated: dict[str, int]
+    zone: str
+    lines: tuple[Line, ...]
+
+    def table(self) -> Table:
+        """Give all submissions, in order of arrival."""
+        columns = ("code", "submitter", "arrived", "state", "quota", "why")
+        rows = (
+            (line.code, line.submitter, written(line.arrived), line.state, *_charge(line), line.reason)
+            for line in self.lines
+        )
+        return Table([*map(_column, columns), _column("problem")], rows)
+
+    def document(self) -> dict[str, Any]:
+        """Give it as a JSON document."""
+        names = ("title", "phase", "submitters", "states", "withdrawn", "outputs", "evaluations", "outdated", "zone")
+        lines = [
+            {name: getattr(line, name) for name in Line.__slots__} | {"arrived": written(line.arrived)}
+            for line in self.lines
+        ]
+        return {name: getattr(self, name) for name in names} | {"submissions": lines}
+
+
+def _column(name: str) -> Column:
+    return Column(name=name)
+
+
+def _charge(line: Line) -> tuple[str, str]:
+    return (line.day if line.charged else "-"), line.charge
+
+
+def status_of(board: Board, now: datetime) -> Status:
+    """Look at what is stored; raises StoreError, and the DataErrors of the challenge's files."""
+    references = references_of(board.settings)
+    with board.reading() as connection:
+        lines = tuple(_lines(connection, board.settings))
+        states = Counter(line.state for line in lines)
+        return Status(
+            title=board.settings.title,
+            phase=board.settings.phase_of(now),
+            submitters=_count(connection, submitters),
+            states={state: states[state] for state in STATES},
+            withdrawn=sum(1 for line in lines if line.reason.startswith(WITHDRAWN)),
+            outputs=_count(connection, outputs),
+            evaluations=_count(connection, evaluations),
+            outdated=dict(Counter(one.reason for one in outdated(connection, references))),
+            zone=str(board.settings.zone),
+            lines=lines,
+        )
+
+
+WITHDRAWN = "withdrawn: "
+
+
+def _count(connection: Connection, table: Any) -> int:
+    return int(connection.execute(select(func.count()).select_from(table)).scalar_one())
+
+
+def _lines(connection: Connection, settings: Settings) -> list[Line]:
+    rows = connection.execute(
+        select(submissions, submitters.c.name.label("submitter"))
+        .join_from(submissions, submitters)
+        .order_by(submissions.c.arrived, submissions.c.id)
+    )
+    return [
+        Line(
+            code=row.code,
+            submitter=row.submitter,
+            name=row.name,
+            arrived=row.arrived,
+            phase=settings.phase_of(row.arrived),
+            state=row.state,
+            reason=WITHDRAWN + row.withdrawal if row.withdrawn else shorten(row.reason, MOST_OF_A_REASON),
+            charged=row.charged,
+            charge=row.charge,
+            day=day_of(row.arrived, settings.zone).name,
+        )
+        for row in rows
+    ]

@@ -1,0 +1,1 @@
+"""What leaves a board: its site, its archives."""

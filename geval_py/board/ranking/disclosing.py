@@ -1,0 +1,180 @@
+"""What may be shown of each output: its figures, or with a ladder those that stand for them, rounded.
+
+    scores ──> evaluations ──(ladder)──> figures ──(disclosed digits)──> disclosures
+
+All that is shown is made from the table ``disclosures``: order, places, intervals, charts, feeds. A fact tells what
+it was made with, so that an edited board.yaml or a deadline that has passed is noticed by whoever reads next.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import and_, case, delete, exists, insert, or_, select
+
+from geval_py.board.figures import significant
+from geval_py.board.storing.facts import remember
+from geval_py.board.storing.schema import SCORED, disclosures, evaluations, facts, outputs, scores, submissions
+from geval_py.board.units import measure_of
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Row
+
+    from geval_py.board.settings import Settings, Test
+    from geval_py.board.storing.store import Board
+
+MADE_WITH = "disclosed"  # the fact that tells what the disclosures were made with
+LADDER = "ladder/"  # and that which tells, of a test, the steps of each ladder
+_STANDS = and_(submissions.c.state == SCORED, submissions.c.withdrawn.is_(None))
+
+
+def ensure_disclosed(board: Board, now: datetime) -> None:
+    """Disclose anew where board.yaml was edited, or the last deadline has passed, since it was done."""
+    with board.reading() as connection:
+        if _fact(connection, MADE_WITH) == _made_with(board.settings, now):
+            return
+    from geval_py.board.ranking.comparing import complete
+
+    with board.writing() as connection:
+        disclose(connection, board.settings, now)
+        complete(connection, board.settings, now)
+
+
+def disclose(connection: Connection, settings: Settings, now: datetime) -> None:
+    """Bring the disclosures up to date with the scores, the settings and the moment; only what changed is written."""
+    made_with = _made_with(settings, now)
+    if _fact(connection, MADE_WITH) != made_with:
+        connection.execute(delete(disclosures))
+        connection.execute(delete(facts).where(facts.c.name.startswith(LADDER)))
+        remember(connection, MADE_WITH, made_with)
+    _forget_past(connection, [test.name for test in settings.tests if test.ladder])
+    for test in settings.tests:
+        shown = _climb(connection, settings, test) if test.ladder else {}
+        _disclose_new(connection, settings, test, settings.digits_of(test, now), shown)
+
+
+def _made_with(settings: Settings, now: datetime) -> str:
+    """Write down all on which the disclosures depend, and which entries are compared."""
+    tests = {test.name: [settings.digits_of(test, now), test.ladder and test.clip] for test in settings.tests}
+    phases = [[phase.name, phase.until.isoformat()] for phase in settings.phases]
+    return json.dumps([tests, settings.metrics, phases, settings.entries, settings.samples, settings.seed])
+
+
+def _fact(connection: Connection, name: str) -> str | None:
+    value: str | None = connection.execute(select(facts.c.value).where(facts.c.name == name)).scalar()
+    return value
+
+
+def _forget_past(connection: Connection, ladders: list[str]) -> None:
+    """Forget the disclosures of what was withdrawn or scored again; a ladder's figures may be those of another."""
+    holds = (
+        exists(scores)
+        .where(scores.c.output_id == disclosures.c.output_id, scores.c.metric == disclosures.c.metric)
+        .where(outputs.c.id == scores.c.output_id, submissions.c.id == outputs.c.submission_id, _STANDS)
+        .where(or_(outputs.c.test.in_(ladders), scores.c.evaluation_id == disclosures.c.evaluation_id))
+    )
+    connection.execute(delete(disclosures).where(~holds))
+
+
+def _disclose_new(connection: Connection, settings: Settings, test: Test, digits: int, shown: dict[int, int]) -> None:
+    """Disclose the outputs of a test that are not; ``shown`` tells whose figures stand for each, if not its own."""
+    missing = ~exists(disclosures).where(
+        disclosures.c.output_id == scores.c.output_id, disclosures.c.metric == scores.c.metric
+    )
+    new = connection.execute(
+        select(scores.c.output_id, scores.c.metric)
+        .join(outputs, outputs.c.id == scores.c.output_id)
+        .join(submissions, submissions.c.id == outputs.c.submission_id)
+        .where(_STANDS, outputs.c.test == test.name, scores.c.metric.in_(settings.metrics), missing)
+        .order_by(scores.c.output_id, scores.c.metric)
+    ).all()
+    if not new:
+        return
+    figures = _figures(connection, {shown.get(output, output) for output, _ in new})
+    rows = [
+        {"output_id": output, "metric": metric, **_rounded(figures[shown.get(output, output), metric], digits)}
+        for output, metric in new
+        if (shown.get(output, output), metric) in figures
+    ]
+    connection.execute(insert(disclosures), rows)
+
+
+def _figures(connection: Connection, of: set[int]) -> dict[tuple[int, str], Row[Any]]:
+    """Give the evaluations of outputs, by output and metric."""
+    query = select(
+        scores.c.output_id,
+        scores.c.metric,
+        evaluations.c.id,
+        evaluations.c.score,
+        evaluations.c.low,
+        evaluations.c.high,
+    ).join(evaluations, evaluations.c.id == scores.c.evaluation_id)
+    rows = _in_parts(connection, query, of)
+    return {(row.output_id, row.metric): row for row in rows}
+
+
+def _in_parts(connection: Connection, query: Any, of: Iterable[int], size: int = 1000) -> Iterator[Row[Any]]:
+    """Run a query for some outputs, a thousand at a time, since databases bound the number of parameters."""
+    ids = sorted(of)
+    for start in range(0, len(ids), size):
+        yield from connection.execute(query.where(scores.c.output_id.in_(ids[start : start + size])))
+
+
+def _rounded(of: Row[Any], digits: int) -> dict[str, float | int | None]:
+    return {
+        "evaluation_id": of.id,
+        "value": significant(of.score, digits),
+        "low": significant(of.low, digits),
+        "high": significant(of.high, digits),
+    }
+
+
+def _climb(connection: Connection, settings: Settings, test: Test) -> dict[int, int]:
+    """Tell whose figures stand for each output of a test's ladders that changed; undo their disclosures."""
+    before: dict[str, list[list[int]]] = json.loads(_fact(connection, LADDER + test.name) or "{}")
+    steps = {climber: list(map(list, of)) for climber, of in _steps(connection, settings, test)}
+    shown: dict[int, int] = {}
+    for climber, of in steps.items():
+        if before.get(climber) != of:
+            connection.execute(delete(disclosures).where(disclosures.c.output_id.in_([output for output, _ in of])))
+            shown |= _shown(connection, settings, test, of)
+    if steps != before:
+        remember(connection, LADDER + test.name, json.dumps(steps))
+    return shown
+
+
+def _steps(connection: Connection, settings: Settings, test: Test) -> Iterator[tuple[str, list[tuple[int, int]]]]:
+    """Give the outputs and evaluations of each submitter in order of arrival; each baseline is a submitter."""
+    climber = case((submissions.c.baseline, -submissions.c.id), else_=submissions.c.submitter_id)
+    query = (
+        select(climber.label("climber"), outputs.c.id, scores.c.evaluation_id)
+        .join(submissions, submissions.c.id == outputs.c.submission_id)
+        .join(scores, and_(scores.c.output_id == outputs.c.id, scores.c.metric == settings.metric))
+        .where(_STANDS, outputs.c.test == test.name)
+        .order_by("climber", submissions.c.arrived, submissions.c.id, outputs.c.id)
+    )
+    for one, rows in groupby(connection.execute(query), key=lambda row: row.climber):
+        yield str(one), [(row.id, row.evaluation_id) for row in rows]
+
+
+def _shown(connection: Connection, settings: Settings, test: Test, steps: list[list[int]]) -> dict[int, int]:
+    """Climb one ladder: give for each output the one that is shown from then on; one without a score is itself."""
+    import numpy as np
+
+    from geval_py.board.ranking.ladder import Ladder
+    from geval_py.board.storing.columns import unpack
+
+    sign = 1 if measure_of(settings.metric).direction == "lower" else -1
+    ladder, shown = Ladder(test.clip), {}
+    columns = select(evaluations.c.score, evaluations.c.lines, evaluations.c.losses)
+    for output, evaluation in steps:
+        of = connection.execute(columns.where(evaluations.c.id == evaluation)).one()
+        shown[output] = output
+        if of.score is not None and of.losses is not None:
+            losses = np.array(unpack(of.losses, of.lines)[0])
+            shown[output] = ladder.climb(output, losses, sign * of.score)
+    return shown

@@ -1,0 +1,146 @@
+"""The one query that decides the order of a leaderboard, and the only place that does.
+
+    candidates   all outputs of the test and phase whose submission stands, with what is disclosed of them
+    numbered     those of a submitter (a submission, a tag) from the best one on
+    chosen       the best one of each
+    entries      with their places, in order
+
+Better is: a finite value, the better value in the metric's own direction, the earlier arrival. What has no value
+comes last and has no place, nor has a baseline; equal values share one.
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import and_, case, false, func, literal, null, nulls_last, select, true
+
+from geval_py.board.settings import ALL, BEST, BY_TAG
+from geval_py.board.storing.schema import SCORED, disclosures, outputs, submissions, submitters
+from geval_py.board.units import measure_of
+
+if TYPE_CHECKING:
+    from sqlalchemy import ColumnElement, FromClause, Select, Subquery
+    from sqlalchemy.sql import ColumnCollection
+
+    from geval_py.board.settings import Settings
+
+SUBMITTER, SUBMISSION, TAG = "submitter", "submission", "tag"
+GROUPINGS = {BEST: SUBMITTER, ALL: SUBMISSION, BY_TAG: TAG}  # by the word of board.yaml
+KEYS = ("output_id", "submission_id", "evaluation_id", "submitter_id", "arrived", "baseline", "value", "low", "high")
+
+
+def entries(settings: Settings, test: str, phase: str, by: str, dialect: str) -> Select[Any]:
+    """Select the entries of a leaderboard in order; the other metrics are the columns other0, other1 and so on."""
+    lower = measure_of(settings.metric).direction == "lower"
+    candidates = _candidates(settings, test, phase)
+    pool = _with_tags(candidates, dialect) if by == TAG else candidates
+    numbered = select(
+        pool, func.row_number().over(partition_by=_group(pool.c, by), order_by=_order(pool.c, lower)).label("nth")
+    ).subquery("numbered")
+    chosen = select(*(numbered.c[key] for key in KEYS)).where(numbered.c.nth == 1).distinct().subquery("chosen")
+    return _placed(settings, chosen, lower)
+
+
+def _candidates(settings: Settings, test: str, phase: str) -> Subquery:
+    return (
+        select(
+            outputs.c.id.label("output_id"),
+            submissions.c.id.label("submission_id"),
+            disclosures.c.evaluation_id,
+            submissions.c.submitter_id,
+            submissions.c.arrived,
+            submissions.c.baseline,
+            disclosures.c.value,
+            disclosures.c.low,
+            disclosures.c.high,
+            submissions.c.tags,
+        )
+        .join(submissions, submissions.c.id == outputs.c.submission_id)
+        .join(disclosures, and_(disclosures.c.output_id == outputs.c.id, disclosures.c.metric == settings.metric))
+        .where(outputs.c.test == test, submissions.c.state == SCORED, submissions.c.withdrawn.is_(None))
+        .where(*_within(settings, phase))
+        .subquery("candidates")
+    )
+
+
+def _within(settings: Settings, phase: str) -> list[ColumnElement[bool]]:
+    """Say what arrived in a phase: after the deadline before it, up to and with its own."""
+    begin, end = bounds(settings, phase)
+    arrived = submissions.c.arrived
+    return [*([arrived > begin] if begin else []), *([arrived <= end] if end else [])]
+
+
+def bounds(settings: Settings, phase: str) -> tuple[datetime | None, datetime | None]:
+    """Give the deadline before a phase and its own; None where there is none."""
+    deadlines = [None, *(of.until for of in settings.phases), None]
+    number = settings.phase_names.index(phase)
+    return deadlines[number], deadlines[number + 1]
+
+
+def _with_tags(candidates: Subquery, dialect: str) -> Subquery:
+    """Give each candidate once for each of its tags; once without one where it has none."""
+    if dialect == "postgresql":
+        tags = func.json_array_elements_text(candidates.c.tags).table_valued("value", name="tagged").render_derived()
+    else:
+        tags = func.json_each(candidates.c.tags).table_valued("value", name="tagged")
+    joined = candidates.outerjoin(tags, true())
+    columns = [column for column in candidates.c if column.name != "tags"]
+    return select(*columns, tags.c.value.label("tag")).select_from(joined).subquery("by_tag")
+
+
+def _group(c: ColumnCollection[str, Any], by: str) -> list[ColumnElement[Any]]:
+    """Say of whom one entry is shown; each baseline is one."""
+    if by == SUBMISSION:
+        return [c.submission_id]
+    whose = [c.submitter_id, case((c.baseline, c.submission_id), else_=0)]
+    return [*whose, c.tag] if by == TAG else whose
+
+
+def _quality(c: ColumnCollection[str, Any], lower: bool) -> list[ColumnElement[Any]]:
+    infinite = func.abs(c.value) == literal(math.inf)
+    return [nulls_last(infinite.asc()), nulls_last(c.value.asc() if lower else c.value.desc())]
+
+
+def _order(c: ColumnCollection[str, Any], lower: bool) -> list[ColumnElement[Any]]:
+    return [*_quality(c, lower), c.arrived, c.submission_id, c.output_id]
+
+
+def _placed(settings: Settings, chosen: Subquery, lower: bool) -> Select[Any]:
+    """Add places, how many share them, and what else is shown of an entry."""
+    c = chosen.c
+    ranked = and_(~c.baseline, c.value.is_not(None))
+    place = func.rank().over(partition_by=ranked, order_by=_quality(c, lower))
+    sharing = func.count().over(partition_by=[ranked, c.value])
+    source, others = _with_others(settings, chosen)
+    return (
+        select(
+            case((ranked, place), else_=null()).label("place"),
+            case((ranked, sharing > 1), else_=false()).label("shared"),
+            *(c[key] for key in KEYS),
+            *others,
+            submitters.c.name.label("submitter"),
+            *(submissions.c[name] for name in ("code", "description", "tags", "params", "remark")),
+            outputs.c.variant,
+            outputs.c.params.label("variant_params"),
+        )
+        .select_from(source)
+        .order_by(*_order(c, lower))
+    )
+
+
+def _with_others(settings: Settings, chosen: Subquery) -> tuple[FromClause, list[ColumnElement[Any]]]:
+    """Join what is told of an entry, and the disclosures of the metrics that are only shown."""
+    source: FromClause = (
+        chosen.join(submissions, submissions.c.id == chosen.c.submission_id)
+        .join(submitters, submitters.c.id == chosen.c.submitter_id)
+        .join(outputs, outputs.c.id == chosen.c.output_id)
+    )
+    columns: list[ColumnElement[Any]] = []
+    for number, metric in enumerate(settings.also):
+        other = disclosures.alias(f"of_other{number}")
+        source = source.outerjoin(other, and_(other.c.output_id == chosen.c.output_id, other.c.metric == metric))
+        columns.append(other.c.value.label(f"other{number}"))
+    return source, columns

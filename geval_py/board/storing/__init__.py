@@ -1,0 +1,1 @@
+"""The database of a board, and what is stored in it."""

@@ -1,0 +1,393 @@
+"""Children: what they give, and what happens to those that blow up."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tarfile
+import threading
+import time
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from geval_py import evaluate
+from geval_py.board.intake import isolation, worker
+from geval_py.board.intake.isolation import look_into, receive_isolated, run_isolated
+from geval_py.board.settings import Limits, Settings, Test
+from geval_py.board.storing.columns import unpack
+from geval_py.board.values import FailedError, RejectedError
+from geval_py.errors import MissingFileError, UsageError
+from geval_py.reading.sampling import DEFAULT_SEED
+
+GAZETTE = Path(__file__).parents[3] / "challenges" / "gazette"
+BIGRAM = (GAZETTE / "dev-0" / "out-model=bigram.tsv").read_bytes()
+ANSWERS = (GAZETTE / "dev-0" / "expected.tsv").read_bytes()
+OUT = "dev-0/out-model=bigram.tsv"
+NL = b"\n"
+METRICS = ("PerplexityHashed", "LogLossHashed")
+
+
+@pytest.fixture
+def settings():
+    return Settings(
+        title="Gazette",
+        challenge=str(GAZETTE),
+        answers="/nowhere",
+        metric="PerplexityHashed",
+        also=("LogLossHashed",),
+        tests=(Test(name="dev-0"),),
+        limits=Limits(bytes=10_000_000, files=20, seconds=60, memory=2_000_000_000),
+    )
+
+
+@pytest.fixture
+def place(tmp_path):
+    path = tmp_path / "place"
+    path.mkdir()
+    return str(path)
+
+
+@pytest.fixture
+def submission(tmp_path):
+    def make(files):
+        for name, data in files.items():
+            path = tmp_path / "anna" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        return str(tmp_path / "anna")
+
+    return make
+
+
+@pytest.fixture
+def look(place, submission, settings):
+    """Receive files and look into them; everything is wanted."""
+
+    def run(files, settings=settings, **more):
+        parcel = receive_isolated(submission(files), place, settings)
+        wanted = [(one.test, one.file, settings.metrics) for one in parcel.outputs]
+        return look_into(parcel, place, settings, wanted, **more)
+
+    return run
+
+
+def test_what_is_received_and_scored(look):
+    """The scores, the signatures and the interval are those of geval."""
+    findings = look({OUT: BIGRAM, "dev-0/out-model=unigram.tsv.zst": _zst(b":1\n" * 212)})
+    expected = [evaluate(GAZETTE, "dev-0", out="out-model=bigram.tsv", metrics=metric) for metric in METRICS]
+    main, other = findings.scored[:2]
+    assert [one.score for one in findings.scored[:2]] == [evaluation.score for evaluation in expected]
+    assert [one.signature for one in findings.scored[:2]] == [str(evaluation.signature) for evaluation in expected]
+    interval = expected[0].interval(samples=1000, seed=DEFAULT_SEED)
+    assert (main.low, main.high) == pytest.approx((interval.low, interval.high), rel=1e-12)
+    assert unpack(main.losses, 212) == (expected[0].line_losses,)
+    assert (main.lines, main.output_sha256) == (212, expected[0].signature.output)
+    assert (other.low, other.high, other.losses) == (None, None, None)
+    assert findings.digests[OUT] == main.output_sha256
+    assert [one.metric for one in findings.scored] == [*METRICS, *METRICS]
+    assert round(findings.scored[2].score, 6) == 1024
+    assert [problem["rule"] for problem in findings.problems] == ["W214"]
+    assert [problem["path"] for problem in findings.problems] == ["dev-0/out-model=unigram.tsv.zst"]
+
+
+def _zst(data):
+    if sys.version_info >= (3, 14):
+        from compression import zstd
+    else:
+        from backports import zstd
+    return zstd.compress(data)
+
+
+def test_the_same_bytes_packed_otherwise_have_the_same_digest(look):
+    findings = look({OUT: BIGRAM, "dev-0/out-packed.tsv.zst": _zst(BIGRAM)})
+    assert len(set(findings.digests.values())) == 1
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (BIGRAM[:-1].rpartition(b"\n")[0], f"`{OUT}`: the output has 211 lines, there are 212 items [E103]"),
+        (b"", f"`{OUT}`: the output has no line [E102]"),
+        (b"x\n" * 212, f"`{OUT}`: an entry, or a whole line, without a colon [E113]"),
+        (
+            b"\xff\xfea\0:\0" * 9,
+            f"`{OUT}`: no line can be read: this is not UTF-8 text (UTF-16, or a binary file?) [E106]",
+        ),
+    ],
+    ids=["too-few", "empty", "no-colon", "utf-16"],
+)
+def test_an_error_of_the_checker_rejects_and_nothing_is_scored(look, data, reason):
+    findings = look({OUT: data})
+    assert (findings.scored, findings.digests, findings.reason) == ((), {}, reason)
+    assert {problem["path"] for problem in findings.problems} == {OUT}
+
+
+def test_the_rules_that_need_the_answers_are_left_out(look):
+    """W301 and W302 would say which words are in the answers."""
+    findings = look({OUT: b"the:1\n" * 212})
+    assert {problem["rule"] for problem in findings.problems} == {"W204"}
+    said = json.dumps(findings.problems)
+    words = {word for word in ANSWERS.decode().split() if len(word) > 5}
+    assert not [word for word in words if word in said]
+    assert findings.scored[0].score == float("inf")
+    assert (findings.scored[0].low, findings.scored[0].high) == (float("inf"), float("inf"))
+
+
+def test_an_output_that_unpacks_to_too_much(look):
+    findings = look({"dev-0/out.tsv.zst": _zst(b":1\n" * 10_000_000)})
+    assert findings.reason == "`dev-0/out.tsv.zst`: it unpacks to more than 10000000 bytes [E105]"
+
+
+def test_hidden_answers_go_before_those_of_the_challenge(look, settings, tmp_path):
+    (tmp_path / "answers" / "dev-0").mkdir(parents=True)
+    (tmp_path / "answers" / "dev-0" / "expected.tsv").write_bytes(ANSWERS[::-1].strip() + NL)
+    hidden = replace(settings, answers=str(tmp_path / "answers"))
+    expected = f"expected:{sha256(ANSWERS[::-1].strip() + NL).hexdigest()}"
+    assert expected in look({OUT: BIGRAM}, hidden).scored[0].signature
+
+
+def test_answers_that_are_broken_are_not_the_submitters_fault_and_not_shown(look, settings, tmp_path):
+    (tmp_path / "answers" / "dev-0").mkdir(parents=True)
+    (tmp_path / "answers" / "dev-0" / "expected.tsv.xz").write_bytes(b"\xfd7zXZ\0canary")
+    with pytest.raises(FailedError) as raised:
+        look({OUT: BIGRAM}, replace(settings, answers=str(tmp_path / "answers")))
+    assert raised.value.reason == "the challenge's files for dev-0 cannot be used (CorruptFileError)"
+
+
+def test_answers_that_are_missing(look, settings):
+    with pytest.raises(FailedError) as raised:
+        look({"test-A/out.tsv": BIGRAM}, replace(settings, tests=(Test(name="test-A"),), challenge="/nowhere"))
+    assert raised.value.reason == "the challenge's files for test-A cannot be used (MissingFileError)"
+
+
+def test_scoring_without_checking(look):
+    findings = look({OUT: BIGRAM}, check=False)
+    assert (len(findings.problems), len(findings.scored)) == (0, 2)
+
+
+def test_a_malformed_line_is_named_where_it_was_not_checked(look):
+    with pytest.raises(RejectedError) as raised:
+        look({OUT: b"a:x\n" * 212}, check=False)
+    assert raised.value.reason.startswith(f"`{OUT}`: Line 1: Unexpected data [")
+    assert "/tmp" not in raised.value.reason
+
+
+def test_rejections_come_back_from_the_child(place, submission, settings):
+    with pytest.raises(RejectedError) as raised:
+        receive_isolated(submission({"README.md": b""}), place, settings)
+    assert raised.value.reason == "it has no output: dev-0/out.tsv, or variants as out-NAME.tsv"
+
+
+@pytest.mark.parametrize(
+    ("source", "error", "message"),
+    [
+        ("/nowhere", MissingFileError, "No submission: `/nowhere`"),
+        (
+            __file__,
+            UsageError,
+            f"`{__file__}` is no submission: it is a folder, an archive "
+            "(.zip, .tar, .tar.gz, .tgz, .tar.xz, .tar.zst) or git+URL@BRANCH",
+        ),
+        (
+            "git+file:///x@main",
+            UsageError,
+            "board.yaml does not allow git to fetch by file; `transports` are https",
+        ),
+    ],
+    ids=["missing", "file", "transport"],
+)
+def test_what_is_no_source(place, settings, source, error, message):
+    with pytest.raises(error) as raised:
+        receive_isolated(source, place, settings)
+    assert str(raised.value) == message
+
+
+def test_a_hostile_archive_is_refused_from_the_child(place, settings, tmp_path):
+    header = tarfile.TarInfo("pax")
+    header.type, header.size = tarfile.XHDTYPE, 8 << 30
+    (tmp_path / "anna.tar").write_bytes(header.tobuf(tarfile.GNU_FORMAT))
+    with pytest.raises(RejectedError) as raised:
+        receive_isolated(str(tmp_path / "anna.tar"), place, settings)
+    assert raised.value.reason == "a header in `anna.tar` is larger than headers are"
+
+
+def test_a_pipe_with_the_name_of_an_archive(place, settings, tmp_path):
+    os.mkfifo(tmp_path / "anna.tar")
+    with pytest.raises(UsageError, match="is no submission: it is a folder, an archive"):
+        receive_isolated(str(tmp_path / "anna.tar"), place, settings)
+
+
+def test_a_branch_through_the_child(place, settings, submission, tmp_path):
+    """The whole way: a real repository, fetched and scored under the limits of a child."""
+    source = submission({OUT: BIGRAM})
+    who = ["-c", "user.name=Anna", "-c", "user.email=anna@example.org"]
+    for words in (["init", "-q", "-b", "main"], ["add", "."], [*who, "commit", "-qm", "Mine"]):
+        subprocess.run(["git", "-C", source, *words], check=True)
+    parcel = receive_isolated(f"git+file://{source}@main", place, replace(settings, transports=("file",)))
+    findings = look_into(parcel, place, settings, [("dev-0", OUT, METRICS)])
+    assert (parcel.details.description, parcel.details.author, len(findings.scored)) == ("Mine", "Anna", 2)
+
+
+@pytest.fixture
+def child(monkeypatch):
+    """Replace the child's program."""
+
+    def run(code, place, limits):
+        monkeypatch.setattr(isolation, "GRACE_SECONDS", 0)
+        monkeypatch.setattr(isolation, "PROGRAM", f"{HARNESS}\n{code}")
+        return run_isolated("job", {}, limits=limits, place=place)
+
+    return run
+
+
+HARNESS = """
+import json, os, resource, subprocess, sys, time
+import geval_py.board.intake.worker as worker
+place = sys.argv[1]
+def do(job):
+    worker.JOBS["job"] = lambda arguments, limits, place: job()
+    sys.exit(worker.main(place))
+"""
+LIMITS = Limits(bytes=1_000_000, files=10, seconds=20, memory=300_000_000)
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("do(lambda: {'x': len(bytearray(10**9))})", "it needs more than 300000000 bytes of memory"),
+        ("os.kill(os.getpid(), 9)", "the process that looked into it was killed (SIGKILL)"),
+        ("os.abort()", "the process that looked into it was killed (SIGABRT)"),
+        ("import ctypes; ctypes.string_at(0)", "the process that looked into it was killed (SIGSEGV)"),
+        ("sys.exit(3)", "the process that looked into it ended with status 3"),
+        ("1 / 0", "the process that looked into it ended with status 1 (ZeroDivisionError)"),
+        (
+            "resource.setrlimit(resource.RLIMIT_CPU, (1, 2))\nwhile True: pass",
+            "it took more processor time than is allowed",
+        ),
+        ("open(place + '/answer.json', 'w').write('{')", "the process that looked into it ended with status 0"),
+        ("open(place + '/answer.json', 'w').write('[1]')", "the process that looked into it ended with status 0"),
+    ],
+    ids=[
+        "memory",
+        "killed",
+        "abort",
+        "segfault",
+        "status",
+        "error",
+        "processor",
+        "half-answer",
+        "no-answer",
+    ],
+)
+def test_a_child_that_blows_up(child, place, code, reason):
+    with pytest.raises(FailedError) as raised:
+        child(code, place, LIMITS)
+    assert raised.value.reason == reason
+
+
+def test_a_child_that_takes_too_long_is_killed_with_its_own_children(child, place):
+    code = (
+        "sleeper = subprocess.Popen(['sleep', '60'])\n"
+        "open(place + '/pid', 'w').write(str(sleeper.pid))\ntime.sleep(60)"
+    )
+    before = time.monotonic()
+    with pytest.raises(FailedError) as raised:
+        child(code, place, replace(LIMITS, seconds=2))
+    assert raised.value.reason == "it took more than 2 seconds"
+    assert time.monotonic() - before < 15
+    pid = int(Path(place, "pid").read_text())
+    assert not _is_alive(pid)
+
+
+def _is_alive(pid):
+    for _ in range(100):
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            return False
+        if state == "Z":
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def test_what_a_child_leaves_behind_is_killed(child, place):
+    """It has its answer, and a process that would go on."""
+    code = (
+        "sleeper = subprocess.Popen(['sleep', '60'], stderr=subprocess.DEVNULL)\n"
+        "open(place + '/pid', 'w').write(str(sleeper.pid))\ndo(lambda: {'x': 1})"
+    )
+    assert child(code, place, LIMITS) == {"x": 1}
+    assert not _is_alive(int(Path(place, "pid").read_text()))
+
+
+def test_a_file_that_grows_too_large(child, place):
+    code = "do(lambda: {'x': open(place + '/large', 'wb').write(bytes(2_000_000))})"
+    with pytest.raises(FailedError) as raised:
+        child(code, place, LIMITS)
+    assert raised.value.reason == "a file could not be read or written: File too large"
+    assert os.path.getsize(os.path.join(place, "large")) <= 1_000_000
+
+
+def test_a_child_that_says_too_much(child, place):
+    code = "for _ in range(3000): sys.stderr.write('x' * 1000)\nsys.exit(1)"
+    with pytest.raises(FailedError) as raised:
+        child(code, place, LIMITS)
+    assert len(raised.value.reason) < 2200
+
+
+def test_what_a_child_sees_of_its_parent(child, place, monkeypatch):
+    """No environment but what it needs, no input, a session of its own, a low priority, no core."""
+    monkeypatch.setenv("GEVAL_BOARD_DATABASE", "postgresql://user:secret@host/db")
+    monkeypatch.setenv("PYTHONPATH", "/evil")
+    code = (
+        "do(lambda: {'environment': dict(os.environ), 'input': sys.stdin.read(), 'session': os.getsid(0) == os.getpid(),"
+        " 'nice': os.nice(0), 'core': resource.getrlimit(resource.RLIMIT_CORE)[1], 'isolated': sys.flags.isolated})"
+    )
+    seen = child(code, place, LIMITS)
+    assert not {"GEVAL_BOARD_DATABASE", "PYTHONPATH", "USER", "PWD"} & set(seen["environment"])
+    assert seen["environment"]["HOME"] == place
+    del seen["environment"]
+    nice = min(os.nice(0) + worker.NICENESS, 19)
+    assert seen == {"input": "", "session": True, "nice": nice, "core": 0, "isolated": 1}
+
+
+def test_an_old_answer_is_not_taken_for_a_new_one(child, place):
+    assert child("do(lambda: {'x': 1})", place, LIMITS) == {"x": 1}
+    with pytest.raises(FailedError):
+        child("os.kill(os.getpid(), 9)", place, LIMITS)
+
+
+def test_two_at_once(submission, settings, tmp_path):
+    source = submission({OUT: BIGRAM})
+    found = {}
+
+    def receive(number):
+        place = tmp_path / f"place-{number}"
+        place.mkdir()
+        found[number] = receive_isolated(source, str(place), settings).digest
+
+    threads = [threading.Thread(target=receive, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(found), len(set(found.values()))) == (4, 1)
+
+
+def test_the_child_that_scores_needs_no_numpy(look, place):
+    """Its start is most of what a submission costs; intervals are made in the parent, from shared resamples."""
+    look({OUT: BIGRAM})
+    code = (
+        f"import sys\nfrom geval_py.board.intake.worker import main\nmain({place!r})\nprint('numpy' in sys.modules)"
+    )
+    run = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "False\n"
+
+
+def test_signals_have_names():
+    assert isolation._death(-signal.SIGBUS, "") == "the process that looked into it was killed (SIGBUS)"

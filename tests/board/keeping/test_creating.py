@@ -1,0 +1,114 @@
+"""``geval board init``: what is written, and what is refused."""
+
+import re
+
+import pytest
+from sqlalchemy import text
+
+from geval_py.board.keeping import creating
+from geval_py.board.settings import FIELDS, Settings, Test
+from geval_py.board.storing.store import Board, StoreError
+from geval_py.errors import ConfigError, MissingFileError, UsageError
+
+
+def test_a_new_board_opens(board, challenge, tmp_path):
+    opened = Board.open(tmp_path / "board")
+    assert opened.settings == Settings(
+        title="Guess the word",
+        challenge=str(challenge),
+        answers=str(tmp_path / "answers"),
+        database=board.settings.database,
+        metric="PerplexityHashed",
+        also=("LikelihoodHashed",),
+        tests=(Test(name="test-A"), Test(name="dev-0", visible=True)),
+        zone=opened.settings.zone,
+    )
+    assert str(opened.settings.zone) == "UTC"
+    with opened.reading() as connection:
+        assert connection.execute(text("SELECT count(*) FROM submissions")).scalar() == 0
+
+
+def test_each_key_stands_below_a_comment_in_the_order_of_the_settings(sqlite_board, tmp_path):
+    content = (tmp_path / "board" / "board.yaml").read_text()
+    assert re.findall(r"^(\w+):", content, re.MULTILINE) == list(FIELDS)
+    blocks = [block.splitlines() for block in content.split("\n\n")]
+    assert [block for block in blocks if not block[0].startswith("# ")] == []
+
+
+@pytest.mark.parametrize("title", ["a: b", "- x", "#1", "Żółw, [1]", "{x}", "'", "true", "x" * 300])
+def test_any_title_reads_back(title, challenge, tmp_path):
+    created = creating.create(tmp_path / "board", challenge=challenge, answers=tmp_path / "answers", title=title)
+    assert Board.open(tmp_path / "board").settings.title == created.settings.title == title
+
+
+def test_an_existing_board_is_refused(sqlite_board, challenge, tmp_path):
+    before = (tmp_path / "board" / "board.yaml").read_text()
+    with pytest.raises(UsageError) as caught:
+        creating.create(tmp_path / "board", challenge=challenge)
+    path = tmp_path / "board" / "board.yaml"
+    assert str(caught.value) == f"there is a board already: `{path}`\n  edit it, or name another folder"
+    assert path.read_text() == before
+
+
+def test_a_database_with_submissions_is_refused(board, challenge, tmp_path):
+    (tmp_path / "board" / "board.yaml").unlink()
+    again = {"challenge": challenge, "answers": tmp_path / "answers", "database": board.settings.database}
+    creating.create(tmp_path / "board", **again)  # an init that was interrupted
+    (tmp_path / "board" / "board.yaml").unlink()
+    with board.writing() as connection:
+        connection.execute(text("INSERT INTO submitters (key, name) VALUES ('a', 'A')"))
+        connection.execute(
+            text(
+                "INSERT INTO submissions (code, submitter_id, name, source, digest, arrived, added, state, charged,"
+                " charge, tags, params, links, problems, scorer) VALUES ('x', 1, '', '', '',"
+                " '2027-01-10T12:00:00.000000Z', '2027-01-10T12:00:00.000000Z', 'scored', '1', '', '[]', '{}', '[]',"
+                " '[]', '')"
+            )
+        )
+    with pytest.raises(StoreError) as caught:
+        creating.create(tmp_path / "board", **again)
+    assert str(caught.value).endswith("it holds the submissions of a board already")
+
+
+def test_without_answers_the_challenge_itself_must_have_them(challenge, tmp_path):
+    with pytest.raises(MissingFileError) as caught:
+        creating.create(tmp_path / "board", challenge=challenge)
+    assert str(caught.value) == (
+        f"No answers of a test set: `{challenge / 'test-A' / 'expected.tsv'}`\n"
+        "  --answers DIR says in which folder test-A/expected.tsv is"
+    )
+    assert not (tmp_path / "board").exists()
+    (tmp_path / "answers" / "test-A" / "expected.tsv").rename(challenge / "test-A" / "expected.tsv")
+    assert creating.create(tmp_path / "board", challenge=challenge).settings.answers == str(challenge)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "message"),
+    [
+        pytest.param(
+            {"challenge": "none"}, MissingFileError, "No directory with the expected results", id="challenge"
+        ),
+        pytest.param({"answers": "none"}, MissingFileError, "No folder with the answers: `none`", id="answers"),
+        pytest.param(
+            {"database": "mysql://x/y"},
+            UsageError,
+            "the board's database needs MySQLdb: pip install ./geval-py[board,postgresql]",
+            id="database",
+        ),
+    ],
+)
+def test_what_cannot_be_made(arguments, kind, message, challenge, tmp_path):
+    with pytest.raises(kind) as caught:
+        creating.create(tmp_path / "board", **({"challenge": challenge, "answers": tmp_path / "answers"} | arguments))
+    assert str(caught.value).startswith(message)
+    assert not (tmp_path / "board" / "board.yaml").exists()
+
+
+def test_a_challenge_without_a_metric(challenge, tmp_path):
+    (challenge / "config.txt").write_text("--precision 4\n")
+    with pytest.raises(ConfigError) as caught:
+        creating.create(tmp_path / "board", challenge=challenge, answers=tmp_path / "answers")
+    assert str(caught.value) == (
+        "the challenge names no metric, which a board needs: --metric PerplexityHashed\n"
+        f"  in `{challenge / 'config.txt'}`"
+    )

@@ -1,0 +1,214 @@
+"""``geval board rescore``: what is out of date, whose place changes, and what becomes of what was."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from samples import NOW, WORDS, words_of, write
+from sqlalchemy import func, select
+
+from geval_py.board.keeping import outdating, preparing, working
+from geval_py.board.keeping.rescoring import rescore
+from geval_py.board.keeping.status import status_of
+from geval_py.board.keeping.submissions import add
+from geval_py.board.ranking.standing import PlaceChange
+from geval_py.board.ranking.standings import standings
+from geval_py.board.storing.schema import evaluations, history, scores, submissions
+from geval_py.board.values import FailedError
+
+LATER = NOW + timedelta(days=1)
+CHANGED = "the challenge, its answers or the seed changed"
+
+
+def count(board, table):
+    with board.reading() as connection:
+        return connection.execute(select(func.count()).select_from(table)).scalar_one()
+
+
+def places(board):
+    return [(entry.place, entry.submitter, entry.score) for entry in standings(board, now=LATER).entries]
+
+
+@pytest.fixture
+def ranked(board, submission):
+    """A board with two submissions, the first of which is the better one not in the first half of the lines."""
+    add(board, str(submission("ann", 0.5)), now=NOW)
+    add(board, str(submission("bob", 0.4)), now=NOW)
+    return board
+
+
+def change_answers(tmp_path):
+    """Make every answer another word."""
+    words = words_of("test-A")
+    changed = [WORDS[(WORDS.index(word) + 1) % len(WORDS)] for word in words]
+    write(tmp_path / "answers" / "test-A" / "expected.tsv", "".join(f"{word}\n" for word in changed))
+    return changed
+
+
+def test_nothing_is_out_of_date(ranked):
+    assert status_of(ranked, NOW).outdated == {}
+    rescored = rescore(ranked, now=LATER)
+    assert (rescored.outdated, rescored.changes, rescored.receipts) == ((), (), ())
+    assert count(ranked, history) == 0
+
+
+def test_new_answers(ranked, submission, tmp_path):
+    before = places(ranked)
+    changed = change_answers(tmp_path)
+    known = "".join(f"{word}:0.6 :0.4\n" for word in changed)
+    write(submission("eve", 0.1) / "test-A" / "out.tsv", known)
+    add(ranked, str(tmp_path / "uploads" / "eve"), now=NOW)
+    assert status_of(ranked, NOW).outdated == {CHANGED: 4}
+    rescored = rescore(ranked, now=LATER)
+    assert {one.reason for one in rescored.outdated} == {CHANGED}
+    assert count(ranked, history) == 4
+    assert status_of(ranked, NOW).outdated == {}
+    after = places(ranked)
+    assert [place for place in after if place[1] != "eve"] != before
+    with ranked.reading() as connection:
+        reasons = connection.execute(select(history.c.reason, history.c.replaced).distinct()).all()
+    assert [tuple(row) for row in reasons] == [(CHANGED, LATER)]
+
+
+def worse_for_ann(ranked, tmp_path, submission):
+    """Store a submission that is better than Ann's once the answers have changed."""
+    changed = change_answers(tmp_path)
+    original = words_of("test-A")
+    write(tmp_path / "answers" / "test-A" / "expected.tsv", "".join(f"{word}\n" for word in original))
+    folder = submission("eve", 0.1)
+    lines = (f"{new}:0.6 {old}:0.05 :0.35\n" for new, old in zip(changed, original, strict=True))
+    write(folder / "test-A" / "out.tsv", "".join(lines))
+    add(ranked, str(folder), now=NOW)
+    assert [entry[1] for entry in places(ranked)] == ["ann", "bob", "eve"]
+    change_answers(tmp_path)
+
+
+CHANGES = (
+    PlaceChange(test="test-A", phase="", submitter="eve", entry="", before=3, after=1),
+    PlaceChange(test="test-A", phase="", submitter="ann", entry="", before=1, after=3),
+)
+
+
+def test_a_dry_run_shows_whose_place_would_change_and_changes_nothing(ranked, tmp_path, submission, monkeypatch):
+    worse_for_ann(ranked, tmp_path, submission)
+    before = places(ranked)
+    dry = rescore(ranked, now=LATER, dry_run=True)
+    assert dry.changes == CHANGES
+    assert places(ranked) == before
+    assert (count(ranked, history), status_of(ranked, NOW).outdated) == (0, {CHANGED: 6})
+    monkeypatch.setattr(working, "look_into", None)  # what the dry run scored is not scored again
+    assert rescore(ranked, now=LATER) == dry
+    assert [entry[1] for entry in places(ranked)] == ["eve", "bob", "ann"]
+
+
+def test_an_interrupted_run_goes_on_where_it_was(ranked, tmp_path, submission, monkeypatch):
+    worse_for_ann(ranked, tmp_path, submission)
+    before, scored = places(ranked), []
+    look = working.look_into
+
+    def look_into(parcel, *all):
+        if parcel.name == "eve":
+            raise KeyboardInterrupt
+        scored.append(parcel.name)
+        return look(parcel, *all)
+
+    monkeypatch.setattr(working, "look_into", look_into)
+    with pytest.raises(KeyboardInterrupt):
+        rescore(ranked, now=LATER)
+    assert places(ranked) == before
+    monkeypatch.setattr(
+        working, "look_into", lambda parcel, *all: (scored.append(parcel.name), look(parcel, *all))[1]
+    )
+    assert rescore(ranked, now=LATER).changes == CHANGES
+    assert sorted(scored) == ["ann", "bob", "eve"]
+
+
+def test_a_new_metric(ranked):
+    settings = replace(ranked.settings, also=(*ranked.settings.also, "LogLossHashed"))
+    board = replace(ranked, settings=settings)
+    assert status_of(board, NOW).outdated == {"it was not scored by this metric": 2}
+    rescore(board, now=LATER)
+    assert [set(entry.others) for entry in standings(board, now=NOW).entries] == [
+        {"LikelihoodHashed", "LogLossHashed"}
+    ] * 2
+    assert count(board, history) == 0
+
+
+def test_a_metric_that_was_shown_and_ranks_now_is_scored_with_its_losses(ranked):
+    board = replace(ranked, settings=replace(ranked.settings, metric="LikelihoodHashed", also=()))
+    rescore(board, now=LATER)
+    with board.reading() as connection:
+        query = select(evaluations.c.losses).join(scores).where(scores.c.metric == "LikelihoodHashed")
+        assert all(connection.execute(query).scalars())
+    assert [entry.first for entry in standings(board, now=NOW).entries] == [1, 2]
+
+
+def test_another_seed(ranked):
+    board = replace(ranked, settings=replace(ranked.settings, seed=7))
+    assert status_of(board, NOW).outdated == {CHANGED: 2}  # the metrics that are only shown have no interval
+    assert rescore(board, now=LATER).changes == ()
+
+
+def test_another_version(ranked, monkeypatch):
+    old = "0.0.1"
+    with ranked.writing() as connection:
+        connection.execute(evaluations.update().values(version=old))
+    assert status_of(ranked, NOW).outdated == {f"geval-py {old} became {outdating.__version__}": 4}
+    rescore(ranked, now=LATER)
+    assert (count(ranked, evaluations), count(ranked, history), status_of(ranked, NOW).outdated) == (8, 4, {})
+
+
+def test_what_is_rejected_now_has_no_score_left(ranked, tmp_path):
+    words = words_of("test-A")
+    write(tmp_path / "answers" / "test-A" / "expected.tsv", "".join(f"{word}\n" for word in words[:-1]))
+    rescored = rescore(ranked, now=LATER)
+    reason = "`test-A/out.tsv`: the output has 60 lines, there are 59 items [E104]"
+    assert [(receipt.state, receipt.reason) for receipt in rescored.receipts] == [("rejected", reason)] * 2
+    assert (places(ranked), count(ranked, scores), count(ranked, history)) == ([], 0, 4)
+    assert rescore(ranked, now=LATER).outdated == ()
+    write(tmp_path / "answers" / "test-A" / "expected.tsv", "".join(f"{word}\n" for word in words))
+    again = rescore(ranked, now=LATER)
+    assert {one.reason for one in again.outdated} == {
+        "it was rejected, and the challenge, its answers or geval-py changed"
+    }
+    assert [receipt.state for receipt in again.receipts] == ["scored", "scored"]
+    assert [entry[1] for entry in places(ranked)] == ["ann", "bob"]
+
+
+def test_what_failed_is_tried_again(board, submission, monkeypatch):
+    look = preparing.look_into
+
+    def look_into(*_):
+        raise FailedError(reason="it took more than 600 seconds")
+
+    monkeypatch.setattr(preparing, "look_into", look_into)
+    add(board, str(submission("ann")), now=NOW)
+    monkeypatch.setattr(preparing, "look_into", look)
+    assert status_of(board, NOW).outdated == {"it failed, and is tried again": 1}
+    (receipt,) = rescore(board, now=LATER).receipts
+    assert (receipt.state, receipt.charged, receipt.arrived) == ("scored", True, NOW)
+    assert status_of(board, NOW).outdated == {}
+
+
+def test_what_fails_now_is_not_ranked(ranked, tmp_path, monkeypatch):
+    change_answers(tmp_path)
+    look = working.look_into
+
+    def look_into(parcel, *all):
+        if parcel.name == "ann":
+            raise FailedError(reason="it took more than 600 seconds")
+        return look(parcel, *all)
+
+    monkeypatch.setattr(working, "look_into", look_into)
+    rescored = rescore(ranked, now=LATER)
+    assert [(receipt.submitter, receipt.state) for receipt in rescored.receipts] == [("ann", "failed")]
+    assert [entry[:2] for entry in places(ranked)] == [(1, "bob")]
+    with ranked.reading() as connection:
+        assert connection.execute(select(submissions.c.charged)).scalars().all() == [False, True]
+
+
+def test_the_progress_is_told(ranked, tmp_path):
+    change_answers(tmp_path)
+    calls = []
+    rescore(ranked, now=LATER, progress=lambda *all: calls.append(all))
+    assert calls == [(1, 2), (2, 2)]

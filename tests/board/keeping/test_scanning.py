@@ -1,0 +1,130 @@
+"""``geval board scan``: what is new in a folder, in which order, and what does not stop the others."""
+
+import shutil
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from samples import NOW
+from sqlalchemy import select
+
+from geval_py.board.keeping import preparing, scanning
+from geval_py.board.keeping.scanning import scan
+from geval_py.board.keeping.status import status_of
+from geval_py.board.keeping.submissions import add
+from geval_py.board.ranking.standings import standings
+from geval_py.board.storing.schema import submissions
+from geval_py.board.values import FailedError
+from geval_py.errors import MissingFileError, UnreadableFileError, UsageError
+
+
+@pytest.fixture
+def uploads(submission, tmp_path):
+    """Five submissions: good ones as folders and archives, one that is malformed, one that is no archive."""
+    for name, skill in [("ann", 0.5), ("bob", 0.4), ("eve", 0.3)]:
+        submission(name, skill)
+    submission("mal", lines=3)
+    folder = tmp_path / "uploads"
+    shutil.make_archive(str(folder / "bob"), "zip", folder / "bob")
+    shutil.rmtree(folder / "bob")
+    (folder / "bad.tar.gz").write_bytes(b"no archive")
+    (folder / "README.txt").write_text("no submission")
+    (folder / ".hidden").mkdir()
+    return folder
+
+
+def states(receipts):
+    return [(receipt.submitter, receipt.state) for receipt in receipts]
+
+
+ALL = [("ann", "scored"), ("bad", "rejected"), ("bob", "scored"), ("eve", "scored"), ("mal", "rejected")]
+
+
+def test_all_that_is_there_is_added(board, uploads):
+    calls = []
+    receipts = scan(board, str(uploads), now=NOW, progress=lambda *all: calls.append(all))
+    assert states(receipts) == ALL
+    assert calls[-1] == (5, 5)
+    assert [entry.submitter for entry in standings(board, now=NOW).entries] == ["ann", "bob", "eve"]
+    status = status_of(board, NOW)
+    assert status.states == {"scored": 3, "rejected": 2, "failed": 0}
+    assert [line.name for line in status.lines] == ["ann", "bad", "bob", "eve", "mal"]  # stored in their order
+
+
+def test_only_what_is_new_is_looked_into(board, uploads, submission, monkeypatch):
+    scan(board, str(uploads), now=NOW)
+    looked = []
+    prepare = preparing.prepare
+    monkeypatch.setattr(scanning, "prepare", lambda *all: (looked.append(all[1].source), prepare(*all))[1])
+    assert scan(board, str(uploads), now=NOW) == []
+    assert looked == []
+    submission("new", 0.2)
+    submission("eve", 0.45)
+    assert states(scan(board, str(uploads), now=NOW + timedelta(hours=1))) == [("eve", "scored"), ("new", "scored")]
+    assert len(looked) == 2
+    assert len(status_of(board, NOW).lines) == 7
+
+
+def test_one_that_was_added_by_hand_is_not_added_again(board, uploads):
+    code = add(board, str(uploads / "ann"), now=NOW).code
+    (receipt, *_) = scan(board, str(uploads), now=NOW)
+    assert (receipt.code, receipt.note) == (code, "the same content was added before: this is its receipt")
+
+
+def test_a_quota_is_kept_in_the_order_of_names(board, submission, tmp_path):
+    board = replace(board, settings=replace(board.settings, submissions_a_day=1))
+    for number, name in enumerate(["Ann", "ann", "ann\N{NO-BREAK SPACE}"]):
+        submission(name, seed=number)
+    receipts = scan(board, str(tmp_path / "uploads"), now=NOW)
+    assert states(receipts) == [("Ann", "scored"), ("ann", "refused"), ("ann\N{NO-BREAK SPACE}", "refused")]
+    assert receipts[1].code == ""
+    assert receipts[1].reason == (
+        "The quota is used up: ann sent 1 of 1 submission on 2027-01-10 (UTC); the next day begins at "
+        "2027-01-11T00:00:00Z; nothing was scored"
+    )
+    tomorrow = scan(board, str(tmp_path / "uploads"), now=NOW + timedelta(days=1))
+    assert states(tomorrow) == [("Ann", "scored"), ("ann\N{NO-BREAK SPACE}", "refused")]
+
+
+def test_one_that_fails_does_not_stop_the_others_and_is_tried_again(board, uploads, monkeypatch):
+    look = preparing.look_into
+
+    def look_into(parcel, *all):
+        if parcel.name == "ann":
+            raise FailedError(reason="it took more than 4000000000 bytes of memory")
+        return look(parcel, *all)
+
+    monkeypatch.setattr(preparing, "look_into", look_into)
+    assert states(scan(board, str(uploads), now=NOW)) == [("ann", "failed"), *ALL[1:]]
+    monkeypatch.setattr(preparing, "look_into", look)
+    assert states(scan(board, str(uploads), now=NOW)) == [("ann", "scored")]
+
+
+def test_when_they_arrived(board, uploads):
+    scan(board, str(uploads), at=NOW - timedelta(days=2), now=NOW)
+    with board.reading() as connection:
+        rows = connection.execute(select(submissions.c.arrived, submissions.c.added)).all()
+    assert set(map(tuple, rows)) == {(NOW - timedelta(days=2), NOW)}
+
+
+def test_names_that_cannot_be_a_submitters(board, submission, tmp_path):
+    submission("\N{ZERO WIDTH SPACE}")
+    (receipt,) = scan(board, str(tmp_path / "uploads"), now=NOW)
+    assert (receipt.submitter, receipt.state) == ("\\u200b", "rejected")
+
+
+def test_what_cannot_be_scanned(sqlite_board, uploads, tmp_path):
+    with pytest.raises(UnreadableFileError):
+        scan(sqlite_board, str(tmp_path / "none"), now=NOW)
+    with pytest.raises(UsageError):
+        scan(sqlite_board, str(uploads), at=NOW + timedelta(1), now=NOW)
+    shutil.rmtree(tmp_path / "answers")
+    with pytest.raises(MissingFileError) as caught:
+        scan(sqlite_board, str(uploads), now=NOW)
+    assert str(caught.value) == f"No file with the expected results: `{tmp_path}/answers/test-A/expected.tsv`"
+    assert status_lines(sqlite_board) == 0
+
+
+def status_lines(board):
+    with board.reading() as connection:
+        return len(connection.execute(select(submissions.c.id)).all())

@@ -1,0 +1,300 @@
+"""``geval board add``: what is stored of a submission; what is rejected, failed, refused; and what is the same."""
+
+import hashlib
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from samples import NOW, output
+from sqlalchemy import func, select
+
+from geval_py.board.keeping import moderating, preparing
+from geval_py.board.keeping.quota import QuotaError, day_of
+from geval_py.board.keeping.receipts import UnknownCodeError, code_of
+from geval_py.board.keeping.status import status_of
+from geval_py.board.keeping.submissions import add
+from geval_py.board.storing import blobs
+from geval_py.board.storing.schema import (
+    blobs as stored_blobs,
+)
+from geval_py.board.storing.schema import (
+    disclosures,
+    evaluations,
+    files,
+    outputs,
+    scores,
+    submissions,
+    submitters,
+)
+from geval_py.board.values import FailedError, RejectedError
+from geval_py.errors import MissingFileError, UsageError
+from geval_py.version import __version__
+
+GONITO = """\
+description: A bigram model
+tags: [bigram, neural]
+links: [{title: code, url: "https://example.org/code"}]
+"""
+
+
+def count(board, table):
+    with board.reading() as connection:
+        return connection.execute(select(func.count()).select_from(table)).scalar_one()
+
+
+def stored(board):
+    with board.reading() as connection:
+        return connection.execute(select(submissions).order_by(submissions.c.id)).all()
+
+
+def with_quota(board, most, zone="UTC"):
+    return replace(board, settings=replace(board.settings, submissions_a_day=most, zone=ZoneInfo(zone)))
+
+
+def test_all_of_a_submission_is_stored(board, submission):
+    source = submission("Ann", tests=("test-A", "dev-0"), variants=("k=1", "k=2"), gonito=GONITO)
+    receipt = add(board, str(source), now=NOW)
+    (row,) = stored(board)
+    assert (row.code, row.state, row.reason, row.scorer) == (receipt.code, "scored", "", __version__)
+    assert (row.description, row.tags, row.arrived, row.added) == ("A bigram model", ["bigram", "neural"], NOW, NOW)
+    assert (row.charged, row.charge) == (True, "it was scored")
+    assert [count(board, table) for table in (files, outputs, scores, evaluations)] == [5, 4, 8, 8]
+    with board.reading() as connection:
+        ranking = evaluations.c.metric == "PerplexityHashed"
+        losses = connection.execute(select(evaluations.c.losses, evaluations.c.low).where(ranking)).all()
+        assert len(losses) == 4
+        assert all(row.losses and row.low for row in losses)
+        of_others = connection.execute(select(evaluations.c.losses).where(~ranking)).scalars()
+        assert set(of_others) == {None}
+
+
+def test_files_come_back_byte_for_byte(board, submission, tmp_path, monkeypatch):
+    monkeypatch.setattr(blobs, "PART_BYTES", 100)
+    source = submission("Ann")
+    receipt = add(board, str(source), now=NOW)
+    ((name, digest),) = receipt.digests
+    original = (source / "test-A" / "out.tsv").read_bytes()
+    assert (name, digest) == ("test-A/out.tsv", hashlib.sha256(original).hexdigest())
+    assert count(board, stored_blobs) > 1
+    with board.reading() as connection:
+        blobs.write(connection, digest, str(tmp_path / "again"))
+    assert (tmp_path / "again").read_bytes() == original
+
+
+def test_the_receipt(sqlite_board, submission):
+    receipt = add(sqlite_board, str(submission("Ann")), at=datetime(2027, 1, 9, tzinfo=UTC), now=NOW)
+    digest = receipt.digest
+    assert receipt.code == code_of("ann", digest, datetime(2027, 1, 9, tzinfo=UTC))
+    assert (
+        receipt.code == hashlib.sha256(f"ann\n{digest}\n2027-01-09T00:00:00.000000+00:00".encode()).hexdigest()[:12]
+    )
+    assert str(receipt) == (
+        f"{receipt.code}  scored\n"
+        "  submitter   Ann\n"
+        "  submission  Ann\n"
+        "  arrived     2027-01-09T00:00:00Z\n"
+        f"  digest      {digest}\n"
+        f"  file        {receipt.digests[0][1]}  test-A/out.tsv\n"
+        "  quota       counts: it was scored\n"
+    )
+
+
+def test_the_same_content_of_a_submitter_is_one(board, submission):
+    first = add(board, str(submission("Ann")), now=NOW)
+    again = add(board, str(submission("elsewhere")), submitter=" ANN ", now=NOW + timedelta(days=3))
+    assert again.note == "the same content was added before: this is its receipt"
+    assert replace(again, note="") == first
+    assert len(stored(board)) == 1
+
+
+def test_the_same_content_of_two_submitters_is_one_evaluation(board, submission, monkeypatch):
+    add(board, str(submission("Ann")), now=NOW)
+    wanted = []
+    look = preparing.look_into
+    monkeypatch.setattr(preparing, "look_into", lambda *all: (wanted.append(all[3]), look(*all))[1])
+    add(board, str(submission("Bob")), now=NOW)
+    assert wanted == [[]]  # nothing was scored
+    assert [count(board, table) for table in (submissions, scores, evaluations)] == [2, 4, 2]
+
+
+def test_the_same_content_packed_otherwise_is_one_evaluation(board, submission, tmp_path):
+    import gzip
+
+    add(board, str(submission("Ann")), now=NOW)
+    folder = tmp_path / "uploads" / "Bob" / "test-A"
+    folder.mkdir(parents=True)
+    (folder / "out.tsv.gz").write_bytes(gzip.compress(output("test-A", 0.5).encode()))
+    add(board, str(folder.parent), now=NOW)
+    assert [count(board, table) for table in (files, scores, evaluations)] == [2, 4, 2]
+
+
+def test_names_that_look_alike_are_one_submitter(board, submission):
+    add(board, str(submission("a", 0.4)), submitter="Anna Nowak", now=NOW)
+    add(board, str(submission("b", 0.5)), submitter="anna\N{NO-BREAK SPACE}\N{ZERO WIDTH SPACE}NOWAK", now=NOW)
+    assert count(board, submitters) == 1
+    assert {line.submitter for line in status_of(board, NOW).lines} == {"Anna Nowak"}
+
+
+def test_a_malformed_one_is_rejected_and_kept_with_its_problems(board, submission):
+    source = submission("Ann", lines=3)
+    receipt = add(board, str(source), now=NOW)
+    reason = "`test-A/out.tsv`: the output has 3 lines, there are 60 items [E103]"
+    assert (receipt.state, receipt.reason, receipt.charged) == ("rejected", reason, True)
+    (row,) = stored(board)
+    assert [problem["rule"] for problem in row.problems] == ["E103"]
+    assert [count(board, table) for table in (files, outputs, evaluations)] == [1, 0, 0]
+
+
+def test_what_cannot_be_received_is_kept_too(board, tmp_path):
+    (tmp_path / "ann.zip").write_bytes(b"no archive")
+    receipt = add(board, str(tmp_path / "ann.zip"), now=NOW)
+    assert (receipt.submitter, receipt.state, receipt.digests) == ("ann", "rejected", ())
+    assert (
+        add(board, str(tmp_path / "ann.zip"), now=NOW).note
+        == "the same content was added before: this is its receipt"
+    )
+    (tmp_path / "ann.zip").write_bytes(b"no archive either")
+    assert add(board, str(tmp_path / "ann.zip"), now=NOW).code != receipt.code
+
+
+@pytest.fixture
+def failing(monkeypatch):
+    """Let what looks into submissions fail, as long as this holds something."""
+    reasons = ["it took more than 600 seconds"]
+    look = preparing.look_into
+
+    def look_into(*all):
+        if reasons:
+            raise FailedError(reason=reasons[0])
+        return look(*all)
+
+    monkeypatch.setattr(preparing, "look_into", look_into)
+    return reasons
+
+
+def test_what_failed_costs_nothing_and_is_tried_again(board, submission, failing):
+    board = with_quota(board, 1)
+    source = str(submission("Ann"))
+    receipt = add(board, source, now=NOW)
+    assert (receipt.state, receipt.reason) == ("failed", "it took more than 600 seconds")
+    assert (receipt.charged, receipt.charge) == (False, "it failed, which is not its submitter's fault")
+    assert receipt.note == "add it again: it failed for no fault of its own"
+    failing.clear()
+    again = add(board, source, now=NOW + timedelta(hours=1))
+    assert (again.code, again.state, again.arrived, again.charged) == (receipt.code, "scored", NOW, True)
+    assert [count(board, table) for table in (submissions, files, disclosures)] == [1, 1, 2]
+
+
+def test_what_failed_at_the_door_is_tried_again(board, submission, monkeypatch):
+    receive = preparing.receive_isolated
+
+    def failing(*_):
+        raise FailedError(reason="the branch could not be fetched")
+
+    monkeypatch.setattr(preparing, "receive_isolated", failing)
+    source = str(submission("Ann"))
+    code = add(board, source, now=NOW).code
+    assert add(board, source, now=NOW + timedelta(hours=1)).code == code
+    monkeypatch.setattr(preparing, "receive_isolated", receive)
+    again = add(board, source, now=NOW + timedelta(hours=2))
+    assert (again.code, again.state, again.arrived) == (code, "scored", NOW)
+    assert count(board, submissions) == 1
+
+
+def test_a_quota_is_said_before_anything_is_scored(board, submission, monkeypatch):
+    board = with_quota(board, 2, "Europe/Warsaw")
+    for seed in (1, 2):
+        add(board, str(submission("Ann", seed=seed)), now=NOW)
+    monkeypatch.setattr(preparing, "look_into", None)
+    with pytest.raises(QuotaError) as caught:
+        add(board, str(submission("Ann", seed=3)), now=NOW)
+    assert str(caught.value) == (
+        "The quota is used up: Ann sent 2 of 2 submissions on 2027-01-10 (Europe/Warsaw)\n"
+        "  the next day begins at 2027-01-10T23:00:00Z; nothing was scored"
+    )
+    assert len(stored(board)) == 2
+
+
+def test_a_quota_is_of_the_day_of_arrival(board, submission):
+    board = with_quota(board, 1, "Europe/Warsaw")
+    add(board, str(submission("Ann", seed=1)), now=NOW)
+    add(board, str(submission("Ann", seed=2)), at=datetime(2027, 1, 9, 22, 59, tzinfo=UTC), now=NOW)
+    with pytest.raises(QuotaError):
+        add(board, str(submission("Ann", seed=3)), at=datetime(2027, 1, 9, 23, tzinfo=UTC), now=NOW)
+
+
+def test_baselines_and_what_is_there_already_cost_nothing(board, submission):
+    board = with_quota(board, 1)
+    add(board, str(submission("Ann", seed=1)), now=NOW)
+    add(board, str(submission("Ann", seed=1)), now=NOW)
+    receipt = add(board, str(submission("Ann", seed=2)), baseline=True, now=NOW)
+    assert (receipt.charged, receipt.charge) == (False, "a baseline of the organiser's")
+
+
+@pytest.mark.parametrize(
+    ("moment", "name", "hours"),
+    [
+        pytest.param(datetime(2027, 3, 27, 23, 30, tzinfo=UTC), "2027-03-28", 23, id="clocks go forward"),
+        pytest.param(datetime(2027, 10, 30, 22, 30, tzinfo=UTC), "2027-10-31", 25, id="clocks go back"),
+        pytest.param(datetime(2027, 1, 10, 22, 59, tzinfo=UTC), "2027-01-10", 24, id="a plain day"),
+    ],
+)
+def test_a_day_is_that_of_a_zone(moment, name, hours):
+    day = day_of(moment, ZoneInfo("Europe/Warsaw"))
+    assert (day.name, day.end - day.start) == (name, timedelta(hours=hours))
+    assert day.start <= moment < day.end
+
+
+def test_what_is_refused(sqlite_board, submission, tmp_path):
+    with pytest.raises(UsageError) as caught:
+        add(sqlite_board, str(submission("Ann")), at=NOW + timedelta(hours=1), now=NOW)
+    assert str(caught.value) == ("no submission can have arrived at 2027-01-10T13:00:00Z: it is 2027-01-10T12:00:00Z")
+    with pytest.raises(MissingFileError):
+        add(sqlite_board, str(tmp_path / "none"), now=NOW)
+    with pytest.raises(RejectedError):
+        add(sqlite_board, str(submission("Ann")), submitter="\N{ZERO WIDTH SPACE}", now=NOW)
+    assert stored(sqlite_board) == []
+
+
+def test_text_that_no_database_takes(board, submission):
+    receipt = add(board, str(submission("Ann", gonito='description: "a\\0b"\n')), now=NOW)
+    assert receipt.state in ("scored", "rejected")
+    folder = submission("x").rename(submission("y").parent / "\udc80")
+    assert add(board, str(folder), now=NOW).submitter == "\\udc80"
+
+
+def test_one_that_is_withdrawn_is_kept_and_not_ranked(board, submission):
+    receipt = add(board, str(submission("Ann")), now=NOW)
+    assert count(board, disclosures) == 2
+    moderating.withdraw(board, receipt.code[:4], "it used the answers", NOW)
+    (row,) = stored(board)
+    assert (row.withdrawn, row.withdrawal, row.state, row.charged) == (NOW, "it used the answers", "scored", True)
+    assert [count(board, table) for table in (disclosures, scores)] == [0, 2]
+    assert status_of(board, NOW).withdrawn == 1
+    with pytest.raises(UsageError) as caught:
+        moderating.withdraw(board, receipt.code, "again", NOW)
+    assert str(caught.value) == f"`{receipt.code}` was withdrawn already, at 2027-01-10T12:00:00Z"
+
+
+def test_a_remark_is_put_and_taken_away(board, submission):
+    code = add(board, str(submission("Ann")), now=NOW).code
+    assert moderating.note(board, code, " trained on \x1b[31m dev ").note == "remark: trained on \\x1b[31m dev"
+    assert stored(board)[0].remark == "trained on \x1b[31m dev"
+    assert moderating.note(board, code, "").note == "without a remark"
+    assert stored(board)[0].remark == ""
+
+
+@pytest.mark.parametrize("code", ["", "abc", "%%%%", "ffffffffffff"])
+def test_a_code_that_no_submission_has(code, sqlite_board, submission):
+    add(sqlite_board, str(submission("Ann")), now=NOW)
+    with pytest.raises(UnknownCodeError) as caught:
+        moderating.note(sqlite_board, code, "x")
+    assert str(caught.value) == f"No submission has the code `{code}`\n  geval board status BOARD shows all"
+
+
+def test_a_reason_is_needed_to_withdraw(sqlite_board, submission):
+    code = add(sqlite_board, str(submission("Ann")), now=NOW).code
+    with pytest.raises(UsageError) as caught:
+        moderating.withdraw(sqlite_board, code, " ", NOW)
+    assert str(caught.value) == "a submission is withdrawn with a reason, which `geval board status` shows"

@@ -1,0 +1,248 @@
+"""``geval board export`` and ``import``: nothing is lost, and what is for the public tells no answer."""
+
+import hashlib
+import io
+import sqlite3
+import tarfile
+from dataclasses import replace
+
+import pytest
+from samples import NOW, WORDS, words_of, write
+from sqlalchemy import select
+
+from geval_py.board.keeping import moderating
+from geval_py.board.keeping.outdating import outdated
+from geval_py.board.keeping.rescoring import rescore
+from geval_py.board.keeping.submissions import add
+from geval_py.board.publishing.archives import export, import_board
+from geval_py.board.ranking.standings import standings
+from geval_py.board.references import references_of
+from geval_py.board.storing.schema import METADATA
+from geval_py.board.storing.store import DATABASE_VARIABLE, Board, StoreError
+from geval_py.errors import CorruptFileError, UnreadableFileError, UsageError
+
+CANARY = "canary0f4e"
+
+
+@pytest.fixture
+def full(sqlite_board, submission, tmp_path):
+    return filled(sqlite_board, submission, tmp_path)
+
+
+@pytest.fixture
+def full_anywhere(board, submission, tmp_path):
+    return filled(board, submission, tmp_path)
+
+
+def filled(board, submission, tmp_path):
+    """Put something into each table of a board; the answers have a canary word."""
+    words = [CANARY, *words_of("test-A")[1:]]
+    write(tmp_path / "answers" / "test-A" / "expected.tsv", "".join(f"{word}\n" for word in words))
+    add(board, str(submission("ann", 0.5, variants=("k=1", "k=2"))), now=NOW)
+    add(board, str(submission("bob", 0.4, tests=("test-A", "dev-0"))), now=NOW)
+    add(board, str(submission("mal", lines=3)), now=NOW)
+    words = [CANARY, *words_of("test-A")[2:], WORDS[0]]
+    write(tmp_path / "answers" / "test-A" / "expected.tsv", "".join(f"{word}\n" for word in words))
+    rescore(board, now=NOW)
+    gone = add(board, str(submission("gone", 0.3)), now=NOW)
+    moderating.withdraw(board, gone.code, "it used the answers", NOW)
+    return board
+
+
+def rows(board):
+    with board.reading() as connection:
+        return {
+            name: connection.execute(select(table).order_by(*table.primary_key)).all()
+            for name, table in METADATA.tables.items()
+        }
+
+
+def test_an_export_holds_all(full_anywhere, tmp_path):
+    full, before = full_anywhere, rows(full_anywhere)
+    assert all(before.values())
+    export(full, str(tmp_path / "board.tar.zst"), now=NOW)
+    imported = import_board(str(tmp_path / "board.tar.zst"), str(tmp_path / "elsewhere" / "again"))
+    assert rows(imported) == before
+    assert imported.engine.dialect.name == "sqlite"
+    assert standings(imported, now=NOW) == standings(full, now=NOW)
+    with imported.reading() as connection:
+        assert outdated(connection, references_of(imported.settings)) == []
+    kept = replace(imported.settings, challenge="", answers="", database="", zone=full.settings.zone)
+    assert kept == replace(full.settings, challenge="", answers="", database="")
+
+
+def test_an_import_goes_on(full, tmp_path, submission):
+    export(full, str(tmp_path / "board.tar"), now=NOW)
+    imported = import_board(str(tmp_path / "board.tar"), str(tmp_path / "again"))
+    assert add(imported, str(submission("new")), now=NOW).state == "scored"
+    assert add(imported, str(submission("ann", 0.5, variants=("k=1", "k=2"))), now=NOW).note.startswith("the same")
+
+
+def test_an_import_into_postgresql(full, tmp_path, postgresql, submission):
+    before, url = rows(full), postgresql.new_database()
+    export(full, str(tmp_path / "board.tar"), now=NOW)
+    imported = import_board(str(tmp_path / "board.tar"), str(tmp_path / "again"), database=url)
+    assert rows(imported) == before
+    assert (imported.engine.dialect.name, imported.settings.database) == ("postgresql", url)
+    assert list((tmp_path / "again").glob("board.sqlite*")) == []
+    assert add(imported, str(submission("new")), now=NOW).state == "scored"
+    with pytest.raises(StoreError) as caught:
+        import_board(str(tmp_path / "board.tar"), str(tmp_path / "third"), database=url)
+    assert str(caught.value).endswith("it holds the submissions of a board already")
+    assert not (tmp_path / "third").exists()
+
+
+def test_an_import_into_the_database_of_the_variable(full, tmp_path, postgresql, monkeypatch):
+    export(full, str(tmp_path / "board.tar"), now=NOW)
+    monkeypatch.setenv(DATABASE_VARIABLE, postgresql.new_database())
+    imported = import_board(str(tmp_path / "board.tar"), str(tmp_path / "again"))
+    assert (imported.engine.dialect.name, imported.settings.database) == ("postgresql", "board.sqlite")
+    assert len(rows(imported)["submissions"]) == 4
+
+
+def test_equal_boards_give_equal_archives(full, tmp_path):
+    for name in ("one.tar", "other.tar"):
+        export(full, str(tmp_path / name), now=NOW)
+    assert (tmp_path / "one.tar").read_bytes() == (tmp_path / "other.tar").read_bytes()
+    assert list(members(tmp_path / "one.tar")) == [
+        "answers/test-A/expected.tsv",
+        "board.sqlite",
+        "board.yaml",
+        "challenge/README.md",
+        "challenge/config.txt",
+        "challenge/dev-0/expected.tsv",
+        "challenge/dev-0/in.tsv",
+        "challenge/test-A/in.tsv",
+    ]
+    import_board(str(tmp_path / "one.tar"), str(tmp_path / "again"))
+    export(Board.open(tmp_path / "again"), str(tmp_path / "third.tar"), now=NOW)
+    digests = {
+        hashlib.sha256(members(tmp_path / name)["board.sqlite"]).hexdigest() for name in ("one.tar", "third.tar")
+    }
+    assert len(digests) == 1
+
+
+def members(path):
+    with tarfile.open(path) as archive:
+        return {member.name: archive.extractfile(member).read() for member in archive}
+
+
+def test_what_is_for_the_public(full_anywhere, tmp_path):
+    export(full_anywhere, str(tmp_path / "public.tar"), now=NOW, public=True)
+    found = members(tmp_path / "public.tar")
+    assert [name for name in found if "test-A" in name] == ["challenge/test-A/in.tsv"]
+    assert "board.yaml" not in found
+    everything = b"".join(found.values())
+    for secret in (CANARY, "it used the answers", "gone", str(tmp_path)):
+        assert secret.encode() not in everything
+    (tmp_path / "public.sqlite").write_bytes(found["board.sqlite"])
+    public = sqlite3.connect(tmp_path / "public.sqlite")
+    counts = {name: public.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in METADATA.tables}
+    assert {name for name, rows in counts.items() if not rows} == {
+        "blobs",
+        "comparisons",
+        "exchanges",
+        "facts",
+        "history",
+    }
+    assert counts["submissions"] == 3
+    columns = "score, low, high, losses, signature"
+    assert public.execute(f"SELECT DISTINCT {columns} FROM evaluations").fetchall() == [(None, None, None, None, "")]
+    shown = [value for (value,) in public.execute("SELECT value FROM disclosures")]
+    assert shown == [float(f"{value:.3e}") for value in shown]
+    public.close()
+
+
+def test_a_changed_answer_changes_only_disclosed_figures_of_what_is_public(full, tmp_path):
+    export(full, str(tmp_path / "one.tar"), now=NOW, public=True)
+    path = tmp_path / "answers" / "test-A" / "expected.tsv"
+    path.write_text(path.read_text().replace(CANARY, WORDS[1]))
+    rescore(full, now=NOW)
+    export(full, str(tmp_path / "other.tar"), now=NOW, public=True)
+    one, other = members(tmp_path / "one.tar"), members(tmp_path / "other.tar")
+    assert {name for name in one if one[name] != other[name]} == {"board.sqlite"}
+    tables = [dump(tmp_path, found["board.sqlite"]) for found in (one, other)]
+    assert {name for name in tables[0] if tables[0][name] != tables[1][name]} <= {
+        "disclosures",
+        "evaluations",
+        "scores",
+    }
+
+
+def dump(tmp_path, content):
+    (tmp_path / "dumped.sqlite").write_bytes(content)
+    connection = sqlite3.connect(tmp_path / "dumped.sqlite")
+    found = {name: connection.execute(f"SELECT * FROM {name}").fetchall() for name in METADATA.tables}
+    connection.close()
+    return found
+
+
+def test_nothing_is_disclosed_where_no_digit_is(full, tmp_path):
+    tests = tuple(replace(test, disclosed=0) for test in full.settings.tests)
+    hidden = replace(full, settings=replace(full.settings, tests=tests, phases=()))
+    export(hidden, str(tmp_path / "public.tar"), now=NOW, public=True)
+    found = dump(tmp_path, members(tmp_path / "public.tar")["board.sqlite"])["disclosures"]
+    assert found
+    assert {row[3:] for row in found} == {(None, None, None)}
+
+
+def tar(path, *entries):
+    with tarfile.open(path, "w") as archive:
+        for name, content in entries:
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+
+
+@pytest.mark.parametrize(
+    ("entries", "message"),
+    [
+        pytest.param([("../board.yaml", b"")], "it holds `../board.yaml`, and no export does", id="outside"),
+        pytest.param([("/board.yaml", b"")], "it holds `/board.yaml`, and no export does", id="absolute"),
+        pytest.param([("answers/../x", b"")], "it holds `answers/../x`, and no export does", id="dots"),
+        pytest.param([("challenge/.git/x", b"")], "it holds `challenge/.git/x`, and no export does", id="hidden"),
+        pytest.param([("board.yaml", b"")] * 2, "it holds `board.yaml`, and no export does", id="twice"),
+        pytest.param([("board.yaml", b"")], "it is no export of a board, or not all of one", id="half"),
+    ],
+)
+def test_what_is_no_export(entries, message, tmp_path):
+    tar(tmp_path / "bad.tar", *entries)
+    with pytest.raises(UnreadableFileError) as caught:
+        import_board(str(tmp_path / "bad.tar"), str(tmp_path / "again"))
+    assert str(caught.value) == f"Cannot read `{tmp_path / 'bad.tar'}`: {message}"
+    assert not (tmp_path / "again").exists()
+
+
+def test_a_link_is_no_member(tmp_path):
+    with tarfile.open(tmp_path / "bad.tar", "w") as archive:
+        member = tarfile.TarInfo("board.yaml")
+        member.type, member.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        archive.addfile(member)
+    with pytest.raises(UnreadableFileError):
+        import_board(str(tmp_path / "bad.tar"), str(tmp_path / "again"))
+
+
+def test_what_is_damaged(sqlite_board, submission, tmp_path):
+    add(sqlite_board, str(submission("ann")), now=NOW)
+    export(sqlite_board, str(tmp_path / "board.tar"), now=NOW)
+    content = (tmp_path / "board.tar").read_bytes()
+    (tmp_path / "cut.tar").write_bytes(content[: len(content) // 2])
+    with pytest.raises((CorruptFileError, UnreadableFileError)):
+        import_board(str(tmp_path / "cut.tar"), str(tmp_path / "again"))
+    found = members(tmp_path / "board.tar")
+    found["board.sqlite"] = b"no database"
+    tar(tmp_path / "other.tar", *found.items())
+    with pytest.raises(StoreError):
+        import_board(str(tmp_path / "other.tar"), str(tmp_path / "again"))
+    assert not (tmp_path / "again").exists()
+
+
+def test_no_board_is_made_of_what_is_public_nor_in_the_place_of_another(sqlite_board, tmp_path):
+    export(sqlite_board, str(tmp_path / "public.tar"), now=NOW, public=True)
+    with pytest.raises(UsageError) as caught:
+        import_board(str(tmp_path / "public.tar"), str(tmp_path / "again"))
+    path = tmp_path / "public.tar"
+    assert str(caught.value) == f"`{path}` is for the public: it has neither answers nor files to make a board of"
+    with pytest.raises(UsageError) as caught:
+        import_board(str(tmp_path / "public.tar"), str(tmp_path / "board"))
+    assert str(caught.value) == f"`{tmp_path / 'board'}` is there already, and is left as it is\n  name another"

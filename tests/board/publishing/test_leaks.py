@@ -1,0 +1,251 @@
+"""No answer leaks: nothing that is written for others is made of hidden answers, but the disclosed scores."""
+
+import io
+import re
+import sqlite3
+import sys
+import tarfile
+
+import pytest
+from gazette import SOURCE, TEST, answers_of, hide_answers, letters, output, uploads, write
+from story import Story
+
+from geval_py.board.references import references_of
+from geval_py.board.storing.store import Board
+from geval_py.reading.lines import LineReader
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+CANARIES = {7: "zqcanaryone", 8: "zqcanarytwo", 60: "zqcanarythree", 123: "zqcanaryfour"}  # by the line
+WITHIN = {"phases": "[{name: main, until: 2999-01-31T23:59:00+01:00}]"}
+SETTINGS = {"samples": 200, "transports": "[https, file]"}
+
+
+def answer(answers, changed):
+    """Change hidden answers, by their lines."""
+    words = answers_of(answers)
+    for line, word in changed.items():
+        words[line - 1] = word
+    write(answers / TEST / "expected.tsv", "".join(f"{word}\n" for word in words))
+
+
+def new_board(folder, changed, **settings):
+    """A new board of gazette with other answers; gives its story, its folder and that of the answers."""
+    challenge, answers = hide_answers(folder)
+    answer(answers, changed)
+    story = Story(folder)
+    story.fine("init", folder / "board", "--challenge", challenge, "--answers", answers)
+    story.edit(**SETTINGS, **settings)
+    return story, folder / "board", answers
+
+
+def use_every_command(story, board, answers, *, disclosed):
+    """Run each command, also where it fails; all that is written for others is then in the folder ``published``."""
+    story.edit(**WITHIN)
+    path = board / "board.yaml"
+    path.write_text(path.read_text(encoding="utf-8").replace("test-A: {disclosed: 4}", f"test-A: {disclosed}"))
+    folder = story.folder
+    story("scan", board, uploads(folder / "uploads"))
+    several, *_, branch, baseline = letters(folder / "letters")
+    for one in (several, branch, baseline):
+        story("add", board, one.source, *one.options)
+    short = write(folder / "short" / TEST / "out.tsv", "a:1 :0\n")
+    write(folder / "twice" / TEST / "out.tsv", output(0.5) + ":1\n")
+    for source in (short.parents[1], folder / "twice", folder / "nowhere", "git+file:///nowhere@main"):
+        story("add", board, source, "--format", "json")
+    codes = re.findall(r"(?m)^[0-9a-f]{12}(?=\t)", story("status", board)[1])
+    story("withdraw", board, codes[3], "--reason", "asked for")
+    story("note", board, codes[4], "late")
+    answer(answers, {9: "zqcanaryfive"})
+    story("rescore", board, "--dry-run", "--format", "json")
+    story("rescore", board)
+    _break_answers(story, board, answers)
+    _show_all(story, board)
+    _publish(story, board)
+
+
+def _break_answers(story, board, answers):
+    """What is said of a challenge that is at fault."""
+    path = answers / TEST / "expected.tsv"
+    content = path.read_bytes()
+    for broken in (content[:100], content.replace(b"zqcanaryone", b"zqcanaryone\xff\tzqcanaryone")):
+        path.write_bytes(broken)
+        story("add", board, story.folder / "letters/hal", "--submitter", f"bad{len(broken)}")
+        story("rescore", board, "--dry-run")
+        story("status", board)
+    path.write_bytes(content)
+
+
+def _show_all(story, board):
+    for form in ("text", "json", "csv", "markdown", "latex"):
+        for by in ("submitter", "submission", "tag"):
+            story("show", board, "--format", form, "--by", by)
+    story("status", board)
+    story("status", board, "--format", "json")
+    story("show", board, "--test", "test-B")
+
+
+def _publish(story, board):
+    published = story.folder / "published"
+    published.mkdir()
+    story.fine("site", board, "-o", published / "site")
+    story.fine("site", board, "-o", published / "organiser", "--organiser")
+    story.fine("export", board, published / "public.tar", "--public")
+    story.fine("export", board, published / "public.tar.zst", "--public")
+    story.fine("export", board, story.folder / "whole.tar")
+
+
+def unpacked(content):
+    """Give some bytes, and all that is packed in them: members of archives, columns of databases."""
+    yield content
+    if content.startswith(b"\x28\xb5\x2f\xfd"):
+        yield from unpacked(zstd.decompress(content))
+    elif content[257:262] == b"ustar":
+        with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+            for member in archive:
+                yield member.name.encode()
+                yield from unpacked(archive.extractfile(member).read())
+    elif content.startswith(b"SQLite format 3\x00"):
+        connection = sqlite3.connect(":memory:")
+        connection.deserialize(content)
+        tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        for table in tables:
+            for row in connection.execute(f"SELECT * FROM {table}"):
+                yield from (part for value in row if isinstance(value, bytes) for part in unpacked(value))
+
+
+def published(story):
+    """All bytes that others may come to see, by where they are: files, and what commands printed."""
+    yield from (("printed", text.encode()) for text in story.said)
+    for path in sorted((story.folder / "published").rglob("*")):
+        yield path.name, path.name.encode()
+        if path.is_file():
+            yield from ((path.name, part) for part in unpacked(path.read_bytes()))
+
+
+def secrets_of(board, answers):
+    """Canary words, and digests by which a guess at the answers could be proved right."""
+    with LineReader(str(answers / TEST / "expected.tsv"), digest=True) as reader:
+        reader.count_rest()
+    references = {digest for (test, _), digest in references_of(Board.open(board).settings).items() if test == TEST}
+    return [b"zqcanary", reader.sha256.encode(), *(reference.encode() for reference in references)]
+
+
+@pytest.fixture(scope="module", params=["{disclosed: 0}", "{disclosed: 2, ladder: true}"])
+def told(request, tmp_path_factory):
+    story, board, answers = new_board(tmp_path_factory.mktemp("leaks"), CANARIES)
+    use_every_command(story, board, answers, disclosed=request.param)
+    return story, board, answers, request.param
+
+
+def test_no_byte_that_is_written_tells_an_answer(told):
+    story, board, answers, _ = told
+    secrets = secrets_of(board, answers)
+    found = {where for where, content in published(story) if any(one in content.lower() for one in secrets)}
+    assert found == set()
+
+
+def test_canaries_are_found_where_they_are(told):
+    """The search finds what is packed: the whole export has the answers."""
+    story, board, answers, _ = told
+    found = list(unpacked((story.folder / "whole.tar").read_bytes()))
+    assert all(any(secret in part for part in found) for secret in secrets_of(board, answers)[:1])
+
+
+def test_no_more_digits_are_shown_than_are_disclosed(told):
+    """A score in four digits stands nowhere, be it that of the best entry or of one that was replaced."""
+    story, board, _, _ = told
+    with sqlite3.connect(board / "board.sqlite") as connection:
+        query = "SELECT DISTINCT score FROM evaluations WHERE test = 'test-A' AND score BETWEEN 2 AND 1000"
+        written = {f"{score:.4g}".encode() for (score,) in connection.execute(query)}
+    scores = {score for score in written if len(score) == len(b"2.718")}  # one that ends with 0 is written shorter
+    assert len(scores) > 5
+    found = {where for where, content in published(story) if any(score in content for score in scores)}
+    assert found == set()
+
+
+def site_of(folder, changed, disclosed):
+    """Build the site of a board that differs from another in its answers alone; gives its pages."""
+    story, board, _ = new_board(folder, changed, **WITHIN)
+    path = board / "board.yaml"
+    path.write_text(path.read_text(encoding="utf-8").replace("test-A: {disclosed: 4}", f"test-A: {disclosed}"))
+    story.fine("scan", board, uploads(folder / "uploads"), "--at", "2025-01-10T12:00:00Z")
+    story.fine("site", board, "-o", folder / "site")
+    story.fine("export", board, folder / "public.tar", "--public")
+    pages = {path.relative_to(folder / "site"): path.read_text() for path in (folder / "site").rglob("*.*")}
+    return pages, scores_of(board)
+
+
+def scores_of(board):
+    with sqlite3.connect(board / "board.sqlite") as connection:
+        return set(connection.execute("SELECT score FROM evaluations WHERE test = 'test-A'"))
+
+
+def two_sites(tmp_path, disclosed, changed):
+    one, scores = site_of(tmp_path / "one", {}, disclosed)
+    other, other_scores = site_of(tmp_path / "other", changed, disclosed)
+    assert scores != other_scores  # the answer does count
+    return one, other
+
+
+ONE_ANSWER = {40: "zqother"}
+
+
+def test_an_answer_changes_no_byte_where_nothing_is_disclosed(tmp_path):
+    one, other = two_sites(tmp_path, "{disclosed: 0}", ONE_ANSWER)
+    assert one == other
+
+
+def test_an_answer_that_changes_no_disclosed_digit_changes_no_byte(tmp_path):
+    one, other = two_sites(tmp_path, "{disclosed: 1}", an_answer_that_hardly_matters())
+    assert one == other
+
+
+def an_answer_that_hardly_matters():
+    """A line and a word to which the good submissions give nearly as much as to its answer."""
+    found = []
+    for number, line in enumerate(output(0.5).splitlines(), 1):
+        shares = [(word, float(share)) for word, _, share in (pair.rpartition(":") for pair in line.split(" "))]
+        (_, right), *others, _ = shares
+        found += [(abs(share - right), number, word) for word, share in others]
+    _, number, word = min(found)
+    return {number: word}
+
+
+FIGURE = re.compile(r"\d+(?:\.\d+)?")
+
+
+def test_an_answer_changes_disclosed_figures_alone(tmp_path):
+    """Pages are the same but for numbers, which are disclosed, and drawings of them."""
+    one, other = two_sites(tmp_path, "{disclosed: 4}", ONE_ANSWER)
+    assert one.keys() == other.keys()
+    assert {path: without_figures(text) for path, text in one.items()} == {
+        path: without_figures(text) for path, text in other.items()
+    }
+    changed = {str(path) for path, text in one.items() if other[path] != text}
+    assert "index.html" in changed
+    disclosed = figures_in(next(text for path, text in one.items() if path.name == "outputs.json"))
+    new = {figure for path, text in one.items() for figure in figures_in(text) - figures_in(other[path])}
+    assert {figure for figure in new if float(figure) not in set(map(float, disclosed))} == set()
+
+
+def without_drawings(text):
+    return re.sub(r"(?s)<svg.*?</svg>", "", text)
+
+
+def without_figures(text):
+    return FIGURE.sub("#", without_drawings(text))
+
+
+def figures_in(text):
+    """The numbers of a page, but those of its drawings."""
+    return set(FIGURE.findall(without_drawings(text)))
+
+
+def test_the_answers_of_the_challenge_are_not_in_what_was_copied(tmp_path):
+    challenge, answers = hide_answers(tmp_path)
+    assert not (challenge / TEST / "expected.tsv").exists()
+    assert answers_of(answers) == answers_of(SOURCE)

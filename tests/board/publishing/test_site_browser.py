@@ -1,0 +1,212 @@
+"""The site in a browser: quiet, alone, usable by keyboard, without findings of axe-core; wide, narrow, light, dark."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+import site_views
+from playwright.sync_api import sync_playwright
+
+from geval_py.board.publishing.site.pages import pages
+from geval_py.board.publishing.site.writing import write_site
+
+AXE = Path(__file__).parents[3] / "build" / "axe-core" / "axe.min.js"
+PAGES = (
+    "index.html", "progress.test-A.html", "parameters.test-A.html", "compare.test-A.html", "submissions.html",
+    "challenge.html", "submit.html",
+)  # fmt: skip
+SCREENS = {"wide": 1280, "narrow": 390}
+SCHEMES = ("light", "dark")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site") / "public"
+    write_site(str(folder), pages(site_views.view()))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Debian's Chromium; a missing one is an error, not a skip."""
+    path = shutil.which("chromium")
+    assert path, "chromium is missing (on Debian: apt-get install chromium)"
+    with sync_playwright() as playwright:
+        yield playwright.chromium.launch(executable_path=path, args=["--no-sandbox"] if os.getuid() == 0 else [])
+
+
+@pytest.fixture
+def open_page(browser, site):
+    """Open a page of the site by a file's address; gives it, and what was said on the console or asked from a host."""
+    contexts = []
+
+    def opened(name, *, width=1280, scheme="light", **more):
+        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, **more)
+        contexts.append(context)
+        page = context.new_page()
+        page.said, page.asked = [], []
+        page.on("console", lambda message: page.said.append(message.text))
+        page.on("pageerror", lambda error: page.said.append(str(error)))
+        page.on("request", lambda request: page.asked.append(request.url))
+        page.goto(f"{site.as_uri()}/{name}")
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+
+
+def one_submission(site, status):
+    """The page of a submission that became of it what is asked."""
+    for path in sorted((site / "submissions").iterdir()):
+        if f'class="state {status}"' in path.read_text(encoding="utf-8"):
+            return f"submissions/{path.name}"
+    raise AssertionError(status)
+
+
+def all_pages(site):
+    return [*PAGES, one_submission(site, "scored"), one_submission(site, "rejected")]
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_every_page_is_quiet_and_fits(open_page, site, screen, scheme):
+    page = open_page("index.html", width=SCREENS[screen], scheme=scheme)
+    for name in all_pages(site):
+        page.goto(f"{site.as_uri()}/{name}")
+        assert page.evaluate("document.documentElement.scrollWidth") <= SCREENS[screen], name
+    assert page.said == []
+    assert [url for url in page.asked if not url.startswith(site.as_uri())] == []
+
+
+@pytest.mark.parametrize(("screen", "scheme"), [("wide", "light"), ("narrow", "dark")])
+def test_axe_finds_nothing_serious(open_page, site, screen, scheme):
+    assert AXE.is_file(), "axe-core is missing: scripts/axe fetches it"
+    page = open_page("index.html", width=SCREENS[screen], scheme=scheme, bypass_csp=True)
+    for name in all_pages(site):
+        page.goto(f"{site.as_uri()}/{name}")
+        page.evaluate(AXE.read_text(encoding="utf-8"))
+        found = page.evaluate("axe.run()")["violations"]
+        grave = [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in ("serious", "critical")]
+        assert grave == [], name
+
+
+def test_the_policy_holds_in_the_browser(open_page):
+    page = open_page("index.html")
+    page.evaluate("document.body.insertAdjacentHTML('beforeend', '<p id=x style=\"color: red\">x</p>')")
+    assert page.evaluate("getComputedStyle(document.getElementById('x')).color") != "rgb(255, 0, 0)"
+    page.evaluate(
+        "const s = document.createElement('script'); s.textContent = 'window.ran = 1'; document.body.append(s)"
+    )
+    assert page.evaluate("window.ran") is None
+    assert len(page.said) == 2  # the two that were refused
+
+
+def column(page, name):
+    return page.locator(f"table.board tbody tr:not([hidden]) .{name}").all_inner_texts()
+
+
+def tab_to(page, name):
+    """Press Tab until the button of a header has the focus."""
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.innerText").startswith(name):
+            return
+    raise AssertionError(name)
+
+
+def sorted_headers(page):
+    return page.evaluate("[...document.querySelectorAll('[aria-sort]')].map(h => [h.innerText, h.ariaSort])")
+
+
+def test_sorting_by_keyboard(open_page):
+    page = open_page("index.html")
+    first = column(page, "score")
+    assert sorted_headers(page) == [["Place", "ascending"]]
+    tab_to(page, "PerplexityHashed")
+    page.keyboard.press("Enter")
+    assert sorted_headers(page) == [["PerplexityHashed", "ascending"]]
+    page.keyboard.press("Space")
+    assert sorted_headers(page) == [["PerplexityHashed", "descending"]]
+    assert column(page, "score") == sorted(first, key=float, reverse=True)
+    tab_to(page, "Submitter")
+    page.keyboard.press("Enter")
+    names = page.locator("table.board tbody .who a").all_inner_texts()
+    teams = [name for name in names if name.startswith("Team")]
+    assert teams == sorted(teams)
+    assert sorted_headers(page) == [["Submitter", "ascending"]]
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Enter")
+    assert sorted_headers(page) == [["Place", "ascending"]]
+    assert column(page, "score") == first
+    assert page.said == []
+
+
+@pytest.mark.parametrize("times", [1, 2], ids=["ascending", "descending"])
+def test_what_has_no_value_stays_last(open_page, times):
+    page = open_page("index.html")
+    for _ in range(times):
+        page.get_by_role("button", name="Range").press("Enter")
+    assert column(page, "range")[-1] == "–"
+    assert "–" not in column(page, "range")[:-1]
+
+
+def test_filtering_by_keyboard(open_page):
+    page = open_page("index.html")
+    rows = page.locator("table.board tbody tr:not([hidden])")
+    total = rows.count()
+    page.get_by_label("Tag").focus()
+    page.keyboard.type("neural")  # a native list takes the option that begins so
+    page.keyboard.press("Enter")
+    neural = rows.count()
+    assert 0 < neural < total
+    assert page.get_by_role("status").inner_text() == f"{neural} of {total} entries shown"
+    assert all("neural" in text for text in column(page, "who"))
+    page.get_by_label("Parameter").select_option(index=1)
+    assert rows.count() <= neural
+    page.get_by_role("button", name="Show all").press("Enter")
+    page.wait_for_function("document.querySelectorAll('table.board tbody tr[hidden]').length === 0")
+    page.get_by_label("Search").focus()
+    page.keyboard.type("TEAM 007")
+    assert rows.count() == 1
+    assert page.said == []
+
+
+def test_two_submissions_side_by_side(open_page):
+    page = open_page("compare.test-A.html")
+    place = page.locator("#side-by-side")
+    assert "They cannot be told apart." in place.inner_text()
+    page.get_by_label("Another").select_option(index=10)
+    text = place.inner_text()
+    assert "is better by" in text
+    assert "They can be told apart." in text
+    codes = page.evaluate("location.hash").removeprefix("#").split(",")
+    page.goto(page.url.partition("#")[0] + f"#{codes[1]},{codes[0]}")
+    page.reload()
+    assert place.inner_text().splitlines()[0] == text.splitlines()[0]  # the same difference, the other way round
+    assert page.said == []
+
+
+def test_a_submissions_page_leads_to_the_comparison(open_page, site):
+    path = next(p for p in sorted((site / "submissions").iterdir()) if "the first, " in p.read_text(encoding="utf-8"))
+    page = open_page(f"submissions/{path.name}")
+    page.get_by_role("link", name="the first, ").first.click()
+    page.wait_for_load_state()
+    chosen = page.get_by_label("One").evaluate("select => select.selectedIndex")
+    assert chosen > 0
+    assert path.stem in page.evaluate(f"document.querySelectorAll('table.compared tbody tr')[{chosen}].dataset.code")
+
+
+def test_without_scripts_all_figures_are_there(open_page):
+    page = open_page("compare.test-A.html", java_script_enabled=False)
+    assert page.locator("table.compared tbody tr").count() > 10
+    assert page.locator("form").is_hidden()
+
+
+def test_in_print_there_is_nothing_to_press(open_page):
+    page = open_page("index.html")
+    page.emulate_media(media="print")
+    assert page.locator("form.filter").is_hidden()
+    assert page.get_by_role("navigation", name="Pages").first.is_hidden()
+    assert page.locator("table.board tbody tr").first.is_visible()

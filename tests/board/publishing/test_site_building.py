@@ -1,0 +1,326 @@
+"""A board's site: what is read from the database, what is never shown, how it is written and verified."""
+
+import io
+import json
+import math
+import os
+import random
+import re
+import subprocess
+import sys
+import tarfile
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from backports import zstd
+from rows import NOW as ROWS_NOW
+from rows import Rows, settings
+from samples import LINES, NOW, write
+
+from geval_py.board.keeping import creating, moderating, submissions
+from geval_py.board.keeping.likeness import likenesses
+from geval_py.board.publishing import site
+from geval_py.board.publishing.archives import export
+from geval_py.board.publishing.site import writing
+from geval_py.board.publishing.site.loading import loaded
+from geval_py.board.publishing.site.writing import write_site
+from geval_py.board.publishing.verifying import moment_in, verify
+from geval_py.board.storing.store import DATABASE_VARIABLE, Board
+from geval_py.errors import UsageError
+
+
+def files_of(folder):
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def rows(tmp_path):
+    """A board with rows of its own: two submitters, a tie, one withdrawn, one infinite."""
+    write(tmp_path / "challenge" / "README.md", "# Gazette\n\nGuess.\n")
+    write(tmp_path / "challenge" / "dev-0" / "in.tsv", "1\tleft one\tright one\n2\tleft two\tright two\n")
+    write(tmp_path / "challenge" / "dev-0" / "expected.tsv", "fox\ndog\n")
+    made = Rows(tmp_path, tests="{test-A: {}, dev-0: {visible: true}}", also="[Accuracy]")
+    made.submit("ann", 150.0, at=1, tags=["neural"], description="the first")
+    made.submit("bob", 150.0, at=2)
+    made.submit("eve", math.inf, at=3)
+    made.withdrawn = made.submit("dan", 120.0, at=4, description="shy")
+    made.withdraw(made.withdrawn)
+    made.public = made.submit("ann", [0.1, 3.0], test="dev-0", at=5)
+    return made
+
+
+def test_what_is_stored_is_shown(rows, tmp_path):
+    site.build(rows.board, str(tmp_path / "public"), now=ROWS_NOW)
+    entries = json.loads((tmp_path / "public/data/leaderboard.test-A.json").read_text())["entries"]
+    assert [(one["place"], one["submitter"], one["score"]) for one in entries] == [
+        (1, "ann", 150.0),
+        (1, "bob", 150.0),
+        (3, "eve", "Infinity"),
+    ]
+    assert not any(b"shy" in content for content in files_of(tmp_path / "public").values())
+
+
+def test_of_a_public_set_the_worst_lines_are_shown(rows, tmp_path):
+    site.build(rows.board, str(tmp_path / "public"), now=ROWS_NOW)
+    page = (tmp_path / f"public/submissions/{rows.public}.html").read_text()
+    shown = re.findall(r'<th scope="row" class="number">(\d+)</th><td class="number">([^<]*)</td>(.*?)</tr>', page)
+    assert [(line, score) for line, score, _ in shown] == [("2", "20.09"), ("1", "1.105")]
+    assert "left two <mark>dog</mark> right two" in shown[0][2]
+
+
+def test_the_same_bytes_when_built_twice_and_later(rows, tmp_path):
+    site.build(rows.board, str(tmp_path / "one"), now=ROWS_NOW)
+    site.build(rows.board, str(tmp_path / "other"), now=ROWS_NOW + timedelta(days=400))
+    assert files_of(tmp_path / "one") == files_of(tmp_path / "other")
+
+
+def test_likenesses_are_found_between_submitters_only(rows):
+    losses = [0.1 * line for line in range(40)]
+    copy = [9.0, *losses[1:]]
+    rows.submit("ann", losses, at=6)
+    rows.submit("ann", losses, at=7)
+    bob = rows.submit("bob", copy, at=8)
+    rows.submit("eve", [loss + 1 for loss in losses], at=9)
+    with rows.board.reading() as connection:
+        found = list(likenesses(connection, rows.board.settings))
+    pairs = {(one.one_submitter, one.other_submitter, one.same, one.lines) for one in found if one.lines == 40}
+    assert pairs == {("bob", "ann", 39, 40)}
+    assert {one.one for one in found if one.lines == 40} == {bob}
+
+
+def test_the_organisers_copy_has_a_page_more(rows, tmp_path):
+    site.build(rows.board, str(tmp_path / "public"), now=ROWS_NOW)
+    site.build(rows.board, str(tmp_path / "private"), now=ROWS_NOW, organiser=True)
+    more = files_of(tmp_path / "private").keys() - files_of(tmp_path / "public").keys()
+    assert more == {"likenesses.html"}
+
+
+def test_an_older_site_stands_until_the_new_one_is_whole(tmp_path):
+    place = tmp_path / "public"
+    write_site(str(place), [("site.json", '{"generator": "geval-py"}'), ("index.html", "old")])
+
+    def breaking():
+        yield "site.json", '{"generator": "geval-py"}'
+        assert (place / "index.html").read_text() == "old"
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        write_site(str(place), breaking())
+    assert (place / "index.html").read_text() == "old"
+    assert os.listdir(tmp_path) == ["public"]
+    write_site(str(place), [("site.json", '{"generator": "geval-py"}'), ("index.html", "new")])
+    assert (place / "index.html").read_text() == "new"
+    assert os.listdir(tmp_path) == ["public"]
+
+
+def test_a_system_that_cannot_exchange_folders_moves_them(tmp_path, monkeypatch):
+    monkeypatch.setattr(writing.ctypes, "CDLL", lambda *_, **__: object())
+    place = tmp_path / "public"
+    for text in ("old", "new"):
+        write_site(str(place), [("site.json", '{"generator": "geval-py"}'), ("index.html", text)])
+    assert (place / "index.html").read_text() == "new"
+    assert os.listdir(tmp_path) == ["public"]
+
+
+def test_what_a_killed_run_left_is_removed(tmp_path):
+    write(tmp_path / ".public.new" / "sub" / "half.html", "half")
+    write(tmp_path / ".public.new" / "half.html", "half")
+    write_site(str(tmp_path / "public"), [("index.html", "whole")])
+    assert files_of(tmp_path) == {"public/index.html": b"whole"}
+
+
+KILLED = 50
+WRITE = """
+import sys
+from geval_py.board.publishing.site.writing import write_site
+
+print("ready", flush=True)
+for number in range(10**6):
+    pages = ((f"{page}.html", str(number)) for page in range(30))
+    write_site(sys.argv[1], [("site.json", '{"generator": "geval-py"}'), *pages])
+"""
+
+
+@pytest.mark.long
+def test_a_run_that_is_killed_at_any_moment_leaves_a_whole_site(tmp_path):
+    place = tmp_path / "public"
+    chance = random.Random(1)
+    for _ in range(KILLED):
+        with subprocess.Popen([sys.executable, "-c", WRITE, str(place)], stdout=subprocess.PIPE) as child:
+            child.stdout.readline()
+            time.sleep(0.02 + 0.1 * chance.random())
+            child.kill()
+        pages = {path.read_text() for path in place.glob("*.html")}
+        assert len(pages) == 1
+        assert len(list(place.iterdir())) == 31
+        assert set(os.listdir(tmp_path)) <= {"public", ".public.new"}
+    write_site(str(place), [("index.html", "whole")])
+    assert files_of(tmp_path) == {"public/index.html": b"whole"}
+
+
+def test_two_runs_do_not_write_one_site(tmp_path):
+    def again():
+        with pytest.raises(UsageError) as refused:
+            write_site(str(tmp_path / "public"), [])
+        assert str(refused.value) == f"Cannot write `{tmp_path}/.public.new`: another run is writing this site"
+        yield "index.html", "whole"
+
+    write_site(str(tmp_path / "public"), again())
+    assert files_of(tmp_path) == {"public/index.html": b"whole"}
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("folder", "it holds something else than a site\n  name a new folder"),
+        ("file", "it is not a folder"),
+        ("link", "it is not a folder"),
+    ],
+)
+def test_only_a_site_is_replaced(tmp_path, rows, name, reason):
+    write(tmp_path / "folder" / "thesis.tex", "years of work")
+    write(tmp_path / "file", "text")
+    (tmp_path / "link").symlink_to(tmp_path / "folder")
+    with pytest.raises(UsageError) as refused:
+        site.build(rows.board, str(tmp_path / name), now=ROWS_NOW)
+    assert str(refused.value) == f"Cannot write `{tmp_path / name}`: {reason}"
+    assert (tmp_path / "folder" / "thesis.tex").read_text() == "years of work"
+
+
+PHASES = '[{name: main, until: "2027-01-31T23:00:00Z"}]'
+
+
+@pytest.mark.parametrize(
+    ("phase", "moment"),
+    [
+        ("main", datetime(2027, 1, 31, 23, tzinfo=UTC)),
+        ("post-deadline", datetime(2027, 1, 31, 23, 0, 1, tzinfo=UTC)),
+    ],
+)
+def test_a_site_is_rebuilt_in_its_phase(phase, moment):
+    of = settings(phases=PHASES)
+    assert moment_in(of, phase) == moment
+    assert of.phase_of(moment) == phase
+
+
+def test_a_site_of_another_phase_cannot_be_rebuilt():
+    with pytest.raises(UsageError) as refused:
+        moment_in(settings(phases=PHASES), "warm-up")
+    assert str(refused.value) == "the site shows the phase `warm-up`, which the board does not have"
+
+
+# Whole boards: submissions are added, scored and shown.
+
+
+def add_some(board, submission, **more):
+    """Add two that are scored, one that is rejected and one that is withdrawn; gives their receipts."""
+    codes = []
+    for hour, (name, skill) in enumerate([("ann", 0.5), ("bob", 0.3), ("eve", 0.2)]):
+        place = submission(name, skill, tests=("test-A", "dev-0"), **more)
+        codes.append(submissions.add(board, str(place), at=NOW - timedelta(hours=9 - hour), now=NOW))
+    short = submission("dan", 0.4, lines=LINES - 1)
+    codes.append(submissions.add(board, str(short), at=NOW - timedelta(hours=2), now=NOW))
+    moderating.withdraw(board, codes[2].code, "asked for", NOW)
+    return codes
+
+
+def with_keys(board, **keys):
+    """Edit single lines of board.yaml."""
+    path = Path(board.folder) / "board.yaml"
+    text = path.read_text(encoding="utf-8")
+    for key, value in keys.items():
+        text, count = re.subn(rf"(?m)^{key}:.*(\n[ -].*)*$", f"{key}: {value}", text)
+        assert count == 1, key
+    path.write_text(text, encoding="utf-8")
+    return Board.open(board.folder)
+
+
+def test_a_site_is_that_of_its_export(sqlite_board, submission, tmp_path, geval, monkeypatch):
+    add_some(sqlite_board, submission)
+    monkeypatch.setenv(DATABASE_VARIABLE, str(tmp_path / "board" / "board.sqlite"))  # which verify leaves alone
+    public, archive = tmp_path / "public", tmp_path / "board.tar.zst"
+    assert geval("board", "site", str(tmp_path / "board"), "-o", str(public))[0] == 0
+    export(sqlite_board, str(archive), now=NOW)
+    assert geval("board", "verify", str(public), str(archive)) == (0, "", "")
+    page = public / "index.html"
+    page.write_text(page.read_text().replace("ann", "eve"))
+    (public / "feed.xml").unlink()
+    (public / "extra.html").write_text("x")
+    line = 1 + next(n for n, text in enumerate(page.read_text().split("\n")) if "eve" in text)
+    assert geval("board", "verify", str(public), str(archive)) == (
+        1,
+        f"index.html differs, from line {line} on\nfeed.xml is missing\nextra.html is not of this board\n",
+        "",
+    )
+
+
+def test_verify_wants_a_site(tmp_path):
+    with pytest.raises(UsageError) as refused:
+        verify(str(tmp_path), "board.tar")
+    assert str(refused.value) == f"`{tmp_path}` holds no site that geval board has made"
+
+
+CANARY = "canary"
+
+
+def test_no_answer_is_in_anything_that_is_written(challenge, submission, tmp_path, geval):
+    words = [f"{CANARY}{line}" for line in range(LINES)]
+    write(tmp_path / "answers" / "test-A" / "expected.tsv", "".join(f"{word}\n" for word in words))
+    board = creating.create(tmp_path / "board", challenge=challenge, answers=tmp_path / "answers")
+    receipts = add_some(board, submission)
+    broken = submission("joe", 0.3)
+    write(broken / "test-A" / "out.tsv", "the:2 :0\n" * LINES)
+    receipts.append(submissions.add(board, str(broken), at=NOW - timedelta(hours=1), now=NOW))
+    public, archive = tmp_path / "public", tmp_path / "public.tar.zst"
+    site.build(board, str(public), now=NOW)
+    export(board, str(archive), now=NOW, public=True)
+    said = [geval("board", *words) for words in (("show", str(board.folder)), ("status", str(board.folder)))]
+    with tarfile.open(fileobj=io.BytesIO(zstd.decompress(archive.read_bytes()))) as packed:
+        inside = {one.name: packed.extractfile(one).read() for one in packed.getmembers()}
+    written = {
+        **files_of(public),
+        **inside,
+        "said": repr(said).encode(),
+        "receipts": "".join(map(str, receipts)).encode(),
+    }
+    assert len(written) > 30
+    assert [name for name, content in written.items() if CANARY.encode() in content.lower()] == []
+
+
+FIGURES = re.compile(r"-?\d+(\.\d+)?|–|∞|[↑↓]")
+
+
+@pytest.mark.parametrize("digits", [0, 4])
+def test_another_answer_changes_nothing_but_disclosed_figures(challenge, submission, tmp_path, digits):
+    """One hidden answer is changed: without digits the sites are the same to the byte, else but for their figures."""
+    sites = []
+    for name in ("one", "other"):
+        answers = tmp_path / f"answers-{name}"
+        lines = (tmp_path / "answers" / "test-A" / "expected.tsv").read_text().splitlines()
+        lines[7] = "other" if name == "other" else lines[7]
+        write(answers / "test-A" / "expected.tsv", "".join(f"{line}\n" for line in lines))
+        board = creating.create(tmp_path / name, challenge=challenge, answers=answers)
+        board = with_keys(board, tests=f"{{test-A: {{disclosed: {digits}}}, dev-0: {{visible: true}}}}")
+        add_some(board, submission)
+        site.build(board, str(tmp_path / f"site-{name}"), now=NOW)
+        sites.append(files_of(tmp_path / f"site-{name}"))
+    one, other = sites
+    assert one.keys() == other.keys()
+    changed = {path for path in one if one[path] != other[path]}
+    assert bool(changed) == bool(digits)
+    for path in changed:
+        masked = [FIGURES.sub("0", content[path].decode()) for content in sites]
+        assert masked[0] == masked[1], path
+
+
+def test_a_site_on_each_database(board, submission, tmp_path):
+    place = submission("ann", 0.5, tests=("test-A", "dev-0"), gonito="description: good\ntags: [a, b]\n")
+    receipt = submissions.add(board, str(place), now=NOW)
+    site.build(board, str(tmp_path / "public"), now=NOW)
+    page = (tmp_path / "public" / "submissions" / f"{receipt.code}.html").read_text()
+    assert "<p>good</p>" in page
+    assert receipt.code in (tmp_path / "public" / "index.html").read_text()
+    with loaded(board, now=NOW) as view:
+        assert [one.tags for one in view.submissions] == [("a", "b")]

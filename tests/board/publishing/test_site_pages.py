@@ -1,0 +1,441 @@
+"""The pages of a site, from what is shown: safe against what strangers wrote, small, linked, the same each time."""
+
+import csv
+import io
+import json
+import re
+from dataclasses import replace
+from datetime import timedelta
+from html.parser import HTMLParser
+from posixpath import dirname, join, normpath
+from xml.etree import ElementTree
+
+import pytest
+import site_views
+
+from geval_py.board.publishing.site.pages import pages
+from geval_py.board.publishing.site.readme import readme_html
+from geval_py.board.publishing.site.rendering import POLICY, link_of
+from geval_py.board.publishing.site.submission_pages import MOST_OUTPUTS
+from geval_py.board.publishing.site.view import Figures, LineView
+from geval_py.board.settings import Test
+
+MOST_BYTES = 500_000
+ATOM = "{http://www.w3.org/2005/Atom}"
+
+
+class Reader(HTMLParser):
+    """Collects the tags of a page with their attributes, and its text."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.text = [], []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+        self.text.append(" " if tag in ("td", "th", "p", "h1", "h2", "h3", "li", "dt", "dd") else "")
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+    def all(self, name):
+        return [attributes for tag, attributes in self.tags if tag == name]
+
+    @property
+    def words(self):
+        return " ".join("".join(self.text).split())
+
+
+def made(view):
+    return dict(pages(view))
+
+
+def html_of(files):
+    return {path: text for path, text in files.items() if path.endswith(".html")}
+
+
+@pytest.fixture(scope="module")
+def files():
+    return made(site_views.view())
+
+
+@pytest.fixture(scope="module")
+def many():
+    """A board with pages that must be cut: each submission has an entry of its own."""
+    found = site_views.submissions_of(700, 690)
+    standings = {
+        (test, ""): site_views.standings_of(found, test, among=lambda one: True) for test in ("test-A", "dev-0")
+    }
+    return made(site_views.view(submissions=tuple(reversed(found)), standings=standings))
+
+
+def test_the_same_bytes_when_built_twice(files):
+    assert made(site_views.view()) == files
+
+
+def test_each_page_has_the_policy_and_keeps_it(files):
+    for path, text in html_of(files).items():
+        page = Reader(text)
+        policies = [
+            meta["content"] for meta in page.all("meta") if meta.get("http-equiv") == "Content-Security-Policy"
+        ]
+        assert policies == [POLICY], path
+        assert page.all("style") == [], path
+        assert [
+            script for script in page.all("script") if not script.get("src", "").endswith("static/board.js")
+        ] == []
+        handlers = [name for _, attributes in page.tags for name in attributes if name == "style" or name[:2] == "on"]
+        assert handlers == [], path
+    assert POLICY.startswith("default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'")
+
+
+def test_what_strangers_wrote_is_escaped(files):
+    for path, text in files.items():
+        if path.endswith((".html", ".xml")):
+            assert "<img" not in text, path
+            assert "javascript:" not in re.findall(r'(?:href|src)="([^"]*)', text), path
+            assert not [c for c in text if not c.isprintable() and c != "\n"], path
+
+
+def test_links_lead_to_pages_of_the_site_or_are_not_followed(files):
+    for path, text in html_of(files).items():
+        page = Reader(text)
+        for tag, name in (("a", "href"), ("link", "href"), ("script", "src")):
+            for attributes in page.all(tag):
+                address, _, anchor = attributes[name].partition("#")
+                if address.startswith(("http://", "https://")):
+                    assert "nofollow" in attributes["rel"], (path, address)
+                elif address:
+                    assert normpath(join(dirname(path), address)) in files, (path, address)
+                assert tag != "a" or address or anchor == "main"
+
+
+@pytest.mark.parametrize(
+    ("url", "leads"),
+    [
+        ("https://example.org/a?b=c#d", True),
+        ("http://example.org", True),
+        ("HTTPS://EXAMPLE.ORG", True),
+        ("javascript:alert(1)", False),
+        (" javascript:alert(1)", False),
+        ("java\nscript:alert(1)", False),
+        ("data:text/html,x", False),
+        ("file:///etc/passwd", False),
+        ("//example.org", False),
+        ("https://", False),
+        ("https://[", False),
+        ("https://example.org/a b", False),
+        ("https://example.org/\u202egnp", False),
+        ("https://example.org/" + "a" * 2000, False),
+    ],
+)
+def test_only_web_pages_are_linked(url, leads):
+    assert link_of(url) == (url if leads else None)
+
+
+def test_the_link_of_a_stranger_is_marked(files):
+    hostile = next(text for path, text in files.items() if path.startswith("submissions/") and "evil" in text)
+    page = Reader(hostile)
+    assert {"href": "https://example.org/x", "rel": "nofollow noopener"} in page.all("a")
+    assert "javascript:alert(1)" in page.words  # said, not linked
+
+
+def test_rows_are_sorted_and_one_header_says_so(files):
+    page = Reader(files["index.html"])
+    sorted_headers = [header.get("aria-sort") for header in page.all("th") if "aria-sort" in header]
+    assert sorted_headers == ["ascending"]
+    scores = re.findall(r'class="score number" data-key="([^"]*)"', files["index.html"])
+    values = [float(score) for score in scores]
+    assert len(values) > 5
+    assert values == sorted(values)
+
+
+def test_every_header_that_sorts_has_a_button(files):
+    headers = re.findall(r'<th scope="col" role="columnheader"[^>]*>(.*?)</th>', files["index.html"], re.DOTALL)
+    assert [header[:22] for header in headers].count('<button type="button" ') == len(headers) - 1  # but the interval
+
+
+def test_an_interval_is_drawn_by_attributes(files):
+    bars = [attributes for tag, attributes in Reader(files["index.html"]).tags if tag in ("svg", "path", "circle")]
+    assert bars
+    assert all("style" not in attributes for attributes in bars)
+
+
+def test_no_page_is_too_large_and_all_rows_are_there(many):
+    assert max(len(text.encode()) for path, text in html_of(many).items()) < MOST_BYTES
+    boards = [many["index.html"], *(many[f"board.test-A.{page}.html"] for page in (2, 3))]
+    rows = [row for board in boards for row in re.findall(r'<tr role="row"[^>]*data-choices', board)]
+    total = len(json.loads(many["data/leaderboard.test-A.json"])["entries"])
+    assert len(rows) == total
+    assert f"{total} entries; rows 201 to 400 stand here" in Reader(boards[1]).words
+    listed = [text for path, text in many.items() if path.startswith("submissions") and "/" not in path]
+    assert sum(text.count('<th scope="row"') for text in listed) == 700
+
+
+def test_long_texts_do_not_make_a_page_large():
+    found = [
+        replace(
+            one,
+            submitter=f"{'<' * 500}{number}",
+            description='"' * 5000,
+            remark="&" * 5000,
+            tags=tuple(f"{'&' * 100}{tag}" for tag in range(50)),
+            params={f"{'<' * 100}{name}": '"' * 100 for name in range(50)},
+            outputs=tuple(replace(output, variant="<" * 200) for output in one.outputs),
+        )
+        for number, one in enumerate(site_views.submissions_of(230, 229))
+    ]
+    standings = {(test, ""): site_views.standings_of(found, test) for test in ("test-A", "dev-0")}
+    files = made(site_views.view(submissions=tuple(reversed(found)), standings=standings))
+    sizes = {path: len(text.encode()) for path, text in html_of(files).items()}
+    assert {path: size for path, size in sizes.items() if size >= MOST_BYTES} == {}
+
+
+def test_nothing_of_a_withdrawn_submission_is_shown_but_that_and_why(files):
+    row = next(row for row in json.loads(files["data/submissions.json"])["rows"] if row["state"] == "withdrawn")
+    assert row["reason"] == "trained on the test set"
+    assert row["description"] == row["author"] == ""
+    page = Reader(files[f"submissions/{row['code']}.html"]).words
+    assert "Withdrawn on" in page
+    assert "trained on the test set" in page
+    assert "PerplexityHashed" not in page.partition("Withdrawn on")[2].partition("Last change")[0]
+    assert row["code"] not in files["data/outputs.csv"] + files["feed.xml"] + files["index.html"]
+
+
+@pytest.mark.parametrize(
+    ("state", "says"),
+    [
+        ("rejected", "Rejected, not ranked. test-A/out.tsv, line 7: the probabilities sum to 1.2"),
+        ("failed", "Failed, not ranked. scoring took more than 600 seconds"),
+    ],
+)
+def test_what_is_not_ranked_is_listed_with_its_reason(files, state, says):
+    row = next(row for row in json.loads(files["data/submissions.json"])["rows"] if row["state"] == state)
+    assert says in Reader(files[f"submissions/{row['code']}.html"]).words
+    assert row["code"] in files["submissions.html"]
+    assert row["code"] not in files["index.html"]
+
+
+def test_problems_of_the_check_are_listed(files):
+    row = next(row for row in json.loads(files["data/submissions.json"])["rows"] if row["state"] == "rejected")
+    assert (
+        "E101 test-A/out.tsv 7 the probabilities sum to 1.2" in Reader(files[f"submissions/{row['code']}.html"]).words
+    )
+
+
+def hidden(one):
+    return replace(one, outputs=tuple(replace(output, figures={}) for output in one.outputs))
+
+
+def test_no_score_before_the_deadline_where_none_is_disclosed():
+    found = tuple(hidden(one) for one in site_views.view().submissions)
+    changes = {"phases": site_views.PHASES}
+    view = site_views.view(digits=0, changes=changes, submissions=found)
+    files = made(view)
+    figures = re.compile(r"\b(1[0-9]{2}\.[0-9]|0\.[0-9]{4})\b")
+    for path, text in files.items():
+        if not path.startswith("static/"):
+            assert figures.findall(Reader(text).words if path.endswith(".html") else text) == [], path
+    notice = "The scores of test-A are not shown before 31 Jan 2027, 23:00 UTC."
+    assert notice in Reader(files["index.html"]).words
+    assert notice in Reader(files["progress.test-A.html"]).words
+
+
+def test_figures_have_the_disclosed_digits_everywhere():
+    few = site_views.view(digits=2)
+    two = {
+        code: replace(one, score=site_views.significant(one.score, 2), low=None, high=None)
+        for code, one in ((one.code, one) for one in few.standings["test-A", ""].entries)
+    }
+    standings = {
+        key: replace(of, entries=tuple(two[e.code] for e in of.entries)) for key, of in few.standings.items()
+    }
+    files = made(site_views.view(digits=2, standings=standings))
+    shown = re.findall(r'class="score number" data-key="[^"]*">([^<]*)<', files["index.html"])
+    assert set(shown) <= {f"{number}0" for number in range(10, 40)} | {"∞"}
+
+
+def test_csv_and_json_say_the_same(files):
+    rows = list(csv.DictReader(io.StringIO(files["data/leaderboard.test-A.csv"])))
+    entries = json.loads(files["data/leaderboard.test-A.json"])["entries"]
+    assert [row["code"] for row in rows] == [entry["code"] for entry in entries]
+    outputs = list(csv.DictReader(io.StringIO(files["data/outputs.csv"])))
+    assert [row["score"] for row in outputs] == [
+        str(row["score"]) for row in json.loads(files["data/outputs.json"])["rows"]
+    ]
+    for name in ("submissions", "progress.test-A"):
+        table = list(csv.DictReader(io.StringIO(files[f"data/{name}.csv"])))
+        assert len(table) == len(json.loads(files[f"data/{name}.json"])["rows"]) > 0
+
+
+def test_the_best_so_far_moves_only_to_better_scores(files):
+    rows = json.loads(files["data/progress.test-A.json"])["rows"]
+    scores = [row["score"] for row in rows]
+    assert scores == sorted(scores, reverse=True)
+    assert len(set(scores)) == len(scores)
+    assert [row["arrived"] for row in rows] == sorted(row["arrived"] for row in rows)
+
+
+def test_the_feed_is_atom_with_tag_ids(files):
+    feed = ElementTree.fromstring(files["feed.xml"])
+    assert feed.findtext(f"{ATOM}id") == "tag:boards.example.org,2026:board/gazette"
+    entries = feed.findall(f"{ATOM}entry")
+    ids = [entry.findtext(f"{ATOM}id") for entry in entries]
+    assert len(set(ids)) == len(ids) > 20
+    assert all(re.fullmatch(r"tag:boards\.example\.org,2026-10-\d\d:[0-9a-f]{12}", one) for one in ids)
+    links = [entry.find(f"{ATOM}link").get("href") for entry in entries]
+    assert all(link.startswith("https://boards.example.org/gazette/submissions/") for link in links)
+    for entry in [feed, *entries]:
+        assert all(entry.findtext(f"{ATOM}{name}") for name in ("id", "title", "updated")), "RFC 4287 wants these"
+    updated = [entry.findtext(f"{ATOM}updated") for entry in entries]
+    assert updated == sorted(updated, reverse=True)
+    assert feed.findtext(f"{ATOM}updated") >= updated[0]
+
+
+def test_the_feed_of_a_board_without_an_address_and_without_submissions():
+    feed = ElementTree.fromstring(
+        made(site_views.view(submissions=(), standings=empty(), changes={"url": ""}))["feed.xml"]
+    )
+    assert re.fullmatch(r"tag:geval\.invalid,2026:board/[0-9a-f]{16}", feed.findtext(f"{ATOM}id"))
+    assert feed.find(f"{ATOM}link").get("href") == "feed.xml"
+    assert feed.findall(f"{ATOM}entry") == []
+
+
+def empty():
+    return {(test, ""): site_views.standings_of([], test) for test in ("test-A", "dev-0")}
+
+
+def test_an_empty_board_has_all_pages():
+    files = made(site_views.view(submissions=(), standings=empty()))
+    assert "There are no entries yet." in Reader(files["index.html"]).words
+    assert "There is no score to draw yet." in Reader(files["progress.test-A.html"]).words
+    assert "No parameter has two values yet." in Reader(files["parameters.test-A.html"]).words
+    assert "It takes two scored submissions." in Reader(files["compare.test-A.html"]).words
+
+
+def test_baselines_stand_in_the_table_without_a_place(files):
+    row = next(row for row in files["index.html"].split("<tr ") if 'class="baseline"' in row)
+    assert ">–</td>" in row
+    assert ">baseline</span>" in row
+
+
+def test_a_shared_place_has_a_sign_unless_ties_are_plain(files):
+    assert '<td role="cell" class="place">3=</td>' in files["index.html"]
+    plain = made(site_views.view(changes={"ties": "plain"}))["index.html"]
+    assert '<td role="cell" class="place">3</td>' in plain
+    assert "3=" not in Reader(plain).words
+
+
+def test_phases_have_a_table_each():
+    view = site_views.view(changes={"phases": site_views.PHASES}, phase="post-deadline")
+    files = made(view)
+    assert "This is the table of the phase “post-deadline”, which is open." in Reader(files["index.html"]).words
+    assert "This is the table of the phase “main”." in Reader(files["board.test-A.main.html"]).words
+    assert "data/leaderboard.test-A.main.csv" in files
+
+
+LINE = LineView(line=7, score=1024.0, expected="<b>fox</b>", before="the quick", after="jumps")
+
+
+@pytest.mark.parametrize(
+    ("test", "shown"),
+    [
+        pytest.param(Test(name="test-A", visible=True), True, id="public answers"),
+        pytest.param(Test(name="test-A"), False, id="hidden answers"),
+    ],
+)
+def test_lines_are_shown_of_public_sets_only(test, shown):
+    files = made(site_views.view(changes={"tests": (test,)}, lines_of=lambda *_: [LINE]))
+    assert any("fox" in text for text in files.values()) == shown
+    assert not any("<b>" in text for text in html_of(files).values())
+
+
+def test_of_very_many_outputs_some_are_left_to_the_data():
+    one = site_views.submissions_of(2, 1)[1]
+    output = one.outputs[0]
+    outputs = tuple(replace(output, id=number, variant=f"k={number}") for number in range(MOST_OUTPUTS + 3))
+    files = made(site_views.view(submissions=(replace(one, outputs=outputs),), standings=empty()))
+    assert "3 outputs more in CSV." in Reader(files[f"submissions/{one.code}.html"]).words
+
+
+def test_advice_stands_on_the_page_of_an_entry():
+    files = made(site_views.view(advice=lambda *_: ["Place 1 takes a PerplexityHashed below 159.2."]))
+    code = json.loads(files["data/leaderboard.test-A.json"])["entries"][3]["code"]
+    text = Reader(files[f"submissions/{code}.html"]).words
+    assert "What it would take to change places Place 1 takes a PerplexityHashed below 159.2." in text
+
+
+def test_likenesses_are_the_organisers_alone(files):
+    from geval_py.board.keeping.likeness import Likeness
+
+    pair = Likeness(
+        test="test-A", one="0" * 12, one_submitter="ann", other="1" * 12, other_submitter="bob", same=59, lines=60
+    )
+    own = site_views.submissions_of(3, 2)
+    named = tuple(replace(one, code=code * 12) for one, code in zip(own, "012", strict=True))
+    private = made(site_views.view(submissions=named, standings=empty(), likenesses=(pair,)))
+    assert "59 of 60" in Reader(private["likenesses.html"]).words
+    assert all("do not publish it" in text for text in html_of(private).values())
+    assert "likenesses.html" not in files
+    assert not any("do not publish" in text for text in files.values())
+
+
+@pytest.mark.parametrize(
+    ("markdown", "html"),
+    [
+        ("<script>alert(1)</script>", "<p>&lt;script&gt;alert(1)&lt;/script&gt;</p>\n"),
+        ("![alt](https://example.org/x.png)", "<p>alt</p>\n"),
+        (
+            "[a](https://example.org)",
+            '<p><a href="https://example.org" rel="nofollow noopener">a</a></p>\n',
+        ),
+        ("[a](train/)", "<p><span>a</span></p>\n"),
+        ("[a](javascript:alert(1))", "<p>[a](javascript:alert(1))</p>\n"),
+        (
+            "    code <b>",
+            '<pre tabindex="0"><code>code &lt;b&gt;\n</code></pre>\n',
+        ),
+    ],
+    ids=["html", "image", "link", "relative link", "script link", "code"],
+)
+def test_the_readme_is_tamed(markdown, html):
+    assert str(readme_html(markdown)) == html
+
+
+def test_a_table_of_the_readme_scrolls_in_its_box():
+    html = str(readme_html("| a | b |\n|---|--:|\n| 1 | 2 |\n"))
+    assert html.startswith('<div class="scroll" role="region" tabindex="0" aria-label="Table"><table>')
+    assert html.count('<th class="number" scope="col">b</th>') == 1
+    assert "style" not in html
+
+
+def test_infinite_scores_are_shown_and_not_drawn(files):
+    assert "infinite and not drawn" in Reader(files["progress.test-A.html"]).words
+    assert 'data-key="Infinity">∞</td>' in made(worse())["index.html"]
+
+
+def worse():
+    """A board on which someone's only score is infinite."""
+    found = site_views.submissions_of(12, 11)
+    last = found[-1]
+    infinite = {"PerplexityHashed": Figures(value=float("inf")), "Accuracy": Figures(value=0.1)}
+    found[-1] = replace(
+        last,
+        submitter="lost",
+        arrived=last.arrived + timedelta(days=1),
+        outputs=tuple(replace(output, figures=infinite) for output in last.outputs),
+    )
+    standings = {(test, ""): site_views.standings_of(found, test) for test in ("test-A", "dev-0")}
+    return site_views.view(submissions=tuple(reversed(found)), standings=standings)
+
+
+def test_the_moment_of_the_last_change_is_looked_for_once(monkeypatch):
+    """It takes a look at all submissions: done on each page, 10,000 of them would take minutes."""
+    asked = []
+    of = site_views.view()
+    found = type(of).updated.fget
+    monkeypatch.setattr(type(of), "updated", property(lambda view: asked.append(1) or found(view)))
+    made(of)
+    assert len(asked) <= 3  # the pages, and the feed

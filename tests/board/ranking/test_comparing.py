@@ -1,0 +1,232 @@
+"""p-values are stored when an entry is scored, and are those of geval compare's approximate randomisation."""
+
+import math
+import random
+from datetime import timedelta
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
+from rows import START, Rows
+
+from geval_py.board.ranking import comparing, standings
+from geval_py.board.ranking.exchanging import exchanged, p_value
+from geval_py.board.storing.schema import comparisons, exchanges
+from geval_py.explaining.statistics.paired import randomisation_p_values
+from geval_py.explaining.statistics.resampling import StatisticsTable
+from geval_py.scoring.metrics import find_metric
+
+METRIC = find_metric("PerplexityHashed")
+
+
+def expected_p_values(systems, samples, seed):
+    table = StatisticsTable.of_losses(np.array(systems).T)
+    return randomisation_p_values(METRIC, table, samples=samples, seed=seed)
+
+
+def p_values_of(systems, samples, seed):
+    ready = [exchanged(np.array(losses), samples=samples, seed=seed) for losses in systems]
+    return {(a, b): p_value(ready[a], ready[b]) for a, b in combinations(range(len(systems)), 2)}
+
+
+@given(
+    lines=st.integers(1, 40),
+    systems=st.integers(2, 4),
+    samples=st.integers(1, 60),
+    seed=st.integers(0, 2**32),
+    values=st.sampled_from([(0.0, 1.0), (0.5, 1.5, 2.0), None]),
+    chance=st.integers(0, 10**6).map(random.Random),
+)
+@examples(max_examples=150, deadline=None)
+def test_a_p_value_is_that_of_compare(lines, systems, samples, seed, values, chance):
+    """To the last digit, with ties (few different losses) and without."""
+    table = [
+        [chance.choice(values) if values else chance.expovariate(0.2) for _ in range(lines)] for _ in range(systems)
+    ]
+    expected = expected_p_values(table, samples, seed)
+    assert p_values_of(table, samples, seed) == {pair: expected[pair] for pair in combinations(range(systems), 2)}
+
+
+def test_of_many_lines_whose_coins_are_tossed_in_several_blocks_too():
+    rng = np.random.default_rng(5)
+    base = rng.exponential(6, 3001)
+    table = [(base + rng.normal(shift, 1, 3001)).clip(0) for shift in (0, 0.01, 0.03, 0.2)]
+    expected = expected_p_values(table, 500, 7)
+    assert p_values_of(table, 500, 7) == {pair: expected[pair] for pair in combinations(range(4), 2)}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "p"),
+    [
+        ([1.0, 2.0], [1.0, math.inf], 0.0),
+        ([math.inf, 2.0], [1.0, 1.0], 0.0),
+        ([math.inf, 2.0], [1.0, math.inf], 1.0),
+        ([1e290, 2.0], [1.0, 1.0], 0.0),
+        ([1.0, 2.0], [1.0, 2.0], 1.0),
+    ],
+    ids=["worse", "better", "both", "as good as infinite", "equal"],
+)
+def test_infinite_systems_are_compared_without_a_test(one, other, p):
+    assert p_values_of([one, other], 50, 1) == {(0, 1): p}
+
+
+def some_losses(seed, lines=30):
+    chance = random.Random(seed)
+    return [chance.expovariate(0.3) + 0.2 * seed for _ in range(lines)]
+
+
+@pytest.fixture
+def rows(tmp_path, database):
+    return Rows(tmp_path, database=database)
+
+
+def compared(rows):
+    return {(row.one_id, row.other_id) for row in rows.rows(comparisons)}
+
+
+def test_all_pairs_that_are_ranked_are_compared_once(rows):
+    systems = [some_losses(seed) for seed in range(4)]
+    for number, losses in enumerate(systems[:3]):
+        rows.submit(f"s{number}", losses)
+    rows.refresh()
+    before = rows.rows(comparisons)
+    rows.submit("s3", systems[3])
+    rows.refresh()
+    after = rows.rows(comparisons)
+    expected = expected_p_values(systems, 50, 12345)
+    assert {(row.one_id - 1, row.other_id - 1): row.p for row in after} == {
+        pair: expected[pair] for pair in combinations(range(4), 2)
+    }
+    assert set(before) < set(after)
+
+
+def test_nothing_is_computed_twice(rows, monkeypatch):
+    for number in range(3):
+        rows.submit(f"s{number}", some_losses(number))
+    rows.refresh()
+    monkeypatch.setattr("geval_py.board.ranking.pairing.compare_pairs", None)
+    rows.refresh()
+
+
+def test_what_is_missing_amid_what_is_known_is_compared(rows):
+    for number in range(4):
+        rows.submit(f"s{number}", some_losses(number))
+    rows.refresh()
+    before = rows.rows(comparisons)
+    rows.run(comparisons.delete().where(comparisons.c.one_id == 2, comparisons.c.other_id == 3))
+    rows.refresh()
+    assert rows.rows(comparisons) == before
+
+
+@pytest.mark.parametrize("changed", [{"samples": "60"}, {"seed": "1"}], ids=["samples", "seed"])
+def test_other_samples_and_seeds_are_other_comparisons(rows, changed):
+    systems = [some_losses(seed) for seed in range(3)]
+    for number, losses in enumerate(systems):
+        rows.submit(f"s{number}", losses)
+    rows.refresh()
+    rows.edit(**changed)
+    rows.refresh()
+    samples, seed = rows.board.settings.samples, rows.board.settings.seed
+    expected = expected_p_values(systems, samples, seed)
+    found = [row for row in rows.rows(comparisons) if (row.samples, row.seed) == (samples, seed)]
+    assert {(row.one_id - 1, row.other_id - 1): row.p for row in found} == {
+        pair: expected[pair] for pair in combinations(range(3), 2)
+    }
+    assert {(row.samples, row.seed) for row in rows.rows(exchanges)} == {(samples, seed)}
+
+
+def test_only_what_is_ranked_is_compared_and_kept(rows):
+    rows.submit("one", some_losses(5))  # 1
+    rows.submit("two", some_losses(1))  # 2
+    rows.submit("base", some_losses(2), baseline=True)  # 3
+    rows.submit("none", None)  # 4
+    rows.refresh()
+    assert compared(rows) == {(1, 2)}
+    rows.submit("one", some_losses(0))  # 5, which replaces 1
+    rows.refresh()
+    assert compared(rows) == {(1, 2), (2, 5)}
+    assert [row.evaluation_id for row in rows.rows(exchanges)] == [2, 5]
+
+
+def test_each_test_and_phase_has_comparisons_of_its_own(rows):
+    until = (START + timedelta(hours=5)).isoformat()
+    rows.edit(tests="{test-A: {}, dev-0: {}}", phases=f"[{{name: main, until: {until}}}]")
+    rows.submit("one", some_losses(1))  # 1
+    rows.submit("two", some_losses(2))  # 2
+    rows.submit("one", some_losses(0), at=6)  # 3
+    rows.submit("two", some_losses(3), at=6)  # 4
+    rows.submit("one", some_losses(1), test="dev-0")  # 5
+    rows.submit("two", some_losses(2), test="dev-0")  # 6
+    rows.refresh()
+    assert compared(rows) == {(1, 2), (3, 4), (5, 6)}
+
+
+def test_what_shows_no_digit_is_not_compared_until_it_does(rows):
+    until = (START + timedelta(hours=5)).isoformat()
+    rows.edit(tests="{test-A: {disclosed: 0}}", phases=f"[{{name: main, until: {until}}}]")
+    for number in range(3):
+        rows.submit(f"s{number}", some_losses(number))
+    rows.refresh(START)
+    assert compared(rows) == set()
+    standings.standings(rows.board, now=START + timedelta(hours=6))
+    assert len(compared(rows)) == 3
+
+
+def test_two_submitters_of_the_same_content_have_one_evaluation_and_cannot_be_told_apart(rows):
+    rows.submit("one", some_losses(1))
+    rows.submit("two", some_losses(1))
+    rows.submit("infinite", [math.inf] * 30)
+    ranges = [(entry.place, entry.first, entry.last) for entry in rows.standings().entries]
+    assert ranges == [(1, 1, 2), (1, 1, 2), (3, 3, 3)]
+    assert [row.p for row in rows.rows(comparisons)] == [0.0]
+
+
+@pytest.mark.parametrize(
+    "again",
+    [(some_losses(9), {"reference": "new answers"}), (some_losses(9, lines=20), {})],
+    ids=["other answers", "another number of lines"],
+)
+def test_what_was_scored_with_different_answers_cannot_be_told_apart(rows, again):
+    code = rows.submit("one", some_losses(0))
+    rows.submit("two", some_losses(9))
+    losses, more = again
+    rows.score_again(code, losses, **more)
+    rows.refresh()
+    assert [row.p for row in rows.rows(comparisons)] == [1.0]
+
+
+def test_a_score_that_says_the_contrary_of_the_mean_loss_is_surely_nothing(tmp_path):
+    """A metric that averages over classes may: the mean loss is tested, and tells nothing of such a pair."""
+    rows = Rows(tmp_path, metric="MacroAvg/Likelihood", samples="200")
+    for name, score, loss in [("one", 0.5, 2.0), ("two", 0.4, 1.0), ("three", 0.3, 3.0)]:
+        code = rows.submit(name, score)
+        rows.score_again(code, [loss] * 30, score=score)
+    rows.refresh()
+    one, two, three = sorted({row.one_id for row in rows.rows(comparisons)} | {max(compared(rows))[1]})
+    p_values = {(row.one_id, row.other_id): row.p for row in rows.rows(comparisons)}
+    assert p_values == {(one, two): 1.0, (one, three): 1 / 201, (two, three): 1 / 201}
+
+
+def test_of_a_long_ranking_the_first_are_compared(rows, monkeypatch):
+    monkeypatch.setattr(comparing, "MOST_COMPARED", 3)
+    monkeypatch.setattr(standings, "MOST_COMPARED", 3)
+    for number in range(5):
+        rows.submit(f"s{number}", some_losses(number))
+    shown = rows.standings()
+    assert len(compared(rows)) == 3
+    assert [entry.first is None for entry in shown.entries] == [False, False, False, True, True]
+    assert {entry.last for entry in shown.entries[:3]} <= {3, 4, 5}
+    assert shown.notes[0] == "only the first 3 of 5 entries are compared with each other"
+
+
+def test_too_few_samples_are_said(rows):
+    for number in range(4):
+        rows.submit(f"s{number}", some_losses(number))
+    assert rows.standings().notes == (
+        "50 samples are too few for all of 4 entries to be told apart: `samples: 120` in board.yaml would do",
+    )
+    rows.edit(samples="120")
+    assert rows.standings().notes == ()

@@ -1,0 +1,155 @@
+"""What may be shown: rounded, of what stands, and no older than the scores and the settings."""
+
+import math
+
+import pytest
+from rows import NOW, START, Rows
+from sqlalchemy import event, select
+
+from geval_py.board.figures import difference, figure, significant
+from geval_py.board.ranking.disclosing import ensure_disclosed
+from geval_py.board.storing.schema import REJECTED, disclosures, facts
+
+
+@pytest.fixture
+def rows(tmp_path):
+    return Rows(tmp_path)
+
+
+def shown(rows):
+    return [(row.output_id, row.metric, row.value, row.low, row.high) for row in rows.rows(disclosures)]
+
+
+def written(rows, action):
+    """The rows of disclosures that an action writes or deletes."""
+    statements = []
+
+    def note(connection, cursor, statement, parameters, context, many):
+        if statement.startswith(("INSERT INTO disclosures", "DELETE FROM disclosures")) and cursor.rowcount:
+            statements.append((statement[:6], cursor.rowcount))
+
+    event.listen(rows.board.engine, "after_cursor_execute", note)
+    action()
+    event.remove(rows.board.engine, "after_cursor_execute", note)
+    return statements
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "rounded"),
+    [
+        (549.9369, 4, 549.9),
+        (549.9369, 1, 500.0),
+        (0.00181838, 2, 0.0018),
+        (99.96, 3, 100.0),
+        (-0.0, 3, 0.0),
+        (1e-320, 2, 1e-320),
+        (math.inf, 4, math.inf),
+        (math.nan, 4, None),
+        (None, 4, None),
+        (549.9, 0, None),
+        (math.inf, 0, None),
+    ],
+)
+def test_scores_are_rounded_to_significant_digits(value, digits, rounded):
+    assert significant(value, digits) == rounded
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "text"),
+    [
+        (549.9, 4, "549.9"),
+        (550.0, 4, "550.0"),
+        (550.0, 3, "550"),
+        (500.0, 1, "500"),
+        (0.0018, 2, "0.0018"),
+        (0.0, 4, "0"),
+        (1.2e20, 2, "1.2e20"),
+        (math.inf, 4, "Infinity"),
+        (None, 4, ""),
+    ],
+)
+def test_and_written_with_as_many(value, digits, text):
+    assert figure(value, digits) == text
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "apart"), [(549.9, 560.0, "10.1"), (99.99, 100.5, "0.5"), (0.0018, 0.003, "0.001200")]
+)
+def test_a_difference_is_as_exact_as_the_coarser_of_the_two(one, other, apart):
+    assert difference(one, other, 4) == apart
+
+
+def test_the_score_and_the_ends_of_its_interval_are_disclosed(rows):
+    rows.submit("one", 123.456)
+    rows.submit("two", None)
+    rows.refresh()
+    assert shown(rows) == [
+        (1, "PerplexityHashed", 123.5, 111.1, 135.8),
+        (2, "PerplexityHashed", None, None, None),
+    ]
+
+
+@pytest.mark.parametrize("more", [{"state": REJECTED}, {"withdrawn": START}], ids=["rejected", "withdrawn"])
+def test_nothing_is_of_what_does_not_stand(rows, more):
+    rows.submit("one", 123.456, **more)
+    rows.refresh()
+    assert shown(rows) == []
+
+
+def test_nor_of_what_is_withdrawn_later(rows):
+    code = rows.submit("one", 123.456)
+    rows.refresh()
+    rows.withdraw(code)
+    rows.refresh()
+    assert shown(rows) == []
+
+
+def test_what_was_scored_again_is_disclosed_anew(rows):
+    """Not as in Cloud-CV/EvalAI, PR 2361, where the stale score was shown."""
+    code = rows.submit("one", 123.456)
+    rows.submit("two", 200.0)
+    rows.refresh()
+    evaluation = rows.score_again(code, 99.99)
+    assert written(rows, rows.refresh) == [("DELETE", 1), ("INSERT", 1)]
+    assert rows.table() == [(1, "one", 99.99), (2, "two", 200.0)]
+    assert rows.run(select(disclosures.c.evaluation_id).where(disclosures.c.output_id == 1))[0][0] == evaluation
+
+
+def test_only_what_is_new_is_written(rows):
+    rows.submit("one", 123.456)
+    rows.refresh()
+    rows.submit("two", 200.0)
+    assert written(rows, rows.refresh) == [("INSERT", 1)]
+    assert written(rows, rows.refresh) == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_stale"),
+    [
+        ({}, False),
+        ({"title": "Another"}, False),
+        ({"tests": "{test-A: {disclosed: 3}}"}, True),
+        ({"tests": "{test-A: {ladder: true}}"}, True),
+        ({"also": "[LogLossHashed]"}, True),
+        ({"seed": "1"}, True),
+        ({"entries": "all"}, True),
+        ({"phases": "[{name: main, until: 2030-01-01T00:00:00Z}]"}, True),
+    ],
+    ids=str,
+)
+def test_a_reader_notices_what_was_edited(rows, changed, is_stale):
+    rows.submit("one", 123.456)
+    rows.refresh()
+    rows.edit(**changed)
+    before = rows.rows(facts)
+    ensure_disclosed(rows.board, NOW)
+    assert (rows.rows(facts) != before) == is_stale
+
+
+def test_without_a_score_for_it_a_metric_is_not_disclosed(rows):
+    rows.submit("one", {"LogLossHashed": 4.0})
+    rows.refresh()
+    assert shown(rows) == []
+    rows.edit(also="[LogLossHashed]")
+    rows.refresh()
+    assert shown(rows) == [(1, "LogLossHashed", 4.0, 3.6, 4.4)]

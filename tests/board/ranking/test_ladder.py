@@ -1,0 +1,164 @@
+"""The ladder: a submitter's shown score moves only when it is surely better (Blum and Hardt, 2015)."""
+
+import math
+
+import numpy as np
+import pytest
+from rows import NOW, Rows, perplexity
+
+from geval_py.board.ranking.ladder import Ladder
+from geval_py.board.ranking.places import what_it_takes
+from geval_py.board.storing.schema import disclosures, facts
+
+LADDER = "{test-A: {ladder: true, disclosed: 15, clip: 20}}"
+LINES = 100
+
+
+def losses(mean, spread=0.0):
+    """Line losses with a mean; half of them higher by the spread, half lower."""
+    return [mean + (spread if line % 2 else -spread) for line in range(LINES)]
+
+
+@pytest.fixture
+def rows(tmp_path, database):
+    return Rows(tmp_path, tests=LADDER, database=database)
+
+
+def shown_scores(rows):
+    rows.refresh()
+    return [row.value for row in rows.rows(disclosures)]
+
+
+def rounded(of):
+    return float(f"{perplexity(of):.14e}")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "moves"),
+    [
+        (losses(3.0), losses(2.9), True),
+        (losses(3.0), losses(3.0), False),
+        (losses(3.0), losses(3.1), False),
+        (losses(3.0), losses(2.9, 0.9), True),  # by 0.1, more than s / sqrt(n) = 0.09
+        (losses(3.0), losses(2.9, 1.1), False),  # by 0.1, less than 0.11
+        ([30.0] * 50 + [3.0] * 50, [25.0] * 50 + [3.0] * 50, False),  # all above the bound
+        ([30.0] * 50 + [3.0] * 50, [19.0] * 50 + [3.0] * 50, True),
+        ([3.0] * 100, [1.0] * 99 + [math.inf], False),  # surely better up to the bound, and yet an infinite score
+        ([math.inf] * 2 + [3.0] * 98, [2.0] * 100, True),
+        ([math.inf] * 10 + [3.0] * 90, [math.inf] + [2.0] * 99, True),
+    ],
+)
+def test_the_shown_score_moves_when_the_mean_loss_falls_by_more_than_its_standard_error(first, second, moves):
+    ladder = Ladder(20.0)
+    steps = [ladder.climb(n, np.array(of), perplexity(of)) for n, of in enumerate([first, second])]
+    assert steps == [0, 1 if moves else 0]
+
+
+def test_each_step_is_compared_with_the_one_that_is_shown():
+    """Many small steps, none of which is sure, move the score when they come to a sure one."""
+    ladder = Ladder(20.0)
+    steps = [(3.0, 0.0), (2.98, 0.4), (2.97, -0.4), (2.95, 0.4), (2.9, -0.4), (2.86, -0.4)]
+    shown = [ladder.climb(n, np.array(losses(*of)), of[0]) for n, of in enumerate(steps)]
+    assert shown == [0, 0, 0, 3, 3, 5]  # standard errors: 0.04 to the first one, 0.08 between 0.4 and -0.4
+
+
+def test_what_is_shown_of_a_submission_is_the_best_so_far(rows):
+    steps = [losses(3.0), losses(2.99, 1.0), losses(3.5), losses(2.0), losses(2.1)]
+    for at, of in enumerate(steps):
+        rows.submit("one", of, at=at)
+    best = [rounded(steps[0])] * 3 + [rounded(steps[3])] * 2
+    assert shown_scores(rows) == best
+    assert rows.table() == [(1, "one", best[3])]
+    assert [score for *_, score in rows.table(by="submission")] == sorted(best)
+
+
+def test_the_interval_and_the_other_metrics_are_of_the_same_submission(tmp_path, database):
+    rows = Rows(tmp_path, tests="{test-A: {ladder: true}}", also="[LogLossHashed]", database=database)
+    rows.submit("one", {"PerplexityHashed": losses(3.0), "LogLossHashed": 3.0}, at=0)
+    rows.submit("one", {"PerplexityHashed": losses(2.99, 1.0), "LogLossHashed": 2.99}, at=1)
+    entries = rows.standings(by="submission").entries
+    assert len({(e.score, e.low, e.high, e.others["LogLossHashed"]) for e in entries}) == 1
+    assert len({e.evaluation_id for e in entries}) == 1
+
+
+def test_each_submitter_and_baseline_has_a_ladder_of_its_own(rows):
+    for name, more in [("one", {}), ("two", {}), ("two", {"baseline": True}), ("two", {"baseline": True})]:
+        rows.submit(name, losses(3.0 if name == "one" else 2.99, 1.0 if name == "two" else 0.0), **more)
+    assert shown_scores(rows) == [rounded(losses(3.0)), *[rounded(losses(2.99, 1.0))] * 3]
+
+
+def test_an_earlier_arrival_that_is_added_later_changes_what_follows(rows):
+    rows.submit("one", losses(2.99, 1.0), at=5)
+    assert shown_scores(rows) == [rounded(losses(2.99, 1.0))]
+    rows.submit("one", losses(3.0), at=1)
+    assert shown_scores(rows) == [rounded(losses(3.0))] * 2
+
+
+def test_so_does_one_that_is_withdrawn_and_one_that_is_scored_again(rows):
+    first = rows.submit("one", losses(3.0), at=0)
+    second = rows.submit("one", losses(2.99, 1.0), at=1)
+    assert shown_scores(rows) == [rounded(losses(3.0))] * 2
+    rows.score_again(second, losses(2.0))
+    assert shown_scores(rows) == [rounded(losses(3.0)), rounded(losses(2.0))]
+    rows.withdraw(first)
+    assert shown_scores(rows) == [rounded(losses(2.0))]
+
+
+def test_only_the_ladders_that_changed_are_climbed_again(rows):
+    rows.submit("one", losses(3.0))
+    rows.submit("two", losses(2.0))
+    rows.refresh()
+    before = rows.rows(facts)
+    rows.refresh()
+    assert rows.rows(facts) == before
+
+
+def test_a_metric_where_higher_is_better_climbs_too(tmp_path):
+    rows = Rows(tmp_path, tests=LADDER, metric="LikelihoodHashed")
+    for at, mean in enumerate([3.0, 3.1, 2.0]):
+        output = losses(mean)
+        rows.submit("one", 0.5, at=at)
+        rows.score_again(f"{at + 1:012x}", output, score=math.exp(-mean))
+    assert shown_scores(rows) == [float(f"{math.exp(-mean):.14e}") for mean in (3.0, 3.0, 2.0)]
+
+
+def test_what_it_would_take_tells_of_the_shown_score_alone(rows):
+    rows.submit("one", losses(3.0), at=0)
+    rows.submit("one", losses(2.99, 1.0), at=1)
+    rows.submit("two", losses(2.0), at=2)
+    table = rows.standings(now=NOW)
+    assert f"{perplexity(losses(2.99, 1.0)):.3f}" not in " ".join(what_it_takes(table, table.entries[1]))
+
+
+def attack(shows, truth, rounds):
+    """Boosting (Blum and Hardt, section 4): guess at random, keep the guesses after which the board shows a better score.
+
+    ``shows`` gives what the board shows after each of some line losses. Gives the mean loss of the majority of what
+    was kept; that of one guess is 1, more or less.
+    """
+    guesses = np.random.default_rng(0).integers(0, 2, (rounds, len(truth)))
+    kept = shows(np.where(guesses == truth, 0.5, 1.5))
+    majority = guesses[kept].mean(axis=0) > 0.5
+    return float(np.where(majority == truth, 0.5, 1.5).mean())
+
+
+def better_than_expected(of):
+    """A plain board shows every score: keep what is better than a guess is on average."""
+    return of.mean(axis=1) < 1.0
+
+
+def moved(of):
+    """A ladder shows only that the score moved."""
+    ladder = Ladder(20.0)
+    steps = [ladder.climb(n, losses, float(losses.mean())) for n, losses in enumerate(of)]
+    return [number for number, step in enumerate(steps) if number == step]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_an_attacker_gains_far_less_on_a_ladder(seed):
+    truth = np.random.default_rng(seed).integers(0, 2, 10_000)
+    plain = 1.0 - attack(better_than_expected, truth, 2_000)
+    on_a_ladder = 1.0 - attack(moved, truth, 2_000)
+    assert plain > 0.09
+    assert on_a_ladder < plain / 5

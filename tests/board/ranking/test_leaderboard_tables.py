@@ -1,0 +1,201 @@
+"""A leaderboard as text, JSON, CSV, Markdown and LaTeX, by ``geval board show``."""
+
+import csv
+import io
+import json
+import math
+import subprocess
+import sys
+
+import pytest
+from rows import KEYS, Rows
+
+from geval_py.board.ranking.tables import group_label, place_text
+from geval_py.cli.board import show
+from geval_py.errors import UsageError
+
+HEAVY = ("numpy", "pandas", "alembic", "jinja2", "rich", "psycopg")
+
+
+@pytest.fixture
+def board(tmp_path):
+    """The folder of a board with four entries and a baseline."""
+    rows = Rows(tmp_path, also="[LogLossHashed]", samples="400")
+    some = {"tags": ["neural", "big"], "description": "=1+1 | \x1b[31m", "params": {"epochs": "3"}}
+    rows.submit("one", {"PerplexityHashed": [3.0, 3.1] * 20, "LogLossHashed": 3.05}, **some)
+    rows.submit("two", [3.1, 3.0] * 20, at=1)
+    rows.submit("three", [5.0, 5.0] * 20, [4.0, 4.5] * 20, at=2)
+    rows.submit("four", [math.inf] * 40, at=3, remark="see\nthere")
+    rows.submit("-base", [4.0] * 40, baseline=True)
+    rows.refresh()
+    write_settings(tmp_path, **rows.keys)
+    return str(tmp_path)
+
+
+def write_settings(folder, **keys):
+    text = "".join(f"{key}: {value}\n" for key, value in (KEYS | keys).items())
+    (folder / "board.yaml").write_text(text, encoding="utf-8")
+
+
+def shown(capsys, *words):
+    assert show.run(list(words)) == 0
+    return capsys.readouterr().out
+
+
+TEXT = r"""
+place     range  submitter  variant  PerplexityHashed  95 % interval         LogLossHashed  group  arrived               tags         description      remark
+1=        1–2    one                 21.12             [19.00, 23.23]        3.050          a      2027-01-01T12:00:00Z  neural, big  =1+1 | \x1b[31m
+1=        1–2    two                 21.12             [19.00, 23.23]                       a      2027-01-01T13:00:00Z
+baseline         -base               54.60             [49.14, 60.06]                              2027-01-01T12:00:00Z
+3         3      three      k=1      70.11             [63.09, 77.12]                       b      2027-01-01T14:00:00Z
+4         4      four                Infinity          [Infinity, Infinity]                 c      2027-01-01T15:00:00Z                                see\nthere
+
+PerplexityHashed (words, lower is better) of test-A; the best of a submitter.
+range: the places that cannot be told apart from this one, group: so do entries that share a letter (approximate randomisation of all pairs, Holm's correction, 5 %).
+""".lstrip()
+
+
+def test_as_text(board, capsys):
+    assert shown(capsys, board) == TEXT
+
+
+def test_for_programs_as_csv_with_formulas_defused_and_numbers_left_alone(board, capsys):
+    text = shown(capsys, board, "--format", "csv")
+    head, *rows = csv.reader(io.StringIO(text))
+    assert head == [
+        "place", "shared", "first", "last", "submitter", "code", "variant", "score", "low", "high", "LogLossHashed",
+        "groups", "baseline", "arrived", "tags", "description", "remark", "param epochs", "param k",
+    ]  # fmt: skip
+    assert rows[0] == [
+        "1", "True", "1", "2", "one", "000000000001", "", "21.12", "19.0", "23.23", "3.05",
+        "0", "False", "2027-01-01T12:00:00Z", "neural big", "'=1+1 | \\x1b[31m", "", "3", "",
+    ]  # fmt: skip
+    assert [row[4] for row in rows] == ["one", "two", "'-base", "three", "four"]
+    assert rows[3][-1] == "1"
+
+
+def test_as_json_without_what_only_the_database_knows(board, capsys):
+    document = json.loads(shown(capsys, board, "--format", "json"))
+    assert {key: value for key, value in document.items() if key != "entries"} == {
+        "test": "test-A",
+        "phase": "",
+        "metric": "PerplexityHashed",
+        "unit": "words",
+        "direction": "lower",
+        "digits": 4,
+        "by": "submitter",
+        "notes": [],
+    }
+    assert document["entries"][4] == {
+        "place": 4,
+        "shared": False,
+        "first": 4,
+        "last": 4,
+        "submitter": "four",
+        "code": "000000000004",
+        "variant": "",
+        "score": "Infinity",
+        "low": "Infinity",
+        "high": "Infinity",
+        "groups": [2],
+        "others": {"LogLossHashed": None},
+        "baseline": False,
+        "description": "",
+        "tags": [],
+        "params": {},
+        "remark": "see\nthere",
+        "arrived": "2027-01-01T15:00:00Z",
+    }
+
+
+def test_as_markdown(board, capsys):
+    first, _, row, *_ = shown(capsys, board, "--format", "markdown").splitlines()
+    assert first == (
+        "| place | range | submitter | variant | PerplexityHashed | 95 % interval | LogLossHashed | group | arrived "
+        "| tags | description | remark |"
+    )
+    assert row == (
+        r"| 1= | 1–2 | one |  | 21.12 | \[19.00, 23.23\] | 3.050 | a | 2027-01-01T12:00:00Z | neural, big "
+        r"| =1+1 \| \\x1b\[31m |  |"
+    )
+
+
+def test_as_latex(board, capsys):
+    text = shown(capsys, board, "--format", "latex")
+    assert text.startswith("\\begin{tabular}{rcllrcrlllll}\n\\hline\n")
+    assert "\n4 & 4 & four &  & $\\infty$ & [$\\infty$, $\\infty$] & " in text
+    assert text.rstrip().endswith("(approximate randomisation of all pairs, Holm's correction, 5 %).")
+
+
+def test_on_a_terminal_it_fits(board, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "150")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    lines = shown(capsys, board).splitlines()
+    assert max(map(len, lines[:6])) <= 150
+
+
+def test_by_submission_there_are_no_ranges(board, capsys):
+    text = shown(capsys, board, "--by", "submission")
+    assert "range" not in text
+    assert "; the best of a submission.\n" in text
+
+
+def test_no_figure_stands_where_none_is_disclosed(board, tmp_path, capsys):
+    write_settings(tmp_path, tests="{test-A: {disclosed: 0}}", also="[LogLossHashed]")
+    lines = shown(capsys, board).splitlines()
+    assert lines[0].split() == ["place", "submitter", "arrived", "tags", "description", "remark"]
+    assert lines[-1] == "No score is shown before the last deadline."
+    assert not any(figure in "\n".join(lines) for figure in ("21.", "23.2", "54.", "70.", "Infinity"))
+
+
+def test_where_nothing_is_it_says_so(tmp_path, capsys):
+    keys = {"phases": "[{name: main, until: 2000-01-01T00:00:00Z}, {name: last, until: 2001-01-01T00:00:00Z}]"}
+    Rows(tmp_path, **keys)
+    write_settings(tmp_path, **keys)
+    assert show.run([str(tmp_path)]) == 0
+    assert capsys.readouterr().err == (
+        "geval: note: there is no entry for test-A in post-deadline; --phase main or last shows another\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--by", "team"], "argument --by: invalid choice: 'team' (choose from 'submitter', 'submission', 'tag')"),
+        (["--tests", "x"], "unrecognized arguments: --tests x\n  did you mean --test?"),
+        (["--test", "dev-0"], "the board has no test `dev-0'\n  there is test-A"),
+    ],
+    ids=["by", "option", "test"],
+)
+def test_words_that_are_wrong(board, words, message):
+    with pytest.raises(UsageError) as error:
+        show.run([board, *words])
+    assert str(error.value).removesuffix("\n  geval board show --help shows the options") == message
+
+
+def test_help(capsys):
+    assert shown(capsys, "--help").startswith("usage: geval board show [--test NAME]")
+
+
+@pytest.mark.parametrize(
+    ("label", "ties", "text"),
+    [((3, True, False), "shared", "3="), ((3, True, False), "plain", "3"), ((3, False, False), "shared", "3")],
+)
+def test_ties_are_shown_as_board_yaml_says(label, ties, text):
+    class At:
+        place, shared, baseline = label
+
+    assert place_text(At, ties) == text
+
+
+def test_groups_have_letters_as_long_as_there_are_some():
+    assert [group_label(n) for n in (0, 25, 26, 51, 52)] == ["a", "z", "A", "Z", "(53)"]
+
+
+def test_it_imports_nothing_heavy(board):
+    code = (
+        "import sys\nfrom geval_py.cli.board.show import run\nstatus = run(sys.argv[1:])\n"
+        f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)"
+    )
+    run = subprocess.run([sys.executable, "-I", "-c", code, board], capture_output=True, text=True, check=True)
+    assert run.stderr == "[]\n"

@@ -1,0 +1,134 @@
+"""Ranges of places and groups are those that Holm's correction gives, and sentences say what would change them."""
+
+import math
+import random
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
+from rows import START, Rows
+
+from geval_py.board.ranking.places import positions, what_it_takes
+from geval_py.board.values import Entry, Standings
+from geval_py.explaining.statistics.corrections import holm
+
+P_VALUES = st.sampled_from([0.0, 0.001, 0.002, 0.004, 0.005, 0.01, 0.02, 0.04, 0.05, 0.5, 1.0])
+
+
+@given(
+    scores=st.lists(st.sampled_from([1.0, 2.0, 3.0, 4.0, math.inf]), min_size=1, max_size=7).map(sorted),
+    evaluations=st.lists(st.integers(1, 6), min_size=7, max_size=7),
+    chance=st.data(),
+)
+@examples(max_examples=300, deadline=None)
+def test_ranges_and_groups_are_those_of_all_pairs_corrected(scores, evaluations, chance):
+    """1 + those surely better … all - those surely worse; two share a group if and only if they are not told apart."""
+    ranked = list(zip(scores, evaluations, strict=False))
+    known = {pair: chance.draw(P_VALUES) for pair in combinations(sorted(set(evaluations[: len(scores)])), 2)}
+    pairs = list(combinations(range(len(ranked)), 2))
+
+    def p_of(a, b):
+        pair = tuple(sorted((ranked[a][1], ranked[b][1])))
+        return 1.0 if ranked[a][0] == ranked[b][0] else known.get(pair, 1.0)
+
+    corrected = dict(zip(pairs, holm([p_of(*pair) for pair in pairs]), strict=True))
+    rising = sorted(((*pair, p) for pair, p in known.items() if p < 0.05), key=lambda row: row[2])
+    found = positions(ranked, iter(rising), of=len(ranked) + 2)
+    for n in range(len(ranked)):
+        better = sum(corrected[m, n] < 0.05 for m in range(n))
+        worse = sum(corrected[n, m] < 0.05 for m in range(n + 1, len(ranked)))
+        assert (found[n].first, found[n].last) == (1 + better, len(ranked) + 2 - worse)
+    for a, b in pairs:
+        assert bool(set(found[a].groups) & set(found[b].groups)) == (corrected[a, b] >= 0.05)
+
+
+def test_no_more_p_values_are_read_than_can_matter():
+    ranked = [(float(n), n) for n in range(4)]
+    rest = iter([(0, 1, 0.02), (0, 2, 0.03)])
+    assert {(at.first, at.last) for at in positions(ranked, rest, of=4)} == {(1, 4)}
+    assert list(rest) == [(0, 2, 0.03)]
+
+
+def test_equal_shown_scores_are_not_told_apart_whatever_the_exact_ones(tmp_path):
+    """The range of places tells nothing that the disclosed digits do not."""
+    rows = Rows(tmp_path, tests="{test-A: {disclosed: 1}}", samples="400")
+    for name, mean in [("one", 3.0), ("two", 3.1), ("three", 5.0)]:
+        rows.submit(name, [mean + 0.01 * random.Random(line).random() for line in range(50)])
+    shown = rows.standings().entries
+    assert [(entry.score, entry.first, entry.last, entry.groups) for entry in shown] == [
+        (20.0, 1, 2, (0,)),
+        (20.0, 1, 2, (0,)),
+        (100.0, 3, 3, (1,)),
+    ]
+
+
+def entry(n, score, place, *, groups=(0,), first=None, last=None, baseline=False):
+    return Entry(
+        place=place, shared=False, first=first, last=last, groups=groups, submitter=f"s{n}", code=f"{n:012x}",
+        variant="", score=score, low=score, high=score, others={}, baseline=baseline, arrived=START, description="",
+        tags=(), params={}, remark="", output_id=n, evaluation_id=n,
+    )  # fmt: skip
+
+
+def table(*entries, digits=4, direction="lower"):
+    return Standings(
+        test="test-A", phase="", metric="PerplexityHashed", others=(), unit="words", direction=direction,
+        digits=digits, by="submitter", entries=entries,
+    )  # fmt: skip
+
+
+TABLE = table(
+    entry(1, 549.9, 1, groups=(0,), first=1, last=2),
+    entry(9, 551.0, None, baseline=True, groups=()),
+    entry(2, 560.3, 2, groups=(0, 1), first=1, last=4),
+    entry(3, 580.0, 3, groups=(1, 2), first=2, last=4),
+    entry(4, 580.0, 3, groups=(1, 2), first=2, last=4),
+    entry(5, 700.1, 5, groups=(2,), first=3, last=5),
+    entry(6, math.inf, 6, groups=(3,), first=6, last=6),
+    entry(7, None, None, groups=()),
+)
+SENTENCES = {
+    1: (
+        "No entry has a better score.",
+        "The entry at place 2 is 10.4 behind.",
+        "On other lines of the same kind, the place might be any from 1 to 2: these cannot be told apart.",
+        "The nearest entry that is surely worse is at place 3, 30.1 worse.",
+    ),
+    9: ("A baseline stands in the table without a place.",),
+    3: (
+        "The shown score, and so the place, is also that of another entry.",
+        "Place 2 takes a PerplexityHashed below 560.3, 19.7 better than now.",
+        "Place 1 takes a PerplexityHashed below 549.9, 30.1 better than now.",
+        "The entry at place 5 is 120.1 behind.",
+        "On other lines of the same kind, the place might be any from 2 to 4: these cannot be told apart.",
+        "The nearest entry that is surely better is at place 1, 30.1 better.",
+        "The nearest entry that is surely worse is at place 6, infinitely worse.",
+    ),
+    6: (
+        "The score is infinite: some expected word was given no probability at all.",
+        "Place 5 takes a PerplexityHashed below 700.1.",
+        "Place 1 takes a PerplexityHashed below 549.9.",
+        "The nearest entry that is surely better is at place 5, infinitely better.",
+    ),
+    7: ("An entry without a score has no place.",),
+}
+
+
+@pytest.mark.parametrize("number", SENTENCES)
+def test_what_it_would_take_to_change_places(number):
+    (of,) = (one for one in TABLE.entries if one.output_id == number)
+    assert what_it_takes(TABLE, of) == SENTENCES[number]
+
+
+def test_where_higher_is_better_the_score_must_be_above():
+    two = table(entry(1, 0.3, 1), entry(2, 0.2, 2), direction="higher", digits=2)
+    assert what_it_takes(two, two.entries[1]) == (
+        "Place 1 takes a PerplexityHashed above 0.30, 0.10 better than now.",
+    )
+
+
+def test_nothing_is_said_where_no_score_is_shown():
+    hidden = table(entry(1, None, None), digits=0)
+    assert what_it_takes(hidden, hidden.entries[0]) == ("No score or place is shown before the last deadline.",)

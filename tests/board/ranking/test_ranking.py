@@ -1,0 +1,304 @@
+"""Leaderboards: one query decides the order, from nothing but what is disclosed."""
+
+import math
+import tempfile
+from datetime import timedelta
+
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
+from rows import NOW, START, Rows
+
+from geval_py.board.ranking.standings import standings
+from geval_py.board.storing.schema import FAILED, REJECTED
+from geval_py.errors import UsageError
+
+
+@pytest.fixture
+def rows(tmp_path, database):
+    return Rows(tmp_path, database=database)
+
+
+def deadline(hours):
+    return (START + timedelta(hours=hours)).isoformat()
+
+
+def test_the_better_score_in_the_metrics_direction_comes_first(rows):
+    for name, score in [("one", 120.0), ("two", 80.0), ("three", 100.0)]:
+        rows.submit(name, score)
+    assert rows.table() == [(1, "two", 80.0), (2, "three", 100.0), (3, "one", 120.0)]
+
+
+def test_where_higher_is_better_it_is_so(tmp_path, database):
+    rows = Rows(tmp_path, database=database, metric="LikelihoodHashed")
+    for name, score in [("one", 0.1), ("two", 0.3), ("three", 0.0)]:
+        rows.submit(name, score)
+    assert rows.table() == [(1, "two", 0.3), (2, "one", 0.1), (3, "three", 0.0)]
+
+
+def test_infinite_comes_after_every_finite_score(rows):
+    for name, score in [("infinite", math.inf), ("huge", 1e300), ("small", 2.0), ("infinite too", math.inf)]:
+        rows.submit(name, score)
+    assert rows.table() == [
+        (1, "small", 2.0),
+        (2, "huge", 1e300),
+        (3, "infinite", math.inf),
+        (3, "infinite too", math.inf),
+    ]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"state": REJECTED}, {"state": FAILED}, {"withdrawn": START}],
+    ids=["rejected", "failed", "withdrawn"],
+)
+def test_what_does_not_stand_is_not_ranked_even_with_the_best_score(rows, more):
+    rows.submit("one", 100.0)
+    rows.submit("two", 1.5, **more)
+    rows.submit("one", 50.0, **more)
+    assert rows.table() == [(1, "one", 100.0)]
+
+
+def test_what_has_no_score_stands_last_without_a_place(rows):
+    """Not as in codalab/codabench#1284, where NULL came first on PostgreSQL."""
+    rows.submit("none", None)
+    rows.submit("infinite", math.inf, at=1)
+    rows.submit("one", 100.0, at=2)
+    assert rows.table() == [(1, "one", 100.0), (2, "infinite", math.inf), (None, "none", None)]
+
+
+def test_equal_shown_scores_share_a_place_and_the_earlier_comes_first(rows):
+    rows.submit("late", 549.93, at=3)
+    rows.submit("early", 549.94, at=1)
+    rows.submit("worse", 600.0, at=0)
+    assert [(entry.place, entry.shared, entry.submitter) for entry in rows.standings().entries] == [
+        (1, True, "early"),
+        (1, True, "late"),
+        (3, False, "worse"),
+    ]
+
+
+def test_a_later_equal_score_does_not_displace_the_submitters_earlier_one(rows):
+    """Not as in codalab-competitions#2699."""
+    first = rows.submit("one", 100.0, at=1)
+    rows.submit("one", 100.0, at=2)
+    (entry,) = rows.standings().entries
+    assert (entry.code, entry.arrived) == (first, START + timedelta(hours=1))
+
+
+def test_the_best_variant_of_the_best_submission_is_shown(rows):
+    rows.submit("one", 100.0, 70.0, 90.0)
+    best = rows.submit("one", 80.0, 95.0, 60.0)
+    rows.submit("one", 65.0)
+    (entry,) = rows.standings().entries
+    assert (entry.code, entry.variant, entry.score, entry.params) == (best, "k=2", 60.0, {"k": "2"})
+
+
+def test_by_submission_each_one_is_shown_with_its_best_variant(rows):
+    rows.submit("one", 100.0, 70.0)
+    rows.submit("one", 80.0)
+    rows.submit("two", 75.0)
+    assert rows.table(by="submission") == [(1, "one", 70.0), (2, "two", 75.0), (3, "one", 80.0)]
+
+
+def test_by_tag_the_best_of_each_tag_of_a_submitter_is_shown_once(rows):
+    rows.submit("one", 70.0, tags=["neural", "big"])
+    rows.submit("one", 90.0, tags=["neural"])
+    rows.submit("one", 80.0, tags=["ngram"])
+    rows.submit("one", 95.0)
+    rows.submit("one", 99.0)
+    rows.submit("two", 85.0, tags=["ngram"])
+    assert rows.table(by="tag") == [(1, "one", 70.0), (2, "one", 80.0), (3, "two", 85.0), (4, "one", 95.0)]
+
+
+@pytest.mark.parametrize(("entries", "by"), [("best", "submitter"), ("all", "submission"), ("tag", "tag")])
+def test_board_yaml_says_of_whom_an_entry_is_shown(rows, entries, by):
+    rows.edit(entries=entries)
+    rows.submit("one", 70.0)
+    assert rows.standings().by == by
+
+
+def test_baselines_stand_in_the_table_without_a_place(rows):
+    rows.submit("organiser", 90.0, baseline=True)
+    rows.submit("organiser", 70.0, baseline=True)
+    rows.submit("organiser", 75.0)
+    rows.submit("one", 80.0)
+    rows.submit("two", 100.0)
+    assert rows.table() == [
+        (None, "organiser", 70.0),
+        (1, "organiser", 75.0),
+        (2, "one", 80.0),
+        (None, "organiser", 90.0),
+        (3, "two", 100.0),
+    ]
+
+
+PHASES = f"[{{name: warm-up, until: {deadline(10)}}}, {{name: main, until: {deadline(20)}}}]"
+
+
+@pytest.mark.parametrize(
+    ("phase", "ranked"),
+    [("warm-up", ["one", "two"]), ("main", ["three", "one"]), ("post-deadline", ["four"])],
+)
+def test_each_phase_has_a_table_of_its_own_up_to_and_with_its_deadline(rows, phase, ranked):
+    rows.edit(phases=PHASES)
+    for name, score, at in [("one", 100.0, 1), ("two", 200.0, 10), ("three", 80.0, 10.001), ("one", 90.0, 20)]:
+        rows.submit(name, score, at=at)
+    rows.submit("four", 10.0, at=20.001)
+    assert [name for _, name, _ in rows.table(phase=phase)] == ranked
+
+
+@pytest.mark.parametrize(("hours", "phase"), [(9, "warm-up"), (10, "warm-up"), (11, "main"), (21, "post-deadline")])
+def test_the_phase_of_the_moment_is_shown_where_none_is_asked_for(rows, hours, phase):
+    rows.edit(phases=PHASES)
+    assert rows.standings(now=START + timedelta(hours=hours)).phase == phase
+
+
+def test_no_score_place_or_order_is_shown_of_a_test_with_no_digits(rows):
+    rows.edit(tests="{test-A: {disclosed: 0}}", phases=PHASES, also="[LogLossHashed]")
+    rows.submit("late", {"PerplexityHashed": 50.0, "LogLossHashed": 3.9}, at=2)
+    rows.submit("early", 100.0, at=1)
+    rows.submit("late", 25.0, at=3)
+    shown = rows.standings(now=START + timedelta(hours=4))
+    assert [(entry.submitter, entry.arrived.hour) for entry in shown.entries] == [("early", 13), ("late", 14)]
+    for entry in shown.entries:
+        figures = (entry.place, entry.score, entry.low, entry.high, entry.first, entry.last, entry.others)
+        assert figures == (None, None, None, None, None, None, {"LogLossHashed": None})
+        assert (entry.shared, entry.groups) == (False, ())
+    assert shown.notes == ()
+
+
+def test_after_the_last_deadline_they_are(rows):
+    rows.edit(tests="{test-A: {disclosed: 0, disclosed_after: 2}}", phases=PHASES)
+    rows.submit("one", 123.0, at=1)
+    rows.refresh(START + timedelta(hours=4))
+    shown = standings(rows.board, phase="warm-up", now=NOW)
+    assert [(entry.place, entry.score) for entry in shown.entries] == [(1, 120.0)]
+
+
+def test_an_edited_board_yaml_is_noticed_by_who_reads_next(rows):
+    rows.submit("one", 123.4)
+    assert rows.table() == [(1, "one", 123.4)]
+    rows.edit(tests="{test-A: {disclosed: 2}}")
+    assert standings(rows.board, now=NOW).entries[0].score == 120.0
+
+
+def test_other_metrics_are_shown_beside_under_their_names(rows):
+    rows.edit(also="[LogLossHashed, 'LikelihoodHashed:N<likelihood>']")
+    rows.submit("one", {"PerplexityHashed": 100.0, "LogLossHashed": 4.60517, "LikelihoodHashed:N<likelihood>": 0.01})
+    rows.submit("two", 200.0)
+    shown = rows.standings()
+    assert shown.others == ("LogLossHashed", "likelihood")
+    assert [entry.others for entry in shown.entries] == [
+        {"LogLossHashed": 4.605, "likelihood": 0.01},
+        {"LogLossHashed": None, "likelihood": None},
+    ]
+
+
+def test_each_test_has_a_table_of_its_own(rows):
+    rows.edit(tests="{test-A: {}, dev-0: {}}")
+    rows.submit("one", 100.0)
+    rows.submit("two", 80.0, test="dev-0")
+    assert rows.table() == [(1, "one", 100.0)]
+    assert rows.table("dev-0") == [(1, "two", 80.0)]
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"test": "test-B"}, "the board has no test `test-B'\n  did you mean test-A?"),
+        ({"test": "x\x1b"}, "the board has no test `x\\x1b'\n  there is test-A"),
+        ({"phase": "main"}, "the board has no phase `main'\n  there is none"),
+        ({"by": "team"}, "the board has no grouping `team'\n  there are submitter, submission, tag"),
+    ],
+    ids=["test", "visible", "phase", "by"],
+)
+def test_what_the_board_does_not_have_is_an_error(rows, asked, message):
+    with pytest.raises(UsageError) as error:
+        rows.standings(**asked)
+    assert str(error.value) == message
+
+
+SCORES = st.sampled_from([1.5, 1.50001, 1.6, 2.0, 30.0, math.inf, None])
+SUBMISSIONS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "name": st.sampled_from("abcd"),
+            "variants": st.lists(SCORES, min_size=1, max_size=2),
+            "at": st.integers(0, 5),
+            "baseline": st.booleans(),
+            "tags": st.lists(st.sampled_from("xy"), unique=True, max_size=2),
+            "withdrawn": st.sampled_from([None, None, START]),
+            "state": st.sampled_from(["scored", "scored", "rejected"]),
+        }
+    ),
+    max_size=8,
+)
+
+
+def rounded(score):
+    return None if score is None else float(f"{score:.4g}")
+
+
+def ranked_by_hand(submissions, by):
+    """What the query should say: submission numbers, variants and places, by a plain sort."""
+    pool = [
+        (of["variants"][n], of["at"], number, n, of)
+        for number, of in enumerate(submissions)
+        for n in range(len(of["variants"]))
+        if of["state"] == "scored" and of["withdrawn"] is None
+    ]
+
+    def key(one):
+        score, at, number, n, _ = one
+        shown = rounded(score)
+        return (shown is None, shown or 0.0, at, number, n)
+
+    best = {}
+    for one in sorted(pool, key=key):
+        of, number = one[4], one[2]
+        whose = (of["name"], number if of["baseline"] else None)
+        groups = {
+            "submitter": [whose],
+            "submission": [number],
+            "tag": [(whose, tag) for tag in of["tags"] or [None]],
+        }[by]
+        for group in groups:
+            best.setdefault(group, one)
+    chosen = sorted({one[2:4]: one for one in best.values()}.values(), key=key)
+    ranked = [rounded(one[0]) for one in chosen if not one[4]["baseline"] and one[0] is not None]
+    return [
+        (
+            one[2],
+            one[3],
+            None if one[4]["baseline"] or one[0] is None else ranked.index(rounded(one[0])) + 1,
+        )
+        for one in chosen
+    ]
+
+
+def check_against_a_plain_sort(folder, submissions, by, **keys):
+    rows = Rows(folder, **keys)
+    for of in submissions:
+        rows.submit(of["name"], *of["variants"], **{k: v for k, v in of.items() if k not in ("name", "variants")})
+    shown = [
+        (int(entry.code, 16) - 1, int(entry.params.get("k", "0")), entry.place)
+        for entry in rows.standings(by=by).entries
+    ]
+    rows.board.engine.dispose()
+    assert shown == ranked_by_hand(submissions, by)
+
+
+@given(submissions=SUBMISSIONS, by=st.sampled_from(["submitter", "submission", "tag"]))
+@examples(max_examples=40, deadline=None)
+def test_the_order_is_that_of_a_plain_sort(submissions, by):
+    with tempfile.TemporaryDirectory() as folder:
+        check_against_a_plain_sort(folder, submissions, by)
+
+
+@given(submissions=SUBMISSIONS, by=st.sampled_from(["submitter", "submission", "tag"]))
+@examples(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_the_order_is_that_of_a_plain_sort_on_postgresql(submissions, by, postgresql):
+    with tempfile.TemporaryDirectory() as folder:
+        check_against_a_plain_sort(folder, submissions, by, database=postgresql.new_database())
