@@ -147,7 +147,9 @@ def _document(values: Mapping[str, str], id: str, text: str, path: str, line: in
     missing = [name for name in (id, text) if not values.get(name)]
     if missing:
         there = visible(", ".join(values))
-        raise _unreadable(path, line, f"there is no {visible(missing[0])} (there are {there}; --id and --text name them)")
+        raise _unreadable(
+            path, line, f"there is no {visible(missing[0])} (there are {there}; --id and --text name them)"
+        )
     others = {name: _cell(value) for name, value in values.items() if name not in (id, text)}
     return Document(id=values[id], text=values[text].replace("\r", ""), columns={id: values[id]} | others, path=path)
 

@@ -56,7 +56,11 @@ def _check_test_name(name: str) -> None:
 
 
 def config_text(
-    schemes: Sequence[Named], test_name: str = Task.test_name, *, precision: int | None = None, percentage: bool = False
+    schemes: Sequence[Named],
+    test_name: str = Task.test_name,
+    *,
+    precision: int | None = None,
+    percentage: bool = False,
 ) -> str:
     """Write a config.txt: the metrics, with what is not the default, on one line without an end.
 

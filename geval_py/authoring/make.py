@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
 from geval_py.authoring.documents import Document, column_names
@@ -28,8 +28,8 @@ class Recipe:
     a word that may be a gap. Items are in an order drawn by their hash, unless ``keep_order``.
     """
 
-    cut: Cut = Cut()
-    parts: Parts = Parts()
+    cut: Cut = field(default_factory=Cut)
+    parts: Parts = field(default_factory=Parts)
     group: str | None = None
     train_every: int | None = None
     least_frequency: int = 1
@@ -50,7 +50,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Making:
-    """A challenge that is cut: its parts, and how many documents have no gap, being short or without a word for one."""
+    """A challenge that is cut: its parts, and how many documents have no gap, being too short for one."""
 
     parts: tuple[Part, ...]
     without_gaps: int
@@ -120,7 +120,7 @@ def _check(documents: Sequence[Document], recipe: Recipe) -> None:
         raise UsageError(message=f"no column {visible(recipe.group)} to group by\n  {advice}there are {there}")
     if recipe.cut.step < recipe.cut.window:
         raise UsageError(
-            message=f"windows of {recipe.cut.window} words would overlap, so that answers can be read in other inputs\n"
+            message=f"windows of {recipe.cut.window} words would overlap: answers could be read in other inputs\n"
             f"  --every takes {recipe.cut.window} or more, with --context {recipe.cut.context}; "
             "--train-every may be less"
         )

@@ -44,8 +44,8 @@ def score_faults(task: Task, test_name: str, expected: str, schemes: Sequence[Na
 def write_perfect(path: str, expected: str, split: Split, metric: Metric) -> None:
     """Write the output that knows each answer for certain."""
     with open(path, "w", encoding="utf-8", newline="\n") as file:
-        for word in read_lines(expected, header=split.output_header):
-            file.write(f"{perfect_line(word, metric)}\n")
+        words = read_lines(expected, header=split.output_header)
+        file.writelines(f"{perfect_line(word, metric)}\n" for word in words)
 
 
 def perfect_line(word: str, metric: Metric) -> str:

@@ -56,7 +56,7 @@ def default_answers(out: str) -> str:
 
 
 def check_folders(out: str, answers: str) -> None:
-    """Raise UsageError for answers inside the public folder, and ExistingFileError for a folder with something in it."""
+    """Raise UsageError for answers inside the public folder, and ExistingFileError for a folder that holds a file."""
     public, private = os.path.realpath(out), os.path.realpath(answers)
     if os.path.commonpath((public, private)) == public:
         message = f"the hidden answers would lie inside the public folder: {named(answers)} is in {named(out)}"

@@ -146,9 +146,7 @@ def _file_faults(
         yield from faults
 
 
-def _look_at_train(
-    directory: str, task: Task, schemes: Sequence[Named]
-) -> tuple[tuple[str, ...], Sequence[Fault]]:
+def _look_at_train(directory: str, task: Task, schemes: Sequence[Named]) -> tuple[tuple[str, ...], Sequence[Fault]]:
     """Give the warnings and the faults of the training set, if there is one."""
     folder = os.path.join(directory, TRAINING_SET)
     if not os.path.isdir(folder):

@@ -1,4 +1,4 @@
-"""What ``geval challenge make`` and ``geval challenge split`` have in common: options, and what is said of the result."""
+"""What ``geval challenge make`` and ``geval challenge split`` share: options, and what is said of the result."""
 
 from __future__ import annotations
 
@@ -75,7 +75,9 @@ def tell(sizes: Iterable[Size], what: str, out: str, answers: str) -> None:
     sys.stdout.flush()
     for name, _, groups in sizes:
         if groups < FEW_GROUPS:
-            note(f"{name} has {groups} {visible(what)}: below {FEW_GROUPS}, scores tell more of these than of a model")
+            note(
+                f"{name} has {groups} {visible(what)}: below {FEW_GROUPS}, scores tell more of these than of a model"
+            )
     public, private = shlex.quote(visible(out)), shlex.quote(visible(answers))
     print(
         f"geval: the challenge is in {named(out)}, its hidden answers in {named(answers)}. Now try\n"
