@@ -75,8 +75,7 @@ def _run(words: list[str]) -> int:
             run: Callable[[Sequence[str]], int] = module_of(command).run
             return run(words[length:])
     if words and any(command.startswith(f"{words[0]} ") for command in COMMANDS):
-        from geval_py.cli.help import run_group
-
+        run_group: Callable[[str, Sequence[str]], int] = module_of("help").run_group
         return run_group(words[0], words[1:])
     from geval_py.cli import score
 

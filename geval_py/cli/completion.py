@@ -20,7 +20,7 @@ SHELLS = ("bash", "zsh", "fish")
 FILES, FOLDERS = ("FILE", "OTHER", "OUT", "PATH"), ("DIR",)  # how values are named in the help
 CHOICES = {  # of the values of options, by field
     "alt_metrics": tuple(METRICS),
-    "command": tuple(COMMANDS),
+    "command": tuple(dict.fromkeys(word for command in COMMANDS for word in command.split(" "))),
     "format": FORMATS,
     "metrics": tuple(METRICS),
     "tokenizer": tuple(TOKENIZERS),
