@@ -233,7 +233,7 @@ def test_a_completion_knows_what_there_is(shell, geval):
     status, out, err = geval("completion", shell)
     assert (status, err) == (0, "")
     for word in (
-        *COMMANDS,
+        *" ".join(COMMANDS).split(),
         "by-score",
         "baseline",
         "rest-mass",
