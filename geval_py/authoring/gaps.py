@@ -11,16 +11,22 @@ import re
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from geval_py.authoring.documents import Document
 from geval_py.authoring.parts import draw
 from geval_py.errors import UsageError
 from geval_py.text import visible
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 DEFAULT_CONTEXT = 40  # words on each side
 DEFAULT_SEED = "first gap"
 DEFAULT_WORDS = r"\w"  # a word that may be a gap has a letter, a digit or an underscore
-_WORD = re.compile(r"\S+")
+_IN_WORDS = np.array([not chr(code).isspace() for code in range(0x3002)])  # U+3000 is the last white space
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,20 +86,34 @@ def cut_gaps(document: Document, cut: Cut) -> Iterator[Gap]:
     every word taken; one that may not be a gap gives way to the next.
     """
     text, context = document.text, cut.context
-    spans = [match.span() for match in _WORD.finditer(text)]
-    spare = len(spans) - cut.window
+    starts, ends = word_bounds(text)
+    spare = len(starts) - cut.window
     if spare < 0:
         return
     place = context + draw(cut.seed, document.id, spare % cut.step + 1)
-    while place + context < len(spans):
-        start, end = spans[place]
+    while place + context < len(starts):
+        start, end = int(starts[place]), int(ends[place])
         word = text[start:end]
         if is_half(text, start, end) or not cut.takes(word):
             place += 1
             continue
-        left, right = text[spans[place - context][0] : start], text[end : spans[place + context][1]]
+        left, right = text[starts[place - context] : start], text[end : ends[place + context]]
         yield Gap(document, place, left.rstrip(" \t"), word, right.lstrip(" \t"))
         place += cut.step + (draw(f"{cut.seed} {place}", document.id, cut.step) if cut.random else 0)
+
+
+def word_bounds(text: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Give where the words of a text begin, and where they end: between white space, as ``str.split`` knows it.
+
+    >>> [bounds.tolist() for bounds in word_bounds(" a word")]
+    [[1, 3], [2, 7]]
+    """
+    characters = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+    inside = np.ones(len(characters) + 2, dtype=bool)
+    inside[0] = inside[-1] = False
+    inside[1:-1] = _IN_WORDS[np.minimum(characters, len(_IN_WORDS) - 1)]
+    bounds = np.flatnonzero(inside[1:] != inside[:-1])
+    return bounds[::2], bounds[1::2]
 
 
 def is_half(text: str, start: int, end: int) -> bool:
@@ -109,7 +129,7 @@ def frequent_words(documents: Iterable[Document], least: int) -> frozenset[str]:
     """Give the words that some documents have so many times, or more."""
     counts: Counter[str] = Counter()
     for document in documents:
-        counts.update(_WORD.findall(document.text))
+        counts.update(document.text.split())
     return frozenset(word for word, count in counts.items() if count >= least)
 
 

@@ -206,10 +206,22 @@ def test_the_parent_has_to_be_there(challenge):
 REFUSED = {
     "no metric": ((), {}, "no metric given, use metrics=…"),  # GEval leaves folders and an empty README
     "no such metric": (("Foo",), {}, "Unknown or broken metric definition: Foo\n  "),
-    "dev-0": (("LogLoss",), {"test_name": "dev-0"}, "dev-0 is written as well: give the hidden test set another name"),
-    "train": (("LogLoss",), {"test_name": "train"}, "train is written as well: give the hidden test set another name"),
+    "dev-0": (
+        ("LogLoss",),
+        {"test_name": "dev-0"},
+        "dev-0 is written as well: give the hidden test set another name",
+    ),
+    "train": (
+        ("LogLoss",),
+        {"test_name": "train"},
+        "train is written as well: give the hidden test set another name",
+    ),
     "a path": (("LogLoss",), {"test_name": "../x"}, "a test set's name is a folder's: ../x"),
-    "a path of answers": (("LogLoss",), {"expected_file": "../x"}, "the answers need a file's name, without a folder"),
+    "a path of answers": (
+        ("LogLoss",),
+        {"expected_file": "../x"},
+        "the answers need a file's name, without a folder",
+    ),
 }
 
 

@@ -4,6 +4,7 @@ import lzma
 import shutil
 import subprocess
 from contextlib import nullcontext
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -410,9 +411,7 @@ def test_two_runs_have_the_same_hash_if_they_are_the_same_words(words, n, data):
     starts = [0, *cuts, len(words)]
     hashes, places = Runs(block(words, starts)).ngrams(n)
     runs = [tuple(words[place : place + n]) for place in places]
-    inside = [
-        (start + k) for start, end in zip(starts, starts[1:], strict=False) for k in range(max(0, end - start - n + 1))
-    ]
+    inside = [(start + k) for start, end in pairwise(starts) for k in range(max(0, end - start - n + 1))]
     assert places.tolist() == inside
     for one, run in zip(hashes, runs, strict=True):
         assert [other == one for other in hashes] == [other == run for other in runs]
@@ -455,7 +454,9 @@ def test_a_vocabulary_forgives_capitals_and_punctuation(tmp_path):
     assert (numbers & 1).tolist() == [0, 1, 0, 0, 0, 0, 1]
 
 
-@pytest.mark.parametrize(("word", "gap", "start"), [(0, False, "one"), (1, False, "two"), (3, False, "three"), (0, True, "three")])
+@pytest.mark.parametrize(
+    ("word", "gap", "start"), [(0, False, "one"), (1, False, "two"), (3, False, "three"), (0, True, "three")]
+)
 def test_the_column_of_a_word(word, gap, start):
     line = "id\tone\\ntwo\tthree four"
     assert line[column_of(line, Columns(left=1, right=2, group=0), word, gap=gap) - 1 :].startswith(start)

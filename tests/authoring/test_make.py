@@ -4,6 +4,7 @@ import hashlib
 import lzma
 import re
 import shutil
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -35,7 +36,7 @@ def numbered(id, words):
 def gazette():
     blocks = (GAZETTE / "gazette.txt").read_text(encoding="utf-8").strip("\n").split("\n\n")
     headings = (block.partition("\n") for block in blocks)
-    parts = (re.fullmatch(r"# (\S+) (\d+)", heading).groups() + (text,) for heading, _, text in headings)
+    parts = ((*re.fullmatch(r"# (\S+) (\d+)", heading).groups(), text) for heading, _, text in headings)
     return [document(id, text, Year=year) for id, year, text in parts]
 
 
@@ -136,7 +137,7 @@ def test_windows_share_no_word(made):
     making, *_ = made
     for part in making.parts:
         places = sorted((gap.document.id, gap.place) for gap in part.gaps)
-        for (one, first), (other, second) in zip(places, places[1:], strict=False):
+        for (one, first), (other, second) in pairwise(places):
             assert one != other or second - first >= 17
 
 
@@ -228,7 +229,7 @@ def test_gaps_are_as_far_from_each_other_as_is_asked(words, context, more, rando
     every = 2 * context + 1 + more
     found = places(numbered("a", words).text, context=context, every=every, random=random, seed=seed)
     assert all(context <= place < words - context for place in found)
-    distances = [b - a for a, b in zip(found, found[1:], strict=False)]
+    distances = [b - a for a, b in pairwise(found)]
     assert all(every <= distance < 2 * every if random else distance == every for distance in distances)
     if words >= 2 * context + 1:
         assert found

@@ -107,7 +107,12 @@ BAD = {
         "No file with the expected results: `old/train/expected.tsv`",
     ),
     "empty": ("in.tsv", "", LineCountError, "Too few lines in the input file: `old/train/in.tsv` has 0, "),
-    "too few": ("in.tsv", "a\tb\tc\td\n", LineCountError, "Too few lines in the input file: `old/train/in.tsv` has 1, "),
+    "too few": (
+        "in.tsv",
+        "a\tb\tc\td\n",
+        LineCountError,
+        "Too few lines in the input file: `old/train/in.tsv` has 1, ",
+    ),
     "columns": (
         "in.tsv",
         "a\tb\n" * 240,

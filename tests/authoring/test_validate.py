@@ -180,10 +180,7 @@ BROKEN = {
             *(write(f"{name}/expected.tsv", "1\n0.7\n") for name in ("dev-0", "test-A")),
             write("train/expected.tsv", "1\n0\n1\n0\n"),
         ),
-        [
-            BEST.format("1.0", "0.8366600265340756", name, "Likelihood")
-            for name in ("dev-0", "test-A")
-        ],
+        [BEST.format("1.0", "0.8366600265340756", name, "Likelihood") for name in ("dev-0", "test-A")],
     ),
     "words with a space": (
         write("dev-0/expected.tsv", "the end\nriver\n"),

@@ -92,6 +92,7 @@ def test_a_challenge_that_is_none(geval):
 
 # make, split, leaks
 
+
 def test_make_validate_and_leaks(here, geval):
     texts(here)
     status, out, err = geval("challenge", "make", "texts", "-o", "c", "--context", "10")
@@ -208,5 +209,7 @@ def test_formats(gazette, geval):
     assert (status, document["status"]) == (1, 1)
     assert [(p["rule"], len(p["places"])) for p in document["problems"]] == [("E401", 1), ("W410", 2)]
     assert 'name="geval challenge leaks"' in geval("challenge", "leaks", gazette, "--format", "junit")[1]
-    rules = json.loads(geval("challenge", "leaks", gazette, "--format", "sarif")[1])["runs"][0]["tool"]["driver"]["rules"]
+    rules = json.loads(geval("challenge", "leaks", gazette, "--format", "sarif")[1])["runs"][0]["tool"]["driver"][
+        "rules"
+    ]
     assert rules[0]["id"] == "E401"
