@@ -72,7 +72,7 @@ def run(words: Sequence[str]) -> int:
         note(f"{making.without_gaps} of {len(documents)} documents have no gap: no word that may be one, with "
              f"{recipe.cut.context} words on each side")  # fmt: skip
     sizes = [(part.name, len(part.gaps), part.groups) for part in making.parts]
-    tell(sizes, given.group or "documents", out, answers)
+    tell(sizes, given.group, out, answers)
     return 0
 
 

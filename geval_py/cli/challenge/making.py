@@ -67,17 +67,20 @@ def parts_of(given: argparse.Namespace) -> Parts:
     return Parts(shares=given.split, salt=given.salt)
 
 
-def tell(sizes: Iterable[Size], what: str, out: str, answers: str) -> None:
-    """Show what the parts hold, warn of few groups, and say what to do next; ``what`` a group is, in the plural."""
+def tell(sizes: Iterable[Size], group: str | None, out: str, answers: str) -> None:
+    """Show what the parts hold, warn of few groups, and say what to do next.
+
+    ``group`` is the column that the parts were made by, None where each document is a group.
+    """
     sizes = list(sizes)
-    columns = [Column(name="part"), Column(name="gaps"), Column(name=visible(what))]
+    heading = "documents" if group is None else visible(group)
+    groups_are = "documents" if group is None else f"groups ({visible(group)})"
+    columns = [Column(name="part"), Column(name="gaps"), Column(name=heading)]
     sys.stdout.writelines(Table(columns, sizes).text())
     sys.stdout.flush()
     for name, _, groups in sizes:
         if groups < FEW_GROUPS:
-            note(
-                f"{name} has {groups} {visible(what)}: below {FEW_GROUPS}, scores tell more of these than of a model"
-            )
+            note(f"{name} has {groups} {groups_are}: below {FEW_GROUPS}, scores tell more of these than of a model")
     public, private = shlex.quote(visible(out)), shlex.quote(visible(answers))
     print(
         f"geval: the challenge is in {named(out)}, its hidden answers in {named(answers)}. Now try\n"
