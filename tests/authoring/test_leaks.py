@@ -94,6 +94,7 @@ def test_answers_in_public_under_another_name(folder, windows, tmp_path):
     (folder / "notes").mkdir()
     (folder / "notes/old.txt").write_bytes(text)
     (folder / "old.tsv.xz").write_bytes(lzma.compress(text))
+    (folder / "broken.gz").write_bytes(b"\x1f\x8b\x08broken")
     assert found(folder, answers=tmp_path / "answers") == {("notes/old.txt", "E401"): 1, ("old.tsv.xz", "E401"): 1}
 
 
@@ -293,7 +294,7 @@ def test_an_empty_part(folder, windows):
 
 
 def test_parts_that_are_not_there(folder, windows):
-    shutil.rmtree(folder / "train")
+    (folder / "train").rename(folder / "train-old")
     (folder / "dev-0/in.tsv").unlink()
     assert find_leaks(folder).files == (f"{folder}/test-A/in.tsv",)
     shutil.rmtree(folder / "test-A")

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from hashlib import sha256
 
+from geval_py.errors import DataError
 from geval_py.reading.compression import COMPRESSED_ENDINGS
 from geval_py.reading.lines import LineReader
 from geval_py.reading.splits import EXPECTED_FILE, names_in
@@ -34,9 +36,9 @@ def copies_in(directory: str, answers: Sequence[str]) -> list[str]:
     sizes = {os.path.getsize(path) for path in answers}
     found = []
     for path in _files_below(directory):
-        packed = path.endswith(COMPRESSED_ENDINGS)
-        if (packed or os.path.getsize(path) in sizes) and _digest(path) in digests:
-            found.append(path)
+        if path.endswith(COMPRESSED_ENDINGS) or os.path.getsize(path) in sizes:
+            with suppress(DataError):  # what cannot be read shows no answers
+                found += [path] if _digest(path) in digests else []
     return sorted(found)
 
 
