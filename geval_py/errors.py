@@ -9,6 +9,7 @@
         ├── CorruptFileError    a compressed file is truncated or damaged
         ├── TooLargeError       a compressed file, or a line, is larger than is allowed
         ├── AmbiguousFileError  two compressed files where one was expected
+        ├── ExistingFileError   a file or a folder is there, where a new one was to be written
         ├── ConfigError         config.txt cannot be understood
         ├── EmptyFileError      a file without a line
         ├── LineCountError      files that should have the same number of lines do not
@@ -145,6 +146,16 @@ class AmbiguousFileError(DataError):
     def __str__(self) -> str:
         names = " and ".join(f"`{visible(c)}`" for c in self.candidates)
         return f"More than one file could be {named(self.path)}: {names}\n  remove all but one"
+
+
+class ExistingFileError(DataError):
+    """A file, or a folder with something in it, is there already; ``others`` are more of them."""
+
+    others: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        others = f"\n  and {', '.join(map(named, self.others))}" if self.others else ""
+        return f"File already there: {named(self.path)}{others}"
 
 
 class ConfigError(DataError):

@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import NamedTuple
 
 import geval_py
+from geval_py.authoring.leaks.rules import LEAK_RULES
 from geval_py.checking.rules import RULES, Rule
 from geval_py.cli.board import SUBCOMMANDS
 from geval_py.cli.help import parser_of
@@ -120,6 +121,11 @@ def _rules_table() -> str:
     return _table(("code", "name", "`--fix` mends it", "what it finds"), rows)
 
 
+def _leak_rules_table() -> str:
+    rows = ((f"[{rule.code}](#{rule.code.lower()}-{rule.name})", rule.name, rule.summary) for rule in LEAK_RULES)
+    return _table(("code", "name", "what it finds"), rows)
+
+
 def _rules_explained() -> str:
     return "\n".join(map(_rule_explained, RULES))
 
@@ -181,6 +187,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "metrics": _metrics_table,
     "rules": _rules_table,
     "rules explained": _rules_explained,
+    "leak rules": _leak_rules_table,
+    "leak rules explained": lambda: "\n".join(map(_rule_explained, LEAK_RULES)),
     "names": _names_table,
     "errors": _errors_table,
 }

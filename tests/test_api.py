@@ -10,7 +10,8 @@ from geval_py import METRICS, Distribution, Item, WordProbs
 
 NAMES = {
     "METRICS", "AmbiguousFileError", "Challenge", "Comparison", "ConfigError", "CorruptFileError", "DataError", "DataSet",
-    "Distribution", "EmptyFileError", "Evaluation", "GevalError", "Interval", "Item", "LineCountError",
+    "Distribution", "EmptyFileError", "ExistingFileError",
+    "Evaluation", "GevalError", "Interval", "Item", "LineCountError",
     "MalformedLineError", "Metric", "MissingFileError", "Output", "SchemeError", "Score", "TooLargeError",
     "UnreadableFileError", "UsageError", "WordProbs", "__version__", "check_submission", "compare", "evaluate", "evaluate_all", "format_line",
     "hashed_log_losses", "parse_line", "read_output", "write_output",

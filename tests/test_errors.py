@@ -19,6 +19,7 @@ from geval_py.errors import (
     CorruptFileError,
     DataError,
     EmptyFileError,
+    ExistingFileError,
     GevalError,
     LineCountError,
     MalformedLineError,
@@ -221,6 +222,11 @@ ERRORS = {  # one or more of each class, with its sentence
     "config": (
         ConfigError(path=BAD_NAME, message="Invalid option `--metrics'\n  did you mean --metric?"),
         f"Invalid option `--metrics'\n  did you mean --metric?\n  in `{SAFE_NAME}`",
+    ),
+    "a file that is there": (ExistingFileError(path=BAD_NAME), f"File already there: `{SAFE_NAME}`"),
+    "files that are there": (
+        ExistingFileError(path="a", others=(BAD_NAME, "b")),
+        f"File already there: `a`\n  and `{SAFE_NAME}`, `b`",
     ),
     "empty": (EmptyFileError(what="output", path=BAD_NAME), f"The output file is empty: `{SAFE_NAME}`"),
     "too few lines": (

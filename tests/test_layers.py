@@ -18,7 +18,7 @@ ROOMS = (  # those in one tuple do not import each other, but for authoring, whi
     ("scoring",),
     ("explaining", "checking"),
     ("showing",),
-    ("board",),
+    ("modelling", "authoring", "board"),
     ("cli",),
     ("__main__",),
 )
@@ -72,7 +72,7 @@ def test_imports_only_from_earlier_rooms(name):
     for other, at_once in IMPORTS[name].items():
         if (name, room(other)) in BACKWARDS:
             assert not at_once, f"{other} is a door, to be opened when it is asked for"
-        elif room(other) != room(name):
+        elif (room(name), room(other)) != ("authoring", "modelling") and room(other) != room(name):
             assert LEVELS[room(other)] < LEVELS[room(name)], other
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -223,28 +223,29 @@ RULES = (
     ),
 )  # fmt: skip
 
+COMMAND = "geval check"
 RULES_BY_CODE = {rule.code: rule for rule in RULES}
 UNREADABLE = frozenset({"E101", "E105", "E106"})  # what a file that was not read at all breaks
 COUNTED = frozenset({"E103", "E104"})  # what can be told only where the number of items is known
 
 
-def find_rule(name: str) -> Rule:
-    """Find a rule by its code or name; raises UsageError."""
-    for rule in RULES:
+def find_rule(name: str, rules: Sequence[Rule] = RULES, command: str = COMMAND) -> Rule:
+    """Find a rule of a table, which a command lists, by its code or name; raises UsageError."""
+    for rule in rules:
         if name.strip().casefold() in {rule.code.casefold(), rule.name}:
             return rule
-    raise UsageError(message=f"there is no rule `{visible(name)}`\n  geval check --rules lists them")
+    raise UsageError(message=f"there is no rule `{visible(name)}`\n  {command} --rules lists them")
 
 
-def find_rules(name: str) -> list[Rule]:
+def find_rules(name: str, rules: Sequence[Rule] = RULES, command: str = COMMAND) -> list[Rule]:
     """Find the rules of a code, a name or the beginning of codes, as E1; raises UsageError.
 
     >>> [rule.code for rule in find_rules("w3")]
     ['W301', 'W302']
     """
     beginning = name.strip().upper()
-    found = [rule for rule in RULES if beginning and rule.code.startswith(beginning)]
-    return found or [find_rule(name)]
+    found = [rule for rule in rules if beginning and rule.code.startswith(beginning)]
+    return found or [find_rule(name, rules, command)]
 
 
 def select_rules(select: Iterable[str] | None = None, ignore: Iterable[str] = ()) -> frozenset[str]:
@@ -282,7 +283,8 @@ class Report:
 
     ``problems`` are in order of files, then of the rules' table. ``unreadable`` says which files of the test sets
     could not be read: what they were needed for was not checked. ``uncounted`` are the outputs that may have too few
-    lines, or too many. ``strict``: warnings too make the status 1.
+    lines, or too many. ``strict``: warnings too make the status 1. ``rules`` is the table whose rules were
+    checked, and ``command`` what checked them.
     """
 
     version: str
@@ -291,6 +293,8 @@ class Report:
     unreadable: tuple[DataError, ...] = ()
     uncounted: tuple[Uncounted, ...] = ()
     strict: bool = False
+    rules: tuple[Rule, ...] = RULES
+    command: str = COMMAND
 
     @property
     def status(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from geval_py.cli.help import parser_of
+from geval_py.cli.help import members, parser_of
 from geval_py.cli.parsers import QuietParser
 from geval_py.errors import UsageError
 from geval_py.reading.options import COMMANDS, FORMATS
@@ -20,7 +20,7 @@ SHELLS = ("bash", "zsh", "fish")
 FILES, FOLDERS = ("FILE", "OTHER", "OUT", "PATH"), ("DIR",)  # how values are named in the help
 CHOICES = {  # of the values of options, by field
     "alt_metrics": tuple(METRICS),
-    "command": tuple(COMMANDS),
+    "command": tuple(dict.fromkeys(word for command in COMMANDS for word in command.split(" "))),
     "format": FORMATS,
     "metrics": tuple(METRICS),
     "tokenizer": tuple(TOKENIZERS),
@@ -76,10 +76,15 @@ def _whole_parser() -> argparse.ArgumentParser:
     parser = parser_of(None)
     _complete_values(parser)
     commands = parser.add_subparsers(metavar="COMMAND")
+    groups: dict[str, argparse._SubParsersAction[QuietParser]] = {}
     for name, summary in COMMANDS.items():
         own = parser_of(name)
         _complete_values(own)
-        commands.add_parser(name, parents=[own], help=summary)
+        group, _, member = name.rpartition(" ")
+        if group and group not in groups:
+            of_group = commands.add_parser(group, help=f"commands: {', '.join(members(group))}")
+            groups[group] = of_group.add_subparsers(metavar="COMMAND")
+        (groups[group] if group else commands).add_parser(member, parents=[own], help=summary)
     return parser
 
 

@@ -21,7 +21,7 @@ def make_parser() -> parsers.QuietParser:
         prog="geval help", description="Show what geval does, or one of its commands, and the options."
     )
     parser.add_argument(
-        "command", nargs="?", metavar="COMMAND", help=f"{', '.join(COMMANDS)} (default: geval itself)"
+        "command", nargs="*", metavar="COMMAND", help=f"{', '.join(COMMANDS)} (default: geval itself)"
     )
     parser.add_argument("-h", "--help", action="store_true", help="show this and exit")
     return parser
@@ -30,8 +30,34 @@ def make_parser() -> parsers.QuietParser:
 def run(words: Sequence[str]) -> int:
     """Run the command; gives the exit status, raises UsageError."""
     given = make_parser().read(words)
-    sys.stdout.write(parser_of("help" if given.help else given.command).format_help())
+    command = " ".join(given.command)
+    if members(command) and not given.help:
+        sys.stdout.write(group_help(command))
+    else:
+        sys.stdout.write(parser_of("help" if given.help else command or None).format_help())
     return 0
+
+
+def members(group: str) -> list[str]:
+    """Give the commands that begin with a word, as those of ``geval challenge``; none for a command."""
+    return [command for command in COMMANDS if command.startswith(f"{group} ")]
+
+
+def group_help(group: str) -> str:
+    """Write which commands begin with a word."""
+    lines = [f"  geval {command:20} {COMMANDS[command]}\n" for command in members(group)]
+    return f"commands (geval help {group} COMMAND says more):\n{''.join(lines)}"
+
+
+def run_group(group: str, words: Sequence[str]) -> int:
+    """Run a group's name without a command of it: only help is to be had; raises UsageError."""
+    if list(words[:1]) in (["-h"], ["--help"]):
+        sys.stdout.write(group_help(group))
+        return 0
+    commands = ", ".join(members(group))
+    if not words:
+        raise UsageError(message=f"a command is missing: {commands}")
+    raise UsageError(message=_unknown(f"{group} {words[0]}"))
 
 
 def parser_of(command: str | None) -> parsers.QuietParser:

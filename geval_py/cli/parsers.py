@@ -104,7 +104,7 @@ digits_type = _type(digits_after_point)
 
 
 def _epilog() -> str:
-    commands = "\n".join(f"  {name:11} {summary}" for name, summary in COMMANDS.items())
+    commands = "\n".join(f"  {name:15} {summary}" for name, summary in COMMANDS.items())
     return f"commands (geval help COMMAND says more):\n{commands}\n\n{_EXAMPLES}"
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from geval_py.cli.evaluations import blaming_config, document_head, evaluate_outputs
 from geval_py.cli.progress import ProgressBar
 from geval_py.cli.settings import Settings, parse
-from geval_py.reading.options import SCORES
+from geval_py.reading.options import AUTHORING, SCORES
 from geval_py.reading.task import Task
 from geval_py.scoring.evaluate import select_schemes, shown_name
 from geval_py.scoring.evaluation import Evaluation
@@ -41,6 +41,8 @@ def _show(task: Task, settings: Settings) -> int:
         _list_metrics()
     elif settings.mode == SCORES:
         return _show_scores(task, settings)
+    elif settings.mode in AUTHORING:
+        return _author(task, settings)
     else:
         _show_mode(task, settings)
     return 0
@@ -107,6 +109,12 @@ def _document(task: Task, settings: Settings, results: Sequence[Evaluation | Fai
         for result in results
     ]
     return document_head(task) | {"test": task.test_name, "outputs": outputs}
+
+
+def _author(task: Task, settings: Settings) -> int:
+    from geval_py.cli.challenge import init, validate
+
+    return init.run(task, settings) if settings.init else validate.run(task)
 
 
 def _show_mode(task: Task, settings: Settings) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from geval_py.errors import ConfigError, UsageError
 from geval_py.reading.config import CONFIG_FILE, SHOW_AND_EXIT, config_values, parse_words, task_of
-from geval_py.reading.options import FEATURES, LINES, OPTIONS, SCORES, option_of
+from geval_py.reading.options import AUTHORING, FEATURES, LINES, OPTIONS, SCORES, option_of
 from geval_py.reading.sampling import DEFAULT_SEED
 from geval_py.reading.task import Task
 from geval_py.values import Value
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 MODES = tuple(option.field for option in OPTIONS if option.mode)
-WITHOUT_FORMAT = ("oracle_item_based", "just_tokenize")
+WITHOUT_FORMAT = ("oracle_item_based", "just_tokenize", *AUTHORING)
 _ORDERS = ("sort", "reverse_sort")
 
 
@@ -48,6 +48,8 @@ class Settings(Value):
     min_cartesian_frequency: int | None = None
     tokenizer: str | None = None
     just_tokenize: bool = False
+    init: bool = False
+    validate: bool = False
     help: bool = False
     version: bool = False
     list_metrics: bool = False
@@ -84,7 +86,8 @@ def parse(words: Sequence[str]) -> tuple[Task, Settings]:
     given = parse_words(words, takes_files=True)
     if given.keys() & SHOW_AND_EXIT:
         return Task(), _settings_of({name: given[name] for name in SHOW_AND_EXIT & given.keys()})
-    values = merged(given)
+    authoring = bool(given.keys() & set(AUTHORING))
+    values = given if authoring else merged(given)  # the config.txt of a new challenge is still to be written
     settings = _settings_of(values)
     _check_mode_of(given.keys(), settings.mode)
     if "seed" in given and settings.bootstrap is None:
@@ -124,3 +127,6 @@ def _check_mode_of(given: Collection[str], mode: str) -> None:
             *others, last = (SCORES if of == SCORES else option_of(of).long_name for of in option.goes_with)
             together = f"{', '.join(others)} or {last}" if others else last
             raise UsageError(message=f"{option.long_name} goes with {together}{option.otherwise}")
+        if option.field in given and mode in option.useless_with:
+            without = option_of(mode).long_name
+            raise UsageError(message=f"{option.long_name} has no effect with {without}: leave it out")

@@ -11,7 +11,7 @@ import os
 import re
 
 from geval_py.errors import ConfigError, UnreadableFileError, UsageError
-from geval_py.reading.options import IGNORED, NOT_YET, OPTIONS, unknown_word
+from geval_py.reading.options import AUTHORING, IGNORED, NOT_AVAILABLE, OPTIONS, SUBMIT, option_of, unknown_word
 from geval_py.reading.sources import find_file
 from geval_py.reading.splits import EXPECTED_FILE
 from geval_py.reading.task import Task, checked_schemes
@@ -39,10 +39,12 @@ def parse_words(words: Sequence[str], *, takes_files: bool = False, ignores: boo
     values: dict[str, Any] = read
     for word in strays:
         if not takes_files or word.startswith("-") or not os.path.isfile(word):
-            raise UsageError(message=unknown_word(word))
+            raise UsageError(message=unknown_word(word, of_challenge=bool(values.keys() & set(AUTHORING))))
     if strays:
         values = _places_of(strays) | values | {"out_files": (*values.get("out_files", ()), *strays)}
-    missing = [name for name in values if name in NOT_YET or (name in IGNORED and not ignores)]
+    if SUBMIT in values:
+        raise UsageError(message=NOT_AVAILABLE)
+    missing = [name for name in values if name in IGNORED and not ignores]
     if missing:
         raise UsageError(message=f"{missing[0]} is not available yet in geval-py")
     ignored = tuple(name for name in IGNORED if name in values)
@@ -74,6 +76,8 @@ def config_values(directory: str) -> dict[str, Any]:
         checked_schemes((*values.get("metrics", ()), *values.get("alt_metrics", ())))
         if values.keys() & SHOW_AND_EXIT:
             raise UsageError(message="an option that shows something and exits has no place in config.txt")
+        for mode in values.keys() & set(AUTHORING):
+            raise UsageError(message=f"{option_of(mode).long_name} has no place in config.txt")
     except UsageError as error:
         raise ConfigError(path=path, message=error.message) from error
     return values
@@ -88,6 +92,11 @@ def read_config(path: str) -> list[str]:
         return []
     except (OSError, ValueError) as error:
         raise UnreadableFileError(path=path, reason=getattr(error, "strerror", None) or str(error)) from error
+    return words_of(text)
+
+
+def words_of(text: str) -> list[str]:
+    """Split the text of a config.txt into its words."""
     return [re.sub(_ESCAPED, _unescaped, word) for word in re.findall(_WORD, text)]
 
 

@@ -14,6 +14,9 @@ from geval_py.text import visible
 
 COMMANDS = {
     "board": "submissions collected, scored, ranked and published",
+    "challenge leaks": "what a challenge gives away of its hidden answers",
+    "challenge make": "a challenge, cut from texts",
+    "challenge split": "a challenge, cut from items that are there",
     "check": "every problem of a submission, without its answers",
     "compare": "which outputs are better, and whether by more than chance",
     "completion": "completions of a shell: bash, zsh or fish",
@@ -27,9 +30,16 @@ SCORES = "scores"  # the mode without an option
 LINES = ("line_by_line", "diff")
 FEATURES = ("worst_features", "most_worsening_features")
 
+AUTHORING = ("init", "validate")  # modes that score no output
+
 WHAT, METRICS, SHOWN, HOW = "what is scored", "metrics", "what is shown", "how it is shown"
+CHALLENGE = "a challenge's folder, named by --expected-directory"
 # What GEval has and geval-py has not; and what no score depends on, so that it does no harm in config.txt.
-NOT_YET = ("--init", "--validate", "--submit")
+SUBMIT = "--submit"
+NOT_AVAILABLE = (
+    f"{SUBMIT} is not available in geval-py, since it asks a Gonito server to fetch a branch\n"
+    "  commit the output and run git push; a board (geval board add) takes folders, archives and git branches"
+)
 IGNORED = (
     "--selector", "--references", "--plot-graph", "--gonito-host", "--gonito-git-annex-remote", "--token",
 )  # fmt: skip
@@ -64,21 +74,23 @@ def _tokenizer(text: str) -> str:
 
 OPTIONS = (
     Option(names=("-t", "--test-name"), field="test_name", argument="test", group=WHAT, read=str, metavar="NAME",
-           once=True, help="the test set's sub-directory (default: test-A)"),
+           once=True, useless_with=("validate",), help="the test set's sub-directory (default: test-A)"),
     Option(names=("--out-directory",), field="out_directory", group=WHAT, read=str, metavar="DIR",
+           useless_with=AUTHORING,
            help="where the outputs are (default: .)"),
     Option(names=("--expected-directory",), field="expected_directory", group=WHAT, read=str, metavar="DIR",
            help="where the answers are (default: the out-directory)"),
     Option(names=("-e", "--expected-file"), field="expected_file", group=WHAT, read=str, metavar="FILE", once=True,
            help="the answers (default: expected.tsv)"),
     Option(names=("-i", "--input-file"), field="input_file", group=WHAT, read=str, metavar="FILE",
+           useless_with=AUTHORING,
            help="the input (default: in.tsv)"),
-    Option(names=("--in-header",), field="in_header", group=WHAT, read=str, metavar="FILE",
+    Option(names=("--in-header",), field="in_header", group=WHAT, read=str, metavar="FILE", useless_with=AUTHORING,
            help="a line with the names of the input's columns"),
-    Option(names=("--out-header",), field="out_header", group=WHAT, read=str, metavar="FILE",
+    Option(names=("--out-header",), field="out_header", group=WHAT, read=str, metavar="FILE", useless_with=AUTHORING,
            help="a line with the names of the answers' columns"),
     Option(names=("-o", "--out-file"), field="out_files", argument="out", group=WHAT, read=str, metavar="FILE",
-           repeatable=True, replaces=True,
+           repeatable=True, replaces=True, useless_with=AUTHORING,
            help="the output to score, looked for in DIR/NAME, then as a path; a folder, a pattern or a short name; - "
            "for standard input, or an http(s) address; repeatable (default: out.tsv and all out-*.tsv)"),
 
@@ -90,6 +102,7 @@ OPTIONS = (
     Option(names=("--select-metric",), field="select_metrics", group=METRICS, read=str, metavar="NAME",
            repeatable=True, help="show only the metric with this name; repeatable"),
     Option(names=("--vocabulary",), field="vocabulary", group=METRICS, read=str, metavar="FILE",
+           useless_with=("init",),
            help="words, one a line, for metrics on exact words (default: the words of train/expected.tsv)"),
     Option(names=("--list-metrics",), field="list_metrics", group=METRICS, help="list the metrics and exit"),
 
@@ -119,8 +132,8 @@ OPTIONS = (
            goes_with=("oracle_item_based",), help="another output; repeatable"),
 
     Option(names=("-p", "--precision"), field="precision", group=HOW, read=digits_after_point, metavar="N",
-           help="digits after the point"),
-    Option(names=("-%", "--show-as-percentage"), field="percentage", group=HOW,
+           useless_with=("validate",), help="digits after the point"),
+    Option(names=("-%", "--show-as-percentage"), field="percentage", group=HOW, useless_with=("validate",),
            help="times 100, with two digits fewer"),
     Option(names=("-B", "--bootstrap"), field="bootstrap", group=HOW, read=_samples, metavar="N",
            goes_with=(SCORES,), otherwise=", not with another mode",
@@ -132,12 +145,13 @@ OPTIONS = (
            help="of several outputs, the best first, by the first metric"),
     Option(names=("--format",), field="format", group=HOW, read=one_of(FORMATS), metavar="{text,json,csv}",
            help="text (the default), one JSON document, or CSV"),
-    Option(names=("--threads",), field="threads", group=HOW, read=_threads, metavar="N",
+    Option(names=("--threads",), field="threads", group=HOW, read=_threads, metavar="N", useless_with=AUTHORING,
            help="threads that score (default: one a core)"),
     Option(names=("-v", "--version"), field="version", group=HOW, help="show the version and the kernel's backend"),
     Option(names=("-h", "--help"), field="help", group=HOW, help="show this and exit"),
 
     Option(names=("-T", "--tokenizer"), field="tokenizer", group=OF_FEATURES, read=_tokenizer, metavar="NAME",
+           useless_with=AUTHORING,
            help="how text is split into words: minimalistic, character-by-character, 13a or v14; scores do not "
            "depend on it"),
     Option(names=("-j", "--just-tokenize"), field="just_tokenize", group=OF_FEATURES, mode=True,
@@ -156,7 +170,12 @@ OPTIONS = (
            read=natural_number, metavar="N", goes_with=(*FEATURES, "line_by_line"),
            help="pairs of what is on N items at least"),
 
-    *(Option(names=("-S", name) if name == "--submit" else (name,), field=name) for name in NOT_YET),
+    Option(names=("--init",), field="init", group=CHALLENGE, mode=True,
+           help="write a new one, with sample data, for the metrics given"),
+    Option(names=("--validate",), field="validate", group=CHALLENGE, mode=True,
+           help="tell what is wrong with one: its files, and whether a perfect output gets the best score"),
+
+    Option(names=("-S", SUBMIT), field=SUBMIT),
     *(Option(names=(name,), field=name, read=str) for name in IGNORED),
 )  # fmt: skip
 
@@ -176,10 +195,14 @@ def said_option(argument: str) -> str:
     return option.said or option.names[0]
 
 
-def unknown_word(word: str) -> str:
-    """Say that a word is no option, and what might have been meant."""
+def unknown_word(word: str, *, of_challenge: bool = False) -> str:
+    """Say that a word is no option, and what might have been meant, where a challenge's folder may be wanted."""
     kind = "option" if word.startswith("-") else "argument"
-    return f"Invalid {kind} `{visible(word)}'\n  {_advice(word) or 'geval --help shows the options'}"
+    if of_challenge and kind == "argument":
+        advice: str | None = f"did you mean --expected-directory {visible(word)}?"
+    else:
+        advice = _advice(word)
+    return f"Invalid {kind} `{visible(word)}'\n  {advice or 'geval --help shows the options'}"
 
 
 def _advice(word: str) -> str | None:

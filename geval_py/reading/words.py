@@ -26,8 +26,9 @@ class Option(Value):
     switch. A ``repeatable`` one collects its values; those of the command line come behind those of config.txt or, if
     it ``replaces``, in their place. One that may be given only ``once`` is no less in both. ``mode`` tells that it
     chooses what is shown; ``goes_with`` are the modes in which it means something (none named: in all), elsewhere it
-    is refused, with ``otherwise`` behind. One without ``help`` is known but not shown. ``argument`` is its name in
-    Python, where that is not the field's; ``said`` how a sentence calls it, where that is not by its first name.
+    is refused, with ``otherwise`` behind, as it is in modes that it is ``useless_with``. One without ``help`` is
+    known but not shown. ``argument`` is its name in Python, where that is not the field's; ``said`` how a sentence
+    calls it, where that is not by its first name.
     """
 
     names: tuple[str, ...]
@@ -42,6 +43,7 @@ class Option(Value):
     mode: bool = False
     goes_with: tuple[str, ...] = ()
     otherwise: str = ""
+    useless_with: tuple[str, ...] = ()
     argument: str = ""
     said: str = ""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from geval_py.checking.rules import RULES, Rule
 from geval_py.scoring.metrics import METRICS
 from geval_py.showing.tables import Column, Table
@@ -17,12 +19,12 @@ def metrics_table() -> Table:
     )
 
 
-def rules_table() -> Table:
+def rules_table(rules: Sequence[Rule] = RULES) -> Table:
     """Make a table with a row a rule."""
     columns = [Column(name=name) for name in ("rule", "", "what is wrong")]
     return Table(
         columns,
-        [(f"{rule.code} {rule.name}", "fixable" if rule.fixable else "", rule.summary) for rule in RULES],
+        [(f"{rule.code} {rule.name}", "fixable" if rule.fixable else "", rule.summary) for rule in rules],
     )
 
 

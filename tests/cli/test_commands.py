@@ -15,7 +15,7 @@ from geval_py.reading.options import COMMANDS, OPTIONS
 
 
 def test_each_command_has_its_module():
-    assert {name: f"geval_py.cli.{name}" for name in COMMANDS} == MODULES
+    assert {name: f"geval_py.cli.{name.replace(' ', '.')}" for name in COMMANDS} == MODULES
     assert [parser_of(name).prog for name in COMMANDS] == [f"geval {name}" for name in COMMANDS]
 
 
@@ -32,6 +32,8 @@ HELPS = {
     "help help": "help",
     "help --help": "help",
     "help sample": "sample",
+    "help challenge make": "challenge make",
+    "--help challenge leaks": "challenge leaks",
     **{f"{command} --help": command for command in COMMANDS},
     **{f"{command} -h": command for command in COMMANDS},
 }
@@ -42,21 +44,35 @@ def test_help(words, command, geval):
     assert geval(*words.split()) == (0, parser_of(command).format_help(), "")
 
 
+@pytest.mark.parametrize("words", ["challenge --help", "challenge -h", "help challenge", "--help challenge"])
+def test_help_of_several_commands(words, geval):
+    text = (
+        "commands (geval help challenge COMMAND says more):\n"
+        "  geval challenge leaks      what a challenge gives away of its hidden answers\n"
+        "  geval challenge make       a challenge, cut from texts\n"
+        "  geval challenge split      a challenge, cut from items that are there\n"
+    )
+    assert geval(*words.split()) == (0, text, "")
+
+
 def test_help_names_each_command():
     text = parsers.make_parser().format_help()
     assert "commands (geval help COMMAND says more):\n" in text
     for name, summary in COMMANDS.items():
-        assert f"  {name:11} {summary}\n" in text
+        assert f"  {name:15} {summary}\n" in text
 
 
-COMMANDS_ARE = "the commands are board, check, compare, completion, help, sample"
+COMMANDS_ARE = f"the commands are {', '.join(COMMANDS)}"
 NO_HELP = {
     "help chekc": f"there is no command `chekc`\n  did you mean check? {COMMANDS_ARE}",
     "--help comapre": f"there is no command `comapre`\n  did you mean compare? {COMMANDS_ARE}",
     "help lint": f"there is no command `lint`\n  did you mean geval check? {COMMANDS_ARE}",
     "help qqq": f"there is no command `qqq`\n  {COMMANDS_ARE}",
     "help \x1b": f"there is no command `\\x1b`\n  {COMMANDS_ARE}",
-    "help check compare": "unrecognized arguments: compare\n  geval help --help shows the options",
+    "help check compare": f"there is no command `check compare`\n  did you mean compare? {COMMANDS_ARE}",
+    "help challenge maek": f"there is no command `challenge maek`\n  did you mean challenge make? {COMMANDS_ARE}",
+    "challenge": "a command is missing: challenge leaks, challenge make, challenge split",
+    "challenge maek": f"there is no command `challenge maek`\n  did you mean challenge make? {COMMANDS_ARE}",
 }
 
 
@@ -127,7 +143,9 @@ def options_of_all():
 
 def test_what_is_meant_is_there():
     """No synonym is an option or a command itself, and each leads to one."""
-    assert not {*SYNONYMS} & options_of_all()
+    for command in (None, *COMMANDS):
+        names = {*parser_of(command)._option_string_actions}
+        assert not {name for name, ours in SYNONYMS.items() if name in names and ours.partition(" ")[0] in names}
     assert {ours.partition(" ")[0] for ours in SYNONYMS.values()} <= options_of_all()
     assert not {*OTHER_COMMANDS} & {*COMMANDS}
     words = {word.rstrip(",") for ours in OTHER_COMMANDS.values() for word in ours.split()[1:2]}
@@ -215,7 +233,7 @@ def test_a_completion_knows_what_there_is(shell, geval):
     status, out, err = geval("completion", shell)
     assert (status, err) == (0, "")
     for word in (
-        *COMMANDS,
+        *" ".join(COMMANDS).split(),
         "by-score",
         "baseline",
         "rest-mass",
@@ -230,7 +248,10 @@ def test_a_completion_knows_what_there_is(shell, geval):
 
 
 COMPLETIONS = {
-    "geval ": "board check compare completion help sample",
+    "geval ": "board challenge check compare completion help sample",
+    "geval challenge ": "leaks make split",
+    "geval challenge make --con": "--context",
+    "geval challenge leaks --format s": "sarif",
     "geval --by": "--by-score",
     "geval -m Perplexity": "PerplexityHashed Perplexity",
     "geval -T mini": "minimalistic",

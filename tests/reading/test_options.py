@@ -12,7 +12,7 @@ from geval_py.cli.settings import Settings, parse
 from geval_py.errors import ConfigError, SchemeError, UnreadableFileError, UsageError
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.config import config_task, read_config
-from geval_py.reading.options import IGNORED, NOT_YET, OPTIONS
+from geval_py.reading.options import IGNORED, NOT_AVAILABLE, OPTIONS, SUBMIT
 from geval_py.reading.task import Task
 from geval_py.reading.words import read_words
 
@@ -243,11 +243,6 @@ def test_what_is_refused_is_safe_to_show():
 
 
 UNAVAILABLE = {
-    "--init": "--init",
-    "--validate": "--validate",
-    "--submit": "--submit",
-    "-S": "--submit",
-    "-lS": "--submit",
     "--gonito-host example.org": "--gonito-host",
     "--token=x": "--token",
     "--selector a/b": "--selector",
@@ -257,6 +252,43 @@ UNAVAILABLE = {
 @pytest.mark.parametrize(("words", "name"), UNAVAILABLE.items(), ids=UNAVAILABLE)
 def test_options_that_are_not_available_yet(words, name):
     assert refused("-t", "dev-0", *words.split()) == f"{name} is not available yet in geval-py"
+
+
+@pytest.mark.parametrize("words", ["--submit", "-S", "-lS", "--submit --init", "--submit --token x"])
+def test_submitting_is_done_by_others(words):
+    assert refused("-t", "dev-0", *words.split()) == NOT_AVAILABLE
+    assert "git push" in NOT_AVAILABLE
+    assert "geval board add" in NOT_AVAILABLE
+
+
+USELESS = {
+    "--init -o out.tsv": "--out-file has no effect with --init: leave it out",
+    "--init -i in.tsv": "--input-file has no effect with --init: leave it out",
+    "--init --in-header h.tsv": "--in-header has no effect with --init: leave it out",
+    "--init --out-header h.tsv": "--out-header has no effect with --init: leave it out",
+    "--init --out-directory D": "--out-directory has no effect with --init: leave it out",
+    "--init --threads 2": "--threads has no effect with --init: leave it out",
+    "--validate -t dev-0": "--test-name has no effect with --validate: leave it out",
+    "--validate -o out.tsv": "--out-file has no effect with --validate: leave it out",
+    "--validate -i in.tsv": "--input-file has no effect with --validate: leave it out",
+    "--validate --out-directory D": "--out-directory has no effect with --validate: leave it out",
+    "--validate -p 2": "--precision has no effect with --validate: leave it out",
+    "--validate -%": "--show-as-percentage has no effect with --validate: leave it out",
+    "--validate --init": "--init and --validate are different modes: take one",
+    "--validate -l": "--line-by-line and --validate are different modes: take one",
+    "--init --sort": "--sort goes with --line-by-line, --diff, --worst-features or --most-worsening-features",
+    "--init --seed 1": "--seed goes with --bootstrap",
+    "--init --bootstrap 9": "--bootstrap goes with scores, not with another mode",
+    "--init --format json": "--init has no json format; leave --format out",
+    "--validate C": "Invalid argument `C'\n  did you mean --expected-directory C?",
+    "--init C": "Invalid argument `C'\n  did you mean --expected-directory C?",
+}
+
+
+@pytest.mark.parametrize(("words", "message"), USELESS.items(), ids=USELESS)
+def test_what_makes_no_sense_with_init_and_validate(words, message):
+    """GEval 1.42.2 ignores it."""
+    assert refused(*words.split()) == message
 
 
 MODES = {
@@ -465,8 +497,9 @@ BROKEN_CONFIGS = {
         "-m LogLossHashed:s<a><\\\n>",
         "Unknown or broken metric flags: s<a><\\n>\n  there is a line end in s<a><\\n>; lines have none",
     ),
-    "not yet": ("--init", "--init is not available yet in geval-py"),
-    "not yet, and ignored": ("--token x --submit", "--submit is not available yet in geval-py"),
+    "init": ("--init", "--init has no place in config.txt"),
+    "validate": ("-m LogLossHashed --validate", "--validate has no place in config.txt"),
+    "not available, and ignored": ("--token x --submit", NOT_AVAILABLE),
     "an ignored option without its value": ("--token", f"argument --token: expected one argument{SEE_HELP}"),
     "no resample": ("--bootstrap 0", "the number of bootstrap samples is at least 1"),
     "help": ("--help", "an option that shows something and exits has no place in config.txt"),
@@ -550,7 +583,7 @@ def test_every_option_has_its_field_in_one_place():
         {*Task.fields, *Settings.fields} - {"needs_items", "ignored"}
     )
     assert not set(Task.fields) & set(Settings.fields)
-    assert {option.field for option in OPTIONS if not option.help} == {*NOT_YET, *IGNORED}
+    assert {option.field for option in OPTIONS if not option.help} == {SUBMIT, *IGNORED}
 
 
 def test_no_name_stands_twice():

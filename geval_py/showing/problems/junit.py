@@ -22,7 +22,7 @@ def as_junit(report: Report) -> str:
     """
     from xml.etree.ElementTree import Element, indent, tostring
 
-    root = Element("testsuites", name="geval check")
+    root = Element("testsuites", name=report.command)
     root.extend(_suite(path, report) for path in paths_of(report))
     _add_counts(root)
     indent(root)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from geval_py.checking.rules import RULES, Place, Problem, Report, Rule
+from geval_py.checking.rules import Place, Problem, Report, Rule
 from geval_py.showing.json import json_text
 from geval_py.showing.problems.wording import extent, path_from_root, places_of, what_to_do
 from geval_py.text import visible
@@ -15,11 +15,13 @@ SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sar
 
 def as_sarif(report: Report) -> str:
     """Write SARIF 2.1.0: a result a place, or one for the file where a problem has none."""
-    driver = {"name": "geval-py", "version": report.version, "rules": [_rule(rule) for rule in RULES]}
+    driver = {"name": "geval-py", "version": report.version, "rules": [_rule(rule) for rule in report.rules]}
     run = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
-        "results": [_result(problem, place) for problem in report.problems for place in places_of(problem)],
+        "results": [
+            _result(problem, place, report.rules) for problem in report.problems for place in places_of(problem)
+        ],
     }
     return json_text({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]})
 
@@ -35,14 +37,14 @@ def _rule(rule: Rule) -> dict[str, Any]:
     }
 
 
-def _result(problem: Problem, place: Place) -> dict[str, Any]:
+def _result(problem: Problem, place: Place, rules: tuple[Rule, ...]) -> dict[str, Any]:
     lines = f" ({extent(problem)} in all)" if problem.count > 1 else ""
     location: dict[str, Any] = {"artifactLocation": {"uri": _uri(problem.path)}}
     if place.line:
         location["region"] = {"startLine": place.line, "startColumn": max(1, place.column)}
     return {
         "ruleId": problem.rule.code,
-        "ruleIndex": RULES.index(problem.rule),
+        "ruleIndex": rules.index(problem.rule),
         "level": problem.rule.severity,
         "message": _message(place.message + lines),
         "locations": [{"physicalLocation": location}],

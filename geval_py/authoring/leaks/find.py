@@ -1,0 +1,174 @@
+"""Find what a challenge gives away, and report it as ``geval check`` does."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import TypeAlias
+
+import numpy as np
+
+from geval_py.authoring.leaks.evidence import Evidence
+from geval_py.authoring.leaks.hashes import Runs
+from geval_py.authoring.leaks.items import Columns, Reader, Source
+from geval_py.authoring.leaks.public import answers_in, answers_in_history, copies_in
+from geval_py.authoring.leaks.repeats import PartItems, repeated, shared_groups
+from geval_py.authoring.leaks.rules import COMMAND, LEAK_RULES, MANY_READABLE, OVERLAPPING, SOME_READABLE
+from geval_py.authoring.leaks.search import Probe, look_for, readable_elsewhere
+from geval_py.authoring.leaks.sources import find_sources
+from geval_py.authoring.parts import FEW_GROUPS
+from geval_py.checking.rules import Problem, Report
+from geval_py.checking.run import DEFAULT_MAX_PLACES
+from geval_py.reading.splits import TRAINING_SET
+from geval_py.scoring.parallel import Progress
+from geval_py.version import __version__
+
+ProgressOf: TypeAlias = Callable[[str], AbstractContextManager[Progress | None]]
+
+
+def _no_progress(_: str) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
+def find_leaks(
+    directory: str | os.PathLike[str],
+    *,
+    answers: str | os.PathLike[str] | None = None,
+    group: str | None = None,
+    rules: Collection[str] | None = None,
+    max_places: int = DEFAULT_MAX_PLACES,
+    strict: bool = False,
+    progress_of: ProgressOf = _no_progress,
+) -> Report:
+    """Find what a challenge's public folder gives away of its hidden answers.
+
+    ``answers`` is the folder of the hidden answers, if that is another; ``group`` the column whose values are to be
+    in one part (by default the first, if it is no text); ``rules`` the codes of the only rules. Of each rule and part
+    ``max_places`` places are kept (0: all). ``progress_of`` gives what is called as train is read. Parts without an
+    input are left out. Raises DataError, and UsageError for a column that there is not.
+    """
+    folder = os.fspath(directory)
+    sources = find_sources(folder, None if answers is None else os.fspath(answers), group)
+    evidence = Evidence(LEAK_RULES if rules is None else [r for r in LEAK_RULES if r.code in rules], max_places)
+    _look_in_public(folder, sources, evidence)
+    _compare(sources, evidence, progress_of)
+    return Report(
+        version=__version__,
+        files=tuple(source.path for source in sources),
+        problems=tuple(_sorted(evidence.problems, [source.path for source in sources])),
+        strict=strict,
+        rules=LEAK_RULES,
+        command=COMMAND,
+    )
+
+
+def _sorted(problems: Sequence[Problem], files: Sequence[str]) -> list[Problem]:
+    """Put problems in order of files, then of rules; those of other files come first."""
+    order = {path: number for number, path in enumerate(files)}
+    paths = {path: number for number, path in enumerate(dict.fromkeys(problem.path for problem in problems))}
+    return sorted(problems, key=lambda p: (order.get(p.path, -1), paths[p.path], LEAK_RULES.index(p.rule)))
+
+
+def _look_in_public(folder: str, sources: Sequence[Source], evidence: Evidence) -> None:
+    known = answers_in(folder)
+    for path in known:
+        evidence.add_file("E401", path, "the answers of a hidden set lie in the public folder")
+    apart = [s.expected for s in sources if s.part.startswith("test") and s.expected and s.expected not in known]
+    for path in copies_in(folder, apart) if apart else ():
+        if path not in known:
+            evidence.add_file("E401", path, "it has the same text as the answers of a hidden set")
+    for name in answers_in_history(folder):
+        path = os.path.join(folder, name)
+        evidence.add_file("E401", path, f"the git history has answers of a hidden set: {name}")
+
+
+def _compare(sources: Sequence[Source], evidence: Evidence, progress_of: ProgressOf) -> None:
+    reader = Reader()
+    hidden = [Probe(source, reader.whole(source)) for source in sources if source.part != TRAINING_SET]
+    parts: list[PartItems] = []
+    for source in sources:
+        if source.part == TRAINING_SET:
+            parts.append(PartItems(source.path, samples=True))
+            with progress_of(source.path) as progress:
+                for block in reader.blocks(source, progress):
+                    runs = Runs(block)
+                    parts[-1].add(runs)
+                    look_for(hidden, runs)
+    for probe in hidden:
+        parts.append(PartItems(probe.source.path))
+        parts[-1].add(probe.runs)
+    probes = {probe.source.path: probe for probe in hidden}
+    columns = {source.path: source.columns for source in sources}
+    _report_parts(parts, probes, columns, evidence)
+    for probe in hidden:
+        _report_readable(probe, evidence)
+        _report_shared(probe, evidence)
+
+
+def _report_parts(
+    parts: Sequence[PartItems], probes: dict[str, Probe], columns: dict[str, Columns], evidence: Evidence
+) -> None:
+    grouped = {part.path for part in parts if columns[part.path].group is not None}
+    copies = repeated(parts)
+    groups = shared_groups(parts)
+    for part, (elsewhere, within), (items, home) in zip(parts, copies, groups, strict=True):
+        look = evidence.of(part.path, len(part.hashes), probes.get(part.path))
+        if part.path in grouped:
+            number = part.groups
+            for item in items.tolist():
+                other = parts[home[int(number[item])]].path
+                look.add("E402", item, f"its document is in {other} too")
+            _report_few(part, evidence)
+        for item, of_part, of_item in elsewhere:
+            look.add("E403", item, f"the same item as line {of_item + 1} of {parts[of_part].path}")
+        for item, of_item in within:
+            look.add("W403", item, f"the same item as line {of_item + 1}")
+        overlapping = part.overlapping()
+        if len(overlapping) > OVERLAPPING * len(part.hashes):
+            for item in overlapping.tolist():
+                look.add("W410", item, "it shares words with another window of its document")
+
+
+def _report_few(part: PartItems, evidence: Evidence) -> None:
+    count = len(np.unique(part.groups))
+    if count < FEW_GROUPS:
+        documents = "1 document" if count == 1 else f"{count} documents"
+        evidence.add_file("W409", part.path, f"{documents}, fewer than {FEW_GROUPS}")
+
+
+def _report_readable(probe: Probe, evidence: Evidence) -> None:
+    items, others = readable_elsewhere(probe.block)
+    share = len(items) / max(1, probe.block.items)
+    if share > SOME_READABLE:
+        look = evidence.of(probe.source.path, probe.block.items, probe)
+        for item, other in zip(items.tolist(), others.tolist(), strict=True):
+            message = f"its gap stands in line {other + 1}, with a word there"
+            look.add("E404" if share > MANY_READABLE else "W404", item, message, gap=True)
+
+
+def _report_shared(probe: Probe, evidence: Evidence) -> None:
+    look = evidence.of(probe.source.path, probe.block.items, probe)
+    for code, found, what in (
+        ("W405", probe.gaps, "its gap stands in train, with a word there, on line {}"),
+        ("W406", probe.ngrams, f"{probe.n} words of it stand in train, on line {{}}"),
+        ("W408", probe.sentences, "a whole sentence of it stands in train, on line {}"),
+    ):
+        for item, place, line in _first_of_items(probe, found.places, found.lines()):
+            look.add(code, item, what.format(line), word=place, gap=code == "W405")
+    lines = dict(_lines_of_items(probe))
+    for item in probe.near_duplicates().tolist():
+        look.add("W407", item, f"much of it stands in train, first on line {lines[item]}")
+
+
+def _first_of_items(probe: Probe, places: np.ndarray, lines: np.ndarray) -> Iterator[tuple[int, int, int]]:
+    """Give the items of which something is found: its first place, counted in words, and the training line."""
+    found = np.flatnonzero(lines)
+    items, first = np.unique(probe.items_of(places[found]), return_index=True)
+    for item, one in zip(items.tolist(), found[first].tolist(), strict=True):
+        yield item, int(places[one] - probe.block.starts[item]), int(lines[one])
+
+
+def _lines_of_items(probe: Probe) -> Iterator[tuple[int, int]]:
+    for item, _, line in _first_of_items(probe, probe.short_ngrams.places, probe.short_ngrams.lines()):
+        yield item, line

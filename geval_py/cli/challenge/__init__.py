@@ -1,0 +1,1 @@
+"""``geval challenge``, and the modes ``--init`` and ``--validate``: what an organiser does."""

@@ -1,0 +1,62 @@
+"""``geval challenge split``: a challenge, cut from items that are there."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from geval_py.authoring.make import DEFAULT_METRICS
+from geval_py.authoring.publishing import check_folders, default_answers
+from geval_py.authoring.split import read_items, split_items
+from geval_py.cli.challenge.making import add_common, add_help, folder_to_make, parts_of, tell
+from geval_py.cli.parsers import QuietParser
+from geval_py.errors import UsageError
+
+PROGRAM = "geval challenge split"
+_EPILOG = """\
+examples:
+  geval challenge split old/train -o my-challenge    a folder with in.tsv and expected.tsv
+  geval challenge split items -o my-challenge --columns Book,Left,Right --group Book
+
+Exit status: 0 fine, 1 the data is at fault, 2 the command line is at fault."""
+
+
+def make_parser() -> QuietParser:
+    """Make the parser of ``geval challenge split``."""
+    parser = QuietParser(
+        prog=PROGRAM,
+        description="Split items that are there already into train, dev-0 and test-A, whole groups together.",
+        epilog=_EPILOG,
+    )
+    add = parser.add_argument
+    add("folder", nargs="?", metavar="DIR", help="a folder with in.tsv and expected.tsv")
+    add_common(parser)
+    add("--group", metavar="COLUMN", help="what has one value here stays in one part (default: the first column)")
+    add("--columns", metavar="NAME,…", help="the names of in.tsv's columns (default: those in in-header.tsv)")
+    add_help(parser)
+    return parser
+
+
+def run(words: Sequence[str]) -> int:
+    """Run the command; gives the exit status, raises GevalError."""
+    given = make_parser().read(words)
+    if given.help:
+        sys.stdout.write(make_parser().format_help())
+        return 0
+    if not given.folder:
+        raise UsageError(message=f"a folder with items is missing\n  {PROGRAM} --help shows the options")
+    out = folder_to_make(given, PROGRAM)
+    answers = given.answers or default_answers(out)
+    check_folders(out, answers)
+    pool = read_items(given.folder, columns=given.columns.split(",") if given.columns else (), group=given.group)
+    sizes = split_items(
+        pool,
+        out,
+        answers,
+        parts=parts_of(given),
+        metrics=given.metrics or DEFAULT_METRICS,
+        title=given.title,
+        keep_order=given.keep_order,
+    )
+    tell(sizes, pool.group, out, answers)
+    return 0

@@ -1,0 +1,261 @@
+"""A new challenge with sample data; in comments and ids, what GEval 1.42.2 does."""
+
+import os
+import re
+
+import pytest
+
+from geval_py import Challenge, ExistingFileError, MissingFileError, UsageError
+from geval_py.authoring.init import config_text, init_challenge, readme
+from geval_py.authoring.samples import CLASSES, WORD_GAPS, data_files
+from geval_py.authoring.validate import validate_challenge
+from geval_py.reading.config import config_task, words_of
+from geval_py.reading.task import Task
+from geval_py.scoring.evaluate import evaluate_all, select_schemes
+from geval_py.scoring.metrics import METRICS
+
+FILES = [  # in GEval's order
+    ".gitignore",
+    "README.md",
+    "config.txt",
+    "in-header.tsv",
+    "out-header.tsv",
+    "train/in.tsv",  # train.tsv in GEval
+    "train/expected.tsv",
+    "dev-0/in.tsv",
+    "dev-0/expected.tsv",
+    "test-A/in.tsv",
+    "test-A/expected.tsv",
+]
+
+
+def init(folder, *metrics, **settings):
+    """Write a challenge; what belongs to a task is taken out of the settings."""
+    fields = {name: settings.pop(name) for name in (*settings,) if name in Task.fields}
+    init_challenge(Task(expected_directory=str(folder), metrics=metrics, **fields), **settings)
+
+
+@pytest.fixture
+def challenge(tmp_path):
+    return tmp_path / "C"
+
+
+def files_in(folder):
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
+def test_the_files_of_a_new_challenge(challenge):
+    init(challenge, "PerplexityHashed")
+    assert files_in(challenge) == sorted(FILES)
+    assert b"\r" not in b"".join(path.read_bytes() for path in challenge.rglob("*") if path.is_file())
+
+
+def test_gitignore(challenge):
+    """GEval 1.42.2: an empty line, then a pattern a line."""
+    init(challenge, "LogLoss")
+    assert (challenge / ".gitignore").read_text() == "\n*~\n*.swp\n*.bak\n*.pyc\n*.o\n.DS_Store\n.token\n"
+
+
+@pytest.mark.parametrize(
+    ("metric", "in_header", "out_header"),
+    [
+        ("LikelihoodHashed", "LeftContext\tRightContext\n", "GuessedWord\n"),
+        ("Likelihood", "Text\n", "Probability\n"),
+        ("MacroAvg/Likelihood", "Text\n", "Probability\n"),
+    ],
+)
+def test_headers(metric, in_header, out_header, challenge):
+    init(challenge, metric)
+    assert (challenge / "in-header.tsv").read_text() == in_header
+    assert (challenge / "out-header.tsv").read_text() == out_header
+
+
+@pytest.mark.parametrize(("metric", "items"), [("LogLossHashed", 2), ("LogLoss", 3)])
+def test_hidden_sets_have_a_few_items_without_header_rows(metric, items, challenge):
+    init(challenge, metric)
+    for name in ("dev-0", "test-A"):
+        for file in ("in.tsv", "expected.tsv"):
+            assert len((challenge / name / file).read_text().splitlines()) == items
+
+
+def test_train_has_four_items(challenge):
+    init(challenge, "LogLossHashed")
+    assert len((challenge / "train/in.tsv").read_text().splitlines()) == 4
+
+
+CONFIGS = {
+    "one metric": (["LogLossHashed"], {}, "--metric LogLossHashed"),
+    "bits 10 are dropped": (["LogLossHashed10"], {}, "--metric LogLossHashed"),
+    "other bits are kept": (["LogLossHashed8"], {}, "--metric LogLossHashed8"),
+    "flags": (["LogLossHashed10:N<x>P<2>"], {}, "--metric LogLossHashed:N<x>P<2>"),
+    "products are multiplied out": (
+        ["{LogLoss,Perplexity}Hashed"],
+        {},
+        "--metric LogLossHashed --metric PerplexityHashed",
+    ),
+    "a test set": (["LogLossHashed"], {"test_name": "test-B"}, "--metric LogLossHashed --test-name test-B"),
+    "precision": (["LogLossHashed"], {"precision": 2}, "--metric LogLossHashed --precision 2"),
+    "percentage": (
+        ["LogLossHashed"],
+        {"precision": 0, "percentage": True},
+        "--metric LogLossHashed --precision 0 --show-as-percentage",
+    ),
+    "alternative metrics": (["A"], {"alt_metrics": ("LogLossHashed",)}, "--metric LogLossHashed"),
+    "a selected metric": (
+        ["LogLossHashed", "PerplexityHashed"],
+        {"select_metrics": ("PerplexityHashed",)},
+        "--metric PerplexityHashed",
+    ),
+    "spaces are escaped, unlike in GEval": (["LogLossHashed:N<a b>"], {}, r"--metric LogLossHashed:N<a\ b>"),
+}
+HEADERS = " --in-header in-header.tsv --out-header out-header.tsv"
+
+
+@pytest.mark.parametrize(("metrics", "settings", "text"), CONFIGS.values(), ids=CONFIGS)
+def test_config(metrics, settings, text, challenge):
+    """GEval 1.42.2: no final newline."""
+    init(challenge, *metrics, **settings)
+    assert (challenge / "config.txt").read_text() == text + HEADERS
+
+
+def test_the_config_can_be_read(challenge):
+    init(challenge, "LogLossHashed8:N<my  loss>s<a\t><b>", "Accuracy")
+    task = config_task(str(challenge))
+    assert task.metrics == ("LogLossHashed8:N<my  loss>s<a\t><b>", "Accuracy")
+
+
+def test_what_no_config_can_hold_is_refused(challenge):
+    with pytest.raises(UsageError, match=r"^config.txt cannot hold a backslash before white space: LogLoss"):
+        init(challenge, r"LogLossHashed:s<\ ><b>")
+    assert not challenge.exists()
+
+
+def test_the_answers_may_have_another_name(challenge):
+    init(challenge, "LogLossHashed", expected_file="answers.tsv")
+    assert files_in(challenge) == sorted(name.replace("expected", "answers") for name in FILES)
+    assert "train/answers.tsv" in (challenge / "README.md").read_text()
+
+
+def test_readme(challenge):
+    init(challenge, "LogLossHashed12")
+    text = (challenge / "README.md").read_text()
+    assert text.startswith("\nGuess the missing word\n======================\n\nGive a probability")
+    assert "Words are hashed into 4096 buckets (12 bits)." in text  # GEval: always 1024
+    order = ["sample", "plain text", "expected.tsv", "logarithms", "probabilities themselves", "Directory structure"]
+    assert [text.index(part) for part in order] == sorted(text.index(part) for part in order)
+    assert re.findall(r"^\* `([^`]*[^/])`", text, re.MULTILINE) == [name for name in FILES if name != ".gitignore"]
+    assert not re.search(r"[ \r]$", text, re.MULTILINE)
+    assert Challenge.open(challenge).title == "Guess the missing word"
+
+
+def test_readme_of_exact_words():
+    (scheme,) = select_schemes(Task(metrics=("Perplexity",)))
+    assert "Words are compared as they are." in readme(WORD_GAPS, scheme, "test-A")
+    assert "hashed" not in readme(CLASSES, scheme, "test-A")
+
+
+@pytest.mark.parametrize("metric", [*METRICS, "LikelihoodHashed20"])
+def test_what_is_written_is_valid_and_can_be_scored(metric, challenge):
+    init(challenge, metric)
+    assert validate_challenge(str(challenge)).faults == ()
+    for name, item in zip(("dev-0", "test-A"), range(2), strict=True):
+        del item
+        words = (challenge / name / "expected.tsv").read_text().splitlines()
+        plain = words[0] in "01" or metric == "Accuracy"
+        (challenge / name / "out.tsv").write_text("".join(w + ("\n" if plain else ":0.9 :0.1\n") for w in words))
+        (evaluation,) = evaluate_all(str(challenge), name)
+        assert evaluation.scores[0].metric.name == metric
+
+
+# What is there stays
+
+
+@pytest.mark.parametrize("there", FILES)
+def test_a_file_that_is_there_stops_it(there, challenge):
+    """GEval 1.42.2: ``File already there: `C/README.md` ``; it keeps what it wrote before, we write nothing."""
+    (challenge / there).parent.mkdir(parents=True)
+    (challenge / there).write_text("mine")
+    with pytest.raises(ExistingFileError) as caught:
+        init(challenge, "LogLossHashed")
+    assert str(caught.value) == f"File already there: `{challenge}/{there}`"
+    assert caught.value.exit_status == 1
+    assert files_in(challenge) == [there]
+
+
+def test_all_files_that_are_there_are_named(challenge):
+    init(challenge, "LogLoss")
+    with pytest.raises(ExistingFileError) as caught:
+        init(challenge, "LogLoss")
+    names = [f"`{challenge}/{name}`" for name in FILES]
+    assert str(caught.value) == f"File already there: {names[0]}\n  and {', '.join(names[1:])}"
+
+
+def test_folders_that_are_there_are_fine(challenge):
+    (challenge / "train").mkdir(parents=True)
+    (challenge / "other").touch()
+    init(challenge, "LogLossHashed")
+    assert files_in(challenge) == sorted([*FILES, "other"])
+
+
+def test_the_parent_has_to_be_there(challenge):
+    with pytest.raises(MissingFileError) as caught:
+        init(challenge / "inner", "LogLossHashed")
+    assert str(caught.value) == f"No folder to make it in: `{challenge}`"
+
+
+REFUSED = {
+    "no metric": ((), {}, "no metric given, use metrics=…"),  # GEval leaves folders and an empty README
+    "no such metric": (("Foo",), {}, "Unknown or broken metric definition: Foo\n  "),
+    "dev-0": (
+        ("LogLoss",),
+        {"test_name": "dev-0"},
+        "dev-0 is written as well: give the hidden test set another name",
+    ),
+    "train": (
+        ("LogLoss",),
+        {"test_name": "train"},
+        "train is written as well: give the hidden test set another name",
+    ),
+    "a path": (("LogLoss",), {"test_name": "../x"}, "a test set's name is a folder's: ../x"),
+    "a path of answers": (
+        ("LogLoss",),
+        {"expected_file": "../x"},
+        "the answers need a file's name, without a folder",
+    ),
+}
+
+
+@pytest.mark.parametrize(("metrics", "fields", "message"), REFUSED.values(), ids=REFUSED)
+def test_what_is_refused_writes_nothing(metrics, fields, message, challenge):
+    with pytest.raises(UsageError) as caught:
+        init(challenge, *metrics, **fields)
+    assert str(caught.value).startswith(message)
+    assert not challenge.exists()
+
+
+def test_what_cannot_be_written_leaves_nothing(challenge, monkeypatch):
+    made = os.mkdir
+
+    def fail(path, *mode):
+        if str(path).endswith("dev-0"):
+            raise OSError(28, "No space left on device", str(path))
+        made(path, *mode)
+
+    monkeypatch.setattr(os, "mkdir", fail)
+    with pytest.raises(UsageError) as caught:
+        init(challenge, "LogLossHashed")
+    assert str(caught.value) == f"Cannot write `{challenge}/dev-0`: No space left on device"
+    assert not challenge.exists()
+
+
+def test_the_data_of_a_sample_is_tidy():
+    for sample in (WORD_GAPS, CLASSES):
+        texts = data_files(sample, "test-A")
+        assert [*texts] == FILES[5:]
+        widths = {line.count("\t") + 1 for name, text in texts.items() if "/in" in name for line in text.splitlines()}
+        assert widths == {len(sample.in_header)}
+
+
+def test_a_config_is_what_its_words_are():
+    schemes = select_schemes(Task(metrics=("LogLossHashed:N<a b>",)))
+    assert words_of(config_text(schemes))[:2] == ["--metric", "LogLossHashed:N<a b>"]

@@ -1,0 +1,464 @@
+"""What a challenge gives away: each rule finds what is planted for it, and nothing in what is clean."""
+
+import lzma
+import shutil
+import subprocess
+from contextlib import nullcontext
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from planted import VOCABULARY, WORDS, write_head, write_part
+
+from geval_py import LineCountError, MissingFileError, UsageError
+from geval_py.authoring.leaks.find import find_leaks
+from geval_py.authoring.leaks.hashes import Index, Runs, mixed
+from geval_py.authoring.leaks.items import Block, Columns, Reader, Source, column_of
+from geval_py.authoring.leaks.rules import LEAK_RULES
+from geval_py.authoring.leaks.search import ngram_length
+from geval_py.showing.problems import FORMATS, render
+
+PROPERTY = settings(deadline=None, derandomize=True, max_examples=25)
+CONTEXT = 20
+ITEMS = {"train": 300, "dev-0": 120, "test-A": 150}  # a document each ten
+
+
+@pytest.fixture
+def folder(tmp_path):
+    write_head(tmp_path / "c")
+    return tmp_path / "c"
+
+
+@pytest.fixture
+def windows(folder):
+    """A clean challenge of words drawn evenly; its windows, by part, are changed in place and written again."""
+    chance = np.random.default_rng(3)
+    parts = {name: chance.integers(0, VOCABULARY, (count, 2 * CONTEXT + 1)) for name, count in ITEMS.items()}
+    for name, rows in parts.items():
+        write(folder, name, rows)
+    return parts
+
+
+def write(folder, name, rows, **settings):
+    write_part(folder, name, rows, context=CONTEXT, answers=name != "test-A", **settings)
+
+
+def found(folder, **settings):
+    """The rules that are broken in each file, with how many lines."""
+    report = find_leaks(folder, **settings)
+    return {(p.path.removeprefix(f"{folder}/"), p.rule.code): p.count for p in report.problems}
+
+
+def messages(folder, code, **settings):
+    report = find_leaks(folder, **settings)
+    return [place.message for p in report.problems if p.rule.code == code for place in p.places]
+
+
+def test_what_is_clean(folder, windows):
+    report = find_leaks(folder)
+    assert (report.problems, report.status) == ((), 0)
+    assert report.files == tuple(f"{folder}/{name}/in.tsv" for name in ITEMS)
+    assert report.command == "geval challenge leaks"
+
+
+@PROPERTY
+@given(st.integers(0, 2**32), st.integers(4, 45), st.integers(1, 40), st.integers(0, 9))
+def test_made_up_texts_leak_nothing(tmp_path_factory, seed, context, items, noise):
+    """Words drawn evenly, so that no run of seven is drawn twice but with a chance of about 1e-20."""
+    folder = tmp_path_factory.mktemp("clean")
+    chance = np.random.default_rng(seed)
+    write_head(folder)
+    for name in ITEMS:
+        rows = chance.integers(noise, len(WORDS), (10 * items, 2 * context + 1))
+        names = [f"{name}-{n % max(10, items)}" for n in range(len(rows))]
+        write_part(folder, name, rows, context=context, answers=name != "test-A", documents=names)
+    assert found(folder) == {}
+
+
+# Each rule
+
+
+def test_answers_in_public(folder, windows):
+    (folder / "test-A/expected.tsv").write_text("x\n" * ITEMS["test-A"])
+    assert found(folder) == {("test-A/expected.tsv", "E401"): 1}
+    (folder / "test-A/expected.tsv.xz").write_bytes(lzma.compress(b"x\n"))
+    assert len(found(folder)) == 2
+
+
+def test_answers_in_public_under_another_name(folder, windows, tmp_path):
+    write_part(tmp_path / "answers", "test-A", windows["test-A"], context=CONTEXT)
+    assert found(folder, answers=tmp_path / "answers") == {}
+    text = (tmp_path / "answers/test-A/expected.tsv").read_bytes()
+    (folder / "notes").mkdir()
+    (folder / "notes/old.txt").write_bytes(text)
+    (folder / "old.tsv.xz").write_bytes(lzma.compress(text))
+    (folder / "broken.gz").write_bytes(b"\x1f\x8b\x08broken")
+    assert found(folder, answers=tmp_path / "answers") == {("notes/old.txt", "E401"): 1, ("old.tsv.xz", "E401"): 1}
+
+
+def git(folder, *words):
+    who = ("-c", "user.name=x", "-c", "user.email=x@example.org", "-c", "commit.gpgsign=false")
+    subprocess.run(["git", *who, "-C", folder, *words], check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("inner", ["", "inside/of/it"])
+def test_answers_in_the_git_history(inner, folder, windows, tmp_path):
+    top = tmp_path / "repository"
+    place = top / inner
+    place.parent.mkdir(parents=True, exist_ok=True)
+    folder.rename(place)
+    git(tmp_path, "init", "-q", str(top))
+    (place / "test-A/expected.tsv").write_text("x\n" * ITEMS["test-A"])
+    git(top, "add", "-A")
+    git(top, "commit", "-qm", "one")
+    git(top, "rm", "-qf", "--cached", f"{inner}/test-A/expected.tsv".removeprefix("/"))
+    (place / "test-A/expected.tsv").unlink()
+    git(top, "commit", "-qm", "two")
+    assert found(place) == {("test-A/expected.tsv", "E401"): 1}
+    assert messages(place, "E401") == ["the git history has answers of a hidden set: test-A/expected.tsv"]
+
+
+def test_answers_of_dev_are_no_secret(folder, windows):
+    git(folder.parent, "init", "-q", str(folder))
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", "one")
+    assert found(folder) == {}
+
+
+def test_a_document_in_two_parts(folder, windows):
+    names = [f"dev-0-{n // 10}" for n in range(ITEMS["dev-0"])]
+    names[5:8] = ["train-3"] * 3
+    write(folder, "dev-0", windows["dev-0"], documents=names)
+    assert found(folder) == {("dev-0/in.tsv", "E402"): 1}
+    assert messages(folder, "E402") == [f"its document is in {folder}/train/in.tsv too"]
+
+
+def test_an_item_in_two_parts(folder, windows):
+    windows["test-A"][4] = windows["dev-0"][7]
+    write(folder, "test-A", windows["test-A"])
+    assert found(folder, rules={"E403", "W403"}) == {("test-A/in.tsv", "E403"): 1}
+    assert messages(folder, "E403") == [f"the same item as line 8 of {folder}/dev-0/in.tsv"]
+
+
+def test_an_item_twice_whatever_its_answer(folder, windows):
+    windows["dev-0"][[9, 11]] = windows["dev-0"][2]
+    windows["dev-0"][9, CONTEXT] = 5
+    write(folder, "dev-0", windows["dev-0"])
+    assert found(folder, rules={"E403", "W403"}) == {("dev-0/in.tsv", "W403"): 2}
+    assert messages(folder, "W403") == ["the same item as line 3"] * 2
+
+
+def overlap(rows, count):
+    """Let windows begin three words behind the one before: the gap of each can be read in the other."""
+    for item in range(1, 2 * count, 2):
+        rows[item, :-6] = rows[item - 1, 6:]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "codes"), [(0, set()), (1, {"W404"}), (3, {"W404"}), (4, {"E404"}), (60, {"E404"})]
+)
+def test_answers_in_other_inputs(pairs, codes, folder, windows):
+    """Of 150 items, 2 are more than one per cent, and 8 more than five."""
+    overlap(windows["test-A"], pairs)
+    write(folder, "test-A", windows["test-A"])
+    broken = found(folder)
+    assert broken == {("test-A/in.tsv", code): 2 * pairs for code in codes}
+
+
+def test_one_readable_answer_in_a_hundred_is_what_texts_repeat(folder, windows):
+    windows["test-A"][0, 1:8] = windows["test-A"][1, CONTEXT - 3 : CONTEXT + 4]
+    write(folder, "test-A", windows["test-A"])
+    assert found(folder) == {}
+
+
+def test_capitals_and_punctuation_do_not_hide_an_answer(folder, windows):
+    overlap(windows["test-A"], 4)
+    write(folder, "test-A", windows["test-A"])
+    path = folder / "test-A/in.tsv"
+    rows = path.read_text().split("\n")
+    rows[1] = rows[1].upper().replace(" ", "; ")
+    path.write_text("\n".join(rows))
+    assert found(folder)["test-A/in.tsv", "E404"] == 8
+
+
+def test_a_gap_that_can_be_read_in_train(folder, windows):
+    windows["train"][12, 5:12] = windows["test-A"][3, CONTEXT - 3 : CONTEXT + 4]
+    write(folder, "train", windows["train"])
+    assert found(folder) == {("test-A/in.tsv", "W405"): 1}
+    assert messages(folder, "W405") == ["its gap stands in train, with a word there, on line 13"]
+
+
+def test_the_answer_of_a_training_gap_is_text_too(folder, windows):
+    windows["train"][12, CONTEXT - 3 : CONTEXT + 4] = windows["test-A"][3, CONTEXT - 3 : CONTEXT + 4]
+    write(folder, "train", windows["train"])
+    assert found(folder) == {("test-A/in.tsv", "W405"): 1}
+
+
+@pytest.mark.parametrize(("words", "codes"), [(12, set()), (13, {"W406"})])
+def test_a_shared_run_of_words(words, codes, folder, windows):
+    windows["train"][20, 2 : 2 + words] = windows["dev-0"][3, 1 : 1 + words]
+    write(folder, "train", windows["train"])
+    assert {code for _, code in found(folder)} == codes
+
+
+@pytest.mark.parametrize(("documents", "codes"), [(10, {"W406"}), (11, set())])
+def test_a_run_in_many_documents_is_a_phrase(documents, codes, folder, windows):
+    for document in range(documents):
+        windows["train"][10 * document, 2:15] = windows["dev-0"][3, 1:14]
+    write(folder, "train", windows["train"])
+    assert {code for _, code in found(folder, rules={"W406"})} == codes
+
+
+def test_where_a_run_is(folder, windows):
+    windows["train"][20, 2:15] = windows["test-A"][3, 1:14]
+    write(folder, "train", windows["train"])
+    (problem,) = find_leaks(folder, rules={"W406"}).problems
+    (place,) = problem.places
+    line = (folder / "test-A/in.tsv").read_text().splitlines()[3]
+    assert (place.line, place.text) == (4, line)
+    assert line[place.column - 1 :].startswith(WORDS[windows["test-A"][3, 1]])
+    assert place.message == "13 words of it stand in train, on line 21"
+
+
+@pytest.mark.parametrize(("words", "is_near"), [(13, False), (14, True)])
+def test_a_near_duplicate(words, is_near, folder, windows):
+    """Of 41 words with their answer there are 34 runs of eight: six are too few, seven more than a fifth."""
+    windows["train"][20, :words] = windows["dev-0"][3, :words]
+    write(folder, "train", windows["train"])
+    assert (("dev-0/in.tsv", "W407") in found(folder)) == is_near
+
+
+def test_near_duplicates_have_changed_words(folder, windows):
+    row = windows["dev-0"][3].copy()
+    row[[10, 30]] = [1, 2]
+    windows["train"][20] = row
+    write(folder, "train", windows["train"])
+    assert found(folder, rules={"W407"}) == {("dev-0/in.tsv", "W407"): 1}
+
+
+SENTENCE = "It was late when the ship came in."
+
+
+def sentence_in(folder, name, line, before="Nobody saw it. ", after=" Then all was still."):
+    path = folder / name / "in.tsv"
+    rows = path.read_text().split("\n")
+    document, left, right = rows[line].split("\t")
+    rows[line] = f"{document}\t{before}{SENTENCE}{after} {left}\t{right}"
+    path.write_text("\n".join(rows))
+
+
+def test_a_sentence_in_train(folder, windows):
+    sentence_in(folder, "train", 5)
+    sentence_in(folder, "test-A", 7, before="Some say so! ", after=" Others do not.")
+    assert found(folder) == {("test-A/in.tsv", "W408"): 1}
+    assert messages(folder, "W408") == ["a whole sentence of it stands in train, on line 6"]
+
+
+def test_a_sentence_that_may_not_be_whole_is_not_compared(folder, windows):
+    sentence_in(folder, "train", 5)
+    sentence_in(folder, "test-A", 7, before="")
+    assert found(folder) == {}
+
+
+def test_few_documents(folder, windows):
+    write(folder, "dev-0", windows["dev-0"], documents=[f"dev-{n % 9}" for n in range(ITEMS["dev-0"])])
+    assert found(folder) == {("dev-0/in.tsv", "W409"): 1}
+    assert messages(folder, "W409") == ["9 documents, fewer than 10"]
+    write(folder, "dev-0", windows["dev-0"], documents=["dev"] * ITEMS["dev-0"])
+    assert messages(folder, "W409") == ["1 document, fewer than 10"]
+
+
+def test_training_windows_that_overlap(folder, windows):
+    overlap(windows["train"], 60)
+    write(folder, "train", windows["train"])
+    counts = found(folder)
+    assert [*counts] == [("train/in.tsv", "W410")]
+    assert 100 <= counts["train/in.tsv", "W410"] <= 120  # a sample of the runs is compared
+
+
+def test_a_few_training_windows_may_share_words(folder, windows):
+    overlap(windows["train"], 5)
+    write(folder, "train", windows["train"])
+    assert found(folder) == {}
+
+
+def test_an_empty_part(folder, windows):
+    (folder / "dev-0/in.tsv").write_text("")
+    (folder / "dev-0/expected.tsv").write_text("")
+    assert found(folder) == {("dev-0/in.tsv", "W409"): 1}
+
+
+# What is read
+
+
+def test_parts_that_are_not_there(folder, windows):
+    (folder / "train").rename(folder / "train-old")
+    (folder / "dev-0/in.tsv").unlink()
+    assert find_leaks(folder).files == (f"{folder}/test-A/in.tsv",)
+    shutil.rmtree(folder / "test-A")
+    with pytest.raises(MissingFileError) as caught:
+        find_leaks(folder)
+    assert str(caught.value) == (
+        f"No file with the input: `{folder}/train/in.tsv`\n  train, dev-0 or test-A should have one"
+    )
+
+
+@pytest.mark.parametrize("name", ["train", "dev-0"])
+@pytest.mark.parametrize("lines", [ITEMS["dev-0"] - 1, ITEMS["train"] + 1])
+def test_answers_that_do_not_fit(name, lines, folder, windows):
+    (folder / name / "expected.tsv").write_text("x\n" * lines)
+    with pytest.raises(LineCountError) as caught:
+        find_leaks(folder)
+    assert (caught.value.lines, caught.value.expected_lines) == (ITEMS[name], lines)
+
+
+def test_another_column_to_group_by(folder, windows):
+    (folder / "in-header.tsv").write_text("Paper\tLeftContext\tRightContext\n")
+    assert found(folder, group="Paper") == {}
+    with pytest.raises(UsageError) as caught:
+        find_leaks(folder, group="Papre")
+    assert str(caught.value) == (
+        "no column Papre to group by\n  did you mean Paper? there are Paper, LeftContext, RightContext"
+    )
+
+
+def test_without_a_header_the_last_columns_are_the_texts(folder, windows):
+    (folder / "config.txt").write_text("--metric PerplexityHashed\n")
+    overlap(windows["test-A"], 60)
+    write(folder, "test-A", windows["test-A"])
+    assert found(folder) == {("test-A/in.tsv", "E404"): 120}
+
+
+def test_texts_without_a_gap(folder):
+    (folder / "in-header.tsv").write_text("Text\n")
+    for name, text in (("train", "the same words"), ("test-A", "the same words")):
+        (folder / name).mkdir()
+        (folder / name / "in.tsv").write_text(f"{text}\nothers of {name}\n")
+    assert found(folder) == {("test-A/in.tsv", "E403"): 1}
+
+
+def test_large_parts_are_read_in_blocks(folder, windows, monkeypatch):
+    from geval_py.authoring.leaks import items
+
+    windows["train"][250, 2:15] = windows["test-A"][3, 1:14]
+    overlap(windows["train"], 60)
+    write(folder, "train", windows["train"])
+    (folder / "test-A/expected.tsv").unlink(missing_ok=True)
+    at_once = find_leaks(folder)
+    monkeypatch.setattr(items, "BYTES_AT_ONCE", 10_000)
+    calls = []
+    assert find_leaks(folder, progress_of=lambda path: nullcontext(lambda *done: calls.append(done))) == at_once
+    assert len(calls) > 5
+    assert calls[-1][0] == calls[-1][1] == (folder / "train/in.tsv").stat().st_size
+
+
+# How it is shown
+
+
+def test_every_rule_is_explained():
+    codes = [rule.code for rule in LEAK_RULES]
+    assert codes == ["E401", "E402", "E403", "W403", "E404", "W404", "W405", "W406", "W407", "W408", "W409", "W410"]
+    assert len({rule.name for rule in LEAK_RULES}) == len(codes)
+    assert all(rule.summary and rule.why and rule.mend for rule in LEAK_RULES)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_each_format_names_what_was_found(form, folder, windows):
+    windows["train"][20, 2:15] = windows["test-A"][3, 1:14]
+    write(folder, "train", windows["train"])
+    text = render(find_leaks(folder), form)
+    assert "W406" in text
+    assert "13 words of it stand in train, on line 21" in text
+
+
+def test_places_are_bounded(folder, windows):
+    overlap(windows["test-A"], 60)
+    write(folder, "test-A", windows["test-A"])
+    for most, kept in ((0, 120), (3, 3), (200, 120)):
+        (problem,) = find_leaks(folder, max_places=most).problems
+        assert (problem.count, len(problem.places)) == (120, kept)
+
+
+def test_text_from_strangers_is_made_visible(folder, windows):
+    path = folder / "dev-0/in.tsv"
+    rows = path.read_text().split("\n")
+    rows[9] = rows[8] = f"\x1b[31m{rows[8]}"
+    path.write_text("\n".join(rows))
+    for form in FORMATS:
+        assert "\x1b" not in render(find_leaks(folder), form)
+
+
+# The arithmetic
+
+
+def block(words, starts, gaps=None):
+    items = len(starts) - 1
+    return Block(
+        words=np.array(words, dtype=np.int64) * 2,
+        starts=np.array(starts, dtype=np.int64),
+        gaps=np.array([-1] * items if gaps is None else gaps, dtype=np.int64),
+        groups=np.zeros(items, dtype=np.int64),
+        lines=np.arange(1, items + 1, dtype=np.int64),
+        known=True,
+    )
+
+
+@PROPERTY
+@given(st.lists(st.integers(1, 3), min_size=1, max_size=40), st.integers(1, 5), st.data())
+def test_two_runs_have_the_same_hash_if_they_are_the_same_words(words, n, data):
+    cuts = sorted(data.draw(st.sets(st.integers(1, max(1, len(words) - 1)), max_size=4)) - {len(words)})
+    starts = [0, *cuts, len(words)]
+    hashes, places = Runs(block(words, starts)).ngrams(n)
+    runs = [tuple(words[place : place + n]) for place in places]
+    inside = [(start + k) for start, end in pairwise(starts) for k in range(max(0, end - start - n + 1))]
+    assert places.tolist() == inside
+    for one, run in zip(hashes, runs, strict=True):
+        assert [other == one for other in hashes] == [other == run for other in runs]
+
+
+@PROPERTY
+@given(st.lists(st.integers(0, 50)), st.lists(st.integers(0, 50)))
+def test_an_index_finds_what_is_in_it(known, asked):
+    index = Index(mixed(np.array(known, dtype=np.uint64)))
+    found, places = index.find(mixed(np.array(asked, dtype=np.uint64)))
+    assert found.tolist() == [n for n, value in enumerate(asked) if value in known]
+    assert index.values[places].tolist() == mixed(np.array(asked, dtype=np.uint64))[found].tolist()
+
+
+def test_runs_with_an_unknown_word_have_no_hash():
+    _, places = Runs(block([1, 2, 0, 3, 4, 5], [0, 6])).ngrams(2)
+    assert places.tolist() == [0, 3, 4]
+
+
+@pytest.mark.parametrize(("lengths", "n"), [([5] * 9, 8), ([10] * 9, 10), ([9] + [99] * 40, 13), ([], 8)])
+def test_the_length_of_a_run(lengths, n):
+    starts = np.cumsum([0, *lengths])
+    assert ngram_length(block([1] * int(starts[-1]), starts)) == n
+
+
+def test_a_vocabulary_forgives_capitals_and_punctuation(tmp_path):
+    (tmp_path / "in.tsv").write_text("x\tThe (sea).\t“sea” -- THE\\nend!”\n")
+    source = Source(
+        part="dev-0",
+        path=str(tmp_path / "in.tsv"),
+        expected=None,
+        header=None,
+        expected_header=None,
+        columns=Columns(left=1, right=2, group=0),
+    )
+    numbers = Reader().whole(source).words
+    the, sea, gap, sea_again, dashes, the_again, end = (numbers >> 1).tolist()
+    assert (the, sea, gap) == (the_again, sea_again, 0)
+    assert len({the, sea, dashes, end}) == 4
+    assert (numbers & 1).tolist() == [0, 1, 0, 0, 0, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("word", "gap", "start"), [(0, False, "one"), (1, False, "two"), (3, False, "three"), (0, True, "three")]
+)
+def test_the_column_of_a_word(word, gap, start):
+    line = "id\tone\\ntwo\tthree four"
+    assert line[column_of(line, Columns(left=1, right=2, group=0), word, gap=gap) - 1 :].startswith(start)
+    assert column_of("id", Columns(left=1, right=2, group=0), word, gap=gap) == 1

@@ -1,0 +1,77 @@
+"""The rates at which planted leaks are found, and the time and the memory that it takes, at full size."""
+
+import subprocess
+import sys
+
+import pytest
+from planted import Maker, write_head, write_part
+
+from geval_py.authoring.leaks.find import find_leaks
+
+TEST_ITEMS, TRAIN_ITEMS, PLANTED = 10_000, 100_000, 1000
+NOISE = 0.006  # the rates were measured on some 500 items: what none of 500 shows may be 3 in 500
+KINDS = {  # share found by W406 (a shared run of 13 words), and by W407 (more than a fifth of the runs of 8)
+    "fresh": (0.002, 0.0),
+    "2 % changed": (1.0, 1.0),
+    "5 % changed": (1.0, 0.998),
+    "10 % changed": (0.968, 0.94),
+    "half a window": (1.0, 1.0),
+}
+MOST_SECONDS, MOST_MEGABYTES = 30, 2000  # of one core, whatever else runs on the machine
+_MEASURED = """
+import resource, subprocess, sys
+subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL)
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
+"""
+
+
+@pytest.fixture(scope="module")
+def challenge(tmp_path_factory):
+    """A challenge with a thousand items of each kind in test-A, and fresh ones, in this order."""
+    maker, folder = Maker(), tmp_path_factory.mktemp("challenge")
+    train = maker.windows(TRAIN_ITEMS)
+    copied = train[:PLANTED]
+    planted = [maker.changed(copied, share) for share in (0.02, 0.05, 0.1)] + [maker.halves(copied)]
+    fresh = maker.windows(TEST_ITEMS - PLANTED * len(planted))
+    write_head(folder)
+    write_part(folder, "train", train)
+    for start, windows in zip(range(0, TEST_ITEMS, PLANTED), [*planted, fresh], strict=False):
+        write_part(folder / "kinds", str(start), windows)
+    (folder / "test-A").mkdir()
+    for name in ("in.tsv", "expected.tsv"):
+        parts = [(folder / "kinds" / str(n * PLANTED) / name).read_text() for n in range(len(planted) + 1)]
+        (folder / "test-A" / name).write_text("".join(parts))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def found(challenge):
+    """The lines of test-A that each rule names."""
+    report = find_leaks(challenge, max_places=0)
+    problems = {p.rule.code: p for p in report.problems if p.path.endswith("test-A/in.tsv")}
+    return {code: {place.line for place in problem.places} for code, problem in problems.items()}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("code", "column"), [("W406", 0), ("W407", 1)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_planted_leaks_are_found(kind, code, column, found):
+    place = [*KINDS][1:].index(kind) if kind != "fresh" else len(KINDS) - 1
+    lines = range(place * PLANTED + 1, TEST_ITEMS + 1 if kind == "fresh" else (place + 1) * PLANTED + 1)
+    share = sum(line in found[code] for line in lines) / len(lines)
+    print(f"{kind}, {code}: {share:.3f}")
+    if kind == "fresh":
+        assert share <= KINDS[kind][column]
+    else:
+        assert share >= KINDS[kind][column] - NOISE
+
+
+@pytest.mark.long
+def test_time_and_memory(challenge):
+    words = [sys.executable, "-m", "geval_py", "challenge", "leaks", challenge]
+    run = subprocess.run([sys.executable, "-c", _MEASURED, *words], capture_output=True, text=True, check=True)
+    seconds, megabytes = map(float, run.stdout.split())
+    print(f"{seconds:.1f} s, {megabytes:.0f} MB")
+    assert seconds < MOST_SECONDS
+    assert megabytes < MOST_MEGABYTES

@@ -1,0 +1,389 @@
+"""Challenges that are cut from texts: what is cut, what goes where, and what nobody may see."""
+
+import hashlib
+import lzma
+import re
+import shutil
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from geval_py import ExistingFileError, SchemeError, UsageError
+from geval_py.authoring.documents import Document
+from geval_py.authoring.gaps import Cut, cut_gaps, read_pattern
+from geval_py.authoring.leaks.find import find_leaks
+from geval_py.authoring.make import Recipe, cut_challenge, make_challenge
+from geval_py.authoring.parts import Parts
+from geval_py.authoring.publishing import default_answers
+from geval_py.authoring.validate import validate_challenge
+
+PROPERTY = settings(deadline=None, derandomize=True, max_examples=60)
+GAZETTE = Path(__file__).parents[2] / "challenges/gazette"
+
+
+def document(id, text, **columns):
+    return Document(id=id, text=text, columns={"FileId": id} | columns)
+
+
+def numbered(id, words):
+    """A document of different words."""
+    return document(id, " ".join(f"{id}w{n}" for n in range(words)))
+
+
+def gazette():
+    blocks = (GAZETTE / "gazette.txt").read_text(encoding="utf-8").strip("\n").split("\n\n")
+    headings = (block.partition("\n") for block in blocks)
+    parts = ((*re.fullmatch(r"# (\S+) (\d+)", heading).groups(), text) for heading, _, text in headings)
+    return [document(id, text, Year=year) for id, year, text in parts]
+
+
+SMALL = Recipe(cut=Cut(context=8), parts=Parts(shares=(60, 25, 15)))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A challenge made from the gazette's text."""
+    folder = tmp_path_factory.mktemp("made")
+    out, answers = str(folder / "g"), str(folder / "g-answers")
+    return make_challenge(gazette(), SMALL, out, answers), Path(out), Path(answers)
+
+
+def lines(path):
+    data = path.read_bytes()
+    return (lzma.decompress(data) if path.suffix == ".xz" else data).decode().splitlines()
+
+
+# What is written
+
+
+def test_a_challenge_made_from_the_gazette_is_valid(made):
+    _, _, answers = made
+    assert validate_challenge(str(answers)).faults == ()
+
+
+def test_it_leaks_nothing(made):
+    _, out, answers = made
+    report = find_leaks(out, answers=answers)
+    assert report.problems == ()
+    assert report.status == 0
+
+
+def test_the_files(made):
+    _, out, answers = made
+    head = {".gitignore", "README.md", "SHA256SUMS", "config.txt", "in-header.tsv", "out-header.tsv"}
+    files = {
+        out: {"train/in.tsv.xz", "train/expected.tsv", "dev-0/in.tsv.xz", "dev-0/expected.tsv", "test-A/in.tsv.xz"},
+        answers: {"test-A/in.tsv.xz", "test-A/expected.tsv"},
+    }
+    for folder, data in files.items():
+        assert {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()} == head | data
+
+
+def test_the_digests_are_right(made):
+    for folder in made[1:]:
+        for line in lines(folder / "SHA256SUMS"):
+            digest, _, name = line.partition("  ")
+            assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
+        names = {line.partition("  ")[2] for line in lines(folder / "SHA256SUMS")}
+        assert names == {
+            p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file() and p.name != "SHA256SUMS"
+        }
+
+
+def test_no_public_file_has_the_hidden_answers(made):
+    _, out, answers = made
+    hidden = (answers / "test-A/expected.tsv").read_bytes()
+    contents = [lzma.decompress(p.read_bytes()) if p.suffix == ".xz" else p.read_bytes() for p in out.rglob("*.*")]
+    assert hidden not in contents
+
+
+def test_the_config_and_the_headers(made):
+    _, out, _ = made
+    assert lines(out / "config.txt") == [
+        "--metric PerplexityHashed --precision 2 --in-header in-header.tsv --out-header out-header.tsv"
+    ]
+    assert lines(out / "in-header.tsv") == ["FileId\tYear\tLeftContext\tRightContext"]
+    assert lines(out / "out-header.tsv") == ["Word"]
+
+
+def test_the_readme_counts(made):
+    making, out, answers = made
+    text = (out / "README.md").read_text()
+    for part in making.parts:
+        assert f"| {part.name} | {len(part.gaps)} | {part.groups} |" in text
+        items = lines(out / part.name / "in.tsv.xz")
+        assert len(items) == len(part.gaps)
+        assert len({item.split("\t")[0] for item in items}) == part.groups == part.documents
+    assert "* `Year`\n" in text
+    assert "hyphenated at a line end are as they were" in text
+    assert f"The {len(making.parts[-1].gaps)} answers of `test-A`." in (answers / "README.md").read_text()
+
+
+def test_each_item_is_a_word_of_its_document_with_its_context(made):
+    making, *_ = made
+    for part in making.parts:
+        for gap in part.gaps:
+            assert gap.document.text.split()[gap.place] == gap.word
+            before = "" if gap.left.endswith("\n") else " "
+            after = "" if gap.right.startswith("\n") else " "
+            assert f"{gap.left}{before}{gap.word}{after}{gap.right}" in gap.document.text
+            assert len(gap.left.split()) == len(gap.right.split()) == 8
+
+
+def test_windows_share_no_word(made):
+    making, *_ = made
+    for part in making.parts:
+        places = sorted((gap.document.id, gap.place) for gap in part.gaps)
+        for (one, first), (other, second) in pairwise(places):
+            assert one != other or second - first >= 17
+
+
+def test_items_are_shuffled_unless_their_order_is_kept(made):
+    making, *_ = made
+    in_order = cut_challenge(gazette(), Recipe(cut=SMALL.cut, parts=SMALL.parts, keep_order=True))
+    for part, ordered in zip(making.parts, in_order.parts, strict=True):
+        assert part.gaps != ordered.gaps
+        assert {(g.document.id, g.place) for g in part.gaps} == {(g.document.id, g.place) for g in ordered.gaps}
+        assert [g.document.id for g in ordered.gaps] == sorted(g.document.id for g in ordered.gaps)
+
+
+def test_the_committed_gazette_is_made_so():
+    """Its making is a recipe: the same gaps, in the same order."""
+    cut = Cut(context=8, words=read_pattern("."))
+    recipe = Recipe(cut=cut, parts=SMALL.parts, train_every=4, keep_order=True)
+    for part in cut_challenge(gazette(), recipe).parts:
+        assert [gap.input_line() for gap in part.gaps] == lines(GAZETTE / part.name / "in.tsv.xz")
+        assert [gap.word for gap in part.gaps] == lines(GAZETTE / part.name / "expected.tsv")
+
+
+def test_making_is_repeatable(made, tmp_path):
+    _, out, answers = made
+    again, its_answers = tmp_path / "g", tmp_path / "a"
+    make_challenge(gazette(), SMALL, str(again), str(its_answers))
+    for old, new in ((out, again), (answers, its_answers)):
+        assert (old / "SHA256SUMS").read_bytes() == (new / "SHA256SUMS").read_bytes()
+
+
+# Which part
+
+NAMES = st.text(min_size=1, max_size=9)
+
+
+@PROPERTY
+@given(st.sets(NAMES, max_size=30), st.sets(NAMES, max_size=30), st.text(max_size=5))
+def test_adding_documents_moves_none(first, more, salt):
+    """The corpus may grow, and none moves; nor is another gap cut."""
+    parts = Parts(salt=salt)
+    recipe = Recipe(cut=Cut(context=2), parts=parts)
+
+    def gaps_of(ids):
+        documents = [numbered(id, 25) for id in sorted(ids)]
+        try:
+            making = cut_challenge(documents, recipe)
+        except UsageError:  # a part is empty
+            return {}
+        return {(gap.document.id, gap.place): part.name for part in making.parts for gap in part.gaps}
+
+    before, after = gaps_of(first), gaps_of(first | more)
+    assert before.items() <= after.items()
+    assert {parts.part_of(id) for id in first} <= {*parts.names}
+
+
+def test_shares():
+    parts = [Parts().part_of(str(n)) for n in range(2000)]
+    shares = {name: parts.count(name) / 20 for name in Parts().names}
+    assert shares == pytest.approx({"train": 80, "dev-0": 10, "test-A": 10}, abs=2)
+
+
+def test_groups_stay_together():
+    papers = ["Sun", "Star", "Herald", "Eagle", "Times", "Post", "Argus", "Echo"]
+    documents = [
+        Document(id=str(n), text=numbered(str(n), 20).text, columns={"id": str(n), "paper": papers[n % 8]})
+        for n in range(80)
+    ]
+    recipe = Recipe(cut=Cut(context=3), parts=Parts(shares=(1, 1, 1)), group="paper")
+    making = cut_challenge(documents, recipe)
+    found = [{gap.document.columns["paper"] for gap in part.gaps} for part in making.parts]
+    assert sum(map(len, found)) == len(set.union(*found)) == 8
+    assert [part.groups for part in making.parts] == [len(papers) for papers in found]
+
+
+# Gaps
+
+
+def places(text, **settings):
+    return [gap.place for gap in cut_gaps(document("a", text), Cut(**settings))]
+
+
+def test_a_text_shorter_than_a_window_has_no_gap():
+    assert places(numbered("a", 10).text, context=5) == []
+    assert places(numbered("a", 11).text, context=5) == [5]
+
+
+@PROPERTY
+@given(st.integers(1, 200), st.integers(1, 9), st.integers(0, 20), st.booleans(), st.text(max_size=3))
+def test_gaps_are_as_far_from_each_other_as_is_asked(words, context, more, random, seed):
+    every = 2 * context + 1 + more
+    found = places(numbered("a", words).text, context=context, every=every, random=random, seed=seed)
+    assert all(context <= place < words - context for place in found)
+    distances = [b - a for a, b in pairwise(found)]
+    assert all(every <= distance < 2 * every if random else distance == every for distance in distances)
+    if words >= 2 * context + 1:
+        assert found
+        if not random:
+            assert len(found) == (words - 2 * context - 1) // every + 1
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a b c d e", ["c"]),
+        ("a b 5 d e", ["5"]),
+        ("a b -- d e", []),
+        ("a b -- c d e", ["c"]),
+        ("a b rail-\nroad e", []),
+        ("a rail-\nroad d e", []),
+        ("a b rail- d e", ["rail-"]),
+        ("a b\u00a0c\u2028d e", ["c"]),
+    ],
+)
+def test_what_may_be_a_gap(text, words):
+    """The first place is drawn: where there are two, either it or the next is taken."""
+    found = [gap.word for gap in cut_gaps(document("a", text), Cut(context=2))]
+    assert found == words
+
+
+def test_only_words_of_a_pattern_and_a_frequency():
+    text = " ".join(["the", "Ship", "sank"] * 9 + ["Once", "upon", "a", "time"])
+    documents = [document(str(n), text) for n in range(60)]
+    recipe = Recipe(cut=Cut(context=2, words=read_pattern("^[A-Z]")), least_frequency=61)
+    making = cut_challenge(documents, recipe)
+    assert {gap.word for part in making.parts for gap in part.gaps} == {"Ship"}
+
+
+def test_line_ends_and_tabs_in_a_context():
+    (gap,) = cut_gaps(document("a", "one\ntwo\nthree\tfour\nfive"), Cut(context=2))
+    assert gap.input_line() == "a\tone\\ntwo\\n\tfour\\nfive"
+
+
+# What is refused
+
+TEXTS = [numbered(str(n), 30) for n in range(60)]
+REFUSED = {
+    "no text": ([], {}, "there is no text: the folders hold no file"),
+    "too short": (
+        TEXTS,
+        {"cut": Cut(context=40)},
+        "no gap can be cut: no text has a word that may be one, with 40 words on each side\n"
+        "  --context takes fewer words, --words and --least-frequency take other ones",
+    ),
+    "one document": (
+        TEXTS[:1],
+        {},
+        "no gap for dev-0 and test-A: parts are made of whole groups (document), and there is only one document\n"
+        "  give more, smaller ones, another --split or another --salt than set",
+    ),
+    "overlapping windows": (
+        TEXTS,
+        {"cut": Cut(context=2, every=4)},
+        "windows of 5 words would overlap: answers could be read in other inputs\n"
+        "  --every takes 5 or more, with --context 2; --train-every may be less",
+    ),
+    "no such column": (
+        TEXTS,
+        {"group": "Fileid"},
+        "no column Fileid to group by\n  did you mean FileId? there are FileId",
+    ),
+    "a column of that name": (
+        [document("a", "text", LeftContext="x")],
+        {},
+        "a document's column cannot have the name LeftContext, which the gaps' texts have",
+    ),
+}
+
+
+@pytest.mark.parametrize(("documents", "changes", "message"), REFUSED.values(), ids=REFUSED)
+def test_refused(documents, changes, message, tmp_path):
+    recipe = Recipe(**{"cut": Cut(context=2)} | changes)
+    with pytest.raises(UsageError) as caught:
+        make_challenge(documents, recipe, str(tmp_path / "c"), str(tmp_path / "a"))
+    assert str(caught.value) == message
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_metric_that_there_is_not_is_refused_before_the_work(tmp_path):
+    with pytest.raises(SchemeError):
+        make_challenge([], Recipe(metrics=("Foo",)), str(tmp_path / "c"), str(tmp_path / "a"))
+
+
+@pytest.mark.parametrize("answers", ["c", "c/hidden", "c/./x/../hidden", "link/hidden"])
+def test_answers_inside_the_public_folder_are_refused(answers, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "c").mkdir()
+    (tmp_path / "link").symlink_to("c")
+    with pytest.raises(UsageError) as caught:
+        make_challenge(TEXTS, Recipe(cut=Cut(context=2)), "c", answers)
+    assert str(caught.value) == (
+        f"the hidden answers would lie inside the public folder: `{answers}` is in `c`\n"
+        "  name another folder with --answers"
+    )
+
+
+@pytest.mark.parametrize("taken", ["c", "a"])
+def test_a_folder_that_holds_something_is_left_as_it_is(taken, tmp_path):
+    (tmp_path / taken).mkdir()
+    (tmp_path / taken / "mine").touch()
+    with pytest.raises(ExistingFileError) as caught:
+        make_challenge(TEXTS, Recipe(cut=Cut(context=2)), str(tmp_path / "c"), str(tmp_path / "a"))
+    assert str(caught.value) == f"File already there: `{tmp_path / taken}`"
+    assert [path.name for path in tmp_path.rglob("*")] == [taken, "mine"]
+
+
+def test_an_empty_folder_is_filled(tmp_path):
+    (tmp_path / "c").mkdir()
+    make_challenge(TEXTS, Recipe(cut=Cut(context=2)), str(tmp_path / "c"), str(tmp_path / "a"))
+    assert (tmp_path / "c/README.md").exists()
+
+
+def test_what_fails_in_the_middle_leaves_nothing(tmp_path, monkeypatch):
+    from geval_py.authoring import publishing
+
+    def fail(folder, files):
+        if folder.endswith("a"):
+            raise KeyboardInterrupt
+        write(folder, files)
+
+    write = publishing.write_files
+    monkeypatch.setattr(publishing, "write_files", fail)
+    with pytest.raises(KeyboardInterrupt):
+        make_challenge(TEXTS, Recipe(cut=Cut(context=2)), str(tmp_path / "c"), str(tmp_path / "a"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_leaves_nothing(tmp_path, monkeypatch):
+    from geval_py.authoring import publishing
+
+    def fail(folder, files):
+        raise OSError(28, "No space left on device", folder)
+
+    monkeypatch.setattr(publishing, "write_files", fail)
+    with pytest.raises(UsageError, match="No space left on device"):
+        make_challenge(TEXTS, Recipe(cut=Cut(context=2)), str(tmp_path / "c"), str(tmp_path / "a"))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("out", "answers"), [("x", "x-answers"), ("x/", "x-answers"), ("/", "/-answers")])
+def test_where_answers_go_by_default(out, answers):
+    assert default_answers(out) == answers
+
+
+def test_large_inputs_are_packed_fast(tmp_path, monkeypatch):
+    from geval_py.authoring import publishing
+
+    monkeypatch.setattr(publishing, "MOST_BYTES_PACKED_WELL", 100)
+    make_challenge(TEXTS, Recipe(cut=Cut(context=2)), str(tmp_path / "c"), str(tmp_path / "a"))
+    assert lines(tmp_path / "c/train/in.tsv.xz")
+    shutil.rmtree(tmp_path / "c")

@@ -1,0 +1,139 @@
+"""Items that are there already, split by groups."""
+
+import lzma
+
+import pytest
+
+from geval_py import EmptyFileError, LineCountError, MissingFileError, UnreadableFileError, UsageError
+from geval_py.authoring.parts import Parts
+from geval_py.authoring.split import read_items, split_items
+from geval_py.authoring.validate import validate_challenge
+
+ITEMS = [(f"doc-{n % 60}\tpaper-{n % 6}\tleft {n}\tright {n}", f"word{n}") for n in range(240)]
+
+
+@pytest.fixture
+def pool(tmp_path, monkeypatch):
+    """A folder with items, in the folder of a challenge."""
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "old/train"
+    folder.mkdir(parents=True)
+    (tmp_path / "old/in-header.tsv").write_text("Doc\tPaper\tLeftContext\tRightContext\n")
+    (folder / "in.tsv").write_text("".join(f"{line}\n" for line, _ in ITEMS))
+    (folder / "expected.tsv").write_text("".join(f"{word}\n" for _, word in ITEMS))
+    return folder
+
+
+def split(**settings):
+    pool = read_items("old/train", group=settings.pop("group", None))
+    return split_items(pool, "new", "new-answers", parts=Parts(), metrics=["LogLossHashed"], **settings)
+
+
+def parts_in(tmp_path):
+    for name, answers in (("train", "new"), ("dev-0", "new"), ("test-A", "new-answers")):
+        inputs = lzma.decompress((tmp_path / "new" / name / "in.tsv.xz").read_bytes()).decode().splitlines()
+        words = (tmp_path / answers / name / "expected.tsv").read_text().splitlines()
+        yield [*zip(inputs, words, strict=True)]
+
+
+def test_all_items_are_dealt_group_by_group(pool, tmp_path):
+    sizes = split()
+    parts = [*parts_in(tmp_path)]
+    assert sorted(item for part in parts for item in part) == sorted(ITEMS)
+    groups = [{line.split("\t")[0] for line, _ in part} for part in parts]
+    assert sum(map(len, groups)) == 60
+    assert sizes == [
+        (name, len(part), len(group)) for name, part, group in zip(Parts().names, parts, groups, strict=True)
+    ]
+    assert all(Parts().part_of(group) == name for name, of in zip(Parts().names, groups, strict=True) for group in of)
+    assert not (tmp_path / "new/test-A/expected.tsv").exists()
+    assert (tmp_path / "new/in-header.tsv").read_text() == "Doc\tPaper\tLeftContext\tRightContext\n"
+    assert validate_challenge("new-answers").faults == ()
+
+
+def test_the_order_may_be_kept(pool, tmp_path):
+    split(keep_order=True)
+    for part in parts_in(tmp_path):
+        assert [ITEMS.index(item) for item in part] == sorted(ITEMS.index(item) for item in part)
+
+
+def test_a_wider_group(pool, tmp_path):
+    with pytest.raises(UsageError) as caught:
+        split(group="Paper")
+    assert str(caught.value).startswith("no gap for ")
+    assert "(Paper), and there are only 6 of them" in str(caught.value)
+    assert not (tmp_path / "new").exists()
+
+
+def test_the_readme_says_nothing_of_contexts(pool, tmp_path):
+    split(title="My own")
+    text = (tmp_path / "new/README.md").read_text()
+    assert text.startswith("My own\n======\n")
+    assert "words on each side" not in text
+    assert "What has one `Doc` is in one part only" in text
+
+
+def test_header_rows_are_no_items(pool):
+    for name, row in (("in.tsv", "Doc\tPaper\tLeftContext\tRightContext\n"), ("expected.tsv", "Word\n")):
+        (pool / name).write_text(row + (pool / name).read_text())
+    (pool.parent / "out-header.tsv").write_text("Word\n")
+    assert [(item.line, item.answer) for item in read_items("old/train").items] == ITEMS
+
+
+def test_named_columns(pool):
+    (pool.parent / "in-header.tsv").unlink()
+    assert read_items("old/train", columns=["A", "B", "C", "D"], group="B").items[7].group == "paper-1"
+    with pytest.raises(UsageError) as caught:
+        read_items("old/train")
+    assert str(caught.value) == (
+        "the columns of in.tsv have no names: there is no in-header.tsv\n  --columns FileId,… names them"
+    )
+
+
+def test_no_such_column(pool):
+    with pytest.raises(UsageError) as caught:
+        read_items("old/train", group="Papre")
+    assert str(caught.value) == (
+        "no column Papre to group by\n  did you mean Paper? there are Doc, Paper, LeftContext, RightContext"
+    )
+
+
+BAD = {
+    "no input": ("in.tsv", None, MissingFileError, "No file with the input: `old/train/in.tsv`"),
+    "no answers": (
+        "expected.tsv",
+        None,
+        MissingFileError,
+        "No file with the expected results: `old/train/expected.tsv`",
+    ),
+    "empty": ("in.tsv", "", LineCountError, "Too few lines in the input file: `old/train/in.tsv` has 0, "),
+    "too few": (
+        "in.tsv",
+        "a\tb\tc\td\n",
+        LineCountError,
+        "Too few lines in the input file: `old/train/in.tsv` has 1, ",
+    ),
+    "columns": (
+        "in.tsv",
+        "a\tb\n" * 240,
+        UnreadableFileError,
+        "Cannot read `old/train/in.tsv`: line 1 has 2 columns, and 4 have names",
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "content", "kind", "message"), BAD.values(), ids=BAD)
+def test_what_cannot_be_read(name, content, kind, message, pool):
+    (pool / name).unlink()
+    if content is not None:
+        (pool / name).write_text(content)
+    with pytest.raises(kind) as caught:
+        read_items("old/train")
+    assert str(caught.value).startswith(message)
+
+
+def test_both_are_empty(pool):
+    for name in ("in.tsv", "expected.tsv"):
+        (pool / name).write_text("")
+    with pytest.raises(EmptyFileError):
+        read_items("old/train")

@@ -1,0 +1,119 @@
+"""The texts that a challenge is cut from: what is read, and what cannot be."""
+
+import json
+import lzma
+
+import pytest
+
+from geval_py import EmptyFileError, MissingFileError, UnreadableFileError, UsageError
+from geval_py.authoring.documents import Document, read_documents
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def ids(documents):
+    return [document.id for document in documents]
+
+
+def test_a_file_is_a_document(here):
+    (here / "letter.2.txt").write_bytes("\ufeffone\r\ntwo\n".encode())
+    document = Document(id="letter.2", text="one\ntwo", columns={"FileId": "letter.2"}, path="letter.2.txt")
+    assert read_documents(["letter.2.txt"]) == [document]
+
+
+def test_a_compressed_file(here):
+    (here / "a.txt.xz").write_bytes(lzma.compress(b"one two\n"))
+    assert [(d.id, d.text) for d in read_documents(["a.txt.xz"])] == [("a", "one two")]
+
+
+def test_a_folder_is_all_its_files_in_natural_order(here):
+    for name in ("texts/b-10.txt", "texts/b-2.txt", "texts/.hidden", "texts/.git/x", "texts/old/a.txt"):
+        (here / name).parent.mkdir(exist_ok=True, parents=True)
+        (here / name).write_text("word\n")
+    assert ids(read_documents(["texts"])) == ["b-2", "b-10", "old/a"]
+
+
+def test_json(here):
+    rows = [
+        {"id": "a", "text": "one\ntwo", "year": 1884, "paper": "The\tSun"},
+        {"id": "b", "text": "x", "note": None},
+    ]
+    (here / "news.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows) + "\n")
+    first, second = read_documents(["news.jsonl"])
+    assert first.text == "one\ntwo"
+    assert first.columns == {"id": "a", "year": "1884", "paper": "The Sun", "note": ""}
+    assert second.columns == {"id": "b", "year": "", "paper": "", "note": ""}
+
+
+def test_tsv(here):
+    (here / "news.tsv").write_text("Year\tName\tText\n1884\ta\tone\\ntwo\n")
+    (document,) = read_documents(["news.tsv"], id="Name", text="Text")
+    assert document == Document(id="a", text="one\ntwo", columns={"Name": "a", "Year": "1884"}, path="news.tsv")
+
+
+BAD = {
+    "not JSON": (
+        ("a.jsonl", b'{"id": 1'),
+        UnreadableFileError,
+        "Cannot read `a.jsonl`: a line is no JSON (Expecting ',' delimiter: line 1 column 9 (char 8)), line 1",
+    ),
+    "no object": (
+        ("a.jsonl", b"[1]"),
+        UnreadableFileError,
+        "Cannot read `a.jsonl`: a line is no object with a text, line 1",
+    ),
+    "no id": (
+        ("a.jsonl", b'\n{"name": "a", "text": "b"}'),
+        UnreadableFileError,
+        "Cannot read `a.jsonl`: there is no id (there are name, text; --id and --text name them), line 2",
+    ),
+    "an empty text": (
+        ("a.jsonl", b'{"id": "a", "text": ""}'),
+        UnreadableFileError,
+        "Cannot read `a.jsonl`: there is no text (there are id, text; --id and --text name them), line 1",
+    ),
+    "columns": (
+        ("a.tsv", b"id\ttext\na\n"),
+        UnreadableFileError,
+        "Cannot read `a.tsv`: 1 columns, where the first line names 2, line 2",
+    ),
+    "Latin-1": (
+        ("a.txt", b"one\ncaf\xe9\n"),
+        UnreadableFileError,
+        "Cannot read `a.txt`: it is not UTF-8 (byte 0xE9), line 2",
+    ),
+    "UTF-16": (
+        ("a.txt", "one".encode("utf-16")),
+        UnreadableFileError,
+        "Cannot read `a.txt`: it is not UTF-8 (byte 0xFF), line 1",
+    ),
+    "empty": (("a.txt", b""), EmptyFileError, "The text file is empty: `a.txt`"),
+}
+
+
+@pytest.mark.parametrize(("file", "kind", "message"), BAD.values(), ids=BAD)
+def test_what_cannot_be_read(file, kind, message, here):
+    name, content = file
+    (here / name).write_bytes(content)
+    with pytest.raises(kind) as caught:
+        read_documents([name])
+    assert str(caught.value) == message
+
+
+def test_a_file_that_is_not_there():
+    with pytest.raises(MissingFileError) as caught:
+        read_documents(["none"])
+    assert str(caught.value) == "No file with a text: `none`"
+
+
+def test_an_id_given_twice(here):
+    for name in ("x/a.txt", "y/a.txt"):
+        (here / name).parent.mkdir()
+        (here / name).write_text("word")
+    with pytest.raises(UsageError) as caught:
+        read_documents(["x", "y"])
+    assert str(caught.value) == "two documents have the id a\n  in `x/a.txt` and `y/a.txt`"

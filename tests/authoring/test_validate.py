@@ -1,0 +1,285 @@
+"""Every sentence of GEval 1.42.2's ``--validate``, in its words and its order."""
+
+import gzip
+import lzma
+import shutil
+
+import pytest
+
+from geval_py import UsageError
+from geval_py.authoring.init import init_challenge
+from geval_py.authoring.validate import OLD_TRAIN_WARNINGS, validate_challenge
+from geval_py.reading.task import Task
+
+
+@pytest.fixture
+def challenge(tmp_path, monkeypatch):
+    """A valid challenge, called C."""
+    monkeypatch.chdir(tmp_path)
+    init_challenge(Task(expected_directory="C", metrics=("LogLossHashed",)))
+    return tmp_path / "C"
+
+
+def faults(**fields):
+    return [str(fault) for fault in validate_challenge("C", Task(**fields)).faults]
+
+
+def test_a_valid_challenge(challenge):
+    assert validate_challenge("C") == validate_challenge("C", Task())
+    assert faults() == []
+    assert validate_challenge("C").warnings == ()
+
+
+def test_no_challenge(challenge):
+    assert [str(fault) for fault in validate_challenge("D").faults] == ["No challenge directory: `D`"]
+
+
+def remove(*names):
+    return lambda folder: [(folder / name).unlink() for name in names]
+
+
+def write(name, content):
+    data = content.encode() if isinstance(content, str) else content
+    return lambda folder: (folder / name).write_bytes(data)
+
+
+def append(name, text):
+    return lambda folder: (folder / name).write_text((folder / name).read_text() + text, newline="")
+
+
+def both(*changes):
+    return lambda folder: [change(folder) for change in changes]
+
+
+def remove_sets(folder):
+    for name in ("dev-0", "test-A"):
+        shutil.rmtree(folder / name)
+
+
+def link_set(folder):
+    remove_sets(folder)
+    (folder / "dev-0").symlink_to(folder / "train")
+
+
+BEST = (
+    "The best possible value was not obtained with the expected data, expected: {} , obtained: {}\n"
+    "  in `C/{}/expected.tsv`\n  with {}"
+)
+CONFIG = "--in-header in-header.tsv --out-header out-header.tsv "
+HINT = "\n  hidden answers that lie in a folder of their own are validated there"
+BROKEN = {
+    "no config.txt": (remove("config.txt"), ["No config.txt file: `C/config.txt`", "No metric has priority 1"]),
+    "no .gitignore": (remove(".gitignore"), ["No .gitignore file: `C/.gitignore`"]),
+    "no README": (remove("README.md"), ["No README.md file: `C/README.md`"]),
+    "all three": (
+        remove("config.txt", ".gitignore", "README.md"),
+        [
+            "No config.txt file: `C/config.txt`",
+            "No .gitignore file: `C/.gitignore`",
+            "No README.md file: `C/README.md`",
+            "No metric has priority 1",
+        ],
+    ),
+    "no metric": (write("config.txt", CONFIG.strip()), ["No metric has priority 1"]),
+    "no metric of priority 1": (
+        write("config.txt", f"{CONFIG}--metric LogLossHashed:P<2>"),
+        ["No metric has priority 1"],
+    ),
+    "an unknown metric": (
+        write("config.txt", f"{CONFIG}--metric Foo"),
+        [
+            "Unknown or broken metric definition: Foo\n  geval --list-metrics shows those that are known\n"
+            "  in `C/config.txt`",
+            "No metric has priority 1",
+        ],
+    ),
+    "a broken config.txt": (
+        write("config.txt", "--metrics LogLossHashed"),
+        [
+            "Invalid option `--metrics'\n  did you mean --metric?\n  in `C/config.txt`",
+            "No metric has priority 1",
+        ],
+    ),
+    "an empty .gitignore": (write(".gitignore", ""), ["Empty file: `C/.gitignore`"]),
+    "an empty README": (write("README.md", ""), ["Empty file: `C/README.md`"]),
+    "an empty config.txt": (write("config.txt", ""), ["No metric has priority 1", "Empty file: `C/config.txt`"]),
+    "a carriage return": (
+        write("README.md", "a\r\nb\nc\r\n"),
+        ["Found CR (Carriage Return, 0x0D) character: `C/README.md`\n  line 1, and 1 more"],
+    ),
+    "a carriage return inside a line": (
+        write("README.md", "x\na\rb\n"),
+        ["Found CR (Carriage Return, 0x0D) character: `C/README.md`\n  line 2"],
+    ),
+    "a space at a line end": (
+        append("config.txt", " "),
+        ["Found space at the end of line: `C/config.txt`\n  line 1"],
+    ),
+    "a no-break space at a line end is none": (write("README.md", "a\u00a0\n"), []),
+    "no UTF-8": (write("README.md", b"a\n\xff\n"), ["Cannot decode as UTF-8: `C/README.md`\n  line 2"]),
+    "no test set": (
+        remove_sets,
+        ["No directories with test data, expected `dev-0` and/or `test-A` directory\n  in `C`"],
+    ),
+    "a test set that is a link": (
+        link_set,
+        ["No directories with test data, expected `dev-0` and/or `test-A` directory\n  in `C`"],
+    ),
+    "no input": (remove("dev-0/in.tsv"), ["No file with the input: `C/dev-0/in.tsv`"]),
+    "two inputs": (
+        write("dev-0/in.tsv.gz", gzip.compress(b"a\tb\n")),
+        ["Too many input files: `C/dev-0/in.tsv`, `C/dev-0/in.tsv.gz`"],
+    ),
+    "no answers": (remove("dev-0/expected.tsv"), ["No file with the expected results: `C/dev-0/expected.tsv`"]),
+    "hidden answers": (
+        remove("test-A/expected.tsv"),
+        [f"No file with the expected results: `C/test-A/expected.tsv`{HINT}"],
+    ),
+    "two files of answers": (
+        write("dev-0/expected.tsv.xz", lzma.compress(b"a\nb\n")),
+        ["Too many expected files: `C/dev-0/expected.tsv`, `C/dev-0/expected.tsv.xz`"],
+    ),
+    "an empty input": (
+        write("dev-0/in.tsv", ""),
+        [
+            "Empty file: `C/dev-0/in.tsv`",
+            "The number of lines in input and expected file is not the same\n"
+            "  `C/dev-0/in.tsv` has 0; `C/dev-0/expected.tsv` has 2",
+        ],
+    ),
+    "an input with carriage returns": (
+        write("dev-0/in.tsv", "a\tb\r\nc\td\r\n"),
+        ["Found CR (Carriage Return, 0x0D) character: `C/dev-0/in.tsv`\n  line 1, and 1 more"],
+    ),
+    "columns": (
+        write("dev-0/in.tsv", "a\tb\nc\n"),
+        ["The file contains varying number of columns: `C/dev-0/in.tsv`\n  line 1 has 2, line 2 has 1"],
+    ),
+    "columns of the answers": (
+        write("dev-0/expected.tsv", "a\tb\nc\n"),
+        ["The file contains varying number of columns: `C/dev-0/expected.tsv`\n  line 1 has 2, line 2 has 1"],
+    ),
+    "lines": (
+        append("dev-0/in.tsv", "a\tb\n"),
+        [
+            "The number of lines in input and expected file is not the same\n"
+            "  `C/dev-0/in.tsv` has 3; `C/dev-0/expected.tsv` has 2"
+        ],
+    ),
+    "outputs": (
+        both(write("dev-0/out.tsv", ":1\n:1\n"), write("dev-0/out-x=1.tsv.gz", gzip.compress(b":1\n"))),
+        ["Output file/s detected: `C/dev-0/out-x=1.tsv.gz`, `C/dev-0/out.tsv`"],
+    ),
+    "a value that is not the best": (
+        write("config.txt", f"{CONFIG}--metric LogLossHashed:N<half>s<:1[.]0><:0.5\\ :0.5>"),
+        [BEST.format("0.0", "0.6921710945868899", name, "half") for name in ("dev-0", "test-A", "train")],
+    ),
+    "a class that is none": (
+        both(
+            write("config.txt", f"{CONFIG}--metric Likelihood"),
+            *(write(f"{name}/expected.tsv", "1\n0.7\n") for name in ("dev-0", "test-A")),
+            write("train/expected.tsv", "1\n0\n1\n0\n"),
+        ),
+        [BEST.format("1.0", "0.8366600265340756", name, "Likelihood") for name in ("dev-0", "test-A")],
+    ),
+    "words with a space": (
+        write("dev-0/expected.tsv", "the end\nriver\n"),
+        [
+            "Line 1: Unexpected data [colon expected]\n"
+            "  `C/dev-0/expected.tsv`, line 1, column 1: `the` has no probability; an entry is `word:probability`\n"
+            "    the end:1.0\n    ^"
+        ],
+    ),
+    "a train.tsv alone": (both(remove("train/expected.tsv"), write("train/train.tsv", "x\n")), []),
+    "no answers of train": (
+        remove("train/expected.tsv"),
+        ["No file with the expected results: `C/train/expected.tsv`"],
+    ),
+    "train's input is not looked at": (write("train/in.tsv", "a\r\n"), []),
+    "train's answers": (
+        write("train/expected.tsv", "a b\nc\nd\ne\n"),
+        [
+            "Line 1: Unexpected data [colon expected]\n"
+            "  `C/train/expected.tsv`, line 1, column 1: `a` has no probability; an entry is `word:probability`\n"
+            "    a b:1.0\n    ^"
+        ],
+    ),
+    "several": (
+        both(remove("README.md", "dev-0/in.tsv"), write("test-A/out.tsv", ":1\n")),
+        [
+            "No README.md file: `C/README.md`",
+            "No file with the input: `C/dev-0/in.tsv`",
+            "Output file/s detected: `C/test-A/out.tsv`",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "messages"), BROKEN.values(), ids=BROKEN)
+def test_faults(change, messages, challenge):
+    change(challenge)
+    assert faults() == messages
+
+
+def test_an_old_train_file(challenge):
+    """GEval 1.42.2 warns on standard output, and looks at nothing else in train."""
+    (challenge / "train/train.tsv").write_text("a\n")
+    (challenge / "train/expected.tsv").write_text("a b\n")
+    validation = validate_challenge("C")
+    assert (validation.faults, validation.warnings) == ((), OLD_TRAIN_WARNINGS)
+    assert len(OLD_TRAIN_WARNINGS) == 3
+    assert all(line.startswith("WARNING: ") for line in OLD_TRAIN_WARNINGS)
+
+
+def test_no_train(challenge):
+    shutil.rmtree(challenge / "train")
+    assert faults() == []
+
+
+@pytest.mark.parametrize("ending", [".gz", ".xz", ".bz2"])
+def test_compressed_files(ending, challenge):
+    import bz2
+
+    pack = {".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress}[ending]
+    for name in ("in.tsv", "expected.tsv"):
+        path = challenge / "dev-0" / name
+        (challenge / "dev-0" / f"{name}{ending}").write_bytes(pack(path.read_bytes()))
+        path.unlink()
+    assert faults() == []
+
+
+def test_data_files_may_be_links(challenge):
+    (challenge / "dev-0/in.tsv").rename(challenge / "elsewhere")
+    (challenge / "dev-0/in.tsv").symlink_to(challenge / "elsewhere")
+    assert faults() == []
+
+
+def test_other_folders_are_no_test_sets(challenge):
+    for name in ("dev0", "testing", "other"):
+        (challenge / name).mkdir()
+    assert faults() == []
+
+
+def test_metrics_of_the_command_line_count_too(challenge):
+    assert faults(metrics=("Accuracy",)) == []
+    assert faults(alt_metrics=("LogLossHashed:P<2>",)) == ["No metric has priority 1"]
+    with pytest.raises(UsageError):
+        faults(metrics=("Foo",))
+    with pytest.raises(UsageError):
+        faults(select_metrics=("Foo",))
+
+
+def test_another_name_of_the_answers_changes_only_the_scoring(challenge):
+    """GEval 1.42.2: with ``-e`` expected.tsv is still looked for and looked at."""
+    for name in ("dev-0", "test-A", "train"):
+        lines = len((challenge / name / "expected.tsv").read_text().splitlines())
+        (challenge / name / "answers.tsv").write_text("other\n" * lines)
+    found = faults(expected_file="answers.tsv")
+    assert len(found) == 3
+    assert all("expected: 0.0 , obtained: Infinity" in fault for fault in found)
+
+
+def test_an_input_that_cannot_be_read_is_a_fault(challenge):
+    (challenge / "dev-0/in.tsv").unlink()
+    (challenge / "dev-0/in.tsv.gz").write_bytes(gzip.compress(b"a\tb\n" * 9)[:-9])
+    assert faults()[0].startswith("Corrupt gzip file `C/dev-0/in.tsv.gz`: ")

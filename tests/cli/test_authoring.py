@@ -1,0 +1,215 @@
+"""``geval challenge``, ``--init`` and ``--validate`` on the command line: what is printed where, and the status."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from geval_py.authoring.validate import OLD_TRAIN_WARNINGS
+from geval_py.cli.challenge import init, validate
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def texts(here, count=60, words=120):
+    """A folder of texts of different words."""
+    (here / "texts").mkdir()
+    for n in range(count):
+        (here / f"texts/{n}.txt").write_text(" ".join(f"w{n}x{k}" for k in range(words)))
+
+
+# --init and --validate
+
+NEXT = """\
+geval: `C` holds a challenge with sample data. Replace the data and the README, and then
+  geval --validate --expected-directory C  # tells whether all fits together
+  geval challenge leaks C                  # and what it gives away
+To cut a challenge from texts of your own there is geval challenge make.
+"""
+VALID = "geval: `C` is a valid challenge; geval challenge leaks C tells what it gives away\n"
+
+
+def test_init_and_validate(geval):
+    """GEval 1.42.2 says nothing on success; what to do next is said on standard error."""
+    assert geval("--init", "--expected-directory", "C", "-m", "LogLossHashed", "-p", "2") == (0, "", NEXT)
+    assert geval("--validate", "--expected-directory", "C") == (0, "", VALID)
+
+
+@pytest.mark.parametrize(("option", "text"), [("--init", init.INSTRUCTIONS), ("--validate", validate.INSTRUCTIONS)])
+def test_instructions(option, text, geval):
+    """GEval 1.42.2: on standard output, where the directory is not named (its status is 1)."""
+    assert geval(option) == (2, text, "")
+    assert text.startswith(f"\nRun:\n    geval {option} --expected-directory CHALLENGE")
+
+
+def test_init_without_a_metric(here, geval):
+    assert geval("--init", "--expected-directory", "C") == (2, "", "geval: no metric given, use --metric option\n"
+                                                            "  for example -m PerplexityHashed\n")  # fmt: skip
+    assert list(here.iterdir()) == []
+
+
+def test_init_where_something_is(here, geval):
+    (here / "C").mkdir()
+    (here / "C/README.md").touch()
+    words = ("--init", "--expected-directory", "C", "-m", "LogLoss")
+    assert geval(*words) == (1, "", "geval: File already there: `C/README.md`\n")
+
+
+def test_init_does_not_read_the_config_of_the_current_folder(here, geval):
+    (here / "config.txt").write_text("--broken")
+    assert geval("--init", "--expected-directory", "C", "-m", "LogLoss")[0] == 0
+
+
+def test_all_faults_are_shown(here, geval):
+    geval("--init", "--expected-directory", "C", "-m", "LogLossHashed")
+    (here / "C/README.md").write_text("")
+    (here / "C/dev-0/out.tsv").touch()
+    assert geval("--validate", "--expected-directory", "C") == (
+        1,
+        "",
+        "geval: Empty file: `C/README.md`\ngeval: Output file/s detected: `C/dev-0/out.tsv`\n",
+    )
+
+
+def test_warnings_go_to_standard_output(here, geval):
+    geval("--init", "--expected-directory", "C", "-m", "LogLossHashed")
+    (here / "C/train/train.tsv").touch()
+    assert geval("--validate", "--expected-directory", "C") == (
+        0,
+        "".join(f"{line}\n" for line in OLD_TRAIN_WARNINGS),
+        VALID,
+    )
+
+
+def test_a_challenge_that_is_none(geval):
+    assert geval("--validate", "--expected-directory", "\x1b") == (1, "", "geval: No challenge directory: `\\x1b`\n")
+
+
+# make, split, leaks
+
+
+def test_make_validate_and_leaks(here, geval):
+    texts(here)
+    status, out, err = geval("challenge", "make", "texts", "-o", "c", "--context", "10")
+    counts = {name: len((here / path).read_text().splitlines()) for name, path in (
+        ("train", "c/train/expected.tsv"), ("dev-0", "c/dev-0/expected.tsv"), ("test-A", "c-answers/test-A/expected.tsv")
+    )}  # fmt: skip
+    assert status == 0
+    assert [line.split()[:2] for line in out.splitlines()[1:]] == [[n, str(c)] for n, c in counts.items()]
+    assert "geval: note: dev-0 has " in err
+    assert err.endswith(
+        "geval: the challenge is in `c`, its hidden answers in `c-answers`. Now try\n"
+        "  geval --validate --expected-directory c-answers  # whether all fits together\n"
+        "  geval challenge leaks c --answers c-answers  # what it gives away\n"
+    )
+    assert geval("--validate", "--expected-directory", "c-answers")[:2] == (0, "")
+    status, out, _ = geval("challenge", "leaks", "c", "--answers", "c-answers", "--ignore", "W409")
+    assert (status, out) == (0, "no problems in 3 files\n")
+    assert geval("-t", "dev-0", "--expected-directory", "c", "--out-directory", "c")[0] == 1  # no output yet
+
+
+def test_make_says_which_texts_are_too_short(here, geval):
+    texts(here)
+    (here / "texts/short.txt").write_text("a few words")
+    err = geval("challenge", "make", "texts", "-o", "c", "--context", "10")[2]
+    assert err.startswith(
+        "geval: note: 1 of 61 documents have no gap: no word that may be one, with 10 words on each side\n"
+    )
+
+
+def test_every_option_of_make(here, geval):
+    rows = [
+        {"name": str(n), "body": " ".join(f"w{k} ." for k in range(n, n + 90)), "paper": f"p{n % 40}"}
+        for n in range(120)
+    ]
+    (here / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    words = (
+        "challenge make a.jsonl -o c --answers hidden --id name --text body --group paper --context 5 --every 12 "
+        "--train-every 4 --random --seed s --words ^w --least-frequency 2 --split 50,25,25 --salt x "
+        "-m LogLossHashed -m Accuracy --title Mine --keep-order"
+    )
+    status, out, _ = geval(*words.split())
+    assert status == 0
+    assert out.splitlines()[0].split() == ["part", "gaps", "paper"]
+    assert (here / "c/config.txt").read_text().startswith("--metric LogLossHashed --metric Accuracy --precision 2 ")
+    assert (here / "c/in-header.tsv").read_text() == "name\tpaper\tLeftContext\tRightContext\n"
+    assert (here / "c/README.md").read_text().startswith("Mine\n====\n")
+    assert (here / "hidden/test-A/expected.tsv").is_file()
+
+
+def test_split(here, geval):
+    (here / "old").mkdir()
+    (here / "old/in.tsv").write_text("".join(f"d{n % 50}\ta {n}\tb {n}\n" for n in range(200)))
+    (here / "old/expected.tsv").write_text("".join(f"w{n}\n" for n in range(200)))
+    words = "challenge split old -o c --columns Doc,LeftContext,RightContext --group Doc --split 60,20,20"
+    status, out, err = geval(*words.split())
+    assert status == 0
+    assert sum(int(line.split()[1]) for line in out.splitlines()[1:]) == 200
+    assert "geval: the challenge is in `c`" in err
+
+
+WRONG = {
+    "challenge make": "a text is missing\n  geval challenge make --help shows the options",
+    "challenge make texts": "a folder to make is missing: -o DIR\n  geval challenge make --help shows the options",
+    "challenge make texts -o c --context 0": "--context is 1 or more",
+    "challenge make texts -o c --train-every 0": "--train-every is 1 or more",
+    "challenge make texts -o c --words (": (
+        "--words is no regular expression: (\n  missing ), unterminated subpattern at position 0"
+    ),
+    "challenge make texts -o c --split 80,20": (
+        "argument --split: '80,20' is not three whole numbers for train, dev-0 and test-A, as 80,10,10\n"
+        "  geval challenge make --help shows the options"
+    ),
+    "challenge make texts -o c --answers c/x": (
+        "the hidden answers would lie inside the public folder: `c/x` is in `c`\n  name another folder with --answers"
+    ),
+    "challenge split": "a folder with items is missing\n  geval challenge split --help shows the options",
+    "challenge split old": "a folder to make is missing: -o DIR\n  geval challenge split --help shows the options",
+    "challenge leaks --select E9": "there is no rule `E9`\n  geval challenge leaks --rules lists them",
+    "challenge leaks --explain W204": "there is no rule `W204`\n  geval challenge leaks --rules lists them",
+}
+
+
+@pytest.mark.parametrize(("words", "message"), WRONG.items(), ids=WRONG)
+def test_wrong_words(words, message, geval):
+    assert geval(*words.split()) == (2, "", f"geval: {message}\n")
+
+
+def test_explain_and_rules(geval):
+    status, out, _ = geval("challenge", "leaks", "--explain", "e404")
+    assert status == 0
+    assert out.startswith("E404 readable-in-inputs (error)\n  answers can be read in other inputs of the same part\n")
+    assert geval("challenge", "leaks", "--explain", "near-duplicate")[1].startswith("W407 ")
+    status, out, _ = geval("challenge", "leaks", "--rules")
+    assert [line.split()[0] for line in out.splitlines()][:3] == ["E401", "E402", "E403"]
+
+
+@pytest.fixture
+def gazette(here):
+    """A copy, which has no git history."""
+    shutil.copytree(Path(__file__).parents[2] / "challenges/gazette", here / "gazette")
+    return "gazette"
+
+
+def test_the_gazette_says_that_its_answers_are_no_secret(gazette, geval):
+    status, out, _ = geval("challenge", "leaks", gazette, "--ignore", "W410")
+    assert (status, out.splitlines()[1]) == (1, "  E401 answers-in-public (error)")
+    assert geval("challenge", "leaks", gazette, "--select", "W")[0] == 0
+    assert geval("challenge", "leaks", gazette, "--select", "W", "--strict")[0] == 1
+
+
+def test_formats(gazette, geval):
+    status, out, _ = geval("challenge", "leaks", gazette, "--format", "json", "--max-problems", "2")
+    document = json.loads(out)
+    assert (status, document["status"]) == (1, 1)
+    assert [(p["rule"], len(p["places"])) for p in document["problems"]] == [("E401", 1), ("W410", 2)]
+    assert 'name="geval challenge leaks"' in geval("challenge", "leaks", gazette, "--format", "junit")[1]
+    rules = json.loads(geval("challenge", "leaks", gazette, "--format", "sarif")[1])["runs"][0]["tool"]["driver"][
+        "rules"
+    ]
+    assert rules[0]["id"] == "E401"
