@@ -18,10 +18,12 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 COMMANDS = {
+    "baseline": "geval_py.cli.baseline",
     "check": "geval_py.cli.check",
     "compare": "geval_py.cli.compare",
     "completion": "geval_py.cli.completion",
     "help": "geval_py.cli.help",
+    "lm": "geval_py.cli.lm",
     "sample": "geval_py.cli.sample",
 }
 CLOSED_PIPE_STATUS = 128 + 13  # what a shell reports for a program ended by SIGPIPE

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
+from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -35,8 +36,8 @@ class _Rows(NamedTuple):
     """Rows of one order as they stand in a file."""
 
     words: list[bytes]  # of all n-grams, one behind the other
-    log_probabilities: list[float]
-    log_backoffs: list[float]
+    log_probabilities: Doubles
+    log_backoffs: Doubles
 
 
 def read_arpa(path: str) -> NgramModel:
@@ -117,7 +118,7 @@ def _read_counts(lines: _Lines) -> list[int]:
 def _read_unigrams(lines: _Lines, counts: Sequence[int]) -> NgramModel:
     """Read the 1-grams, which number the words."""
     numbering = Numbering(MARKS)
-    ids, own_logs, own_backoffs = _read_section(lines, 1, counts, lambda words: numbering.number([words]))
+    ids, own_logs, own_backoffs = _read_section(lines, 1, counts, lambda words: numbering.number([list(words)]))
     if len(np.unique(ids)) < len(ids):
         raise ModelError(path=lines.path, message="Not a model: a word stands twice among the 1-grams")
     logs, backoffs = np.full(len(numbering), -np.inf), np.zeros(len(numbering))
@@ -202,11 +203,9 @@ def _read_section(
     return np.concatenate(ids), np.concatenate(logs), np.concatenate(backoffs)
 
 
-def _zeros(logs: Sequence[float]) -> Doubles:
+def _zeros(logs: Doubles) -> Doubles:
     """Give log10 values; one that is so small that it means 0 is -inf."""
-    values = np.array(logs)
-    values[values <= LOG_ZERO] = -np.inf
-    return values
+    return np.where(logs <= LOG_ZERO, -np.inf, logs)
 
 
 def _read_rows(block: bytes, rows: int, order: int, width: int) -> _Rows | None:
@@ -216,30 +215,27 @@ def _read_rows(block: bytes, rows: int, order: int, width: int) -> _Rows | None:
     fields = block[:-1].replace(b"\n", b"\t").split(b"\t")
     ngrams = fields[1::width]
     words = b" ".join(ngrams).split(b" ")
-    if len(words) != rows * order or b"" in words or any(ngram.count(b" ") != order - 1 for ngram in ngrams):
+    if len(words) != rows * order or b"" in words or {*map(bytes.count, ngrams, repeat(b" "))} != {order - 1}:
         return None
     try:
-        logs = list(map(float, fields[0::width]))
-        backoffs = list(map(float, fields[2::3])) if width == 3 else [0.0] * rows
+        logs = np.array(list(map(float, fields[0::width])))
+        backoffs = np.array(list(map(float, fields[2::3]))) if width == 3 else np.zeros(rows)
     except ValueError:
         return None
-    if not max(logs) <= 0 or not all(map(_is_log, logs)) or not all(map(_is_log, backoffs)):
+    if not ((logs <= 0).all() and (backoffs < np.inf).all()):  # NaN is neither
         return None
     return _Rows(words, logs, backoffs)
 
 
-def _is_log(value: float) -> bool:
-    """Tell whether a number is one, and not infinitely great."""
-    return value < math.inf
-
-
 def _read_rows_one_by_one(block: bytes, lines: _Lines, order: int, left: int) -> _Rows:
     """Read rows that may lack a back-off; raises MalformedLineError."""
-    rows = _Rows([], [], [])
+    ngrams: list[bytes] = []
+    logs: list[float] = []
+    backoffs: list[float] = []
     for line in block.split(b"\n")[:-1]:
         lines.number += 1
         if not line.strip() or line.startswith(b"\\"):
-            many = left - len(rows.log_probabilities)
+            many = left - len(logs)
             raise lines.error("too few rows", f"expected {many} more {order}-grams", text=line)
         fields = line.split(b"\t")
         if len(fields) not in (2, 3):
@@ -248,12 +244,12 @@ def _read_rows_one_by_one(block: bytes, lines: _Lines, order: int, left: int) ->
         if len(words) != order or b"" in words:
             hint = f"expected {order} words with a space between two" if order > 1 else "expected one word"
             raise lines.error("words", hint, text=line, column=_column(fields, 1))
-        rows.words.extend(words)
-        rows.log_probabilities.append(_number(fields, 0, line, lines))
-        rows.log_backoffs.append(_number(fields, 2, line, lines) if len(fields) == 3 else 0.0)
-        if rows.log_probabilities[-1] > 0:
+        ngrams += words
+        logs.append(_number(fields, 0, line, lines))
+        backoffs.append(_number(fields, 2, line, lines) if len(fields) == 3 else 0.0)
+        if logs[-1] > 0:
             raise lines.error("a probability above 1", "expected a log10 probability, which is 0 or less", text=line)
-    return rows
+    return _Rows(ngrams, np.array(logs), np.array(backoffs))
 
 
 def _column(fields: Sequence[bytes], index: int) -> int:
@@ -266,7 +262,7 @@ def _number(fields: Sequence[bytes], index: int, line: bytes, lines: _Lines) -> 
         value = float(fields[index])
     except ValueError:
         value = math.nan
-    if not _is_log(value):
+    if not value < math.inf:
         raise lines.error("not a number", "expected a log10", text=line, column=_column(fields, index))
     return value
 

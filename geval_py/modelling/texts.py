@@ -139,6 +139,16 @@ def read_corpus(paths: Sequence[str], *, skip_symbols: bool = False) -> Corpus:
     return Corpus(words=list(numbering), tokens=tokens, depths=depths_of(tokens), name=paths[0], not_utf8=not_utf8)
 
 
+def read_words(path: str) -> list[bytes]:
+    """Read a vocabulary: words with white space between them; raises EmptyFileError where there is none."""
+    words = [
+        word for _, block in blocks_of(path) for sentence in sentences_of(block, split_as_lmplz) for word in sentence
+    ]
+    if not words:
+        raise EmptyFileError(what="vocabulary", path=path)
+    return words
+
+
 def with_marks(ids: Ids, lengths: NDArray[np.int64]) -> Ids:
     """Put <s> in front of each sentence and </s> behind it."""
     tokens = np.empty(len(ids) + 2 * len(lengths), np.int32)
