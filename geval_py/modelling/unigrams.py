@@ -16,7 +16,8 @@ def line_of(words: Sequence[str], probabilities: Sequence[float], rest: float) -
     >>> line_of(["the", "a"], [0.5, 0.25], 0.25)
     'the:0.5 a:0.25 :0.25'
     """
-    pairs = [value for pair in zip(words, probabilities, strict=True) for value in pair]
+    pairs: list[object] = [None] * (2 * len(words))
+    pairs[::2], pairs[1::2] = words, probabilities
     return ("%s:%.6g " * len(words)) % tuple(pairs) + f":{max(rest, 0.0):.6g}"
 
 
@@ -65,5 +66,7 @@ def unigram_shares(texts: Iterable[Sentence]) -> tuple[dict[bytes, float], float
 
 
 def _uniform(texts: Iterable[Sentence]) -> tuple[dict[bytes, float], float]:
+    """Give each word the same share, and one more to what train does not have."""
     shares, _ = unigram_shares(texts)
-    return dict.fromkeys(shares, 1 / max(1, len(shares))), 0.0
+    share = 1 / (len(shares) + 1)
+    return dict.fromkeys(shares, share), share
