@@ -87,7 +87,7 @@ def _whole_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _parser_with_subcommands(command: str) -> argparse.ArgumentParser:
+def _parser_with_subcommands(command: str) -> QuietParser:
     """Make the parser of a command and, where it has sub-commands, theirs below it."""
     own = parser_of(command)
     places: dict[str, tuple[str, str]] = getattr(module_of(command), "SUBCOMMANDS", {})
@@ -97,7 +97,7 @@ def _parser_with_subcommands(command: str) -> argparse.ArgumentParser:
     parser.add_argument("-h", "--help", action="store_true", help="show this and exit")
     below = parser.add_subparsers(metavar="COMMAND")
     for name, (summary, module) in places.items():
-        sub: argparse.ArgumentParser = import_module(module).make_parser()
+        sub: QuietParser = import_module(module).make_parser()
         _complete_values(sub)
         below.add_parser(name, parents=[sub], help=summary)
     return parser

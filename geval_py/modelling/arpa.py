@@ -5,7 +5,8 @@ r"""Read ARPA files, the text form of n-gram models.
     row     = log10-probability TAB words split by single spaces [ TAB log10-back-off ] LF
 
 What stands before ``\data\`` and empty lines between sections are skipped, and carriage returns at line ends. A log10
-of -99 or less is 0, as SRILM writes it (KenLM takes it for 1e-99). A model that lacks <unk> gets KenLM's -100 for it.
+of -99 or less is 0, as SRILM writes it (KenLM takes it for 1e-99), and so is -inf. A model that
+lacks <unk> gets KenLM's -100 for it.
 """
 
 from __future__ import annotations

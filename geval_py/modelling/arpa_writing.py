@@ -29,7 +29,7 @@ def _rows_text(model: NgramModel, order: int, rows: Ids) -> bytes:
     """Write some n-grams of an order, a line each."""
     level = model.levels[order - 1]
     columns = [model.texts[column].tolist() for column in model.words_of(order, rows)]
-    numbers = (_in_file(level.log_probabilities[rows]), _in_file(level.log_backoffs[rows]))
+    numbers = (level.log_probabilities[rows].tolist(), _backoffs(level.log_backoffs[rows]))
     if order == model.order:
         fields, line = (numbers[0], *columns), "%.8g\t" + " ".join(["%s"] * order) + "\n"
     else:
@@ -37,6 +37,7 @@ def _rows_text(model: NgramModel, order: int, rows: Ids) -> bytes:
     return (line * len(rows) % tuple(chain.from_iterable(zip(*fields, strict=True)))).encode(errors="surrogateescape")
 
 
-def _in_file(logs: Doubles) -> list[float]:
-    values: list[float] = np.where(logs <= LOG_ZERO, LOG_ZERO, logs + 0.0).tolist()
+def _backoffs(logs: Doubles) -> list[float]:
+    """Give back-offs as a file has them: KenLM reads a probability of -inf, and no such back-off."""
+    values: list[float] = np.maximum(logs, LOG_ZERO).tolist()
     return values
