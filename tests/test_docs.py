@@ -123,7 +123,10 @@ def test_each_table_stands_in_one_page(name):
 
 
 def test_the_options_of_each_command_are_there():
-    assert [name for name in PARSERS if name.count(" ") < 2] == ["geval", *(f"geval {command}" for command in COMMANDS)]
+    assert [name for name in PARSERS if name.count(" ") < 2] == [
+        "geval",
+        *(f"geval {command}" for command in COMMANDS),
+    ]
 
 
 NAMES = dict.fromkeys(

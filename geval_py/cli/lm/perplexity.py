@@ -70,6 +70,7 @@ def run(words: Sequence[str]) -> int:
     model = read_arpa(given.model)
     _note_missing(model)
     score = score_texts(model, given.texts, sentence_marks=given.marks)
+    _note_unknown(score)
     if given.sentences:
         write_table(sentences_table(score, given.precision))
     else:
@@ -80,6 +81,12 @@ def run(words: Sequence[str]) -> int:
 def _note_missing(model: NgramModel) -> None:
     if b"<unk>" in model.missing:
         note(f"{named(model.name)} has no <unk>: the log10 probability of unknown words is -100, as in KenLM")
+
+
+def _note_unknown(score: TextScore) -> None:
+    unknown = int(score.oov.sum())
+    if unknown:
+        note(f"{unknown} of {score.tokens.sum()} tokens are <unk>, with the probability that the model gives to it")
 
 
 def _show(score: TextScore, samples: int | None, seed: int | None, precision: int | None, form: str) -> None:
