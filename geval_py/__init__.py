@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         LineCountError,
         MalformedLineError,
         MissingFileError,
+        ModelError,
         SchemeError,
         TooLargeError,
         UnreadableFileError,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     )
     from geval_py.explaining.comparison import Comparison, compare
     from geval_py.explaining.statistics.interval import Interval
+    from geval_py.modelling.baselines import WordModel, predict
     from geval_py.reading.challenge import Challenge
     from geval_py.reading.dataset import DataSet
     from geval_py.reading.distribution import Distribution
@@ -60,12 +62,14 @@ __all__ = [
     "MalformedLineError",
     "Metric",
     "MissingFileError",
+    "ModelError",
     "Output",
     "SchemeError",
     "Score",
     "TooLargeError",
     "UnreadableFileError",
     "UsageError",
+    "WordModel",
     "WordProbs",
     "__version__",
     "check_submission",
@@ -75,6 +79,7 @@ __all__ = [
     "format_line",
     "hashed_log_losses",
     "parse_line",
+    "predict",
     "read_output",
     "write_output",
 ]
@@ -92,6 +97,7 @@ _HOMES = {
     "Metric": "scoring.metrics",
     "Output": "reading.outputs",
     "Score": "scoring.score",
+    "WordModel": "modelling.baselines",
     "WordProbs": "reading.wordprobs",
     "check_submission": "checking.run",
     "compare": "explaining.comparison",
@@ -100,6 +106,7 @@ _HOMES = {
     "format_line": "reading.writing",
     "hashed_log_losses": "scoring.metrics.hashed",
     "parse_line": "reading.wordprobs",
+    "predict": "modelling.baselines",
     "read_output": "reading.outputs",
     "write_output": "reading.writing",
 }

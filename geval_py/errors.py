@@ -11,6 +11,7 @@
         ├── AmbiguousFileError  two compressed files where one was expected
         ├── ExistingFileError   a file or a folder is there, where a new one was to be written
         ├── ConfigError         config.txt cannot be understood
+        ├── ModelError          a language model cannot be made of a text, or read, or used
         ├── EmptyFileError      a file without a line
         ├── LineCountError      files that should have the same number of lines do not
         └── MalformedLineError  a line that is not in the format, at its line and column
@@ -167,8 +168,17 @@ class ConfigError(DataError):
         return f"{self.message}\n  in {named(self.path)}"
 
 
+class ModelError(DataError):
+    """A language model cannot be made of a text, or read, or used for what was asked."""
+
+    message: str
+
+    def __str__(self) -> str:
+        return self.message + (f"\n  in {named(self.path)}" if self.path else "")
+
+
 class EmptyFileError(DataError):
-    """A file that should have lines has none; ``what`` says which: output, expected, input, vocabulary."""
+    """A file that should have lines has none; ``what`` says which: output, expected, input, vocabulary, text."""
 
     what: str
 

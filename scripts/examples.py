@@ -98,7 +98,12 @@ class Session:
         run = subprocess.run(
             ["bash", "-c", command],
             cwd=self._folder,
-            env={**os.environ, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "PYTHONUNBUFFERED": "1"},
+            env={
+                **os.environ,
+                "GEVAL_CACHE": str(self._first / "cache"),
+                "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
+                "PYTHONUNBUFFERED": "1",
+            },
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -16,18 +16,18 @@ from typing import NamedTuple
 import geval_py
 from geval_py.authoring.leaks.rules import LEAK_RULES
 from geval_py.checking.rules import RULES, Rule
-from geval_py.cli.board import SUBCOMMANDS
+from geval_py.cli import module_of
 from geval_py.cli.help import parser_of
 from geval_py.errors import GevalError
 from geval_py.reading.options import COMMANDS
 from geval_py.scoring.metrics import METRICS, Metric
 
-BOARD_PARSERS = {
-    f"geval board {name}": lambda module=module: import_module(module).make_parser()
-    for name, (_, module) in SUBCOMMANDS.items()
-}
 PARSERS = {"geval": partial(parser_of, None)} | {f"geval {name}": partial(parser_of, name) for name in COMMANDS}
-PARSERS |= BOARD_PARSERS
+PARSERS |= {
+    f"geval {command} {name}": import_module(place).make_parser
+    for command in COMMANDS
+    for name, (_, place) in getattr(module_of(command), "SUBCOMMANDS", {}).items()
+}
 BLOCK = re.compile(r"(?<=^<!-- generated: )(.+?)( -->\n)(.*?)(?=^<!-- end -->$)", re.DOTALL | re.MULTILINE)
 
 

@@ -12,9 +12,9 @@ NAMES = {
     "METRICS", "AmbiguousFileError", "Challenge", "Comparison", "ConfigError", "CorruptFileError", "DataError", "DataSet",
     "Distribution", "EmptyFileError", "ExistingFileError",
     "Evaluation", "GevalError", "Interval", "Item", "LineCountError",
-    "MalformedLineError", "Metric", "MissingFileError", "Output", "SchemeError", "Score", "TooLargeError",
-    "UnreadableFileError", "UsageError", "WordProbs", "__version__", "check_submission", "compare", "evaluate", "evaluate_all", "format_line",
-    "hashed_log_losses", "parse_line", "read_output", "write_output",
+    "MalformedLineError", "Metric", "MissingFileError", "ModelError", "Output", "SchemeError", "Score", "TooLargeError",
+    "UnreadableFileError", "UsageError", "WordModel", "WordProbs", "__version__", "check_submission", "compare", "evaluate", "evaluate_all", "format_line",
+    "hashed_log_losses", "parse_line", "predict", "read_output", "write_output",
 }  # fmt: skip
 SIGNATURES = {
     "compare": "(evaluations, *, baseline=None, samples=10000, seed=12345, progress=None)",
@@ -24,6 +24,7 @@ SIGNATURES = {
     "format_line": "(probabilities, rest=None)",
     "hashed_log_losses": "(outputs, expected, bits=10, first_line=1)",
     "parse_line": "(text, line=1)",
+    "predict": "(model, items, *, train=None, top=300)",
     "read_output": "(path, *, header=None)",
     "write_output": "(path, lines)",
     "WordProbs.normalised": "(self)",

@@ -10,7 +10,6 @@ from tables import PARSERS, TABLES, fill, options, without_tables
 
 import geval_py
 from geval_py.board import settings
-from geval_py.cli.board import SUBCOMMANDS
 from geval_py.errors import GevalError
 from geval_py.reading.options import COMMANDS
 from geval_py.scoring.metrics import METRICS
@@ -125,8 +124,10 @@ def test_each_table_stands_in_one_page(name):
 
 
 def test_the_options_of_each_command_are_there():
-    board = (f"geval board {command}" for command in SUBCOMMANDS)
-    assert list(PARSERS) == ["geval", *(f"geval {command}" for command in COMMANDS), *board]
+    assert [name for name in PARSERS if name.count(" ") < 2] == [
+        "geval",
+        *(f"geval {command}" for command in COMMANDS),
+    ]
 
 
 NAMES = dict.fromkeys(

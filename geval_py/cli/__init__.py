@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 COMMANDS = {
+    "baseline": "geval_py.cli.baseline",
     "board": "geval_py.cli.board",
     "challenge leaks": "geval_py.cli.challenge.leaks",
     "challenge make": "geval_py.cli.challenge.make",
@@ -26,6 +27,7 @@ COMMANDS = {
     "compare": "geval_py.cli.compare",
     "completion": "geval_py.cli.completion",
     "help": "geval_py.cli.help",
+    "lm": "geval_py.cli.lm",
     "sample": "geval_py.cli.sample",
 }
 CLOSED_PIPE_STATUS = 128 + 13  # what a shell reports for a program ended by SIGPIPE

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from typing import TYPE_CHECKING
 
+from geval_py.cli import module_of
 from geval_py.cli.help import members, parser_of
 from geval_py.cli.parsers import QuietParser
 from geval_py.errors import UsageError
+from geval_py.modelling.baselines import BASELINES
 from geval_py.reading.options import COMMANDS, FORMATS
 from geval_py.reading.tokenizers import TOKENIZERS
 from geval_py.scoring.metrics import METRICS
@@ -17,12 +20,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SHELLS = ("bash", "zsh", "fish")
-FILES, FOLDERS = ("FILE", "OTHER", "OUT", "PATH"), ("DIR",)  # how values are named in the help
+FILES, FOLDERS = ("FILE", "OTHER", "OUT", "PATH", "TEXT"), ("DIR",)  # how values are named in the help
 CHOICES = {  # of the values of options, by field
     "alt_metrics": tuple(METRICS),
     "command": tuple(dict.fromkeys(word for command in COMMANDS for word in command.split(" "))),
     "format": FORMATS,
     "metrics": tuple(METRICS),
+    "model": tuple(BASELINES),
     "tokenizer": tuple(TOKENIZERS),
 }
 TEST_SETS = ("test_name", "tests")  # options by field whose values are folders, by their names
@@ -78,13 +82,33 @@ def _whole_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(metavar="COMMAND")
     groups: dict[str, argparse._SubParsersAction[QuietParser]] = {}
     for name, summary in COMMANDS.items():
-        own = parser_of(name)
+        own = _parser_with_subcommands(name)
         _complete_values(own)
         group, _, member = name.rpartition(" ")
         if group and group not in groups:
             of_group = commands.add_parser(group, help=f"commands: {', '.join(members(group))}")
             groups[group] = of_group.add_subparsers(metavar="COMMAND")
         (groups[group] if group else commands).add_parser(member, parents=[own], help=summary)
+    return parser
+
+
+def _parser_with_subcommands(command: str) -> QuietParser:
+    """Make the parser of a command and, where it has sub-commands, theirs below it."""
+    own = parser_of(command)
+    places: dict[str, tuple[str, str]] = getattr(module_of(command), "SUBCOMMANDS", {})
+    if not places:
+        return own
+    parser = QuietParser(prog=own.prog, description=own.description)
+    parser.add_argument("-h", "--help", action="store_true", help="show this and exit")
+    below = parser.add_subparsers(metavar="COMMAND")
+    for name, (summary, module) in places.items():
+        try:
+            sub: QuietParser = import_module(module).make_parser()
+        except ModuleNotFoundError:  # its extra is not installed
+            below.add_parser(name, help=summary)
+            continue
+        _complete_values(sub)
+        below.add_parser(name, parents=[sub], help=summary)
     return parser
 
 

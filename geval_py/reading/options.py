@@ -13,6 +13,7 @@ from geval_py.reading.words import Option, natural_number, one_of
 from geval_py.text import visible
 
 COMMANDS = {
+    "baseline": "outputs of simple models, trained on the challenge's train",
     "board": "submissions collected, scored, ranked and published",
     "challenge leaks": "what a challenge gives away of its hidden answers",
     "challenge make": "a challenge, cut from texts",
@@ -21,6 +22,7 @@ COMMANDS = {
     "compare": "which outputs are better, and whether by more than chance",
     "completion": "completions of a shell: bash, zsh or fish",
     "help": "what a command does, and its options",
+    "lm": "n-gram language models, and the perplexity of texts",
     "sample": "a sample challenge, copied into a new folder",
 }
 FORMATS = ("text", "json", "csv")

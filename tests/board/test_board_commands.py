@@ -73,9 +73,9 @@ THERE = f"the commands are {', '.join(SUBCOMMANDS)}"
     [
         pytest.param((), f"a command of geval board is missing\n  {THERE}", id="none"),
         pytest.param(
-            ("shwo",), f"there is no command `geval board shwo'\n  did you mean show? {THERE}", id="misspelt"
+            ("shwo",), f"there is no command `geval board shwo`\n  did you mean show? {THERE}", id="misspelt"
         ),
-        pytest.param(("qqq",), f"there is no command `geval board qqq'\n  {THERE}", id="unknown"),
+        pytest.param(("qqq",), f"there is no command `geval board qqq`\n  {THERE}", id="unknown"),
         pytest.param(
             ("add", "board", "x", "--at", "2027-01-31 23:59"),
             "argument --at: `2027-01-31 23:59` has no time zone; write it as 2027-01-31T23:59:00+01:00, "

@@ -2,16 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from importlib import import_module
-from typing import TYPE_CHECKING
-
-from geval_py.cli.parsers import QuietParser
-from geval_py.errors import UsageError
-from geval_py.text import nearest, visible
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+from geval_py.cli.subcommands import Group
 
 SUBCOMMANDS = {  # what each does, and where it is
     "init": ("make a board for a challenge", "geval_py.cli.board.init"),
@@ -27,7 +18,6 @@ SUBCOMMANDS = {  # what each does, and where it is
     "import": ("make a board of such an archive", "geval_py.cli.board.importing"),
     "verify": ("rebuild a published site, and say what differs", "geval_py.cli.board.verify"),
 }
-EXTRA = ("alembic", "jinja2", "sqlalchemy")  # what the extra adds
 
 _EXAMPLES = """\
 examples:
@@ -39,46 +29,13 @@ examples:
 
 Exit status: 0 fine, 1 the data is at fault, 2 the command line is at fault."""
 
-
-def make_parser() -> QuietParser:
-    """Make the parser of ``geval board``, for its help: sub-commands have their own."""
-    commands = "\n".join(f"  {name:9} {summary}" for name, (summary, _) in SUBCOMMANDS.items())
-    parser = QuietParser(
-        prog="geval board",
-        usage="geval board COMMAND …",
-        description="Collect submissions to a challenge, check, score and rank them, and publish the ranking.",
-        epilog=f"commands (geval board COMMAND --help says more):\n{commands}\n\n{_EXAMPLES}",
-    )
-    parser.add_argument("subcommand", nargs="?", metavar="COMMAND", help=", ".join(SUBCOMMANDS))
-    parser.add_argument("-h", "--help", action="store_true", help="show this and exit")
-    return parser
-
-
-def run(words: Sequence[str]) -> int:
-    """Run a sub-command; gives the exit status, raises GevalError."""
-    if words and words[0] in SUBCOMMANDS:
-        return _run(words[0], words[1:])
-    if {"-h", "--help"}.intersection(words[:1]):
-        sys.stdout.write(make_parser().format_help())
-        return 0
-    raise UsageError(message=_missing(words))
-
-
-def _run(name: str, words: Sequence[str]) -> int:
-    try:
-        run: Callable[[Sequence[str]], int] = import_module(SUBCOMMANDS[name][1]).run
-        return run(words)
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in EXTRA:
-            raise
-        message = f"geval board needs {error.name}: pip install ./geval-py[board]"
-        raise UsageError(message=message) from error
-
-
-def _missing(words: Sequence[str]) -> str:
-    there = f"the commands are {', '.join(SUBCOMMANDS)}"
-    if not words:
-        return f"a command of geval board is missing\n  {there}"
-    meant = nearest(words[0], SUBCOMMANDS)
-    advice = "" if meant is None else f"did you mean {meant}? "
-    return f"there is no command `geval board {visible(words[0])}'\n  {advice}{there}"
+_GROUP = Group(
+    name="board",
+    description="Collect submissions to a challenge, check, score and rank them, and publish the ranking.",
+    examples=_EXAMPLES,
+    subcommands=SUBCOMMANDS,
+    packages=("alembic", "jinja2", "markdown_it", "sqlalchemy"),
+    extra="board",
+)
+make_parser = _GROUP.make_parser
+run = _GROUP.run

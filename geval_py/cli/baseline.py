@@ -1,0 +1,127 @@
+"""``geval baseline``: what simple models, trained on the challenge's train, answer for a test set."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from collections.abc import Iterator, Sequence
+
+from geval_py.cli.parsers import QuietParser, add_fields, number_type
+from geval_py.cli.progress import ProgressBar
+from geval_py.cli.settings import merged
+from geval_py.errors import MissingFileError, UsageError
+from geval_py.modelling import cache
+from geval_py.modelling.baselines import DEFAULT, SIDES, SUMMARIES, TOP, NgramGapModel, WordModel, baseline, predict
+from geval_py.modelling.gaps import learn
+from geval_py.modelling.windows import texts_of
+from geval_py.reading.challenge import Challenge
+from geval_py.reading.config import task_of
+from geval_py.reading.dataset import DataSet
+from geval_py.reading.items import Item
+from geval_py.reading.splits import EXPECTED_FILE, INPUT_FILE, TRAINING_SET
+from geval_py.reading.writing import write_output
+from geval_py.text import named
+
+_MODELS = "\n".join(f"  {name:11} {summary.replace('`', '')}" for name, summary in SUMMARIES.items())
+_EPILOG = f"""\
+models:
+{_MODELS}
+  kenlm:FILE  a model that KenLM reads, for the most frequent words (pip install 'geval-py[models]')
+
+examples:
+  geval baseline -t dev-0              write dev-0/out-model=ngram-both.tsv
+  geval baseline -t dev-0 unigram --top 1000
+  geval -t dev-0                       and score it
+
+Exit status: 0 fine, 1 the data is at fault, 2 the command line is at fault."""
+
+
+def make_parser() -> QuietParser:
+    """Make the parser of ``geval baseline``."""
+    parser = QuietParser(
+        prog="geval baseline",
+        description="Write what a simple model answers for a test set, trained on the challenge's train.",
+        epilog=_EPILOG,
+        argument_default=argparse.SUPPRESS,
+    )
+    add = parser.add_argument
+    names = ", ".join(SUMMARIES)
+    add("model", nargs="?", default=DEFAULT, metavar="MODEL", help=f"{names} or kenlm:FILE (default: {DEFAULT})")
+    add_fields(parser, "test_name", "out_directory", "expected_directory", "in_header", "out_header")
+    top = f"words a line, the likeliest; the others share the rest (default: {TOP}; 0: all words of train)"
+    add("--top", type=number_type, default=TOP, metavar="K", help=top)
+    add("--force", action="store_true", default=False, help="write over an output of that name")
+    add("--no-cache", action="store_true", default=False, help="train anew, and do not keep what was learnt")
+    add("-h", "--help", action="store_true", default=False, help="show this and exit")
+    return parser
+
+
+def run(words: Sequence[str]) -> int:
+    """Run the command; gives the exit status, raises GevalError."""
+    given = vars(make_parser().read(words))
+    own = {name: given.pop(name) for name in ("model", "top", "force", "no_cache", "help")}
+    if own["help"]:
+        sys.stdout.write(make_parser().format_help())
+        return 0
+    model = baseline(own["model"], top=own["top"])
+    task = task_of(merged(given))
+    challenge = Challenge(path=task.directory, task=task)
+    test = challenge[task.test_name]
+    if test.input is None:
+        raise MissingFileError(what="No file with the input", path=os.path.join(test.directory, INPUT_FILE))
+    output = os.path.join(test.directory, f"out-model={_name(own['model'])}.tsv")
+    if os.path.lexists(output) and not own["force"]:
+        raise UsageError(message=f"{named(output)} is there already, and is left as it is\n  --force writes over it")
+    _fit(model, own["model"], challenge, keep=not own["no_cache"])
+    os.makedirs(test.directory, exist_ok=True)
+    with ProgressBar("items", unit="items") as progress:
+        write_output(output, predict(model, _watched(test, progress)))
+    print(f"wrote {named(output)}")
+    return 0
+
+
+def _name(model: str) -> str:
+    """Name a model in an output's name, in which some characters mean something.
+
+    >>> _name("kenlm:models/a,b.arpa")
+    'kenlm-a-b.arpa'
+    """
+    kind, colon, path = model.partition(":")
+    return kind + ("-" + re.sub(r"[^\w.-]", "-", os.path.basename(path)) if colon else "")
+
+
+def _watched(test: DataSet, progress: ProgressBar) -> Iterator[Item]:
+    """Give the items without their answers, which no model may see."""
+    inputs = DataSet(
+        name=test.name, directory=test.directory, input=test.input, expected=None, in_header=test.in_header
+    )
+    lines = len(inputs)
+    for item in inputs:
+        progress(item.line, lines)
+        yield item
+
+
+def _fit(model: WordModel, name: str, challenge: Challenge, *, keep: bool) -> None:
+    """Train a model on train, or take what was learnt of these files before; raises MissingFileError."""
+    train = _train(challenge)
+    if not isinstance(model, NgramGapModel) or not keep:
+        model.fit(train)
+        return
+    digest = cache.digest_of([path for path in (train.input, train.expected) if path], SIDES[name])
+    learnt = cache.load(digest)
+    if learnt is None:
+        learnt = learn(texts_of(train), SIDES[name])
+        cache.save(digest, learnt)
+    model.take(learnt)
+
+
+def _train(challenge: Challenge) -> DataSet:
+    """Find what baselines are trained on; raises MissingFileError where it, or a file of it, is missing."""
+    train = challenge[TRAINING_SET]
+    for path, name in ((train.input, INPUT_FILE), (train.expected, EXPECTED_FILE)):
+        if path is None:
+            place = os.path.join(challenge.path, TRAINING_SET, name)
+            raise MissingFileError(what="There is nothing to train on", path=place)
+    return train

@@ -1,0 +1,286 @@
+r"""Read ARPA files, the text form of n-gram models.
+
+    file    = "\data\" LF *( "ngram " order "=" count LF ) LF *section "\end\"
+    section = "\" order "-grams:" LF *row LF
+    row     = log10-probability TAB words split by single spaces [ TAB log10-back-off ] LF
+
+What stands before ``\data\`` and empty lines between sections are skipped, and carriage returns at line ends. A log10
+of -99 or less is 0, as SRILM writes it (KenLM takes it for 1e-99), and so is -inf. A model that
+lacks <unk> gets KenLM's -100 for it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from itertools import repeat
+from typing import NamedTuple
+
+import numpy as np
+
+from geval_py.errors import MalformedLineError, ModelError
+from geval_py.modelling.model import Doubles, NgramModel, Ngrams
+from geval_py.modelling.texts import MARKS, START, UNKNOWN, Ids, Numbering
+from geval_py.reading.lines import LineReader
+from geval_py.text import visible
+
+LOG_ZERO = -99.0
+MISSING_UNKNOWN = -100.0
+KENLM_BINARY = b"mmap lm http://kheafield.com/code"
+MOST_SUM = 1.001  # of the probabilities behind a context; a file has few digits
+_ROWS = 1 << 14  # are read at a time
+_COUNT = re.compile(rb"ngram\s+([0-9]{1,3})\s*=\s*([0-9]{1,12})\s*")
+
+
+class _Rows(NamedTuple):
+    """Rows of one order as they stand in a file."""
+
+    words: list[bytes]  # of all n-grams, one behind the other
+    log_probabilities: Doubles
+    log_backoffs: Doubles
+
+
+def read_arpa(path: str) -> NgramModel:
+    r"""Read an ARPA file, which may be compressed.
+
+    Raises MalformedLineError for a line that is not as it should be, ModelError for what is no ARPA file, for
+    an n-gram without its context and for probabilities that sum to more than 1, and as LineReader.
+    """
+    with LineReader(path) as reader:
+        lines = _Lines(reader)
+        counts = _read_counts(lines)
+        model = _read_unigrams(lines, counts)
+        for order in range(2, len(counts) + 1):
+            model = _with_ngrams(model, lines, order, counts)
+        if lines.next_text() != b"\\end\\":
+            raise lines.error("not the end", "expected \\end\\")
+    return model
+
+
+class _Lines:
+    """The lines of an ARPA file, with their numbers."""
+
+    def __init__(self, reader: LineReader) -> None:
+        self.path = reader.path
+        self.number = 0
+        self._reader = reader
+        self.text = b""
+
+    def next(self) -> bytes | None:
+        """Give the next line without its end; None at the end of the file."""
+        line = self._reader.take(1)
+        self.number += 1
+        self.text = line.rstrip(b"\r\n")
+        return self.text if line else None
+
+    def next_text(self) -> bytes | None:
+        """Give the next line that is not empty."""
+        while (line := self.next()) is not None and not line.strip():
+            pass
+        return line
+
+    def take(self, lines: int) -> bytes:
+        """Give some lines at once."""
+        block = self._reader.take(lines)
+        self.number += block.count(b"\n")
+        return block.replace(b"\r\n", b"\n") if b"\r" in block else block
+
+    def error(self, reason: str, hint: str, *, text: bytes | None = None, column: int = 1) -> MalformedLineError:
+        """Make an error at the last line."""
+        shown = (self.text if text is None else text).decode(errors="replace")
+        return MalformedLineError(
+            path=self.path, line=self.number, column=column, reason=reason, token=shown, hint=hint, text=shown
+        )
+
+
+def _read_counts(lines: _Lines) -> list[int]:
+    """Read the head of the file: how many n-grams there are of each order."""
+    while (line := lines.next()) != b"\\data\\":
+        if line is None:
+            raise ModelError(path=lines.path, message="This is no ARPA file: it has no line \\data\\")
+        if line.startswith(KENLM_BINARY):
+            raise ModelError(
+                path=lines.path,
+                message="This is a binary model of KenLM\n  take the ARPA file that it was built from; "
+                "geval baseline can use it as it is",
+            )
+    counts: list[int] = []
+    while (line := lines.next_text()) is not None and line.startswith(b"ngram"):
+        match = _COUNT.fullmatch(line)
+        if match is None or int(match[1]) != len(counts) + 1:
+            raise lines.error("a count", f"expected ngram {len(counts) + 1}=COUNT")
+        counts.append(int(match[2]))
+    if not counts or line != b"\\1-grams:":
+        raise lines.error("no section", "expected \\1-grams:" if counts else "expected ngram 1=COUNT")
+    return counts
+
+
+def _read_unigrams(lines: _Lines, counts: Sequence[int]) -> NgramModel:
+    """Read the 1-grams, which number the words."""
+    numbering = Numbering(MARKS)
+    ids, own_logs, own_backoffs = _read_section(lines, 1, counts, lambda words: numbering.number([list(words)]))
+    if len(np.unique(ids)) < len(ids):
+        raise ModelError(path=lines.path, message="Not a model: a word stands twice among the 1-grams")
+    logs, backoffs = np.full(len(numbering), -np.inf), np.zeros(len(numbering))
+    logs[UNKNOWN] = MISSING_UNKNOWN
+    logs[ids], backoffs[ids] = own_logs, own_backoffs
+    level = Ngrams(
+        contexts=np.zeros(len(numbering), np.int32),
+        words=np.arange(len(numbering), dtype=np.int32),
+        log_probabilities=logs,
+        log_backoffs=backoffs,
+    )
+    missing = frozenset(mark for number, mark in enumerate(MARKS) if number not in ids)
+    model = NgramModel(words=list(numbering), levels=(level,), name=lines.path, missing=missing)
+    _check(model)
+    return model
+
+
+def _with_ngrams(model: NgramModel, lines: _Lines, order: int, counts: Sequence[int]) -> NgramModel:
+    """Read the n-grams of the next order, find their contexts, and sort them."""
+
+    def number(words: Sequence[bytes]) -> Ids:
+        try:
+            return np.fromiter(map(model.ids.__getitem__, words), np.int32, len(words))
+        except KeyError as error:
+            word = visible(error.args[0].decode(errors="replace"))
+            message = f"Not a model: `{word}` stands in a {order}-gram, and is no 1-gram"
+            raise ModelError(path=model.name, message=message) from None
+
+    if lines.next_text() != b"\\%d-grams:" % order:
+        raise lines.error(f"not the {order}-grams", f"expected \\{order}-grams:")
+    ids, logs, backoffs = _read_section(lines, order, counts, number)
+    columns = ids.reshape(-1, order).T
+    contexts = _contexts(model, columns)
+    by_key = np.lexsort((columns[-1], contexts))
+    level = Ngrams(
+        contexts=contexts[by_key],
+        words=columns[-1][by_key],
+        log_probabilities=logs[by_key],
+        log_backoffs=backoffs[by_key],
+    )
+    model = NgramModel(words=model.words, levels=(*model.levels, level), name=model.name, missing=model.missing)
+    _check(model)
+    return model
+
+
+def _contexts(model: NgramModel, columns: Ids) -> Ids:
+    """Find the context of each n-gram, given as columns of words; raises ModelError where one is not there."""
+    contexts: Ids = columns[0]
+    for length in range(2, len(columns)):
+        contexts = model.find(length, contexts, columns[length - 1])
+    if (contexts < 0).any():
+        row = int(np.flatnonzero(contexts < 0)[0])
+        names = [visible(model.words[number].decode(errors="replace")) for number in columns[:, row]]
+        message = f"Not a model: `{' '.join(names)}` is there without its context, `{' '.join(names[:-1])}`"
+        raise ModelError(path=model.name, message=message)
+    return contexts
+
+
+def _read_section(
+    lines: _Lines, order: int, counts: Sequence[int], number: Callable[[Sequence[bytes]], Ids]
+) -> tuple[Ids, Doubles, Doubles]:
+    """Read the rows of an order; gives the ids of their words, the log10 probabilities and back-offs."""
+    left, width = counts[order - 1], 2 if order == len(counts) else 3
+    ids: list[Ids] = []
+    numbers: list[tuple[Doubles, Doubles]] = []
+    while left > 0:
+        first = lines.number
+        block = lines.take(min(left, _ROWS))
+        rows = block.count(b"\n")
+        if not rows:
+            raise lines.error("the end of the file", f"expected {left} more {order}-grams", text=b"")
+        part = _read_rows(block, rows, order, width)
+        if part is None:
+            lines.number = first
+            part = _read_rows_one_by_one(block, lines, order, left)
+        ids.append(number(part.words))
+        numbers.append((_zeros(part.log_probabilities), _zeros(part.log_backoffs)))
+        left -= rows
+    if not ids:
+        return np.zeros(0, np.int32), np.zeros(0), np.zeros(0)
+    logs, backoffs = zip(*numbers, strict=True)
+    return np.concatenate(ids), np.concatenate(logs), np.concatenate(backoffs)
+
+
+def _zeros(logs: Doubles) -> Doubles:
+    """Give log10 values; one that is so small that it means 0 is -inf."""
+    return np.where(logs <= LOG_ZERO, -np.inf, logs)
+
+
+def _read_rows(block: bytes, rows: int, order: int, width: int) -> _Rows | None:
+    """Read rows that all have as many fields, at once; None if they have not, or something is wrong."""
+    if block.count(b"\t") != rows * (width - 1) or block.count(b" ") != rows * (order - 1):
+        return None
+    fields = block[:-1].replace(b"\n", b"\t").split(b"\t")
+    ngrams = fields[1::width]
+    words = b" ".join(ngrams).split(b" ")
+    if len(words) != rows * order or b"" in words or {*map(bytes.count, ngrams, repeat(b" "))} != {order - 1}:
+        return None
+    try:
+        logs = np.array(list(map(float, fields[0::width])))
+        backoffs = np.array(list(map(float, fields[2::3]))) if width == 3 else np.zeros(rows)
+    except ValueError:
+        return None
+    if not ((logs <= 0).all() and (backoffs < np.inf).all()):  # NaN is neither
+        return None
+    return _Rows(words, logs, backoffs)
+
+
+def _read_rows_one_by_one(block: bytes, lines: _Lines, order: int, left: int) -> _Rows:
+    """Read rows that may lack a back-off; raises MalformedLineError."""
+    ngrams: list[bytes] = []
+    logs: list[float] = []
+    backoffs: list[float] = []
+    for line in block.split(b"\n")[:-1]:
+        lines.number += 1
+        if not line.strip() or line.startswith(b"\\"):
+            many = left - len(logs)
+            raise lines.error("too few rows", f"expected {many} more {order}-grams", text=line)
+        fields = line.split(b"\t")
+        if len(fields) not in (2, 3):
+            raise lines.error("fields", "expected log10 probability TAB words [TAB log10 back-off]", text=line)
+        words = fields[1].split(b" ")
+        if len(words) != order or b"" in words:
+            hint = f"expected {order} words with a space between two" if order > 1 else "expected one word"
+            raise lines.error("words", hint, text=line, column=_column(fields, 1))
+        ngrams += words
+        logs.append(_number(fields, 0, line, lines))
+        backoffs.append(_number(fields, 2, line, lines) if len(fields) == 3 else 0.0)
+        if logs[-1] > 0:
+            raise lines.error("a probability above 1", "expected a log10 probability, which is 0 or less", text=line)
+    return _Rows(ngrams, np.array(logs), np.array(backoffs))
+
+
+def _column(fields: Sequence[bytes], index: int) -> int:
+    """Give the column, from 1, in which a field begins."""
+    return sum(len(field.decode(errors="replace")) + 1 for field in fields[:index]) + 1
+
+
+def _number(fields: Sequence[bytes], index: int, line: bytes, lines: _Lines) -> float:
+    try:
+        value = float(fields[index])
+    except ValueError:
+        value = math.nan
+    if not value < math.inf:
+        raise lines.error("not a number", "expected a log10", text=line, column=_column(fields, index))
+    return value
+
+
+def _check(model: NgramModel) -> None:
+    """Raise ModelError for n-grams of the highest order that are there twice, or sum to more than 1."""
+    order, level = model.order, model.levels[-1]
+    twice = np.flatnonzero((np.diff(level.contexts) == 0) & (np.diff(level.words) == 0))
+    if len(twice):
+        raise ModelError(
+            path=model.name, message=f"Not a model: `{model.text_of(order, int(twice[0]))}` is there twice"
+        )
+    predicted = level.words != START
+    weights = np.where(predicted, 10.0**level.log_probabilities, 0.0)
+    sums = np.bincount(level.contexts, weights=weights)
+    if len(sums) and sums.max() > MOST_SUM:
+        context = int(sums.argmax())
+        behind = f" behind `{model.text_of(order - 1, context)}`" if order > 1 else " of the 1-grams"
+        message = f"Not a model: the probabilities{behind} sum to {sums[context]:.6g}, which is above 1"
+        raise ModelError(path=model.name, message=message)

@@ -1,0 +1,189 @@
+"""The perplexity of a text, by an n-gram model with back-off: as KenLM's query scores it.
+
+Of the words that stand before it, a word is predicted with the longest n-gram that the model has; each longer context
+that the model has adds its back-off. A word that the model does not have is <unk>. After <s>, which is given, each
+word and then </s> is predicted.
+
+    perplexity including OOVs = 10 ^ (- sum of log10 probabilities / tokens)
+    perplexity excluding OOVs = the same, without the words that are <unk>
+
+query does not count the last line of a text, if its line end is missing; here it is a line as any other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain, repeat
+
+import numpy as np
+from numpy.typing import NDArray
+
+from geval_py.errors import EmptyFileError, ModelError
+from geval_py.explaining.statistics.interval import Interval
+from geval_py.explaining.statistics.resampling import bootstrap_weights
+from geval_py.modelling.model import Doubles, NgramModel
+from geval_py.modelling.texts import MARKS, UNKNOWN, Ids, Sentence, blocks_of, sentences_of, with_marks
+from geval_py.reading.sampling import check_sampling
+from geval_py.scoring.parallel import Progress
+
+Longs = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextScore:
+    """The scores of a text's sentences (at least one), a row each.
+
+    ``logs`` are the sums of log10 probabilities, ``known_logs`` without those of words out of vocabulary, whose
+    number is in ``oov``; ``tokens`` counts what was predicted: the words, and </s>.
+    """
+
+    logs: Doubles
+    known_logs: Doubles
+    oov: Longs
+    tokens: Longs
+
+    @property
+    def perplexity_including_oov(self) -> float:
+        """The perplexity of all tokens; NaN where there is none, inf where one has probability 0."""
+        return _perplexity(math.fsum(self.logs), int(self.tokens.sum()))
+
+    @property
+    def perplexity_excluding_oov(self) -> float:
+        """The perplexity of the tokens that the model has."""
+        return _perplexity(math.fsum(self.known_logs), int((self.tokens - self.oov).sum()))
+
+    def intervals(self, samples: int, seed: int, progress: Progress | None = None) -> tuple[Interval, Interval]:
+        """Give the 95 % intervals of both perplexities, from resamples of the sentences.
+
+        Raises UsageError for fewer than one sample.
+        """
+        check_sampling(samples, seed)
+        columns = np.stack([self.logs, self.tokens, self.known_logs, self.tokens - self.oov], axis=1)
+        infinite = np.isinf(columns)
+        finite = np.where(infinite, 0.0, columns)
+        tables = [
+            np.where(weights @ infinite > 0, -np.inf, weights @ finite)
+            for weights in bootstrap_weights(len(columns), samples, seed, progress)
+        ]
+        logs, tokens, known_logs, known = np.concatenate(tables).T
+        including, excluding = (
+            [_perplexity(log, number) for log, number in zip(sums, counts, strict=True) if number > 0]
+            for sums, counts in ((logs, tokens), (known_logs, known))
+        )
+        return (
+            Interval.of(including or [math.nan], samples=samples, seed=seed),
+            Interval.of(excluding or [math.nan], samples=samples, seed=seed),
+        )
+
+
+def _perplexity(log: float, tokens: float) -> float:
+    """Give 10 ^ (-log / tokens).
+
+    >>> _perplexity(-2.0, 1), _perplexity(-1e5, 1), _perplexity(0.0, 0)
+    (100.0, inf, nan)
+    """
+    if not tokens:
+        return math.nan
+    try:
+        return math.pow(10.0, -log / tokens)
+    except OverflowError:
+        return math.inf
+
+
+def score_texts(model: NgramModel, paths: Sequence[str], *, sentence_marks: bool = True) -> TextScore:
+    """Score texts, one behind the other; raises EmptyFileError where there is no line, and ModelError.
+
+    Without ``sentence_marks`` no <s> stands before a line, and no </s> is predicted behind it.
+    """
+    scores = [
+        score_sentences(model, sentences_of(block, bytes.split), sentence_marks=sentence_marks)
+        for path in paths
+        for _, block in blocks_of(path)
+    ]
+    if not scores:
+        raise EmptyFileError(what="text", path=paths[0])
+    return joined(scores)
+
+
+def joined(scores: Iterable[TextScore]) -> TextScore:
+    """Put the scores of several parts of a text together."""
+    parts = list(scores)
+    return TextScore(
+        logs=np.concatenate([part.logs for part in parts]),
+        known_logs=np.concatenate([part.known_logs for part in parts]),
+        oov=np.concatenate([part.oov for part in parts]),
+        tokens=np.concatenate([part.tokens for part in parts]),
+    )
+
+
+def score_sentences(model: NgramModel, sentences: Sequence[Sentence], *, sentence_marks: bool = True) -> TextScore:
+    """Score sentences (at least one), given as words; raises ModelError if the model lacks a mark that is needed."""
+    lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
+    words = chain.from_iterable(sentences)
+    ids = np.fromiter(map(model.ids.get, words, repeat(UNKNOWN)), np.int32, int(lengths.sum()))
+    if sentence_marks:
+        _check_marks(model)
+        tokens = with_marks(ids, lengths)
+        depths = depths_of_marked(lengths)
+        lengths = lengths + 1
+    else:
+        tokens, depths = ids, _places(lengths)
+    logs, _ = token_scores(model, tokens, depths)
+    predicted = depths > 0 if sentence_marks else np.ones(len(tokens), np.bool_)
+    sentence = np.repeat(np.arange(len(lengths)), lengths)
+    logs, unknown = logs[predicted], tokens[predicted] == UNKNOWN
+    known_logs = np.where(unknown, 0.0, logs)
+    return TextScore(
+        logs=_sums(sentence, logs, len(lengths)),
+        known_logs=_sums(sentence, known_logs, len(lengths)),
+        oov=np.bincount(sentence[unknown], minlength=len(lengths)),
+        tokens=lengths,
+    )
+
+
+def _sums(groups: Longs, values: Doubles, number: int) -> Doubles:
+    return np.bincount(groups, weights=values, minlength=number).astype(np.float64)
+
+
+def depths_of_marked(lengths: Longs) -> Ids:
+    """Tell how far behind the <s> of its sentence each token stands, for sentences of so many words."""
+    return _places(lengths + 2)
+
+
+def _places(lengths: Longs) -> Ids:
+    """Count the tokens of each sentence from 0."""
+    ends = np.cumsum(lengths)
+    return (np.arange(int(lengths.sum())) - np.repeat(ends - lengths, lengths)).astype(np.int32)
+
+
+def _check_marks(model: NgramModel) -> None:
+    missing = sorted(model.missing & set(MARKS[1:]))
+    if missing:
+        name = b" and ".join(missing).decode()
+        raise ModelError(
+            path=model.name,
+            message=f"the model has no {name}\n  it was made without the marks of sentences: score without them, too "
+            "(--no-sentence-marks)",
+        )
+
+
+def token_scores(model: NgramModel, tokens: Ids, depths: Ids) -> tuple[Doubles, Ids]:
+    """Give each token's log10 probability, and the length of the n-gram that it was predicted with.
+
+    What stands at depth 0 is predicted without a context. The length of an unknown word is 1.
+    """
+    rows = model.rows_of(tokens, depths)
+    logs = model.levels[0].log_probabilities[tokens]
+    lengths = np.ones(len(tokens), np.int32)
+    for length in range(2, model.order + 1):
+        found = np.flatnonzero(rows[length - 1] >= 0)
+        logs[found] = model.levels[length - 1].log_probabilities[rows[length - 1][found]]
+        lengths[found] = length
+    for length in range(1, model.order):
+        places = np.flatnonzero((depths >= length) & (lengths <= length))
+        contexts = rows[length - 1][places - 1]
+        places, contexts = places[contexts >= 0], contexts[contexts >= 0]
+        logs[places] += model.levels[length - 1].log_backoffs[contexts]
+    return logs, lengths

@@ -1,0 +1,143 @@
+"""``geval baseline``: outputs of simple models."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
+OUTPUT = Path("dev-0") / "out-model=ngram-both.tsv"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    shutil.copytree(GAZETTE, tmp_path / "gazette", ignore=shutil.ignore_patterns("out-model*"))
+    monkeypatch.chdir(tmp_path / "gazette")
+    monkeypatch.setenv("GEVAL_CACHE", str(tmp_path / "cache"))
+    return tmp_path
+
+
+def test_the_default_is_written_into_the_folder_of_the_test(geval, folder):
+    assert geval("baseline", "-t", "dev-0") == (0, f"wrote `./{OUTPUT}`\n", "")
+    assert geval("-t", "dev-0") == (0, "66.22\n", "")
+    assert geval("check", "-t", "dev-0")[0] == 0
+    assert len(OUTPUT.read_text().splitlines()[0].split()) == 301
+
+
+def test_an_output_is_not_written_over(geval):
+    OUTPUT.write_text("mine\n")
+    status, out, err = geval("baseline", "-t", "dev-0")
+    assert (status, out) == (2, "")
+    assert err == f"geval: `./{OUTPUT}` is there already, and is left as it is\n  --force writes over it\n"
+    assert OUTPUT.read_text() == "mine\n"
+    assert geval("baseline", "-t", "dev-0", "--force", "--top", "5")[0] == 0
+    assert len(OUTPUT.read_text().splitlines()[0].split()) == 6
+
+
+def test_what_was_learnt_is_kept_until_train_changes(geval, folder):
+    cache = folder / "cache"
+    assert geval("baseline", "-t", "dev-0", "--no-cache")[0] == 0
+    wanted = OUTPUT.read_text()
+    assert not cache.exists()
+    for _ in range(2):
+        assert geval("baseline", "-t", "dev-0", "--force")[0] == 0
+        assert OUTPUT.read_text() == wanted
+        assert len(list(cache.iterdir())) == 1
+    next(cache.iterdir()).write_bytes(b"broken")
+    assert geval("baseline", "-t", "dev-0", "--force")[0] == 0
+    assert OUTPUT.read_text() == wanted
+    answers = Path("train/expected.tsv")
+    answers.write_text(answers.read_text().replace("the\n", "a\n"))
+    assert geval("baseline", "-t", "dev-0", "--force")[0] == 0
+    assert OUTPUT.read_text() != wanted
+    assert len(list(cache.iterdir())) == 2
+
+
+def test_a_cache_that_cannot_be_written(geval, folder):
+    (folder / "cache").write_text("a file")
+    assert geval("baseline", "-t", "dev-0")[0] == 0
+
+
+def test_answers_of_the_test_are_not_needed(geval):
+    Path("test-A/expected.tsv").unlink()
+    assert geval("baseline", "unigram")[0] == 0
+    assert len(Path("test-A/out-model=unigram.tsv").read_text().splitlines()) == 123
+
+
+def test_outputs_in_another_folder_than_the_challenge(geval, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    words = ("baseline", "-t", "dev-0", "rest", "--expected-directory", "gazette", "--out-directory", "mine")
+    assert geval(*words) == (0, "wrote `mine/dev-0/out-model=rest.tsv`\n", "")
+
+
+def test_a_challenge_without_train(geval):
+    shutil.rmtree("train")
+    status, _, err = geval("baseline", "-t", "dev-0")
+    assert status == 1
+    assert err.startswith("geval: No such set in the challenge: `./train`\n")
+
+
+def test_a_train_without_answers(geval):
+    Path("train/expected.tsv").unlink()
+    status, _, err = geval("baseline", "-t", "dev-0")
+    assert (status, err) == (1, "geval: There is nothing to train on: `./train/expected.tsv`\n")
+
+
+def test_a_test_without_input(geval):
+    Path("dev-0/in.tsv.xz").unlink()
+    assert geval("baseline", "-t", "dev-0") == (1, "", "geval: No file with the input: `./dev-0/in.tsv`\n")
+
+
+def test_a_model_of_kenlm_that_is_not_there(geval):
+    assert geval("baseline", "-t", "dev-0", "kenlm:x.arpa") == (1, "", "geval: No file with the model: `x.arpa`\n")
+
+
+def test_the_package_kenlm_is_missing(geval, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "kenlm", None)
+    Path("x.arpa").touch()
+    assert geval("baseline", "-t", "dev-0", "kenlm:x.arpa") == (
+        2,
+        "",
+        "geval: kenlm:FILE needs the package kenlm, which is built from source by cmake and a C++ compiler, in minutes:\n"
+        "  pip install 'geval-py[models]'\n",
+    )
+
+
+class FakeKenlm:
+    """What is used of the package: a model of order 2 in which a word is likely behind its own like."""
+
+    State = dict
+
+    class Model:
+        order = 2
+
+        def __init__(self, path):
+            if "broken" in path:
+                raise OSError("not a model")
+
+        def NullContextWrite(self, state):  # noqa: N802
+            state["last"] = None
+
+        def BaseScore(self, before, word, after):  # noqa: N802
+            after["last"] = word
+            return 0.0 if before["last"] == word else -1.0
+
+
+def test_a_model_of_kenlm_scores_the_most_frequent_words(geval, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "kenlm", FakeKenlm)
+    Path("m.arpa").touch()
+    assert geval("baseline", "-t", "dev-0", "kenlm:m.arpa", "--top", "4")[0] == 0
+    lines = Path("dev-0/out-model=kenlm-m.arpa.tsv").read_text().splitlines()
+    assert len({len(line.split()) for line in lines}) == 1
+    assert all(line.split(":")[-1] == lines[0].split(":")[-1] for line in lines)  # the rest is the unigram's
+    Path("broken.arpa").touch()
+    assert geval("baseline", "kenlm:broken.arpa")[::2] == (
+        1,
+        "geval: KenLM cannot read this model\n  in `broken.arpa`\n",
+    )
+
+
+def test_help(geval):
+    status, out, err = geval("baseline", "--help")
+    assert (status, err) == (0, "")
+    assert "  ngram-both  four-grams of both contexts (the default)\n" in out

@@ -1,0 +1,178 @@
+"""``geval lm``: train, perplexity, info."""
+
+import gzip
+import json
+
+import pytest
+
+from geval_py.cli.lm import SUBCOMMANDS
+
+TEXT = "a b c\na b\n\nb c a a\nc\na b c d\n"
+OTHER = "a b c\nd a\n\nx a y b c\n c  c\n"
+UNKNOWN = "geval: note: 2 of 17 tokens are <unk>, with the probability that the model gives to it\n"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text.txt").write_text(TEXT)
+    (tmp_path / "other.txt").write_text(OTHER)
+    return tmp_path
+
+
+@pytest.fixture
+def model(geval):
+    assert geval("lm", "train", "text.txt", "-o", "2", "--arpa", "m.arpa", "--discount-fallback")[0] == 0
+
+
+def test_what_is_trained_is_said(geval):
+    status, out, err = geval("lm", "train", "text.txt", "-o", "2", "--arpa", "m.arpa", "--discount-fallback")
+    assert (status, out) == (0, "1\t7\t7\t0.2\t1.7\t3\n2\t13\t13\t0.5\t1\t1.5\n")
+    assert err == "geval: note: the counts give no discounts of order 2: the fall-back was taken\n"
+
+
+def test_perplexity_in_the_words_of_query(geval, model):
+    """KenLM's query: 5.4324, 4.694, 2, 17 on the same text and model."""
+    status, out, err = geval("lm", "perplexity", "m.arpa", "other.txt", "-p", "4")
+    assert (status, err) == (0, UNKNOWN)
+    assert out == ("Perplexity including OOVs\t5.4324\nPerplexity excluding OOVs\t4.6940\nOOVs\t2\nTokens\t17\n")
+
+
+def test_perplexity_for_programs(geval, model):
+    status, out, _ = geval("lm", "perplexity", "m.arpa", "other.txt", "--format", "json", "-B", "50")
+    document = json.loads(out)
+    assert status == 0
+    assert document["perplexity_including_oov"] == pytest.approx(5.432400999142332, rel=2e-6)
+    assert document["perplexity_excluding_oov"] == pytest.approx(4.694005758475406, rel=2e-6)
+    assert (document["oov"], document["tokens"], document["sentences"]) == (2, 17, 5)
+    assert "same convention for <unk>" in document["unknown_words"]
+    interval = document["interval_including_oov"]
+    assert interval["low"] < document["perplexity_including_oov"] < interval["high"]
+    assert (interval["samples"], interval["confidence"]) == (50, 0.95)
+
+
+def test_without_marks_and_with_intervals(geval, model):
+    out = geval("lm", "perplexity", "m.arpa", "other.txt", "--no-sentence-marks", "-p", "3")[1]
+    assert out.endswith("Tokens\t12\n")
+    assert "±" in geval("lm", "perplexity", "m.arpa", "other.txt", "-B", "100", "--seed", "0")[1]
+
+
+def test_a_line_a_sentence(geval, model):
+    status, out, err = geval("lm", "perplexity", "m.arpa", "other.txt", "--sentences", "-p", "3")
+    assert (status, err) == (0, UNKNOWN)
+    assert out == "-1.694\t0\n-2.868\t0\n-0.654\t0\n-4.926\t2\n-2.353\t0\n"
+
+
+def test_a_last_line_without_its_end_counts(geval, model, folder):
+    """Query counts its words as tokens, and neither its probability nor its OOVs; here it is a line as any other."""
+    whole = geval("lm", "perplexity", "m.arpa", "other.txt")[1]
+    (folder / "other.txt").write_text(OTHER.removesuffix("\n"))
+    assert geval("lm", "perplexity", "m.arpa", "other.txt")[1] == whole
+
+
+def test_info(geval, model, folder):
+    assert geval("lm", "info", "m.arpa") == (0, "order    2\n1-grams  7\n2-grams  13\nwords    4\n", "")
+    document = json.loads(geval("lm", "info", "m.arpa", "--format", "json")[1])
+    assert (document["order"], document["ngrams"], document["missing"]) == (2, [7, 13], [])
+    assert document["vocabulary"] == ["a", "b", "c", "d"]
+
+
+def test_models_are_compressed_by_their_ending(geval, folder):
+    words = ("lm", "train", "text.txt", "-o", "1", "--discount-fallback", "--arpa")
+    assert geval(*words, "m.arpa.gz")[0] == 0
+    assert gzip.decompress((folder / "m.arpa.gz").read_bytes()).startswith(b"\\data\\\nngram 1=7\n")
+    assert geval("lm", "perplexity", "m.arpa.gz", "other.txt")[0] == 0
+
+
+def test_the_options_of_lmplz(geval):
+    out = geval(
+        "lm", "train", "text.txt", "-o", "3", "--prune", "0", "0", "1", "--discount-fallback", "0.4", "0.9",
+        "--interpolate-unigrams", "0", "--vocab-pad", "100", "--exact-discounts", "--arpa", "m.arpa",
+    )[1]  # fmt: skip
+    assert [line.split("\t") for line in out.splitlines()] == [
+        ["1", "7", "7", "0.2", "1.7", "3"],
+        ["2", "13", "13", "0.714286", "0.928571", "3"],
+        ["3", "11", "3", "0.4", "0.9", "0.9"],
+    ]
+
+
+def test_a_vocabulary_and_marks_in_the_text(geval, folder):
+    (folder / "words").write_text("a b\n")
+    (folder / "text.txt").write_text("a <s> b c\n")
+    words = ("lm", "train", "text.txt", "-o", "2", "--discount-fallback", "--vocabulary", "words", "--arpa", "m.arpa")
+    status, _, err = geval(*words)
+    assert status == 1
+    assert err.startswith("geval: Line 1: Unexpected data [<s> in the text]\n")
+    assert geval(*words, "--skip-symbols")[1].splitlines()[0] == "1\t6\t5\t0.5\t1\t1.5"
+
+
+def test_a_text_that_is_not_utf8(geval, folder):
+    (folder / "text.txt").write_bytes(b"a\ncaf\xe9\n")
+    err = geval("lm", "train", "text.txt", "-o", "1", "--discount-fallback", "--arpa", "m.arpa")[2]
+    assert "geval: note: `text.txt` is not UTF-8, first in line 2; its bytes are taken as they are\n" in err
+    assert b"caf\xe9" in (folder / "m.arpa").read_bytes()
+
+
+def test_a_model_without_unk_is_said(geval, model, folder):
+    text = (folder / "m.arpa").read_text().replace("ngram 1=7", "ngram 1=6")
+    (folder / "m.arpa").write_text("".join(line for line in text.splitlines(True) if "<unk>" not in line))
+    err = geval("lm", "perplexity", "m.arpa", "other.txt")[2]
+    assert err.startswith(
+        "geval: note: `m.arpa` has no <unk>: the log10 probability of unknown words is -100, as in KenLM\n"
+    )
+    assert geval("lm", "info", "m.arpa")[1].endswith("missing  <unk>\n")
+
+
+@pytest.mark.parametrize("kind", ["add-one", "maximum-likelihood"])
+def test_plain_counts(kind, geval):
+    assert geval("lm", "train", "text.txt", "-o", "2", "--counts", kind, "--arpa", "m.arpa") == (0, "", "")
+    assert geval("lm", "perplexity", "m.arpa", "text.txt")[0] == 0
+
+
+TRAIN = ("train", "text.txt", "--arpa", "m.arpa")
+WRONG = {
+    "no command": ((), "a command of geval lm is missing\n  the commands are train, perplexity, info"),
+    "another": (
+        ("trian",), "there is no command `geval lm trian`\n  did you mean train? the commands are train, perplexity, info",
+    ),
+    "no text": (("train",), "a text to train on is missing\n  for example geval lm train text.txt --arpa text.arpa"),
+    "no file to write": (
+        ("train", "text.txt"), "where the model is to be written is missing: --arpa FILE (-: standard output)",
+    ),
+    "plain": ((*TRAIN, "--counts", "add-one", "--prune", "1"), "--prune is for Kneser-Ney: leave it out, or --counts"),
+    "discounts": (
+        (*TRAIN, "--discount-fallback", "1", "1", "1", "1"),
+        "--discount-fallback takes up to 3 discounts; 4 were given",
+    ),
+    "a discount": (
+        (*TRAIN, "--discount-fallback", "7"),
+        "argument --discount-fallback: '7' is not a discount, a number from 0 to 3\n"
+        "  geval lm train --help shows the options",
+    ),
+    "lmplz's spelling": (
+        (*TRAIN, "--discount_fallback"),
+        "unrecognized arguments: --discount_fallback\n  did you mean --discount-fallback?",
+    ),
+    "no model": (("perplexity",), "a model is missing\n  for example geval lm perplexity text.arpa other.txt"),
+    "no text to score": (
+        ("perplexity", "m.arpa"), "a text is missing\n  for example geval lm perplexity text.arpa other.txt",
+    ),
+    "a seed alone": (("perplexity", "m.arpa", "other.txt", "--seed", "1"), "--seed goes with --bootstrap"),
+    "sentences": (
+        ("perplexity", "m.arpa", "other.txt", "--sentences", "-B", "9"),
+        "--sentences has neither intervals nor another format",
+    ),
+    "nothing to show": (("info",), "a model is missing\n  for example geval lm info text.arpa"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "message"), WRONG.values(), ids=WRONG)
+def test_a_wrong_command_line(words, message, geval):
+    assert geval("lm", *words) == (2, "", f"geval: {message}\n")
+
+
+@pytest.mark.parametrize("name", ["", *SUBCOMMANDS])
+def test_help(name, geval):
+    status, out, err = geval("lm", *([name] if name else []), "--help")
+    assert (status, err) == (0, "")
+    assert out.startswith(f"usage: geval lm {name}")

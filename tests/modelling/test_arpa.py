@@ -1,0 +1,158 @@
+"""ARPA files: what is read, and what is wrong with one, to the letter."""
+
+import lzma
+
+import numpy as np
+import pytest
+
+from geval_py.errors import EmptyFileError, MalformedLineError, ModelError
+from geval_py.modelling.arpa import read_arpa
+from geval_py.modelling.perplexity import score_texts
+
+GOOD = """\
+made by hand
+
+\\data\\
+ngram 1=4
+ngram 2=2
+
+\\1-grams:
+-1\t<unk>
+0\t<s>\t-0.3
+-0.5\t</s>
+-0.4\ta\t-0.2
+
+\\2-grams:
+-0.1\t<s> a
+-0.2\ta </s>
+
+\\end\\
+"""
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read(text):
+        (tmp_path / "m.arpa").write_text(text, newline="")
+        return read_arpa(str(tmp_path / "m.arpa"))
+
+    return read
+
+
+def test_rows_with_and_without_backoff(read, tmp_path):
+    model = read(GOOD)
+    assert [len(level) for level in model.levels] == [4, 2]
+    assert model.levels[0].log_backoffs.tolist() == [0, -0.3, 0, -0.2]
+    (tmp_path / "text").write_bytes(b"a\nb\n")
+    score = score_texts(model, [str(tmp_path / "text")])
+    assert score.logs.tolist() == pytest.approx([-0.1 - 0.2, -0.3 - 1 - 0.5])
+    assert score.known_logs.tolist() == pytest.approx([-0.3, -0.5])
+    assert (score.oov.tolist(), score.tokens.tolist()) == ([0, 1], [2, 2])
+
+
+def test_line_ends_of_windows_and_compression(read, tmp_path):
+    wanted = read(GOOD).levels[1].log_probabilities
+    assert np.array_equal(read(GOOD.replace("\n", "\r\n")).levels[1].log_probabilities, wanted)
+    (tmp_path / "m.arpa.xz").write_bytes(lzma.compress(GOOD.encode()))
+    assert np.array_equal(read_arpa(str(tmp_path / "m.arpa.xz")).levels[1].log_probabilities, wanted)
+
+
+def test_minus_99_is_zero(read):
+    """As SRILM writes it."""
+    model = read(GOOD.replace("0\t<s>\t-0.3", "-99\t<s>\t-99"))
+    assert model.levels[0].log_probabilities[1] == model.levels[0].log_backoffs[1] == -np.inf
+
+
+def test_a_model_without_unk_has_the_log_probability_of_kenlm(read):
+    model = read(GOOD.replace("-1\t<unk>\n", "").replace("1=4", "1=3"))
+    assert model.levels[0].log_probabilities[0] == -100
+    assert model.missing == {b"<unk>"}
+
+
+def test_a_model_without_marks_scores_texts_without(read, tmp_path):
+    model = read("\\data\\\nngram 1=2\n\n\\1-grams:\n-1\t<unk>\n-0.5\ta\n\n\\end\\\n")
+    (tmp_path / "text").write_bytes(b"a\n")
+    with pytest.raises(ModelError) as caught:
+        score_texts(model, [str(tmp_path / "text")])
+    assert str(caught.value) == (
+        "the model has no </s> and <s>\n  it was made without the marks of sentences: score without them, too "
+        f"(--no-sentence-marks)\n  in `{tmp_path}/m.arpa`"
+    )
+    assert score_texts(model, [str(tmp_path / "text")], sentence_marks=False).logs.tolist() == [-0.5]
+
+
+LINES = {
+    "count": (("ngram 2=2", "ngram 3=2"), 5, 1, "a count", "expected ngram 2=COUNT"),
+    "number": (("-0.5\t</s>", "x\t</s>"), 10, 1, "not a number", "expected a log10"),
+    "NaN": (("-0.4\ta\t-0.2", "-0.4\ta\tnan"), 11, 8, "not a number", "expected a log10"),
+    "positive": (
+        ("-0.5\t</s>", "0.5\t</s>"), 10, 1, "a probability above 1", "expected a log10 probability, which is 0 or less",
+    ),
+    "no TAB": (
+        ("-0.5\t</s>", "-0.5 </s>"), 10, 1, "fields", "expected log10 probability TAB words [TAB log10 back-off]",
+    ),
+    "words": (("<s> a", "a"), 14, 6, "words", "expected 2 words with a space between two"),
+    "spaces": (("<s> a", "<s>  a"), 14, 6, "words", "expected 2 words with a space between two"),
+    "too few rows": (("-0.2\ta </s>\n", ""), 15, 1, "too few rows", "expected 1 more 2-grams"),
+    "too many rows": (("ngram 2=2", "ngram 2=1"), 15, 1, "not the end", "expected \\end\\"),
+    "no end": (("\\end\\\n", ""), 17, 1, "not the end", "expected \\end\\"),
+    "no section": (("\\2-grams:", "\\3-grams:"), 13, 1, "not the 2-grams", "expected \\2-grams:"),
+    "no counts": (("ngram 1=4\nngram 2=2\n", ""), 5, 1, "no section", "expected ngram 1=COUNT"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "line", "column", "reason", "hint"), LINES.values(), ids=LINES)
+def test_a_wrong_line(change, line, column, reason, hint, read):
+    with pytest.raises(MalformedLineError) as caught:
+        read(GOOD.replace(*change, 1))
+    error = caught.value
+    assert (error.line, error.column, error.reason, error.hint) == (line, column, reason, hint)
+
+
+def test_the_end_of_the_file(read):
+    with pytest.raises(MalformedLineError) as caught:
+        read(GOOD[: GOOD.index("-0.1\t")])
+    assert (caught.value.reason, caught.value.hint) == ("the end of the file", "expected 2 more 2-grams")
+
+
+MODELS = {
+    "none": ((GOOD, "text\n"), "This is no ARPA file: it has no line \\data\\"),
+    "binary": (
+        (GOOD, "mmap lm http://kheafield.com/code format version 5\n"),
+        "This is a binary model of KenLM\n  take the ARPA file that it was built from; geval baseline can use it as it "
+        "is",
+    ),
+    "unknown word": (("<s> a", "<s> b"), "Not a model: `b` stands in a 2-gram, and is no 1-gram"),
+    "a word twice": (("</s>\n", "a\n"), "Not a model: a word stands twice among the 1-grams"),
+    "an n-gram twice": (("a </s>", "<s> a"), "Not a model: `<s> a` is there twice"),
+    "sums": (
+        ("-0.5\t</s>", "0\t</s>"),
+        "Not a model: the probabilities of the 1-grams sum to 1.49811, which is above 1",
+    ),
+    "sums behind": (
+        ("-0.2\ta </s>", "-0.2\t<s> </s>"),
+        "Not a model: the probabilities behind `<s>` sum to 1.42529, which is above 1",
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "message"), MODELS.values(), ids=MODELS)
+def test_not_a_model(change, message, read, tmp_path):
+    with pytest.raises(ModelError) as caught:
+        read(GOOD.replace(*change, 1))
+    assert str(caught.value) == f"{message}\n  in `{tmp_path}/m.arpa`"
+
+
+def test_an_ngram_without_its_context(read, tmp_path):
+    text = GOOD.replace("ngram 2=2\n", "ngram 2=2\nngram 3=1\n").replace(
+        "\\end\\", "\\3-grams:\n-0.1\ta a a\n\n\\end\\"
+    )
+    with pytest.raises(ModelError) as caught:
+        read(text)
+    assert str(caught.value) == f"Not a model: `a a a` is there without its context, `a a`\n  in `{tmp_path}/m.arpa`"
+
+
+def test_an_empty_text(read, tmp_path):
+    (tmp_path / "text").touch()
+    with pytest.raises(EmptyFileError):
+        score_texts(read(GOOD), [str(tmp_path / "text")])

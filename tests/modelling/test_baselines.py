@@ -1,0 +1,94 @@
+"""Baselines: the protocol, the names, and the scores that they reach."""
+
+from pathlib import Path
+
+import pytest
+
+from geval_py import UsageError, evaluate, parse_line, predict, write_output
+from geval_py.modelling.baselines import BASELINES, SUMMARIES, baseline
+from geval_py.reading.challenge import Challenge
+from geval_py.reading.items import Item
+
+GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
+TRAIN = [Item(1, {"left": "the big", "right": "barked"}, "dog"), Item(2, {"left": "a big", "right": "sat"}, "cat")]
+TEST = [Item(1, {"left": "the big", "right": "sat"}, None), Item(2, {"left": "", "right": ""}, None)]
+
+
+class Own:
+    """A user's own model: two methods."""
+
+    def fit(self, items):
+        self.words = [item.expected for item in items]
+
+    def predict(self, items):
+        for item in items:
+            yield dict.fromkeys(self.words, 0.25) if item.line == 1 else ":1"
+
+
+def test_a_users_own_model():
+    assert list(predict(Own(), TEST, train=TRAIN)) == ["dog:0.25 cat:0.25 :0.5", ":1"]
+
+
+class Lazy(Own):
+    def predict(self, items):
+        return [":1"]
+
+
+def test_a_model_that_does_not_answer_each_item():
+    with pytest.raises(UsageError) as caught:
+        list(predict(Lazy(), TEST, train=TRAIN))
+    assert str(caught.value) == "the model gave 1 answers to 2 items"
+
+
+def test_a_baseline_by_name_has_to_learn():
+    with pytest.raises(UsageError) as caught:
+        predict("unigram", TEST)
+    assert str(caught.value) == "the baseline `unigram` has to learn from items: give train=…"
+    with pytest.raises(UsageError) as caught:
+        baseline("ngram").predict(TEST)
+    assert str(caught.value) == "the model has learnt nothing yet: call fit first"
+
+
+def test_a_name_that_there_is_not():
+    with pytest.raises(UsageError) as caught:
+        predict("bigram", TEST, train=TRAIN)
+    assert str(caught.value) == (
+        "there is no baseline `bigram`\n"
+        "  did you mean unigram? the baselines are rest, uniform, unigram, ngram, ngram-both and kenlm:FILE"
+    )
+
+
+LINES = {
+    "rest": ":1",
+    "uniform": "big:0.125 the:0.125 dog:0.125 barked:0.125 a:0.125 cat:0.125 sat:0.125 :0.125",
+    "unigram": "big:0.0625 the:0.03125 dog:0.03125 barked:0.03125 a:0.03125 cat:0.03125 sat:0.03125 :0.75",
+}
+
+
+@pytest.mark.parametrize(("name", "line"), LINES.items(), ids=LINES)
+def test_the_line_of_a_baseline_without_context(name, line):
+    assert list(predict(name, TEST, train=TRAIN)) == [line, line]
+
+
+def test_the_words_that_are_not_listed_share_the_rest():
+    assert next(predict("unigram", TEST, train=TRAIN, top=1)) == "big:0.0625 :0.9375"
+    assert next(predict("uniform", TEST, train=TRAIN, top=1)) == "big:0.125 :0.875"
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_lines_are_well_formed_and_sum_to_one(name):
+    assert BASELINES.keys() == SUMMARIES.keys()
+    for line in predict(name, TEST, train=TRAIN):
+        assert sum(parse_line(line).values) == pytest.approx(1, abs=1e-5)
+
+
+# What each scores on gazette's dev-0 with 300 words: the order is that of the literature.
+GAZETTE_SCORES = {"rest": 1024.00, "uniform": 844.18, "unigram": 278.87, "ngram": 129.71, "ngram-both": 66.22}
+
+
+@pytest.mark.parametrize(("name", "score"), GAZETTE_SCORES.items(), ids=GAZETTE_SCORES)
+def test_scores_on_gazette(name, score, tmp_path):
+    challenge = Challenge.open(GAZETTE)
+    output = tmp_path / "out.tsv"
+    write_output(output, predict(name, challenge["dev-0"], train=challenge["train"]))
+    assert evaluate(GAZETTE, "dev-0", out=str(output)).score == pytest.approx(score, abs=0.01)

@@ -1,0 +1,151 @@
+"""Texts as lmplz reads them."""
+
+import gzip
+
+import numpy as np
+import pytest
+
+from geval_py.errors import EmptyFileError, MalformedLineError, ModelError, UnreadableFileError, UsageError
+from geval_py.modelling.kneser_ney import Estimation, estimate
+from geval_py.modelling.texts import Corpus, read_corpus, read_words
+
+
+def read(tmp_path, data, **options):
+    path = tmp_path / "text.txt"
+    path.write_bytes(data)
+    return read_corpus([str(path)], **options)
+
+
+def words_of(corpus):
+    """Give the sentences of a corpus, without marks."""
+    text = b" ".join(corpus.words[token] for token in corpus.tokens.tolist())
+    return [
+        sentence.split() and sentence.strip(b" ").split(b" ")
+        for sentence in text.replace(b"<s>", b"").split(b"</s>")[:-1]
+    ]
+
+
+TEXTS = {
+    "a line a sentence": (b"a b\nc\n", [[b"a", b"b"], [b"c"]]),
+    "the last line end may be missing": (b"a b\nc", [[b"a", b"b"], [b"c"]]),
+    "an empty line is a sentence": (b"a\n\nb\n", [[b"a"], [], [b"b"]]),
+    "NUL, TAB, CR and runs of spaces split": (b"a\0b\tc  d\r\n", [[b"a", b"b", b"c", b"d"]]),
+    "other white space does not": ("a\vb\fc\u00a0d\u2028e\x85\n".encode(), [["a\vb\fc\u00a0d\u2028e\x85".encode()]]),
+    "a byte order mark is dropped": (b"\xef\xbb\xbfa\n", [[b"a"]]),
+    "what is not UTF-8 is words too": (b"caf\xe9 b\n", [[b"caf\xe9", b"b"]]),
+}
+
+
+@pytest.mark.parametrize(("data", "wanted"), TEXTS.values(), ids=TEXTS)
+def test_words(data, wanted, tmp_path):
+    found = words_of(read(tmp_path, data))
+    assert [[word for word in sentence if word] for sentence in found] == wanted
+
+
+def test_words_are_numbered_as_they_appear(tmp_path):
+    corpus = read(tmp_path, b"b a\na c\n")
+    assert corpus.words == [b"<unk>", b"<s>", b"</s>", b"b", b"a", b"c"]
+    assert corpus.tokens.tolist() == [1, 3, 4, 2, 1, 4, 5, 2]
+    assert corpus.depths.tolist() == [0, 1, 2, 3, 0, 1, 2, 3]
+    assert (corpus.sentences, corpus.length) == (2, 4)
+    assert np.array_equal(Corpus.of([[b"b", b"a"], [b"a", b"c"]]).tokens, corpus.tokens)
+
+
+def test_several_texts_some_compressed(tmp_path):
+    (tmp_path / "one.txt").write_bytes(b"a b")
+    (tmp_path / "two.txt.gz").write_bytes(gzip.compress(b"b c\n"))
+    corpus = read_corpus([str(tmp_path / "one.txt"), str(tmp_path / "two.txt.gz")])
+    assert corpus.tokens.tolist() == [1, 3, 4, 2, 1, 4, 5, 2]
+
+
+@pytest.mark.parametrize("mark", ["<s>", "</s>", "<unk>"])
+def test_a_mark_in_the_text_is_an_error_that_names_the_line(mark, tmp_path):
+    """Lmplz: an error, or white space with --skip_symbols."""
+    data = f"a b\nc {mark} d\n".encode()
+    with pytest.raises(MalformedLineError) as caught:
+        read(tmp_path, data)
+    assert str(caught.value) == (
+        f"Line 2: Unexpected data [{mark} in the text]\n"
+        f"  `{tmp_path}/text.txt`, line 2, column 3: {mark} is a mark that models add themselves; take it out, or read "
+        f"it as white space (--skip-symbols)\n    c {mark} d\n      ^"
+    )
+    corpus = read(tmp_path, data, skip_symbols=True)
+    assert corpus.tokens.tolist() == [1, 3, 4, 2, 1, 5, 6, 2]
+
+
+def test_an_empty_text(tmp_path):
+    with pytest.raises(EmptyFileError) as caught:
+        read(tmp_path, b"")
+    assert str(caught.value) == f"The text file is empty: `{tmp_path}/text.txt`"
+
+
+def test_utf_16(tmp_path):
+    with pytest.raises(UnreadableFileError) as caught:
+        read(tmp_path, "a b\n".encode("utf-16"))
+    assert str(caught.value) == f"Cannot read `{tmp_path}/text.txt`: it is UTF-16; write it as UTF-8"
+
+
+def test_what_is_not_utf8_is_remembered(tmp_path):
+    assert read(tmp_path, b"a\nb\xff\nc\xff\n").not_utf8 == (f"{tmp_path}/text.txt", 2)
+    assert read(tmp_path, "ą\n".encode()).not_utf8 is None
+
+
+def test_a_vocabulary(tmp_path):
+    (tmp_path / "words").write_bytes(b"a b\nc\r\n")
+    assert read_words(str(tmp_path / "words")) == [b"a", b"b", b"c"]
+    (tmp_path / "words").write_bytes(b" \n")
+    with pytest.raises(EmptyFileError):
+        read_words(str(tmp_path / "words"))
+
+
+def test_a_text_too_small_for_kneser_ney(tmp_path):
+    with pytest.raises(ModelError) as caught:
+        estimate(read(tmp_path, b"a b\nb a\n"), Estimation(order=2))
+    assert str(caught.value) == (
+        "Kneser-Ney has no discounts for this text: no 1-gram has the adjusted count 1\n"
+        "  is it small or made up? sentences that are there many times over are best left out; or take the fall-back "
+        f"discounts: --discount-fallback\n  in `{tmp_path}/text.txt`"
+    )
+
+
+def test_an_order_beyond_the_longest_sentence(tmp_path):
+    found = estimate(read(tmp_path, b"a b\nb a\n"), Estimation(order=7, fallback=(0.5, 1.0, 1.5)))
+    assert found.counts == (5, 6, 4, 2, 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    "text", [[[]], [[], [b"a"]], [[b"a", b"b"], [b"a", b"a", b"c"]]], ids=["no word", "one", "some"]
+)
+@pytest.mark.parametrize(
+    "how",
+    [{}, {"interpolate_unigrams": False}, {"prune": (0, 1)}, {"vocabulary": [b"a"]}],
+    ids=["plain", "as SRILM", "pruned", "vocabulary"],
+)
+def test_probabilities_sum_to_one(text, how):
+    """All words' p(. | h), with </s> and <unk>, without <s>, sum to 1, whatever the context."""
+    from geval_py.modelling.perplexity import token_scores
+
+    model = estimate(Corpus.of(text), Estimation(order=3, fallback=(0.5, 1.0, 1.5), **how)).model
+    words = [number for number in range(len(model.words)) if number != 1]
+    for context in ([1], [1, 0], *([1, word] for word in words), *([word, word] for word in words)):
+        tokens = np.array([[*context, word] for word in words], np.int32)
+        depths = np.tile(np.arange(len(context) + 1, dtype=np.int32), len(words))
+        logs, _ = token_scores(model, tokens.ravel(), depths)
+        assert (10 ** logs[depths == len(context)]).sum() == pytest.approx(1, abs=1e-12)
+
+
+WRONG = {
+    "order": ({"order": 0}, "the order is a whole number from 1 to 100, not 0"),
+    "thresholds": ({"order": 1, "prune": (0, 1)}, "2 thresholds to prune by, for 1 orders"),
+    "falling": (
+        {"prune": (1, 0)},
+        "the thresholds to prune by fall: 1 0\n  an n-gram cannot be kept where the shorter one in it goes",
+    ),
+}
+
+
+@pytest.mark.parametrize(("how", "message"), WRONG.values(), ids=WRONG)
+def test_wrong_options(how, message):
+    with pytest.raises(UsageError) as caught:
+        Estimation(**how)
+    assert str(caught.value) == message

@@ -1,0 +1,149 @@
+"""Models, and scores of texts, are those of KenLM at 4cb443e: lmplz -o …, query and query -n."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from kenlm_golden import ERRORS, MODELS, TEXTS, estimation_of
+
+from geval_py.errors import ModelError
+from geval_py.modelling.arpa import read_arpa
+from geval_py.modelling.arpa_writing import write_arpa
+from geval_py.modelling.kneser_ney import estimate
+from geval_py.modelling.perplexity import score_sentences, token_scores
+from geval_py.modelling.texts import Corpus, depths_of, sentences_of, split_as_lmplz, with_marks
+
+CLOSE = {"abs": 1e-6, "rel": 0}
+
+
+def corpus_of(text):
+    return Corpus.of(sentences_of(text["train"].encode(), split_as_lmplz), "train.txt")
+
+
+MADE = {}
+
+
+def estimated(text, run):
+    if id(run) not in MADE:  # once for all tests: an error is not kept
+        MADE[id(run)] = estimate(corpus_of(text), estimation_of(text, run))
+    return MADE[id(run)]
+
+
+def rows_of(model):
+    rows = {}
+    for order, level in enumerate(model.levels, 1):
+        columns = [model.texts[column] for column in model.words_of(order, np.arange(len(level), dtype=np.int32))]
+        ngrams = map(" ".join, zip(*columns, strict=True))
+        values = zip(level.log_probabilities.tolist(), level.log_backoffs.tolist(), strict=True)
+        rows.update(zip(ngrams, values, strict=True))
+    return rows
+
+
+@pytest.mark.parametrize(("text", "run"), MODELS)
+def test_lmplz_counts_and_discounts(text, run):
+    found = estimated(text, run)
+    corpus = corpus_of(text)
+    assert (corpus.length, len(corpus.words)) == (run["tokens"], run["types"])
+    assert list(found.counts) == run["ngrams"]
+    assert [len(level) for level in found.model.levels] == run["ngrams_kept"]
+    assert [order for order, of in enumerate(found.discounts, 1) if of.fell_back] == run["fallback_orders"]
+    for of, wanted in zip(found.discounts, run["discounts"], strict=True):
+        assert of.amounts == pytest.approx(wanted, rel=2e-5)  # lmplz shows six digits
+
+
+@pytest.mark.parametrize(("text", "run"), MODELS)
+def test_lmplz_probabilities_and_backoffs(text, run):
+    rows = rows_of(estimated(text, run).model)
+    wanted = run.get("arpa") or run["arpa_sample"]
+    assert [rows[ngram][0] for ngram, _, _ in wanted] == pytest.approx([log for _, log, _ in wanted], **CLOSE)
+    backoffs = {ngram: backoff for ngram, _, backoff in wanted if backoff is not None}
+    assert [rows[ngram][1] for ngram in backoffs] == pytest.approx([*backoffs.values()], **CLOSE)
+
+
+@pytest.mark.parametrize(("text", "run"), ERRORS)
+def test_lmplz_refuses(text, run):
+    with pytest.raises(ModelError) as caught:
+        estimated(text, run)
+    few, fault = "`s.n[j] == 0'" in run["error"][0], str(caught.value).split("\n")[0]
+    start = "Kneser-Ney has no discounts for this text: "
+    assert fault.startswith(start + ("no " if few else "the discount of "))
+
+
+@pytest.mark.parametrize("marks", [True, False], ids=["query", "query -n"])
+@pytest.mark.parametrize(("text", "run"), [param for param in MODELS if "query" in param.values[1]])
+def test_query_of_a_text(text, run, marks):
+    sentences = sentences_of(text["test"].encode(), bytes.split)
+    score = score_sentences(estimated(text, run).model, sentences, sentence_marks=marks)
+    wanted = run["query" if marks else "query_no_sentence_marks"]
+    assert (int(score.oov.sum()), int(score.tokens.sum())) == (wanted["oov"], wanted["tokens"])
+    found = [score.perplexity_including_oov, score.perplexity_excluding_oov]
+    assert found == pytest.approx([wanted["perplexity_including_oov"], wanted["perplexity_excluding_oov"]], rel=2e-6)
+    if marks:
+        assert score.oov.tolist() == [oov for _, oov in run["sentences"]]
+        assert score.logs.tolist() == pytest.approx([log for log, _ in run["sentences"]], abs=2e-4, rel=0)
+
+
+@pytest.mark.parametrize(("text", "run"), [param for param in MODELS if "words" in param.values[1]])
+def test_query_of_each_word(text, run):
+    model = estimated(text, run).model
+    sentences = sentences_of(text["test"].encode(), bytes.split)
+    ids = np.array([model.ids.get(word, 0) for sentence in sentences for word in sentence], np.int32)
+    lengths = np.array(list(map(len, sentences)))
+    depths = depths_of(with_marks(np.full(len(ids), 3, np.int32), lengths))  # <s> in the text begins no sentence
+    logs, used = token_scores(model, with_marks(ids, lengths), depths)
+    wanted = [word for sentence in run["words"] for word in sentence]
+    assert used[depths > 0].tolist() == [length for length, _ in wanted]
+    assert logs[depths > 0].tolist() == pytest.approx([log for _, log in wanted], **CLOSE)
+
+
+def test_the_mistake_of_lmplz_changes_the_score():
+    """Known as kpu/kenlm issues 405 and 427; perplexity 13.29 with it, 13.33 without."""
+    text = TEXTS["last"]
+    run = text["runs"]["o2"]
+    how = estimation_of(text, run)
+    sentences = sentences_of(text["test"].encode(), bytes.split)
+    scores = [
+        score_sentences(estimate(corpus_of(text), kind).model, sentences).perplexity_including_oov
+        for kind in (how, type(how)(order=2, exact_discounts=True))
+    ]
+    assert scores == pytest.approx([13.29, 13.33], abs=0.005)
+
+
+@pytest.mark.parametrize("name", ["o2-fallback", "o3-sri-unk", "o4-prune-0-1-1-2", "o1-fallback"])
+@pytest.mark.parametrize("text", TEXTS)
+def test_an_arpa_file_reads_back_the_same(text, name, tmp_path):
+    model = estimated(TEXTS[text], TEXTS[text]["runs"][name]).model
+    path = tmp_path / "model.arpa"
+    with path.open("wb") as file:
+        write_arpa(model, file)
+    read = rows_of(read_arpa(str(path)))
+    assert read == {
+        ngram: (pytest.approx(log, **CLOSE), pytest.approx(off, **CLOSE))
+        for ngram, (log, off) in rows_of(model).items()
+    }
+
+
+CODE = """
+import sys, kenlm
+model = kenlm.Model(sys.argv[1])
+for line in sys.stdin.read().split("\\n")[:-1]:
+    print(model.score(line))
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["o2-fallback", "o3-fallback", "o5-fallback", "o3-vocab", "o3-prune-1"])
+@pytest.mark.parametrize("text", ["toy", "last", "gazette"])
+def test_kenlm_reads_what_is_written(text, name, tmp_path):
+    """The package kenlm (pip install kenlm, built from source) says the same of each sentence."""
+    pytest.importorskip("kenlm")
+    model = estimated(TEXTS[text], TEXTS[text]["runs"][name]).model
+    path = tmp_path / "model.arpa"
+    with path.open("wb") as file:
+        write_arpa(model, file)
+    words = [sys.executable, "-c", CODE, str(path)]
+    test = TEXTS[text]["test"].removesuffix("\n") + "\n"
+    run = subprocess.run(words, input=test, capture_output=True, text=True, check=True)
+    score = score_sentences(read_arpa(str(path)), sentences_of(test.encode(), bytes.split))
+    assert list(map(float, run.stdout.split())) == pytest.approx(score.logs.tolist(), abs=2e-4, rel=0)

@@ -1,0 +1,74 @@
+"""Models of plain counts say exactly what their formula says."""
+
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from geval_py.modelling.arpa import read_arpa
+from geval_py.modelling.arpa_writing import write_arpa
+from geval_py.modelling.perplexity import score_sentences
+from geval_py.modelling.plain import ADD_ONE, KINDS, MAXIMUM_LIKELIHOOD, RunningCounts, plain_model
+from geval_py.modelling.texts import Corpus
+
+TRAIN = ["a b a", "b a c", "", "a b b a", "c"]
+TEST = ["a b c", "z a b", "c c", ""]
+
+
+def formula(order, kind, sentence):
+    """Compute a sentence's log10 probability from the formula, with <s> and </s>."""
+    grams, contexts = Counter(), Counter()
+    texts = [("<s>", *line.split(), "</s>") for line in TRAIN]
+    for text in texts:
+        for end in range(1, len(text)):
+            for start in range(max(0, end - order + 1), end + 1):
+                grams[text[start : end + 1]] += 1
+                contexts[text[start:end]] += 1
+    size = len({word for text in texts for word in text} - {"<s>"}) + 1
+    text, total = ("<s>", *sentence.split(), "</s>"), 0.0
+    for end in range(1, len(text)):
+        start = max(0, end - order + 1)
+        if kind == MAXIMUM_LIKELIHOOD:  # what has no such context is left to a shorter one
+            while start < end and not contexts[text[start:end]]:
+                start += 1
+        count, of = grams[text[start : end + 1]], contexts[text[start:end]]
+        share = (count + 1) / (of + size) if kind == ADD_ONE else count / of
+        total += math.log10(share) if share else -math.inf
+    return total
+
+
+@pytest.mark.parametrize("written", [False, True], ids=["in memory", "from its ARPA file"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("order", [1, 2, 3, 4])
+def test_a_model_says_what_the_formula_says(order, kind, written, tmp_path):
+    model = plain_model(Corpus.of([line.encode().split() for line in TRAIN]), order, kind)
+    if written:
+        with (tmp_path / "m.arpa").open("wb") as file:
+            write_arpa(model, file)
+        model = read_arpa(str(tmp_path / "m.arpa"))
+    lines = TRAIN + TEST
+    score = score_sentences(model, [line.encode().split() for line in lines])
+    assert score.logs.tolist() == pytest.approx([formula(order, kind, line) for line in lines], abs=1e-6)
+
+
+def test_perplexity_is_infinite_where_a_word_has_no_probability():
+    model = plain_model(Corpus.of([[b"a"]]), 1, MAXIMUM_LIKELIHOOD)
+    score = score_sentences(model, [[b"z"], [b"a"]])
+    assert (score.perplexity_including_oov, score.perplexity_excluding_oov) == (math.inf, pytest.approx(2))
+    including, excluding = score.intervals(100, 1)
+    assert including.high == math.inf
+    assert excluding.low == excluding.high == pytest.approx(2)
+
+
+def test_running_counts_as_a_lecture_defines_them():
+    """log2 of the first token by its share, then count(a b) / count(a), pairs counted over the ends of sentences."""
+    sentences = [["a", "b", "."], ["b", "a", "b", "."], ["a", "."]]
+    tokens = [token for sentence in sentences for token in sentence]
+    counts = RunningCounts.of(tokens)
+    unigram = math.fsum(map(counts.unigram_log2, sentences))
+    assert unigram == pytest.approx(9 * math.log2(1 / 3))
+    assert counts.perplexity(unigram) == pytest.approx(3)
+    assert counts.bigram_log2(sentences[1]) == pytest.approx(math.log2(1 / 3 * 1 / 3 * 2 / 3 * 2 / 3))
+    assert counts.unigram_log2(["z"]) == counts.bigram_log2(["z"]) == -math.inf
+    assert np.isinf(counts.perplexity(-math.inf))
