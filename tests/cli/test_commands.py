@@ -49,7 +49,7 @@ def test_help_names_each_command():
         assert f"  {name:11} {summary}\n" in text
 
 
-COMMANDS_ARE = "the commands are check, compare, completion, help, sample"
+COMMANDS_ARE = "the commands are baseline, check, compare, completion, help, lm, sample"
 NO_HELP = {
     "help chekc": f"there is no command `chekc`\n  did you mean check? {COMMANDS_ARE}",
     "--help comapre": f"there is no command `comapre`\n  did you mean compare? {COMMANDS_ARE}",
@@ -230,7 +230,7 @@ def test_a_completion_knows_what_there_is(shell, geval):
 
 
 COMPLETIONS = {
-    "geval ": "check compare completion help sample",
+    "geval ": "baseline check compare completion help lm sample",
     "geval --by": "--by-score",
     "geval -m Perplexity": "PerplexityHashed Perplexity",
     "geval -T mini": "minimalistic",
