@@ -124,10 +124,8 @@ def test_each_table_stands_in_one_page(name):
 
 
 def test_the_options_of_each_command_are_there():
-    assert [name for name in PARSERS if name.count(" ") < 2] == [
-        "geval",
-        *(f"geval {command}" for command in COMMANDS),
-    ]
+    commands = ["geval", *(f"geval {command}" for command in COMMANDS)]
+    assert list(PARSERS)[: len(commands)] == commands
 
 
 NAMES = dict.fromkeys(

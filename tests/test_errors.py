@@ -24,6 +24,7 @@ from geval_py.errors import (
     LineCountError,
     MalformedLineError,
     MissingFileError,
+    ModelError,
     SchemeError,
     TooLargeError,
     UnreadableFileError,
@@ -215,6 +216,11 @@ ERRORS = {  # one or more of each class, with its sentence
         TooLargeError(path=BAD_NAME, max_bytes=5, what="line"),
         f"Too large: `{SAFE_NAME}` has a line of more than 5 bytes",
     ),
+    "a model": (
+        ModelError(path=BAD_NAME, message="the text is empty"),
+        f"the text is empty\n  in `{SAFE_NAME}`",
+    ),
+    "a model of no file": (ModelError(message="the text is empty"), "the text is empty"),
     "ambiguous": (
         AmbiguousFileError(path=BAD_NAME, candidates=(BAD_NAME + ".xz", BAD_NAME + ".gz")),
         f"More than one file could be `{SAFE_NAME}`: `{SAFE_NAME}.xz` and `{SAFE_NAME}.gz`\n  remove all but one",

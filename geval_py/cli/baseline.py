@@ -28,7 +28,7 @@ _MODELS = "\n".join(f"  {name:11} {summary.replace('`', '')}" for name, summary 
 _EPILOG = f"""\
 models:
 {_MODELS}
-  kenlm:FILE  a model that KenLM reads, for the most frequent words (pip install 'geval-py[models]')
+  kenlm:FILE  a model that KenLM reads, for the most frequent words (pip install ./geval-py[models])
 
 examples:
   geval baseline -t dev-0              write dev-0/out-model=ngram-both.tsv

@@ -50,9 +50,7 @@ def predict(
     """
     if isinstance(model, str):
         if train is None:
-            raise UsageError(
-                message=f"the baseline `{visible(model)}` has to learn from items: give", arguments=("train",)
-            )
+            raise UsageError(message=f"the baseline `{visible(model)}` has to learn from items: give train=…")
         model = baseline(model, top=top)
     if train is not None:
         model.fit(train)

@@ -78,7 +78,7 @@ def _open(path: str) -> tuple[Any, Any]:
     except ImportError as error:
         message = (
             "kenlm:FILE needs the package kenlm, which is built from source by cmake and a C++ compiler, in minutes:"
-            "\n  pip install 'geval-py[models]'"
+            "\n  pip install ./geval-py[models]"
         )
         raise UsageError(message=message) from error
     try:

@@ -107,7 +107,7 @@ def test_no_board(geval, tmp_path):
 
 
 def test_an_extra_that_is_missing_is_named(geval, monkeypatch):
-    monkeypatch.setattr(commands, "SUBCOMMANDS", {"show": ("", "jinja2.missing")})
+    monkeypatch.setitem(commands.SUBCOMMANDS, "show", ("", "jinja2.missing"))
     message = "geval: geval board needs jinja2.missing: pip install ./geval-py[board]\n"
     assert geval("board", "show") == (2, "", message)
 
