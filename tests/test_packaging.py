@@ -72,7 +72,7 @@ def test_nothing_is_installed_by_a_name_that_is_not_ours_yet():
     sources = texts(
         "*.md", "docs/*.md", "docs/workflows/*.yml", "action.yml", ".github/workflows/*.yml", "geval_py/**/*.py"
     )
-    installed = [name for text in sources for name in re.findall(r"pip install (?:--?\w+ )*([^\n`]+)", text)]
+    installed = [name for text in sources for name in re.findall(r"pip install (?:--?\w+ )*['\"]?([^\n`]+)", text)]
     assert [
         name for name in installed if "geval-py" in name and not name.startswith(("./geval-py", "./ours/geval-py"))
     ] == []
