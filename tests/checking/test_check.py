@@ -125,12 +125,12 @@ def test_a_good_output_has_no_problem(check):
 
 FILES = [
     ("E102", b"", None, "the output has no line", GOOD),
-    ("E102", gzip.compress(b""), None, "the output has no line", gzip.compress(GOOD)),
+    ("E102", gzip.compress(b"", mtime=0), None, "the output has no line", gzip.compress(GOOD)),
     ("E103", GOOD, b"a\nb\n", "the output has 1 lines, there are 2 items", GOOD * 2),
     ("E104", GOOD * 3, b"a\nb\n", "the output has 3 lines, there are 2 items", GOOD * 2),
     ("E104", GOOD * 2 + b"\n", b"a\nb\n", "the output has 3 lines, there are 2 items; there are empty lines", GOOD * 2),
     ("E103", b'"the:0.5 :0.5"\n', b"a\nb\n", "the output has 1 lines, there are 2 items; there are quotes, as of a CSV writer: read and write with QUOTE_NONE", GOOD * 2),
-    ("E105", gzip.compress(GOOD)[:-4], None, "corrupt gzip file: it ends before its end mark", gzip.compress(GOOD)),
+    ("E105", gzip.compress(GOOD, mtime=0)[:-4], None, "corrupt gzip file: it ends before its end mark", gzip.compress(GOOD)),
     ("E105", lzma.compress(GOOD)[:-8], None, "corrupt xz file: it ends before its end mark", lzma.compress(GOOD)),
     ("E105", bz2.compress(GOOD) + b"x", None, "corrupt bzip2 file: something else follows its end mark", bz2.compress(GOOD)),
     ("E105", zstd.compress(GOOD)[:-2], None, "corrupt zstd file: it ends before its end mark", zstd.compress(GOOD)),
@@ -152,7 +152,7 @@ def test_rules_of_files(code, output, expected, message, nearly, check):
 
 
 @pytest.mark.parametrize(
-    "output", [gzip.compress(b"\n" + GOOD)[:-4], b"\xff\xfe" + (GOOD * 3).decode().encode("utf-16-le")]
+    "output", [gzip.compress(b"\n" + GOOD, mtime=0)[:-4], b"\xff\xfe" + (GOOD * 3).decode().encode("utf-16-le")]
 )
 def test_a_file_that_cannot_be_read_has_that_problem_alone(output, check):
     assert len(check(output, b"a\n")) == 1
@@ -215,7 +215,7 @@ def test_only_the_rules_asked_for(check):
 
 
 def test_a_decompression_bomb(check):
-    problem = check(gzip.compress(GOOD * 1000), max_bytes=5000)["E105"]
+    problem = check(gzip.compress(GOOD * 1000, mtime=0), max_bytes=5000)["E105"]
     assert problem.summary == "it unpacks to more than 5000 bytes"
 
 
@@ -538,9 +538,9 @@ def test_many_empty_lines_are_counted(check):
 def test_a_damaged_test_set_is_left_out(submission, capsys):
     (submission / "dev-0/out.tsv").write_bytes(b"a:0,5\n:1\n")
     (submission / "dev-0/expected.tsv").unlink()
-    (submission / "dev-0/expected.tsv.gz").write_bytes(gzip.compress(b"the\nof\n")[:-3])
+    (submission / "dev-0/expected.tsv.gz").write_bytes(gzip.compress(b"the\nof\n", mtime=0)[:-3])
     (submission / "dev-0/in.tsv").unlink()
-    (submission / "dev-0/in.tsv.gz").write_bytes(gzip.compress(b"x\ny\n")[:-3])
+    (submission / "dev-0/in.tsv.gz").write_bytes(gzip.compress(b"x\ny\n", mtime=0)[:-3])
     status, out, err = run(capsys, "--format", "json")
     assert status == 1
     assert [p["rule"] for p in json.loads(out)["problems"]] == ["E114", "W214"]
@@ -563,7 +563,7 @@ def test_entries_of_a_folder_that_are_no_files(submission, capsys):
 def test_fix_leaves_what_cannot_be_read(submission, capsys):
     picture = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\n"
     (submission / "dev-0/out.tsv").write_bytes(picture)
-    (submission / "dev-0/out-z.tsv.gz").write_bytes(gzip.compress(GOOD)[:-3])
+    (submission / "dev-0/out-z.tsv.gz").write_bytes(gzip.compress(GOOD, mtime=0)[:-3])
     (submission / "dev-0/out-y.tsv").symlink_to("../test-A/out.tsv")
     (submission / "test-A/out.tsv").write_bytes(b"a:0.5 b:0 :0.5\n:1\n")
     _, out, err = run(capsys, "--fix", "--format", "json")

@@ -93,7 +93,7 @@ def test_standard_input_is_read_once(submission, given):
     """An error of the test set comes through, since there is nothing to look at again."""
     given(GOOD.encode() * 2)
     (submission / "dev-0/expected.tsv").unlink()
-    (submission / "dev-0/expected.tsv.gz").write_bytes(gzip.compress(b"the\nof\n")[:-3])
+    (submission / "dev-0/expected.tsv.gz").write_bytes(gzip.compress(b"the\nof\n", mtime=0)[:-3])
     with pytest.raises(CorruptFileError):
         check_submission("-", challenge=submission, tests=["dev-0"])
 
@@ -138,7 +138,7 @@ def test_too_large_unpacked(submission):
 def test_what_cannot_be_read_of_the_test_set_is_said_and_left_out(submission):
     for name, text in (("expected", b"the\n"), ("in", b"x\n")):
         (submission / f"dev-0/{name}.tsv").unlink()
-        (submission / f"dev-0/{name}.tsv.gz").write_bytes(gzip.compress(text)[:-3])
+        (submission / f"dev-0/{name}.tsv.gz").write_bytes(gzip.compress(text, mtime=0)[:-3])
     report = check_submission(submission)
     assert [error.path for error in report.unreadable] == [
         f"{submission}/dev-0/{name}.tsv.gz" for name in ("expected", "in")
@@ -195,7 +195,7 @@ def test_select_rules(select, ignore, chosen):
 
 @pytest.mark.parametrize(
     ("data", "code"),
-    [(b":1\n", None), (b"a\n", None), (b"", None), (b"\0\n", "E106"), (gzip.compress(b":1\n")[:-2], "E105")],
+    [(b":1\n", None), (b"a\n", None), (b"", None), (b"\0\n", "E106"), (gzip.compress(b":1\n", mtime=0)[:-2], "E105")],
 )
 def test_unreadable_output(data, code, tmp_path):
     (tmp_path / "out.tsv").write_bytes(data)
