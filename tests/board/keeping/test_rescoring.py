@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from samples import NOW, WORDS, words_of, write
+from samples import NOW, WORDS, output, words_of, write
 from sqlalchemy import func, select
 
 from geval_py.board.keeping import outdating, preparing, working
@@ -35,6 +35,14 @@ def ranked(board, submission):
     add(board, str(submission("ann", 0.5)), now=NOW)
     add(board, str(submission("bob", 0.4)), now=NOW)
     return board
+
+
+@pytest.fixture
+def ranked_in_sqlite(sqlite_board, submission):
+    """A board on SQLite with two submissions."""
+    add(sqlite_board, str(submission("ann", 0.5)), now=NOW)
+    add(sqlite_board, str(submission("bob", 0.4)), now=NOW)
+    return sqlite_board
 
 
 def change_answers(tmp_path):
@@ -212,3 +220,30 @@ def test_the_progress_is_told(ranked, tmp_path):
     calls = []
     rescore(ranked, now=LATER, progress=lambda *all: calls.append(all))
     assert calls == [(1, 2), (2, 2)]
+
+
+def test_an_output_stays_one_of_the_test_that_it_was_taken_for(sqlite_board, tmp_path, submission):
+    """Where there is one test its output may lie at the top; with a second test the same name would be of none."""
+    first, second = (sqlite_board.settings.test(name) for name in ("test-A", "dev-0"))
+    board = replace(sqlite_board, settings=replace(sqlite_board.settings, tests=(first,)))
+    write(tmp_path / "uploads" / "bob" / "out.tsv", output("test-A", 0.4))
+    add(board, str(tmp_path / "uploads" / "bob"), now=NOW)
+    ((_, _, before),) = places(board)
+    change_answers(tmp_path)
+    board = replace(board, settings=replace(board.settings, tests=(first, second)))
+    rescore(board, now=LATER)
+    ((_, _, after),) = places(board)
+    assert (after != before, count(board, history), status_of(board, NOW).outdated) == (True, 2, {})
+    assert rescore(board, now=LATER).outdated == ()
+
+
+def test_what_cannot_be_scored_again_has_failed_and_no_old_score_stands(ranked_in_sqlite, tmp_path, monkeypatch):
+    board = ranked_in_sqlite
+    change_answers(tmp_path)
+    monkeypatch.setattr(working, "by_file", lambda *_: ())
+    rescored = rescore(board, now=LATER)
+    reason = "not all of its outputs could be scored again"
+    assert [(receipt.state, receipt.reason) for receipt in rescored.receipts] == [("failed", reason)] * 2
+    assert (places(board), count(board, scores), count(board, history)) == ([], 0, 4)
+    rescore(board, now=LATER)
+    assert count(board, history) == 4
