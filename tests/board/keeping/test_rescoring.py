@@ -11,8 +11,10 @@ from geval_py.board.keeping import outdating, preparing, working
 from geval_py.board.keeping.rescoring import rescore
 from geval_py.board.keeping.status import status_of
 from geval_py.board.keeping.submissions import add
+from geval_py.board.keeping.switching import switch
 from geval_py.board.ranking.standing import PlaceChange
 from geval_py.board.ranking.standings import standings
+from geval_py.board.references import references_of
 from geval_py.board.storing.schema import evaluations, history, scores, submissions
 from geval_py.board.values import FailedError
 
@@ -247,3 +249,23 @@ def test_what_cannot_be_scored_again_has_failed_and_no_old_score_stands(ranked_i
     assert (places(board), count(board, scores), count(board, history)) == ([], 0, 4)
     rescore(board, now=LATER)
     assert count(board, history) == 4
+
+
+@pytest.mark.parametrize("state", ["scored", "failed"])
+def test_of_two_runs_at_once_the_slower_one_changes_nothing(ranked_in_sqlite, tmp_path, state):
+    """What the slower one has scored may be of answers that have changed once more since then."""
+    board = ranked_in_sqlite
+    change_answers(tmp_path)
+    references = references_of(board.settings)
+    with board.reading() as connection:
+        found = [one for one in outdating.outdated(connection, references) if one.submission_id == 1]
+    work = working.score_again(board, found, references, LATER)
+    rescore(board, now=LATER)
+    query = select(scores).order_by(scores.c.output_id, scores.c.metric)
+    with board.writing() as connection:
+        before = connection.execute(query).all()
+        slower = replace(work, state=state, numbers=dict.fromkeys(work.numbers, 1))
+        assert list(switch(connection, slower, references, LATER)) == []
+        assert connection.execute(query).all() == before
+    assert count(board, history) == 4
+    assert status_of(board, NOW).states["scored"] == 2
