@@ -17,7 +17,17 @@ from geval_py.board.references import references_of
 from geval_py.board.storing import blobs
 from geval_py.board.storing.blobs import storable
 from geval_py.board.storing.facts import remember
-from geval_py.board.storing.schema import SCORED, evaluations, files, outputs, scores, submissions, submitters
+from geval_py.board.storing.schema import (
+    SCORED,
+    disclosures,
+    evaluations,
+    files,
+    history,
+    outputs,
+    scores,
+    submissions,
+    submitters,
+)
 from geval_py.board.values import Details
 from geval_py.errors import UsageError
 from geval_py.version import __version__
@@ -28,7 +38,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from geval_py.board.storing.store import Board
-    from geval_py.board.values import Parcel, Scored
+    from geval_py.board.values import Parcel, ReceivedOutput, Scored
 
 PLACE_BEGINNING = "geval-board-"
 KNOWN = "the same content was added before: this is its receipt"
@@ -89,11 +99,21 @@ def _submission(connection: Connection, prepared: Prepared) -> int:
     values = _values(prepared) | {"submitter_id": _submitter(connection, prepared)}
     failed = stored_as(connection, prepared)
     if failed is not None:  # it keeps its code and its arrival: that it failed was no fault of its submitter's
-        connection.execute(delete(files).where(files.c.submission_id == failed.id))
+        if failed.digest != prepared.digest:
+            _forget(connection, failed.id)
         kept = {"code": failed.code, "arrived": failed.arrived}
         connection.execute(update(submissions).where(submissions.c.id == failed.id).values(values | kept))
         return int(failed.id)
     return _inserted(connection, insert(submissions).values(values).returning(submissions.c.id))
+
+
+def _forget(connection: Connection, submission_id: int) -> None:
+    """Forget the files and outputs of a submission, and all that was made of them."""
+    of = select(outputs.c.id).where(outputs.c.submission_id == submission_id)
+    for table in (history, scores, disclosures):
+        connection.execute(delete(table).where(table.c.output_id.in_(of)))
+    for table in (outputs, files):
+        connection.execute(delete(table).where(table.c.submission_id == submission_id))
 
 
 def _submitter(connection: Connection, prepared: Prepared) -> int:
@@ -138,31 +158,42 @@ def _values(prepared: Prepared) -> dict[str, Any]:
 
 
 def _files(connection: Connection, submission_id: int, prepared: Prepared) -> None:
+    """Store the files; those of one that failed, with the same content, are there."""
+    known = _numbers(connection, submission_id)
     for file in () if prepared.parcel is None else prepared.parcel.files:
-        blobs.store(connection, file.sha256, prepared.packed[file.sha256])
-        values = {"name": storable(file.name), "sha256": file.sha256, "bytes": file.bytes}
-        connection.execute(insert(files).values(values | {"submission_id": submission_id}))
+        if storable(file.name) not in known:
+            blobs.store(connection, file.sha256, prepared.packed[file.sha256])
+            values = {"name": storable(file.name), "sha256": file.sha256, "bytes": file.bytes}
+            connection.execute(insert(files).values(values | {"submission_id": submission_id}))
+
+
+def _numbers(connection: Connection, submission_id: int) -> dict[str, int]:
+    stored = select(files.c.name, files.c.id).where(files.c.submission_id == submission_id)
+    return {row.name: row.id for row in connection.execute(stored)}
 
 
 def _outputs(connection: Connection, submission_id: int, prepared: Prepared, parcel: Parcel) -> None:
-    """Store the outputs and their scores."""
-    stored = select(files.c.name, files.c.id).where(files.c.submission_id == submission_id)
-    numbers = {row.name: row.id for row in connection.execute(stored)}
+    """Store the outputs, but those that are there, and the scores of all."""
+    numbers = _numbers(connection, submission_id)
     digests = {file.name: file.sha256 for file in parcel.files}
     for output in parcel.outputs:
-        values = {
-            "submission_id": submission_id,
-            "file_id": numbers[storable(output.file)],
-            "test": output.test,
-            "variant": storable(output.variant),
-            "params": storable(dict(output.params)),
-        }
-        output_id = _inserted(connection, insert(outputs).values(values).returning(outputs.c.id))
+        output_id = _output(connection, submission_id, numbers[storable(output.file)], output)
         for test, metric in prepared.references:
             if test == output.test:
                 number = _evaluation(connection, prepared, (test, digests[output.file], metric))
                 row = {"output_id": output_id, "metric": metric, "evaluation_id": number}
                 connection.execute(insert(scores).values(row))
+
+
+def _output(connection: Connection, submission_id: int, file_id: int, output: ReceivedOutput) -> int:
+    """Give the output of a file for a test, which is stored if it is new."""
+    is_this = (outputs.c.file_id == file_id) & (outputs.c.test == output.test)
+    found = connection.execute(select(outputs.c.id).where(is_this)).scalar()
+    if found is not None:
+        return int(found)
+    values = {"submission_id": submission_id, "file_id": file_id, "test": output.test}
+    values |= {"variant": storable(output.variant), "params": storable(dict(output.params))}
+    return _inserted(connection, insert(outputs).values(values).returning(outputs.c.id))
 
 
 def _evaluation(connection: Connection, prepared: Prepared, of: tuple[str, str, str]) -> int:

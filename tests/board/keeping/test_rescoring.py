@@ -7,6 +7,7 @@ import pytest
 from samples import NOW, WORDS, output, words_of, write
 from sqlalchemy import func, select
 
+from geval_py.board.intake.doors import digest_at_the_door
 from geval_py.board.keeping import outdating, preparing, working
 from geval_py.board.keeping.rescoring import rescore
 from geval_py.board.keeping.status import status_of
@@ -15,7 +16,7 @@ from geval_py.board.keeping.switching import switch
 from geval_py.board.ranking.standing import PlaceChange
 from geval_py.board.ranking.standings import standings
 from geval_py.board.references import references_of
-from geval_py.board.storing.schema import evaluations, history, scores, submissions
+from geval_py.board.storing.schema import evaluations, files, history, outputs, scores, submissions
 from geval_py.board.values import FailedError
 
 LATER = NOW + timedelta(days=1)
@@ -269,3 +270,33 @@ def test_of_two_runs_at_once_the_slower_one_changes_nothing(ranked_in_sqlite, tm
         assert connection.execute(query).all() == before
     assert count(board, history) == 4
     assert status_of(board, NOW).states["scored"] == 2
+
+
+def test_what_failed_when_it_was_scored_again_can_be_added_again(ranked_in_sqlite, tmp_path, monkeypatch):
+    board = ranked_in_sqlite
+    fail_all(board, tmp_path, monkeypatch)
+    receipt = add(board, str(tmp_path / "uploads" / "ann"), now=LATER)
+    assert (receipt.state, receipt.arrived, len(receipt.digests)) == ("scored", NOW, 1)
+    assert [count(board, table) for table in (submissions, files, outputs, scores, history)] == [2, 2, 2, 2, 4]
+    assert [entry[1] for entry in places(board)] == ["ann"]
+
+
+def test_where_it_had_another_content_all_of_that_is_forgotten(ranked_in_sqlite, tmp_path, monkeypatch):
+    """One that failed at the door is known by the digest of what stood there."""
+    board = ranked_in_sqlite
+    fail_all(board, tmp_path, monkeypatch)
+    source = str(tmp_path / "uploads" / "ann")
+    with board.writing() as connection:
+        of_ann = submissions.c.name == "ann"
+        connection.execute(submissions.update().where(of_ann).values(digest=digest_at_the_door(source)))
+    assert add(board, source, now=LATER).state == "scored"
+    assert [count(board, table) for table in (submissions, files, outputs, scores, history)] == [2, 2, 2, 2, 2]
+
+
+def fail_all(board, tmp_path, monkeypatch):
+    """Let every submission fail in a rescore."""
+    change_answers(tmp_path)
+    by_file = working.by_file
+    monkeypatch.setattr(working, "by_file", lambda *_: ())
+    rescore(board, now=LATER)
+    monkeypatch.setattr(working, "by_file", by_file)
