@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ from sqlalchemy import delete, insert, select, update
 from geval_py.board.keeping.outdating import CHECKED, checked_with
 from geval_py.board.keeping.preparing import Arrival, Prepared, look_up, prepare, stored_as
 from geval_py.board.keeping.quota import charge_of, written
-from geval_py.board.keeping.receipts import Receipt, code_of, receipt_of
+from geval_py.board.keeping.receipts import WITHDRAWN, Receipt, code_of, receipt_of
 from geval_py.board.ranking.refreshing import refresh
 from geval_py.board.references import references_of
 from geval_py.board.storing import blobs
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 PLACE_BEGINNING = "geval-board-"
 KNOWN = "the same content was added before: this is its receipt"
+KNOWN_WITHDRAWN = "the same content was added before, and withdrawn by the organiser: it is not ranked"
 
 
 def add(
@@ -56,7 +58,8 @@ def add(
     """Receive, check, score and store a submission: a folder, an archive, or ``git+URL@BRANCH``.
 
     ``submitter`` is by default its name; ``at`` is when it arrived, by default now. A content that the submitter sent
-    before is not stored again: the first receipt is given. One that failed before takes the place of that.
+    before is not stored again: the first receipt is given, or that it was withdrawn. One that failed before takes the
+    place of that.
 
     Raises QuotaError before anything is scored; RejectedError for a name that cannot be a submitter's; UsageError for
     a time to come; MissingFileError for a source that is not there; StoreError. What is rejected, or failed, is
@@ -85,13 +88,18 @@ def store(connection: Connection, board: Board, prepared: Prepared) -> Receipt:
     """Store a submission with all that belongs to it; raises QuotaError, as another process may have used it up."""
     same = look_up(connection, board, prepared) if prepared.same is None else prepared.same
     if same is not None:
-        return receipt_of(connection, same, KNOWN)
+        return _known_receipt(connection, same)
     submission_id = _submission(connection, prepared)
     _files(connection, submission_id, prepared)
     if prepared.state == SCORED and prepared.parcel is not None:
         _outputs(connection, submission_id, prepared, prepared.parcel)
     remember(connection, f"{CHECKED}{submission_id}", checked_with(prepared.references))
     return receipt_of(connection, submission_id)
+
+
+def _known_receipt(connection: Connection, submission_id: int) -> Receipt:
+    receipt = receipt_of(connection, submission_id, KNOWN)
+    return replace(receipt, note=KNOWN_WITHDRAWN) if receipt.state == WITHDRAWN else receipt
 
 
 def _submission(connection: Connection, prepared: Prepared) -> int:
