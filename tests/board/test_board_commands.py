@@ -187,6 +187,8 @@ def test_withdraw_and_note(there, submission):
     status, out, _ = there("board", "withdraw", "board", code[:6], "--reason", "it cheats")
     assert (status, out.splitlines()[-1]) == (0, "  note        withdrawn: it cheats")
     assert "withdrawn: it cheats" in there("board", "status", "board")[1]
+    status, out, _ = there("board", "add", "board", "uploads/ann")
+    assert (status, out.splitlines()[0]) == (1, f"{code}  withdrawn")
     status, _, err = there("board", "note", "board", "0000", "x")
     assert (status, err) == (1, "geval: No submission has the code `0000`\n  geval board status BOARD shows all\n")
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 REFUSED = "refused"  # the state of what was not stored
+WITHDRAWN = "withdrawn"  # and that of what the organiser has hidden, whatever it was before
 CODE_DIGITS, LEAST_DIGITS = 12, 4
 
 
@@ -57,7 +58,7 @@ class Receipt:
 
     @property
     def is_fine(self) -> bool:
-        """Tell whether it was scored."""
+        """Tell whether it was scored, and stands."""
         return self.state == SCORED
 
     def __str__(self) -> str:
@@ -91,7 +92,7 @@ def code_of(key: str, digest: str, arrived: datetime) -> str:
 
 
 def receipt_of(connection: Connection, submission_id: int, note: str = "") -> Receipt:
-    """Make the receipt of a submission that is stored."""
+    """Make the receipt of a submission that is stored; why one was withdrawn is not in it, but for the organiser."""
     row = connection.execute(
         select(submissions, submitters.c.name.label("submitter"))
         .join_from(submissions, submitters)
@@ -106,8 +107,8 @@ def receipt_of(connection: Connection, submission_id: int, note: str = "") -> Re
         digest=row.digest,
         digests=tuple((name, digest) for name, digest in connection.execute(stored)),
         arrived=row.arrived,
-        state=row.state,
-        reason=row.reason,
+        state=row.state if row.withdrawn is None else WITHDRAWN,
+        reason=row.reason if row.withdrawn is None else "",
         charged=row.charged,
         charge=row.charge,
         note=note or ("add it again: it failed for no fault of its own" if row.state == FAILED else ""),

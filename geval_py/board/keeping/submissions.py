@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -11,13 +12,23 @@ from sqlalchemy import delete, insert, select, update
 from geval_py.board.keeping.outdating import CHECKED, checked_with
 from geval_py.board.keeping.preparing import Arrival, Prepared, look_up, prepare, stored_as
 from geval_py.board.keeping.quota import charge_of, written
-from geval_py.board.keeping.receipts import Receipt, code_of, receipt_of
+from geval_py.board.keeping.receipts import WITHDRAWN, Receipt, code_of, receipt_of
 from geval_py.board.ranking.refreshing import refresh
 from geval_py.board.references import references_of
 from geval_py.board.storing import blobs
 from geval_py.board.storing.blobs import storable
 from geval_py.board.storing.facts import remember
-from geval_py.board.storing.schema import SCORED, evaluations, files, outputs, scores, submissions, submitters
+from geval_py.board.storing.schema import (
+    SCORED,
+    disclosures,
+    evaluations,
+    files,
+    history,
+    outputs,
+    scores,
+    submissions,
+    submitters,
+)
 from geval_py.board.values import Details
 from geval_py.errors import UsageError
 from geval_py.version import __version__
@@ -28,10 +39,11 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from geval_py.board.storing.store import Board
-    from geval_py.board.values import Parcel, Scored
+    from geval_py.board.values import Parcel, ReceivedOutput, Scored
 
 PLACE_BEGINNING = "geval-board-"
 KNOWN = "the same content was added before: this is its receipt"
+KNOWN_WITHDRAWN = "the same content was added before, and withdrawn by the organiser: it is not ranked"
 
 
 def add(
@@ -46,7 +58,8 @@ def add(
     """Receive, check, score and store a submission: a folder, an archive, or ``git+URL@BRANCH``.
 
     ``submitter`` is by default its name; ``at`` is when it arrived, by default now. A content that the submitter sent
-    before is not stored again: the first receipt is given. One that failed before takes the place of that.
+    before is not stored again: the first receipt is given, or that it was withdrawn. One that failed before takes the
+    place of that.
 
     Raises QuotaError before anything is scored; RejectedError for a name that cannot be a submitter's; UsageError for
     a time to come; MissingFileError for a source that is not there; StoreError. What is rejected, or failed, is
@@ -75,7 +88,7 @@ def store(connection: Connection, board: Board, prepared: Prepared) -> Receipt:
     """Store a submission with all that belongs to it; raises QuotaError, as another process may have used it up."""
     same = look_up(connection, board, prepared) if prepared.same is None else prepared.same
     if same is not None:
-        return receipt_of(connection, same, KNOWN)
+        return _known_receipt(connection, same)
     submission_id = _submission(connection, prepared)
     _files(connection, submission_id, prepared)
     if prepared.state == SCORED and prepared.parcel is not None:
@@ -84,16 +97,31 @@ def store(connection: Connection, board: Board, prepared: Prepared) -> Receipt:
     return receipt_of(connection, submission_id)
 
 
+def _known_receipt(connection: Connection, submission_id: int) -> Receipt:
+    receipt = receipt_of(connection, submission_id, KNOWN)
+    return replace(receipt, note=KNOWN_WITHDRAWN) if receipt.state == WITHDRAWN else receipt
+
+
 def _submission(connection: Connection, prepared: Prepared) -> int:
     """Store what is said of a submission, in the place of one that failed, if it did; gives its id."""
     values = _values(prepared) | {"submitter_id": _submitter(connection, prepared)}
     failed = stored_as(connection, prepared)
     if failed is not None:  # it keeps its code and its arrival: that it failed was no fault of its submitter's
-        connection.execute(delete(files).where(files.c.submission_id == failed.id))
+        if failed.digest != prepared.digest:
+            _forget(connection, failed.id)
         kept = {"code": failed.code, "arrived": failed.arrived}
         connection.execute(update(submissions).where(submissions.c.id == failed.id).values(values | kept))
         return int(failed.id)
     return _inserted(connection, insert(submissions).values(values).returning(submissions.c.id))
+
+
+def _forget(connection: Connection, submission_id: int) -> None:
+    """Forget the files and outputs of a submission, and all that was made of them."""
+    of = select(outputs.c.id).where(outputs.c.submission_id == submission_id)
+    for table in (history, scores, disclosures):
+        connection.execute(delete(table).where(table.c.output_id.in_(of)))
+    for table in (outputs, files):
+        connection.execute(delete(table).where(table.c.submission_id == submission_id))
 
 
 def _submitter(connection: Connection, prepared: Prepared) -> int:
@@ -138,31 +166,42 @@ def _values(prepared: Prepared) -> dict[str, Any]:
 
 
 def _files(connection: Connection, submission_id: int, prepared: Prepared) -> None:
+    """Store the files; those of one that failed, with the same content, are there."""
+    known = _numbers(connection, submission_id)
     for file in () if prepared.parcel is None else prepared.parcel.files:
-        blobs.store(connection, file.sha256, prepared.packed[file.sha256])
-        values = {"name": storable(file.name), "sha256": file.sha256, "bytes": file.bytes}
-        connection.execute(insert(files).values(values | {"submission_id": submission_id}))
+        if storable(file.name) not in known:
+            blobs.store(connection, file.sha256, prepared.packed[file.sha256])
+            values = {"name": storable(file.name), "sha256": file.sha256, "bytes": file.bytes}
+            connection.execute(insert(files).values(values | {"submission_id": submission_id}))
+
+
+def _numbers(connection: Connection, submission_id: int) -> dict[str, int]:
+    stored = select(files.c.name, files.c.id).where(files.c.submission_id == submission_id)
+    return {row.name: row.id for row in connection.execute(stored)}
 
 
 def _outputs(connection: Connection, submission_id: int, prepared: Prepared, parcel: Parcel) -> None:
-    """Store the outputs and their scores."""
-    stored = select(files.c.name, files.c.id).where(files.c.submission_id == submission_id)
-    numbers = {row.name: row.id for row in connection.execute(stored)}
+    """Store the outputs, but those that are there, and the scores of all."""
+    numbers = _numbers(connection, submission_id)
     digests = {file.name: file.sha256 for file in parcel.files}
     for output in parcel.outputs:
-        values = {
-            "submission_id": submission_id,
-            "file_id": numbers[storable(output.file)],
-            "test": output.test,
-            "variant": storable(output.variant),
-            "params": storable(dict(output.params)),
-        }
-        output_id = _inserted(connection, insert(outputs).values(values).returning(outputs.c.id))
+        output_id = _output(connection, submission_id, numbers[storable(output.file)], output)
         for test, metric in prepared.references:
             if test == output.test:
                 number = _evaluation(connection, prepared, (test, digests[output.file], metric))
                 row = {"output_id": output_id, "metric": metric, "evaluation_id": number}
                 connection.execute(insert(scores).values(row))
+
+
+def _output(connection: Connection, submission_id: int, file_id: int, output: ReceivedOutput) -> int:
+    """Give the output of a file for a test, which is stored if it is new."""
+    is_this = (outputs.c.file_id == file_id) & (outputs.c.test == output.test)
+    found = connection.execute(select(outputs.c.id).where(is_this)).scalar()
+    if found is not None:
+        return int(found)
+    values = {"submission_id": submission_id, "file_id": file_id, "test": output.test}
+    values |= {"variant": storable(output.variant), "params": storable(dict(output.params))}
+    return _inserted(connection, insert(outputs).values(values).returning(outputs.c.id))
 
 
 def _evaluation(connection: Connection, prepared: Prepared, of: tuple[str, str, str]) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from tempfile import TemporaryDirectory
@@ -17,7 +17,7 @@ from geval_py.board.keeping.preparing import by_file, wanted_of
 from geval_py.board.keeping.submissions import PLACE_BEGINNING, evaluation_of
 from geval_py.board.storing import blobs
 from geval_py.board.storing.schema import FAILED, REJECTED, SCORED, evaluations, files, outputs, scores, submissions
-from geval_py.board.values import Details, FailedError, Parcel, ReceivedFile, RejectedError
+from geval_py.board.values import Details, FailedError, Parcel, ReceivedFile, ReceivedOutput, RejectedError
 from geval_py.version import __version__
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from geval_py.board.keeping.outdating import Outdated
     from geval_py.board.references import References
+    from geval_py.board.settings import Settings
     from geval_py.board.storing.store import Board
 
 
@@ -49,7 +50,7 @@ def score_again(board: Board, found: Sequence[Outdated], references: References,
     number = found[0].submission_id
     with TemporaryDirectory(prefix=PLACE_BEGINNING) as place:
         with board.reading() as connection:
-            parcel = _parcel(connection, number, place, [test.name for test in board.settings.tests])
+            parcel = _parcel(connection, number, place, board.settings)
             known = _known(connection, parcel, references)
         wanted = list(wanted_of(parcel, references, known))
         work = Work(submission_id=number, outdated=tuple(found), parcel=parcel, numbers=known)
@@ -83,7 +84,7 @@ def _looked_into(
     return replace(work, problems=found.problems, numbers=numbers)
 
 
-def _parcel(connection: Connection, number: int, place: str, tests: Sequence[str]) -> Parcel:
+def _parcel(connection: Connection, number: int, place: str, settings: Settings) -> Parcel:
     """Make the parcel of a submission that is stored, with paths for its files in a place."""
     row = connection.execute(select(submissions).where(submissions.c.id == number)).one()
     stored = connection.execute(select(files).where(files.c.submission_id == number).order_by(files.c.id)).all()
@@ -91,14 +92,24 @@ def _parcel(connection: Connection, number: int, place: str, tests: Sequence[str
         ReceivedFile(name=file.name, path=os.path.join(place, f"{n:03}"), sha256=file.sha256, bytes=file.bytes)
         for n, file in enumerate(stored)
     )
+    tests = [test.name for test in settings.tests]
     return Parcel(
         name=row.name,
         source=row.source,
         digest=row.digest,
         files=received,
-        outputs=outputs_of(received, tests),
+        outputs=tuple(_outputs(connection, number, tests)) or outputs_of(received, tests),
         details=Details(),
     )
+
+
+def _outputs(connection: Connection, number: int, tests: Sequence[str]) -> Iterator[ReceivedOutput]:
+    """Give the outputs as they were stored: what a name says may be another test now than it was then."""
+    query = select(outputs, files.c.name.label("file")).join(files, files.c.id == outputs.c.file_id)
+    for row in connection.execute(query.where(outputs.c.submission_id == number).order_by(outputs.c.id)):
+        if row.test in tests:
+            params = {str(name): str(value) for name, value in row.params.items()}
+            yield ReceivedOutput(test=row.test, file=row.file, variant=row.variant, params=params)
 
 
 def _known(connection: Connection, parcel: Parcel, references: References) -> dict[tuple[str, str, str], int]:

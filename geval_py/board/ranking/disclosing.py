@@ -9,7 +9,7 @@ it was made with, so that an edited board.yaml or a deadline that has passed is 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -70,7 +70,7 @@ def _fact(connection: Connection, name: str) -> str | None:
 
 
 def _forget_past(connection: Connection, ladders: list[str]) -> None:
-    """Forget the disclosures of what was withdrawn or scored again; a ladder's figures may be those of another."""
+    """Forget the disclosures of what was withdrawn or scored again; a ladder's are undone as it is climbed."""
     holds = (
         exists(scores)
         .where(scores.c.output_id == disclosures.c.output_id, scores.c.metric == disclosures.c.metric)
@@ -136,32 +136,39 @@ def _rounded(of: Row[Any], digits: int) -> dict[str, float | int | None]:
 def _climb(connection: Connection, settings: Settings, test: Test) -> dict[int, int]:
     """Tell whose figures stand for each output of a test's ladders that changed; undo their disclosures."""
     before: dict[str, list[list[int]]] = json.loads(_fact(connection, LADDER + test.name) or "{}")
-    steps = {climber: list(map(list, of)) for climber, of in _steps(connection, settings, test)}
+    steps = dict(_steps(connection, settings, test))
     shown: dict[int, int] = {}
     for climber, of in steps.items():
         if before.get(climber) != of:
-            connection.execute(delete(disclosures).where(disclosures.c.output_id.in_([output for output, _ in of])))
+            connection.execute(delete(disclosures).where(disclosures.c.output_id.in_([step[0] for step in of])))
             shown |= _shown(connection, settings, test, of)
     if steps != before:
         remember(connection, LADDER + test.name, json.dumps(steps))
     return shown
 
 
-def _steps(connection: Connection, settings: Settings, test: Test) -> Iterator[tuple[str, list[tuple[int, int]]]]:
-    """Give the outputs and evaluations of each submitter in order of arrival; each baseline is a submitter."""
+def _steps(connection: Connection, settings: Settings, test: Test) -> Iterator[tuple[str, list[list[int]]]]:
+    """Give the outputs and evaluations of each submitter in order of arrival; each baseline is a submitter.
+
+    The one that ranks is first, then those of the other metrics, whose figures follow the ladder too; 0 is none.
+    """
     climber = case((submissions.c.baseline, -submissions.c.id), else_=submissions.c.submitter_id)
     query = (
-        select(climber.label("climber"), outputs.c.id, scores.c.evaluation_id)
+        select(climber.label("climber"), outputs.c.id, scores.c.metric, scores.c.evaluation_id)
         .join(submissions, submissions.c.id == outputs.c.submission_id)
-        .join(scores, and_(scores.c.output_id == outputs.c.id, scores.c.metric == settings.metric))
+        .join(scores, scores.c.output_id == outputs.c.id)
         .where(_STANDS, outputs.c.test == test.name)
         .order_by("climber", submissions.c.arrived, submissions.c.id, outputs.c.id)
     )
     for one, rows in groupby(connection.execute(query), key=lambda row: row.climber):
-        yield str(one), [(row.id, row.evaluation_id) for row in rows]
+        steps: list[list[int]] = []
+        for output, scored in groupby(rows, key=lambda row: row.id):
+            by_metric = {row.metric: row.evaluation_id for row in scored}
+            steps.append([output, *(by_metric.get(metric, 0) for metric in settings.metrics)])
+        yield str(one), steps
 
 
-def _shown(connection: Connection, settings: Settings, test: Test, steps: list[list[int]]) -> dict[int, int]:
+def _shown(connection: Connection, settings: Settings, test: Test, steps: Sequence[Sequence[int]]) -> dict[int, int]:
     """Climb one ladder: give for each output the one that is shown from then on; one without a score is itself."""
     import numpy as np
 
@@ -171,10 +178,10 @@ def _shown(connection: Connection, settings: Settings, test: Test, steps: list[l
     sign = 1 if measure_of(settings.metric).direction == "lower" else -1
     ladder, shown = Ladder(test.clip), {}
     columns = select(evaluations.c.score, evaluations.c.lines, evaluations.c.losses)
-    for output, evaluation in steps:
-        of = connection.execute(columns.where(evaluations.c.id == evaluation)).one()
+    for output, evaluation, *_ in steps:
+        of = connection.execute(columns.where(evaluations.c.id == evaluation)).first()
         shown[output] = output
-        if of.score is not None and of.losses is not None:
+        if of is not None and of.score is not None and of.losses is not None:
             losses = np.array(unpack(of.losses, of.lines)[0])
             shown[output] = ladder.climb(output, losses, sign * of.score)
     return shown

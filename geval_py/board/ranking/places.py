@@ -1,13 +1,15 @@
 """Places: which of them an entry may as well have, and what it would take to have another.
 
 Two entries can be told apart where approximate randomisation says so, with Holm's correction over all pairs of the
-ranked entries, at 5 %, as in ``geval compare``. Those whose shown scores are equal cannot: nothing is told of them
-that the disclosed digits do not tell. What it would take to change places is said from what a leaderboard shows.
+ranked entries, at 5 %, as in ``geval compare``; this is of exact losses. Two shown scores are told apart where all
+pairs of their entries are: so entries of one shown score have one range and the same groups, which tell nothing of
+the digits that are not disclosed. What it would take to change places is said from what a leaderboard shows.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -33,7 +35,7 @@ def positions(
 
     ``p_values`` are those of pairs of evaluations, from the least on; of a pair that is not there it is 1.
     """
-    distinct = frozenset(told_apart(ranked, p_values))
+    distinct = frozenset(_alike(ranked, frozenset(told_apart(ranked, p_values))))
     better, worse = [0] * len(ranked), [0] * len(ranked)
     for one, other in distinct:
         worse[one] += 1
@@ -65,6 +67,18 @@ def told_apart(
                     return
                 yield min(a, b), max(a, b)
                 left -= 1
+
+
+def _alike(
+    ranked: Sequence[tuple[float | None, int]], distinct: frozenset[tuple[int, int]]
+) -> Iterator[tuple[int, int]]:
+    """Give, of the pairs that can be told apart, those of two shown scores of which all pairs can."""
+    sizes = Counter(score for score, _ in ranked)
+    found = Counter((ranked[one][0], ranked[other][0]) for one, other in distinct)
+    for one, other in distinct:
+        scores = ranked[one][0], ranked[other][0]
+        if found[scores] == sizes[scores[0]] * sizes[scores[1]]:
+            yield one, other
 
 
 def what_it_takes(standings: Standings, entry: Entry) -> tuple[str, ...]:

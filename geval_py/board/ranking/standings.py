@@ -11,6 +11,7 @@ from geval_py.board.ranking import order
 from geval_py.board.ranking.comparing import MOST_COMPARED, are_compared, p_values
 from geval_py.board.ranking.disclosing import ensure_disclosed
 from geval_py.board.ranking.places import positions
+from geval_py.board.settings import AFTER
 from geval_py.board.units import measure_of, names_of
 from geval_py.board.values import Entry, Standings
 from geval_py.errors import UsageError
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from geval_py.board.settings import Settings
     from geval_py.board.storing.store import Board
 
+NOTHING_LATER = f"nothing stands in {AFTER} yet; this is the table of the last phase, {{}}"
 BY = (order.SUBMITTER, order.SUBMISSION, order.TAG)
 
 
@@ -30,6 +32,8 @@ def standings(
     board: Board, test: str | None = None, *, phase: str | None = None, by: str | None = None, now: datetime
 ) -> Standings:
     """Give the leaderboard of a test, by default the first one, in a phase, by default that of the moment.
+
+    After the last deadline that is the last phase, as long as nothing came later; a note says so.
 
     ``by`` tells of whom one entry is shown, the best: a submitter, a submission, or a submitter and tag; by default
     what board.yaml says. Ranges of places and groups are of that ranking alone.
@@ -53,10 +57,16 @@ def standings_on(
     """Give the leaderboard as a transaction sees it; what is scored in it was disclosed."""
     tests = {known.name: known for known in settings.tests}
     of = tests[_known("test", test, tuple(tests), settings.tests[0].name)]
-    phase = _known("phase", phase, settings.phase_names, settings.phase_of(now))
+    in_phase = _known("phase", phase, settings.phase_names, settings.phase_of(now))
     by = _known("grouping", by, BY, order.GROUPINGS[settings.entries])
     digits = settings.digits_of(of, now)
-    rows = connection.execute(order.entries(settings, of.name, phase, by, connection.dialect.name)).all()
+    rows = _rows(connection, settings, of.name, in_phase, by)
+    first_notes: tuple[str, ...] = ()
+    if phase is None and in_phase == AFTER and not rows:
+        last = settings.phases[-1].name
+        rows = _rows(connection, settings, of.name, last, by)
+        if rows:
+            in_phase, first_notes = last, (NOTHING_LATER.format(visible(last)),)
     names = names_of(settings.metrics)
     measure = measure_of(settings.metric)
     shown = tuple(_entry(row, names[1:], digits) for row in rows)
@@ -65,7 +75,7 @@ def standings_on(
         shown, notes = _with_ranges(connection, settings, shown)
     return Standings(
         test=of.name,
-        phase=phase,
+        phase=in_phase,
         metric=names[0],
         others=names[1:],
         unit=measure.unit,
@@ -73,8 +83,12 @@ def standings_on(
         digits=digits,
         by=by,
         entries=shown,
-        notes=notes,
+        notes=first_notes + notes,
     )
+
+
+def _rows(connection: Connection, settings: Settings, test: str, phase: str, by: str) -> Sequence[Row[Any]]:
+    return connection.execute(order.entries(settings, test, phase, by, connection.dialect.name)).all()
 
 
 def _known(what: str, name: str | None, names: Sequence[str], otherwise: str) -> str:

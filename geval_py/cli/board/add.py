@@ -22,7 +22,8 @@ _EXAMPLES = """\
   geval board add gazette-board unigram.tar.xz --baseline
 """
 _STATUS = """\
-Exit status: 0 all are scored, 1 one was rejected, failed, or refused by its quota, 2 the command line is at fault."""
+Exit status: 0 all are scored, 1 one was rejected, failed, withdrawn before, or refused by its quota, 2 the command
+line is at fault."""
 
 
 def make_parser() -> QuietParser:

@@ -4,16 +4,19 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from samples import NOW, WORDS, words_of, write
+from samples import NOW, WORDS, output, words_of, write
 from sqlalchemy import func, select
 
+from geval_py.board.intake.doors import digest_at_the_door
 from geval_py.board.keeping import outdating, preparing, working
 from geval_py.board.keeping.rescoring import rescore
 from geval_py.board.keeping.status import status_of
 from geval_py.board.keeping.submissions import add
+from geval_py.board.keeping.switching import switch
 from geval_py.board.ranking.standing import PlaceChange
 from geval_py.board.ranking.standings import standings
-from geval_py.board.storing.schema import evaluations, history, scores, submissions
+from geval_py.board.references import references_of
+from geval_py.board.storing.schema import evaluations, files, history, outputs, scores, submissions
 from geval_py.board.values import FailedError
 
 LATER = NOW + timedelta(days=1)
@@ -35,6 +38,14 @@ def ranked(board, submission):
     add(board, str(submission("ann", 0.5)), now=NOW)
     add(board, str(submission("bob", 0.4)), now=NOW)
     return board
+
+
+@pytest.fixture
+def ranked_in_sqlite(sqlite_board, submission):
+    """A board on SQLite with two submissions."""
+    add(sqlite_board, str(submission("ann", 0.5)), now=NOW)
+    add(sqlite_board, str(submission("bob", 0.4)), now=NOW)
+    return sqlite_board
 
 
 def change_answers(tmp_path):
@@ -212,3 +223,80 @@ def test_the_progress_is_told(ranked, tmp_path):
     calls = []
     rescore(ranked, now=LATER, progress=lambda *all: calls.append(all))
     assert calls == [(1, 2), (2, 2)]
+
+
+def test_an_output_stays_one_of_the_test_that_it_was_taken_for(sqlite_board, tmp_path, submission):
+    """Where there is one test its output may lie at the top; with a second test the same name would be of none."""
+    first, second = (sqlite_board.settings.test(name) for name in ("test-A", "dev-0"))
+    board = replace(sqlite_board, settings=replace(sqlite_board.settings, tests=(first,)))
+    write(tmp_path / "uploads" / "bob" / "out.tsv", output("test-A", 0.4))
+    add(board, str(tmp_path / "uploads" / "bob"), now=NOW)
+    ((_, _, before),) = places(board)
+    change_answers(tmp_path)
+    board = replace(board, settings=replace(board.settings, tests=(first, second)))
+    rescore(board, now=LATER)
+    ((_, _, after),) = places(board)
+    assert (after != before, count(board, history), status_of(board, NOW).outdated) == (True, 2, {})
+    assert rescore(board, now=LATER).outdated == ()
+
+
+def test_what_cannot_be_scored_again_has_failed_and_no_old_score_stands(ranked_in_sqlite, tmp_path, monkeypatch):
+    board = ranked_in_sqlite
+    change_answers(tmp_path)
+    monkeypatch.setattr(working, "by_file", lambda *_: ())
+    rescored = rescore(board, now=LATER)
+    reason = "not all of its outputs could be scored again"
+    assert [(receipt.state, receipt.reason) for receipt in rescored.receipts] == [("failed", reason)] * 2
+    assert (places(board), count(board, scores), count(board, history)) == ([], 0, 4)
+    rescore(board, now=LATER)
+    assert count(board, history) == 4
+
+
+@pytest.mark.parametrize("state", ["scored", "failed"])
+def test_of_two_runs_at_once_the_slower_one_changes_nothing(ranked_in_sqlite, tmp_path, state):
+    """What the slower one has scored may be of answers that have changed once more since then."""
+    board = ranked_in_sqlite
+    change_answers(tmp_path)
+    references = references_of(board.settings)
+    with board.reading() as connection:
+        found = [one for one in outdating.outdated(connection, references) if one.submission_id == 1]
+    work = working.score_again(board, found, references, LATER)
+    rescore(board, now=LATER)
+    query = select(scores).order_by(scores.c.output_id, scores.c.metric)
+    with board.writing() as connection:
+        before = connection.execute(query).all()
+        slower = replace(work, state=state, numbers=dict.fromkeys(work.numbers, 1))
+        assert list(switch(connection, slower, references, LATER)) == []
+        assert connection.execute(query).all() == before
+    assert count(board, history) == 4
+    assert status_of(board, NOW).states["scored"] == 2
+
+
+def test_what_failed_when_it_was_scored_again_can_be_added_again(ranked_in_sqlite, tmp_path, monkeypatch):
+    board = ranked_in_sqlite
+    fail_all(board, tmp_path, monkeypatch)
+    receipt = add(board, str(tmp_path / "uploads" / "ann"), now=LATER)
+    assert (receipt.state, receipt.arrived, len(receipt.digests)) == ("scored", NOW, 1)
+    assert [count(board, table) for table in (submissions, files, outputs, scores, history)] == [2, 2, 2, 2, 4]
+    assert [entry[1] for entry in places(board)] == ["ann"]
+
+
+def test_where_it_had_another_content_all_of_that_is_forgotten(ranked_in_sqlite, tmp_path, monkeypatch):
+    """One that failed at the door is known by the digest of what stood there."""
+    board = ranked_in_sqlite
+    fail_all(board, tmp_path, monkeypatch)
+    source = str(tmp_path / "uploads" / "ann")
+    with board.writing() as connection:
+        of_ann = submissions.c.name == "ann"
+        connection.execute(submissions.update().where(of_ann).values(digest=digest_at_the_door(source)))
+    assert add(board, source, now=LATER).state == "scored"
+    assert [count(board, table) for table in (submissions, files, outputs, scores, history)] == [2, 2, 2, 2, 2]
+
+
+def fail_all(board, tmp_path, monkeypatch):
+    """Let every submission fail in a rescore."""
+    change_answers(tmp_path)
+    by_file = working.by_file
+    monkeypatch.setattr(working, "by_file", lambda *_: ())
+    rescore(board, now=LATER)
+    monkeypatch.setattr(working, "by_file", by_file)

@@ -298,3 +298,13 @@ def test_a_reason_is_needed_to_withdraw(sqlite_board, submission):
     with pytest.raises(UsageError) as caught:
         moderating.withdraw(sqlite_board, code, " ", NOW)
     assert str(caught.value) == "a submission is withdrawn with a reason, which `geval board status` shows"
+
+
+def test_what_was_withdrawn_and_is_sent_again_is_told_to_be_withdrawn(sqlite_board, submission):
+    receipt = add(sqlite_board, str(submission("Ann")), now=NOW)
+    moderating.withdraw(sqlite_board, receipt.code, "it used the answers", NOW)
+    again = add(sqlite_board, str(submission("Ann")), now=NOW)
+    assert (again.code, again.state, again.reason, again.is_fine) == (receipt.code, "withdrawn", "", False)
+    assert again.note == "the same content was added before, and withdrawn by the organiser: it is not ranked"
+    assert "it used the answers" not in str(again)
+    assert len(stored(sqlite_board)) == 1

@@ -336,6 +336,17 @@ def test_phases_have_a_table_each():
     assert "data/leaderboard.test-A.main.csv" in files
 
 
+def test_the_front_page_is_of_the_last_phase_until_something_comes_after_it():
+    view = site_views.view(changes={"phases": site_views.PHASES}, phase="post-deadline")
+    empty = {key: replace(of, entries=()) if key[1] == "post-deadline" else of for key, of in view.standings.items()}
+    files = made(replace(view, standings=empty))
+    said = "This is the table of the phase “main”; nothing stands in post-deadline yet."
+    assert said in Reader(files["index.html"]).words
+    assert "board.test-A.main.html" not in files
+    late = "This is the table of the phase “post-deadline”, which is open."
+    assert late in Reader(files["board.test-A.post-deadline.html"]).words
+
+
 LINE = LineView(line=7, score=1024.0, expected="<b>fox</b>", before="the quick", after="jumps")
 
 

@@ -5,10 +5,11 @@ import math
 import numpy as np
 import pytest
 from rows import NOW, Rows, perplexity
+from sqlalchemy import delete, insert, update
 
 from geval_py.board.ranking.ladder import Ladder
 from geval_py.board.ranking.places import what_it_takes
-from geval_py.board.storing.schema import disclosures, facts
+from geval_py.board.storing.schema import disclosures, facts, scores
 
 LADDER = "{test-A: {ladder: true, disclosed: 15, clip: 20}}"
 LINES = 100
@@ -162,3 +163,28 @@ def test_an_attacker_gains_far_less_on_a_ladder(seed):
     on_a_ladder = 1.0 - attack(moved, truth, 2_000)
     assert plain > 0.09
     assert on_a_ladder < plain / 5
+
+
+def test_a_metric_that_is_only_shown_and_scored_again_is_that_of_the_output_that_stands(tmp_path):
+    rows = Rows(tmp_path, tests="{test-A: {ladder: true}}", also="[LogLossHashed]")
+    for at, loss in enumerate([4.0, 5.0]):
+        rows.submit("one", {"PerplexityHashed": losses(3.0 + at), "LogLossHashed": loss}, at=at)
+
+    def shown():
+        rows.refresh()
+        return [row.value for row in rows.rows(disclosures) if row.metric == "LogLossHashed"]
+
+    assert shown() == [4.0, 4.0]
+    other = scores.c.metric == "LogLossHashed"
+    again = rows.evaluation("test-A", "LogLossHashed", 4.5)
+    rows.run(update(scores).where(scores.c.output_id == 1, other).values(evaluation_id=again))
+    assert shown() == [4.5, 4.5]
+    rows.edit(also="[]")
+    assert shown() == []
+    rows.run(delete(scores).where(other))
+    rows.edit(also="[LogLossHashed]")
+    assert shown() == []
+    for output in (1, 2):
+        of = rows.evaluation("test-A", "LogLossHashed", 6.0 + output)
+        rows.run(insert(scores).values(output_id=output, metric="LogLossHashed", evaluation_id=of))
+    assert shown() == [7.0, 7.0]

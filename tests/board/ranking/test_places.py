@@ -24,7 +24,10 @@ P_VALUES = st.sampled_from([0.0, 0.001, 0.002, 0.004, 0.005, 0.01, 0.02, 0.04, 0
 )
 @examples(max_examples=300, deadline=None)
 def test_ranges_and_groups_are_those_of_all_pairs_corrected(scores, evaluations, chance):
-    """1 + those surely better … all - those surely worse; two share a group if and only if they are not told apart."""
+    """1 + those surely better … all - those surely worse; two share a group if and only if they are not told apart.
+
+    Two shown scores are told apart if all pairs of their entries are.
+    """
     ranked = list(zip(scores, evaluations, strict=False))
     known = {pair: chance.draw(P_VALUES) for pair in combinations(sorted(set(evaluations[: len(scores)])), 2)}
     pairs = list(combinations(range(len(ranked)), 2))
@@ -34,14 +37,27 @@ def test_ranges_and_groups_are_those_of_all_pairs_corrected(scores, evaluations,
         return 1.0 if ranked[a][0] == ranked[b][0] else known.get(pair, 1.0)
 
     corrected = dict(zip(pairs, holm([p_of(*pair) for pair in pairs]), strict=True))
+    apart = {(scores[a], scores[b]): True for a, b in pairs}
+    for a, b in pairs:
+        apart[scores[a], scores[b]] &= corrected[a, b] < 0.05
     rising = sorted(((*pair, p) for pair, p in known.items() if p < 0.05), key=lambda row: row[2])
     found = positions(ranked, iter(rising), of=len(ranked) + 2)
     for n in range(len(ranked)):
-        better = sum(corrected[m, n] < 0.05 for m in range(n))
-        worse = sum(corrected[n, m] < 0.05 for m in range(n + 1, len(ranked)))
+        better = sum(apart[scores[m], scores[n]] for m in range(n))
+        worse = sum(apart[scores[n], scores[m]] for m in range(n + 1, len(ranked)))
         assert (found[n].first, found[n].last) == (1 + better, len(ranked) + 2 - worse)
     for a, b in pairs:
-        assert bool(set(found[a].groups) & set(found[b].groups)) == (corrected[a, b] >= 0.05)
+        assert bool(set(found[a].groups) & set(found[b].groups)) != apart[scores[a], scores[b]]
+        if scores[a] == scores[b]:
+            assert found[a] == found[b]
+
+
+def test_of_entries_with_one_shown_score_none_is_told_apart_from_what_another_is_not():
+    """Else its range would tell whose exact score is the better one."""
+    ranked = [(1.0, 1), (1.0, 2), (2.0, 3), (3.0, 4)]
+    p_values = [(1, 3, 0.0), (1, 4, 0.0), (2, 4, 0.0), (3, 4, 0.0)]
+    found = positions(ranked, iter(p_values), of=4)
+    assert [(at.first, at.last, at.groups) for at in found] == [(1, 3, (0,))] * 3 + [(4, 4, (1,))]
 
 
 def test_no_more_p_values_are_read_than_can_matter():

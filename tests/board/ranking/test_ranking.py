@@ -155,6 +155,19 @@ def test_the_phase_of_the_moment_is_shown_where_none_is_asked_for(rows, hours, p
     assert rows.standings(now=START + timedelta(hours=hours)).phase == phase
 
 
+def test_after_the_last_deadline_the_last_phase_is_shown_until_something_comes(rows):
+    rows.edit(phases=PHASES)
+    rows.submit("one", 90.0, at=20)
+    late = START + timedelta(hours=21)
+    shown = rows.standings(now=late)
+    assert (shown.phase, [entry.submitter for entry in shown.entries]) == ("main", ["one"])
+    assert shown.notes == ("nothing stands in post-deadline yet; this is the table of the last phase, main",)
+    assert rows.standings(phase="post-deadline", now=late).entries == ()
+    rows.submit("two", 10.0, at=20.5)
+    shown = rows.standings(now=late)
+    assert (shown.phase, [entry.submitter for entry in shown.entries], shown.notes) == ("post-deadline", ["two"], ())
+
+
 def test_no_score_place_or_order_is_shown_of_a_test_with_no_digits(rows):
     rows.edit(tests="{test-A: {disclosed: 0}}", phases=PHASES, also="[LogLossHashed]")
     rows.submit("late", {"PerplexityHashed": 50.0, "LogLossHashed": 3.9}, at=2)

@@ -17,7 +17,7 @@ class Addresses:
     phase: str
 
     def board(self, test: str, phase: str, page: int = 1) -> str:
-        """Give the page of a leaderboard; that of the first test in the present phase is index.html."""
+        """Give the page of a leaderboard; that of the first test in the phase of the front page is index.html."""
         if page == 1 and test == self.settings.tests[0].name and phase == self.phase:
             return "index.html"
         return self._named("board", test, phase, f".{page}.html" if page > 1 else ".html")

@@ -56,7 +56,7 @@ class _Site:
 
     def __init__(self, view: SiteView) -> None:
         self.view = view
-        self.addresses = Addresses(view.settings, view.phase)
+        self.addresses = Addresses(view.settings, view.front)
         self.common: dict[str, Any] = {
             "view": view,
             "addresses": self.addresses,
@@ -74,7 +74,7 @@ class _Site:
             standings = self.view.standings.get((test.name, phase))
             if standings is not None:
                 yield from self._leaderboard(standings)
-        now = self.view.standings[test.name, self.view.phase]
+        now = self.view.standings[test.name, self.view.front]
         scored = scored_outputs(self.view, now)
         yield from self._progress(scored, now)
         address = self.addresses.of_test

@@ -66,7 +66,7 @@ def _placed(view: SiteView) -> dict[str, list[Standing]]:
         above: Entry | None = None
         leader = next((entry for entry in standings.entries if entry.place is not None), None)
         for entry in standings.entries:
-            advice = view.advice(standings, entry) if phase == view.phase and entry.place is not None else ()
+            advice = view.advice(standings, entry) if phase == view.front and entry.place is not None else ()
             first = leader if leader is not entry else None
             nearest = above if above is not leader else None
             standing = Standing(standings=standings, entry=entry, leader=first, above=nearest, advice=advice)

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from geval_py.board.keeping.likeness import Likeness
-from geval_py.board.settings import Settings, Test
+from geval_py.board.settings import AFTER, Settings, Test
 from geval_py.board.storing.schema import SCORED
 from geval_py.board.values import Entry, Standings
 
@@ -117,6 +117,15 @@ class SiteView:
     lines_of: Callable[[Test, OutputView], Sequence[LineView]] = no_lines
     advice: Callable[[Standings, Entry], Sequence[str]] = no_advice
     likenesses: tuple[Likeness, ...] | None = None
+
+    @property
+    def front(self) -> str:
+        """The phase that index.html shows: that of now; the last one as long as nothing came after its deadline."""
+        test, phases = self.settings.tests[0].name, self.settings.phases
+        if self.phase == AFTER and phases and not self.standings[test, AFTER].entries:
+            last = phases[-1].name
+            return last if self.standings[test, last].entries else self.phase
+        return self.phase
 
     @property
     def updated(self) -> datetime | None:
