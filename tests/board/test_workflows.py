@@ -53,6 +53,11 @@ def test_what_strangers_propose_runs_without_secrets():
     assert "permissions" not in JOBS["check"]
 
 
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_public_logs_do_not_say_why_one_was_withdrawn(script):
+    assert "geval board status" not in script
+
+
 def test_strangers_code_is_not_installed():
     ours = next(step for step in JOBS["check"]["steps"] if step.get("with", {}).get("path") == "ours")
     assert ours["with"]["ref"] == "${{ github.event.pull_request.base.sha }}"
