@@ -7,6 +7,7 @@ from hashlib import sha256
 from itertools import islice
 
 from geval_py.board.intake.nesting import bare_name, is_archive
+from geval_py.board.intake.sources import GIT
 from geval_py.text import natural_order
 
 MOST_ENTRIES = 10_000  # of a folder that are looked at
@@ -14,11 +15,14 @@ CHUNK_BYTES = 1 << 20
 
 
 def own_name(source: str) -> str:
-    """Name a submission: as its folder, as its archive without the ending, or by the end of its address.
+    """Name a submission: as its folder, as its archive without the ending, or as its repository and branch.
 
     >>> own_name("uploads/ann.tar.gz"), own_name("uploads/bob/"), own_name("git+https://host/team.git@main")
-    ('ann', 'bob', 'team.git@main')
+    ('ann', 'bob', 'team@main')
     """
+    if source.startswith(GIT):
+        url, _, branch = source.rpartition("@")
+        return f"{url.rstrip('/').rpartition('/')[2].removesuffix('.git')}@{branch}"
     return bare_name(source.rstrip("/")) or source
 
 

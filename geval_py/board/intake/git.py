@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit, urlunsplit
 
 from geval_py.board.intake.budget import Budget
+from geval_py.board.intake.doors import own_name
 from geval_py.board.intake.members import MOST_NAMES, Commit, Readable, checked_name, refused
 from geval_py.board.intake.running import Objects, run_git
 from geval_py.board.values import FailedError, RejectedError
@@ -92,8 +93,8 @@ class Branch:
     strips = False
 
     def __init__(self, address: Address, place: str, budget: Budget) -> None:
-        self.name = address.branch
         self.address = f"git+{address.shown}@{address.branch}"
+        self.name = own_name(self.address)
         self._git = os.path.join(place, REPOSITORY)
         self._budget = budget
         self._fetch(address)

@@ -10,6 +10,7 @@ from hostile import LINE, OUT
 
 from geval_py.board.intake import running
 from geval_py.board.intake.budget import Budget
+from geval_py.board.intake.doors import own_name
 from geval_py.board.intake.git import CONFIGURATION, address_of
 from geval_py.board.values import FailedError
 from geval_py.errors import UsageError
@@ -85,7 +86,7 @@ def test_what_is_taken(receiving, repository, tmp_path):
     assert [(file.name, file.bytes) for file in parcel.files] == [
         ("gonito.yaml", 35), ("p.yaml", 5), ("test-A/out-k=3.tsv", 2 * len(LINE)), (OUT, len(LINE)),
     ]  # fmt: skip
-    assert (parcel.name, parcel.source) == ("main", f"git+file://{repository.path}@main")
+    assert (parcel.name, parcel.source) == ("anna@main", f"git+file://{repository.path}@main")
     details = parcel.details
     assert (details.description, details.author, details.revision) == ("A bigram model", "Anna Nowak", revision)
     assert (details.tags, details.params) == (("baseline", "mine", "n-gram"), {"k": "3"})
@@ -283,3 +284,16 @@ def test_addresses_that_are_none(source, message):
 )
 def test_a_password_is_not_shown(source, shown):
     assert address_of(source, ("https", "ssh")).shown == shown
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("git+https://example.org/teamA.git@main", "teamA@main"),
+        ("git+https://example.org/teams/teamB/@main", "teamB@main"),
+        ("git+https://example.org/team.git@feature/x", "team@feature/x"),
+        ("git+https://anna:secret@example.org/team.zip@main", "team.zip@main"),
+    ],
+)
+def test_a_branch_is_named_by_its_repository_and_itself(source, name):
+    assert own_name(source) == name
