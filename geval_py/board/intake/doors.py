@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from hashlib import sha256
 from itertools import islice
+from urllib.parse import urlsplit, urlunsplit
 
 from geval_py.board.intake.nesting import bare_name, is_archive
 from geval_py.board.intake.sources import GIT
@@ -24,6 +25,29 @@ def own_name(source: str) -> str:
         url, _, branch = source.rpartition("@")
         return f"{url.rstrip('/').rpartition('/')[2].removesuffix('.git')}@{branch}"
     return bare_name(source.rstrip("/")) or source
+
+
+def shown_source(source: str) -> str:
+    """Say where a submission comes from; of an address, without who logs in.
+
+    >>> shown_source("git+https://anna:secret@host/team.git@main")
+    'git+https://host/team.git@main'
+    """
+    if not source.startswith(GIT):
+        return source
+    url, at, branch = source.removeprefix(GIT).rpartition("@")
+    return f"{GIT}{without_password(url)}{at}{branch}"
+
+
+def without_password(url: str) -> str:
+    """Leave out who logs in, and with what; for ssh, the name is a part of the address."""
+    try:
+        parts = urlsplit(url)
+        user, at, host = parts.netloc.rpartition("@")
+        kept = user.partition(":")[0] + at if parts.scheme == "ssh" else ""
+        return urlunsplit(parts._replace(netloc=kept + host))
+    except ValueError:
+        return ""
 
 
 def is_submission(entry: os.DirEntry[str]) -> bool:
@@ -46,7 +70,7 @@ def digest_at_the_door(source: str) -> str:
             while chunk := file.read(CHUNK_BYTES):
                 found.update(chunk)
     else:
-        found.update(_listing(source, moments=False) if os.path.isdir(source) else _bytes(source))
+        found.update(_listing(source, moments=False) if os.path.isdir(source) else _bytes(shown_source(source)))
     return found.hexdigest()
 
 

@@ -58,7 +58,8 @@ class Prepared:
 
     ``known`` gives the evaluations that are stored already, ``scored`` the new ones, by test, sha256 of the output's
     file, and metric. ``door`` is the digest that it would have if it could not be received. ``packed`` are the packed
-    files by digest. ``same`` is the id of the submission that this one was found to be; then nothing else was done.
+    files by digest. ``aside`` is what the organiser alone is told of the reason. ``same`` is the id of the submission
+    that this one was found to be; then nothing else was done.
     """
 
     arrival: Arrival
@@ -68,6 +69,7 @@ class Prepared:
     door: str
     state: str = SCORED
     reason: str = ""
+    aside: str = ""
     parcel: Parcel | None = None
     problems: tuple[Mapping[str, Any], ...] = ()
     known: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
@@ -78,7 +80,8 @@ class Prepared:
 
     def blamed(self, error: RejectedError | FailedError) -> Prepared:
         """Give it as rejected or failed, with the reason."""
-        return replace(self, state=REJECTED if isinstance(error, RejectedError) else FAILED, reason=error.reason)
+        state = REJECTED if isinstance(error, RejectedError) else FAILED
+        return replace(self, state=state, reason=error.reason, aside=error.aside)
 
 
 def prepare(board: Board, arrival: Arrival, references: References, place: str) -> Prepared:
