@@ -22,6 +22,7 @@ from geval_py.board.storing.store import DATABASE_VARIABLE, Board, StoreError
 from geval_py.errors import CorruptFileError, UnreadableFileError, UsageError
 
 CANARY = "canary0f4e"
+PUBLIC = ("README.md", "config.txt", "dev-0/expected.tsv", "dev-0/in.tsv", "test-A/in.tsv")
 
 
 @pytest.fixture
@@ -151,6 +152,16 @@ def test_what_is_for_the_public(full_anywhere, tmp_path):
     shown = [value for (value,) in public.execute("SELECT value FROM disclosures")]
     assert shown == [float(f"{value:.3e}") for value in shown]
     public.close()
+
+
+def test_nothing_of_the_answers_folder_is_for_the_public(sqlite_board, tmp_path):
+    """Neither an input that lies beside the hidden answers, nor the answers of a visible test that lie there too."""
+    write(tmp_path / "answers" / "test-A" / "in.tsv", f"{CANARY}\tright\n")
+    write(tmp_path / "answers" / "dev-0" / "expected.tsv", f"{CANARY}\n")
+    export(sqlite_board, str(tmp_path / "public.tar"), now=NOW, public=True)
+    found = members(tmp_path / "public.tar")
+    assert [name for name, content in found.items() if CANARY.encode() in content] == []
+    assert list(found) == ["board.json", "board.sqlite", *(f"challenge/{name}" for name in PUBLIC)]
 
 
 def test_a_changed_answer_changes_only_disclosed_figures_of_what_is_public(full, tmp_path):
