@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from hashlib import sha256
 from itertools import islice
+from stat import S_ISREG
 from urllib.parse import urlsplit, urlunsplit
 
 from geval_py.board.intake.nesting import bare_name, is_archive
@@ -52,7 +53,7 @@ def without_password(url: str) -> str:
 
 def is_submission(entry: os.DirEntry[str]) -> bool:
     """Tell whether something in a folder is a submission: a folder or an archive, or a link to one, not hidden."""
-    return not entry.name.startswith(".") and (entry.is_dir() or is_archive(entry.name))
+    return not entry.name.startswith(".") and (is_archive(entry.name) or os.path.isdir(entry.path))
 
 
 def submissions_in(folder: str) -> list[str]:
@@ -88,9 +89,18 @@ def _listing(source: str, *, moments: bool) -> bytes:
 
 
 def _line(path: str, source: str, *, moments: bool) -> bytes:
-    status = os.lstat(path)
+    status = _status(path, follow=path == source)
     moment = status.st_mtime_ns if moments else 0
-    return b"%d %d %s" % (0 if path == source else status.st_size, moment, _bytes(os.path.relpath(path, source)))
+    size = status.st_size if path != source or S_ISREG(status.st_mode) else 0  # that of a folder is its disk's affair
+    return b"%d %d %s" % (size, moment, _bytes(os.path.relpath(path, source)))
+
+
+def _status(path: str, *, follow: bool) -> os.stat_result:
+    """Look at a path; a link may be followed, unless it leads nowhere."""
+    try:
+        return os.stat(path, follow_symlinks=follow)
+    except OSError:
+        return os.lstat(path)
 
 
 def _bytes(text: str) -> bytes:

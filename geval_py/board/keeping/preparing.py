@@ -29,6 +29,7 @@ from geval_py.board.storing.schema import (
     submitters,
 )
 from geval_py.board.values import FailedError, Parcel, RejectedError, Scored
+from geval_py.reading.sources import naming
 from geval_py.text import shorten, visible
 from geval_py.version import __version__
 
@@ -106,7 +107,8 @@ def prepare(board: Board, arrival: Arrival, references: References, place: str) 
 def _at_the_door(arrival: Arrival, own: str) -> Prepared:
     """Say who submits: of a submission's own name that cannot be a submitter's, what can be seen of it."""
     name = own if arrival.submitter is None else arrival.submitter
-    door = digest_at_the_door(arrival.source)
+    with naming(arrival.source):
+        door = digest_at_the_door(arrival.source)
     try:
         key = folded(name)
     except RejectedError as error:
