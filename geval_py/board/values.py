@@ -10,18 +10,26 @@ from geval_py.errors import DataError
 
 
 class RejectedError(DataError):
-    """A submission cannot be taken as it is; ``reason`` is one sentence for its submitter."""
+    """A submission cannot be taken as it is; ``reason`` is one sentence for its submitter, and for everyone.
+
+    ``aside`` is for the organiser alone.
+    """
 
     reason: str
+    aside: str = ""
 
     def __str__(self) -> str:
         return self.reason
 
 
 class FailedError(DataError):
-    """A submission could not be received or scored, which is not said to be its submitter's fault: time, memory."""
+    """A submission could not be received or scored, which is not said to be its submitter's fault: time, memory.
+
+    ``aside`` is for the organiser alone.
+    """
 
     reason: str
+    aside: str = ""
 
     def __str__(self) -> str:
         return self.reason

@@ -130,7 +130,7 @@ def broken(one, index):
     if index % 29 == 9:
         return replace(one, state="failed", reason="scoring took more than 600 seconds", outputs=())
     if index % 23 == 3:
-        return replace(one, withdrawn=one.arrived + timedelta(days=1), withdrawal="trained on the test set")
+        return replace(one, withdrawn=one.arrived + timedelta(days=1))
     if index % 31 == 8:
         links = (("code", "https://example.org/x"), ("evil", "javascript:alert(1)"))
         return replace(one, submitter=HOSTILE, description=HOSTILE, tags=(HOSTILE,), links=links, remark=HOSTILE)

@@ -53,6 +53,11 @@ def test_what_strangers_propose_runs_without_secrets():
     assert "permissions" not in JOBS["check"]
 
 
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_public_logs_do_not_say_why_one_was_withdrawn(script):
+    assert "geval board status" not in script
+
+
 def test_strangers_code_is_not_installed():
     ours = next(step for step in JOBS["check"]["steps"] if step.get("with", {}).get("path") == "ours")
     assert ours["with"]["ref"] == "${{ github.event.pull_request.base.sha }}"
@@ -107,12 +112,13 @@ class Runner:
     def commit(self, message):
         assert self.run(f'git add -A && git commit -qm "{message}" && git push -q origin HEAD')[0] == 0
 
-    def propose(self, path, text):
+    def propose(self, path, text, merged="2025-01-20T12:00:00+01:00"):
         """Merge a change, as the check of a pull request sees it: its first parent is what it is merged into."""
         assert self.run("git checkout -q -b proposed")[0] == 0
         write(self.folder / path, text)
         self.commit("A proposal")
-        assert self.run("git checkout -q main && git merge -q --no-ff proposed && git branch -qD proposed")[0] == 0
+        merge = "git checkout -q main && git merge -q --no-ff proposed && git branch -qD proposed"
+        assert self.run(merge, GIT_COMMITTER_DATE=merged)[0] == 0
 
 
 @pytest.fixture
@@ -137,24 +143,56 @@ def test_only_the_submitters_own_folder_may_change(runner, path, status):
     assert runner.run(script, SUBMITTER="ann")[0] == status
 
 
+def arrived(said, name):
+    """When it arrived, as the receipts of a run say."""
+    return re.search(rf"submitter   {name}\n.*\n  arrived     (.*)", said)[1]
+
+
+def test_all_is_added_by_its_own_merge_though_a_run_was_cancelled(runner):
+    """Two merges, and one run, after the second; a link is no folder of a submitter's."""
+    runner.run('cp -r "$ANSWERS" answers', ANSWERS=runner.answers)
+    for day, name in enumerate(("bob", "ann"), 20):
+        path = f"submissions/{name}/{TEST}/out.tsv"
+        runner.propose(path, output(0.5, seed=day), merged=f"2025-01-{day}T12:00:00+01:00")
+    (runner.folder / "submissions/eve").symlink_to("../challenge")
+    status, said = runner.run(
+        scripts(JOBS["add"])["Add what is new, score again what is out of date, build the site"]
+    )
+    assert (status, said.count("submitter")) == (0, 2), said
+    assert [arrived(said, name) for name in ("ann", "bob")] == ["2025-01-21T11:00:00Z", "2025-01-20T11:00:00Z"]
+
+
+def test_the_database_is_kept_whatever_comes_after_it_was_there():
+    steps = {step.get("name"): step for step in JOBS["add"]["steps"]}
+    assert steps["Get the database"]["id"] == "database"
+    assert steps["Keep the database"]["if"] == "always() && steps.database.outcome == 'success'"
+    checkout = JOBS["add"]["steps"][0]
+    assert checkout["with"] == {"fetch-depth": 0}
+
+
+def test_what_is_merged_on_gitlab_arrives_by_the_servers_clock():
+    assert re.findall(r'--at "(.*?)"', gitlab_script("pages")) == ["$CI_PIPELINE_CREATED_AT"]
+
+
 def test_what_is_merged_is_added_kept_and_published(runner, tmp_path):
     """Two merges, each on a new machine: the second finds what the first has kept, encrypted."""
     steps = scripts(JOBS["add"])
     key = {"BOARD_KEY": "a long passphrase", "GITHUB_REPOSITORY": "x/y", "TOKEN": "t"}
     packed = subprocess.run(["tar", "-C", runner.answers, "-cJ", "."], capture_output=True, check=True).stdout
     push = "https://x-access-token:$TOKEN@github.com/$GITHUB_REPOSITORY.git"
-    for name in ("ann", "bob"):
-        write(runner.folder / f"submissions/{name}/{TEST}/out.tsv", output(0.5, seed=len(name) + ord(name[0])))
-        runner.commit(name)
+    for day, name in enumerate(("ann", "bob"), 20):
+        path = f"submissions/{name}/{TEST}/out.tsv"
+        runner.propose(path, output(0.5, seed=len(name) + ord(name[0])), merged=f"2025-01-{day}T12:00:00+01:00")
         said = [runner.run("rm -rf answers site kept board.sqlite.gpg board/board.sqlite*; git clean -qfdx")]
         said.append(runner.run(steps["Get the answers"], BOARD_ANSWERS=base64.b64encode(packed).decode()))
         said.append(runner.run(steps["Get the database"], **key))
         add = steps["Add what is new, score again what is out of date, build the site"]
-        said.append(runner.run(add, MERGED="2025-01-20T12:00:00+01:00"))
+        said.append(runner.run(add))
         assert push in steps["Keep the database"]
         said.append(runner.run(steps["Keep the database"].replace(push, str(runner.origin)), **key))
         assert [status for status, _ in said] == [0] * 5, said
-    assert "1 scored" in said[3][1]  # bob alone is new
+    assert said[3][1].count("note        the same content was added before") == 1  # bob alone is new
+    assert [arrived(said[3][1], name) for name in ("ann", "bob")] == ["2025-01-20T11:00:00Z", "2025-01-21T11:00:00Z"]
     page = (runner.folder / "site/index.html").read_text()
     assert ">ann</a>" in page
     assert ">bob</a>" in page

@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 from hashlib import sha256
 from itertools import islice
+from stat import S_ISREG
+from urllib.parse import urlsplit, urlunsplit
 
 from geval_py.board.intake.nesting import bare_name, is_archive
+from geval_py.board.intake.sources import GIT
 from geval_py.text import natural_order
 
 MOST_ENTRIES = 10_000  # of a folder that are looked at
@@ -14,17 +17,43 @@ CHUNK_BYTES = 1 << 20
 
 
 def own_name(source: str) -> str:
-    """Name a submission: as its folder, as its archive without the ending, or by the end of its address.
+    """Name a submission: as its folder, as its archive without the ending, or as its repository and branch.
 
     >>> own_name("uploads/ann.tar.gz"), own_name("uploads/bob/"), own_name("git+https://host/team.git@main")
-    ('ann', 'bob', 'team.git@main')
+    ('ann', 'bob', 'team@main')
     """
+    if source.startswith(GIT):
+        url, _, branch = source.rpartition("@")
+        return f"{url.rstrip('/').rpartition('/')[2].removesuffix('.git')}@{branch}"
     return bare_name(source.rstrip("/")) or source
+
+
+def shown_source(source: str) -> str:
+    """Say where a submission comes from; of an address, without who logs in.
+
+    >>> shown_source("git+https://anna:secret@host/team.git@main")
+    'git+https://host/team.git@main'
+    """
+    if not source.startswith(GIT):
+        return source
+    url, at, branch = source.removeprefix(GIT).rpartition("@")
+    return f"{GIT}{without_password(url)}{at}{branch}"
+
+
+def without_password(url: str) -> str:
+    """Leave out who logs in, and with what; for ssh, the name is a part of the address."""
+    try:
+        parts = urlsplit(url)
+        user, at, host = parts.netloc.rpartition("@")
+        kept = user.partition(":")[0] + at if parts.scheme == "ssh" else ""
+        return urlunsplit(parts._replace(netloc=kept + host))
+    except ValueError:
+        return ""
 
 
 def is_submission(entry: os.DirEntry[str]) -> bool:
     """Tell whether something in a folder is a submission: a folder or an archive, or a link to one, not hidden."""
-    return not entry.name.startswith(".") and (entry.is_dir() or is_archive(entry.name))
+    return not entry.name.startswith(".") and (is_archive(entry.name) or os.path.isdir(entry.path))
 
 
 def submissions_in(folder: str) -> list[str]:
@@ -42,7 +71,7 @@ def digest_at_the_door(source: str) -> str:
             while chunk := file.read(CHUNK_BYTES):
                 found.update(chunk)
     else:
-        found.update(_listing(source, moments=False) if os.path.isdir(source) else _bytes(source))
+        found.update(_listing(source, moments=False) if os.path.isdir(source) else _bytes(shown_source(source)))
     return found.hexdigest()
 
 
@@ -60,9 +89,18 @@ def _listing(source: str, *, moments: bool) -> bytes:
 
 
 def _line(path: str, source: str, *, moments: bool) -> bytes:
-    status = os.lstat(path)
+    status = _status(path, follow=path == source)
     moment = status.st_mtime_ns if moments else 0
-    return b"%d %d %s" % (0 if path == source else status.st_size, moment, _bytes(os.path.relpath(path, source)))
+    size = status.st_size if path != source or S_ISREG(status.st_mode) else 0  # that of a folder is its disk's affair
+    return b"%d %d %s" % (size, moment, _bytes(os.path.relpath(path, source)))
+
+
+def _status(path: str, *, follow: bool) -> os.stat_result:
+    """Look at a path; a link may be followed, unless it leads nowhere."""
+    try:
+        return os.stat(path, follow_symlinks=follow)
+    except OSError:
+        return os.lstat(path)
 
 
 def _bytes(text: str) -> bytes:

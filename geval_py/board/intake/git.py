@@ -11,9 +11,10 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 from geval_py.board.intake.budget import Budget
+from geval_py.board.intake.doors import own_name, without_password
 from geval_py.board.intake.members import MOST_NAMES, Commit, Readable, checked_name, refused
 from geval_py.board.intake.running import Objects, run_git
 from geval_py.board.values import FailedError, RejectedError
@@ -21,6 +22,7 @@ from geval_py.errors import UsageError
 from geval_py.text import visible
 
 REPOSITORY = "repository"
+UNFETCHED = "the branch cannot be fetched"  # git's own words, with its address, are not for everyone
 MOST_LISTING = 32_000_000  # bytes of the names in a tree
 MOST_MESSAGE = 65_536  # bytes of a commit
 PLAIN = (b"100644", b"100755")
@@ -57,7 +59,7 @@ class Address:
 def address_of(source: str, transports: Sequence[str]) -> Address:
     """Read git+URL@BRANCH; raises UsageError for what is none, and for a transport that is not allowed."""
     url, at, branch = source.removeprefix("git+").rpartition("@")
-    form = f"`{visible(_without_password(url) + at + branch)}` is no address of a branch: write git+URL@BRANCH"
+    form = f"`{visible(without_password(url) + at + branch)}` is no address of a branch: write git+URL@BRANCH"
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -72,18 +74,7 @@ def address_of(source: str, transports: Sequence[str]) -> Address:
         raise UsageError(message=message)
     if parts.netloc.startswith("-"):
         raise UsageError(message=form)
-    return Address(url=url, branch=branch, transport=parts.scheme, shown=_without_password(url))
-
-
-def _without_password(url: str) -> str:
-    """Leave out who logs in, and with what; for ssh, the name is a part of the address."""
-    try:
-        parts = urlsplit(url)
-        user, at, host = parts.netloc.rpartition("@")
-        kept = user.partition(":")[0] + at if parts.scheme == "ssh" else ""
-        return urlunsplit(parts._replace(netloc=kept + host))
-    except ValueError:
-        return ""
+    return Address(url=url, branch=branch, transport=parts.scheme, shown=without_password(url))
 
 
 class Branch:
@@ -92,8 +83,8 @@ class Branch:
     strips = False
 
     def __init__(self, address: Address, place: str, budget: Budget) -> None:
-        self.name = address.branch
         self.address = f"git+{address.shown}@{address.branch}"
+        self.name = own_name(self.address)
         self._git = os.path.join(place, REPOSITORY)
         self._budget = budget
         self._fetch(address)
@@ -106,9 +97,9 @@ class Branch:
         words += ["--", address.url, self._git]
         outcome = run_git(settings, words, self._budget, folder=self._git, most=MOST_MESSAGE)
         if outcome.status:
-            said = visible(outcome.said.replace(address.url, address.shown))
+            said = visible(outcome.said.replace(urlsplit(address.url).netloc, urlsplit(address.shown).netloc))
             kind = RejectedError if "branch" in said or "fsck" in said else FailedError
-            raise kind(reason=f"the branch cannot be fetched from {visible(address.shown)}: {said}")
+            raise kind(reason=UNFETCHED, aside=f"{visible(address.shown)}: {said}")
 
     def _last_commit(self) -> Commit:
         words = ["log", "-1", "--format=%H%x00%an%x00%B", "--no-mailmap", "--no-notes", "--no-show-signature"]
@@ -119,7 +110,7 @@ class Branch:
     def _run(self, words: Sequence[str], most: int) -> bytes:
         outcome = run_git(CONFIGURATION, ["--git-dir", self._git, *words], self._budget, folder=self._git, most=most)
         if outcome.status:
-            raise RejectedError(reason=f"its repository cannot be read: {visible(outcome.said)}")
+            raise RejectedError(reason="its repository cannot be read", aside=visible(outcome.said))
         return outcome.output
 
     def walk(self, wanted: Callable[[str], bool]) -> Iterator[tuple[str, Readable]]:

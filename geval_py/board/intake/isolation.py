@@ -168,12 +168,13 @@ def _result(answer: str, status: int, said: str) -> Document:
     try:
         document = read_document(answer)
         kind, value = next(iter(document.items()))
+        aside = str(document.get("aside", ""))
     except (OSError, ValueError, StopIteration):
         raise FailedError(path=answer, reason=_death(status, said)) from None
     if kind == "rejected":
-        raise RejectedError(path=answer, reason=str(value))
+        raise RejectedError(path=answer, reason=str(value), aside=aside)
     if kind == "failed" or not isinstance(value, dict):
-        raise FailedError(path=answer, reason=str(value))
+        raise FailedError(path=answer, reason=str(value), aside=aside)
     return value
 
 

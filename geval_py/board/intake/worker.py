@@ -29,9 +29,9 @@ def _answer(document: Document, limits: Document, place: str) -> Document:
     try:
         return {"result": JOBS[document["job"]](document["arguments"], limits, place)}
     except RejectedError as error:
-        return {"rejected": error.reason}
+        return {"rejected": error.reason, "aside": error.aside}
     except FailedError as error:
-        return {"failed": error.reason}
+        return {"failed": error.reason, "aside": error.aside}
     except MemoryError:
         return {"failed": f"it needs more than {limits['memory']} bytes of memory"}
     except OSError as error:

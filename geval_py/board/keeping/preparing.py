@@ -29,6 +29,7 @@ from geval_py.board.storing.schema import (
     submitters,
 )
 from geval_py.board.values import FailedError, Parcel, RejectedError, Scored
+from geval_py.reading.sources import naming
 from geval_py.text import shorten, visible
 from geval_py.version import __version__
 
@@ -58,7 +59,8 @@ class Prepared:
 
     ``known`` gives the evaluations that are stored already, ``scored`` the new ones, by test, sha256 of the output's
     file, and metric. ``door`` is the digest that it would have if it could not be received. ``packed`` are the packed
-    files by digest. ``same`` is the id of the submission that this one was found to be; then nothing else was done.
+    files by digest. ``aside`` is what the organiser alone is told of the reason. ``same`` is the id of the submission
+    that this one was found to be; then nothing else was done.
     """
 
     arrival: Arrival
@@ -68,6 +70,7 @@ class Prepared:
     door: str
     state: str = SCORED
     reason: str = ""
+    aside: str = ""
     parcel: Parcel | None = None
     problems: tuple[Mapping[str, Any], ...] = ()
     known: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
@@ -78,7 +81,8 @@ class Prepared:
 
     def blamed(self, error: RejectedError | FailedError) -> Prepared:
         """Give it as rejected or failed, with the reason."""
-        return replace(self, state=REJECTED if isinstance(error, RejectedError) else FAILED, reason=error.reason)
+        state = REJECTED if isinstance(error, RejectedError) else FAILED
+        return replace(self, state=state, reason=error.reason, aside=error.aside)
 
 
 def prepare(board: Board, arrival: Arrival, references: References, place: str) -> Prepared:
@@ -103,7 +107,8 @@ def prepare(board: Board, arrival: Arrival, references: References, place: str) 
 def _at_the_door(arrival: Arrival, own: str) -> Prepared:
     """Say who submits: of a submission's own name that cannot be a submitter's, what can be seen of it."""
     name = own if arrival.submitter is None else arrival.submitter
-    door = digest_at_the_door(arrival.source)
+    with naming(arrival.source):
+        door = digest_at_the_door(arrival.source)
     try:
         key = folded(name)
     except RejectedError as error:

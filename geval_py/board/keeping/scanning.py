@@ -25,7 +25,7 @@ from geval_py.board.ranking.refreshing import refresh
 from geval_py.board.references import References, references_of
 from geval_py.board.storing.facts import facts_about, remember
 from geval_py.board.storing.schema import FAILED
-from geval_py.errors import DataError, GevalError
+from geval_py.errors import DataError, GevalError, UsageError
 from geval_py.reading.sources import naming
 from geval_py.text import visible
 
@@ -62,8 +62,9 @@ def scan(
     """Add each sub-folder and archive of a folder that is new, or is not as it was; its name is its submitter's.
 
     ``at`` is when they arrived, by default now; ``progress`` is called with how many are done, and how many there are
-    to do. What is rejected or failed is stored as such, and does not stop the others; what is refused, since a quota
-    is used up, is not stored: its receipt has no code, and the next scan tries again.
+    to do. What is rejected or failed is stored as such, and does not stop the others. What is refused, since a quota
+    is used up, or it is neither a folder nor an archive that can be read, is not stored: its receipt has no code, and
+    the next scan tries again.
 
     Raises UnreadableFileError, UsageError for a time to come, StoreError, and the DataErrors of the challenge.
     """
@@ -134,7 +135,7 @@ def _look(
 ) -> _Ready:
     try:
         return _Ready(source, found, prepare(board, arrival_of(source, None, at, now), references, place))
-    except DataError as error:
+    except (DataError, UsageError) as error:  # a pipe, or what cannot be read, does not stop the others
         return _Ready(source, found, None, error)
 
 

@@ -11,13 +11,15 @@ from sqlalchemy import func, select
 
 from geval_py.board.keeping.outdating import outdated
 from geval_py.board.keeping.quota import day_of, written
+from geval_py.board.keeping.submissions import ASIDE
 from geval_py.board.references import references_of
+from geval_py.board.storing.facts import facts_about
 from geval_py.board.storing.schema import STATES, evaluations, outputs, submissions, submitters
 from geval_py.showing.tables import Column, Table
 from geval_py.text import shorten
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
+    from sqlalchemy import Connection, Row
 
     from geval_py.board.settings import Settings
     from geval_py.board.storing.store import Board
@@ -110,12 +112,20 @@ def _count(connection: Connection, table: Any) -> int:
     return int(connection.execute(select(func.count()).select_from(table)).scalar_one())
 
 
+def _reason(row: Row[Any], aside: str) -> str:
+    """Say why, with what is for the organiser alone."""
+    if row.withdrawn:
+        return WITHDRAWN + str(row.withdrawal)
+    return shorten(f"{row.reason}: {aside}" if aside and row.reason else row.reason, MOST_OF_A_REASON)
+
+
 def _lines(connection: Connection, settings: Settings) -> list[Line]:
     rows = connection.execute(
         select(submissions, submitters.c.name.label("submitter"))
         .join_from(submissions, submitters)
         .order_by(submissions.c.arrived, submissions.c.id)
     )
+    asides = facts_about(connection, ASIDE)
     return [
         Line(
             code=row.code,
@@ -124,7 +134,7 @@ def _lines(connection: Connection, settings: Settings) -> list[Line]:
             arrived=row.arrived,
             phase=settings.phase_of(row.arrived),
             state=row.state,
-            reason=WITHDRAWN + row.withdrawal if row.withdrawn else shorten(row.reason, MOST_OF_A_REASON),
+            reason=_reason(row, asides.get(str(row.id), "")),
             charged=row.charged,
             charge=row.charge,
             day=day_of(row.arrived, settings.zone).name,

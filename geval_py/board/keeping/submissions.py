@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import delete, insert, select, update
 
+from geval_py.board.intake.doors import shown_source
 from geval_py.board.keeping.outdating import CHECKED, checked_with
 from geval_py.board.keeping.preparing import Arrival, Prepared, look_up, prepare, stored_as
 from geval_py.board.keeping.quota import charge_of, written
@@ -17,7 +18,7 @@ from geval_py.board.ranking.refreshing import refresh
 from geval_py.board.references import references_of
 from geval_py.board.storing import blobs
 from geval_py.board.storing.blobs import storable
-from geval_py.board.storing.facts import remember
+from geval_py.board.storing.facts import forget, remember
 from geval_py.board.storing.schema import (
     SCORED,
     disclosures,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from geval_py.board.values import Parcel, ReceivedOutput, Scored
 
 PLACE_BEGINNING = "geval-board-"
+ASIDE = "aside "  # what the names of facts begin with that tell more of a reason, to the organiser alone
 KNOWN = "the same content was added before: this is its receipt"
 KNOWN_WITHDRAWN = "the same content was added before, and withdrawn by the organiser: it is not ranked"
 
@@ -91,6 +93,9 @@ def store(connection: Connection, board: Board, prepared: Prepared) -> Receipt:
         return _known_receipt(connection, same)
     submission_id = _submission(connection, prepared)
     _files(connection, submission_id, prepared)
+    forget(connection, f"{ASIDE}{submission_id}")
+    if prepared.aside:
+        remember(connection, f"{ASIDE}{submission_id}", storable(prepared.aside))
     if prepared.state == SCORED and prepared.parcel is not None:
         _outputs(connection, submission_id, prepared, prepared.parcel)
     remember(connection, f"{CHECKED}{submission_id}", checked_with(prepared.references))
@@ -145,7 +150,7 @@ def _values(prepared: Prepared) -> dict[str, Any]:
     values = said | {
         "code": code_of(prepared.key, prepared.digest, arrival.arrived),
         "name": prepared.name if parcel is None else parcel.name,
-        "source": arrival.source if parcel is None else parcel.source,
+        "source": shown_source(arrival.source) if parcel is None else parcel.source,
         "digest": prepared.digest,
         "state": prepared.state,
         "reason": prepared.reason,

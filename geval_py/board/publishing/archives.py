@@ -27,7 +27,7 @@ from geval_py.board.keeping.creating import DATABASE_FILE, scalar
 from geval_py.board.publishing.contents import ANSWERS, CHALLENGE, files_of
 from geval_py.board.publishing.public import LEFT_OUT, public_document, publish
 from geval_py.board.ranking.disclosing import ensure_disclosed
-from geval_py.board.settings import read_text
+from geval_py.board.settings import read_settings, read_text
 from geval_py.board.storing.copying import copy_database
 from geval_py.board.storing.store import (
     DATABASE_VARIABLE,
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
 PUBLIC_FILE = "board.json"
+PLACES = {"challenge": CHALLENGE, "answers": ANSWERS, "database": DATABASE_FILE}
 PLACE_BEGINNING = "geval-board-"
 _MEMBER = re.compile(rf"{SETTINGS_FILE}|{DATABASE_FILE}|(?:{CHALLENGE}|{ANSWERS})(?:/[^/.\0][^/\0]*)+")
 
@@ -91,8 +92,7 @@ def _settings(board: Board, *, public: bool) -> tuple[str, str]:
     if public:
         return PUBLIC_FILE, json_text(public_document(board.settings))
     content = read_text(settings_path(board.folder))
-    places = {"challenge": CHALLENGE, "answers": ANSWERS, "database": DATABASE_FILE}
-    return SETTINGS_FILE, with_values(content, places)
+    return SETTINGS_FILE, with_values(content, PLACES)
 
 
 def with_values(content: str, values: dict[str, str]) -> str:
@@ -132,6 +132,7 @@ def import_board(file: str, folder: str, *, database: str | None = None) -> Boar
     with TemporaryDirectory(prefix=".geval-", dir=os.path.dirname(folder)) as place:
         new = os.path.join(place, "board")
         _read_tar(file, new)
+        _use_own_places(new, file)
         _check_database(engine_at(new, DATABASE_FILE), file)
         place_of_rows = os.environ.get(DATABASE_VARIABLE) or database
         if place_of_rows is not None:
@@ -169,6 +170,19 @@ def _check_member(file: str, member: tarfile.TarInfo, seen: set[str]) -> None:
     if not member.isreg() or member.name in seen or not _MEMBER.fullmatch(member.name):
         raise UnreadableFileError(path=file, reason=f"it holds `{visible(member.name)}`, and no export does")
     seen.add(member.name)
+
+
+def _use_own_places(folder: str, file: str) -> None:
+    """Let a board.yaml that came with an archive name nothing but what came with it too."""
+    path = os.path.join(folder, SETTINGS_FILE)
+    read_settings(path)
+    content = with_values(read_text(path), PLACES)
+    with open(path, "w", encoding="utf-8") as written:
+        written.write(content)
+    settings = read_settings(path)
+    found = [getattr(settings, key) for key in PLACES]
+    if found != [os.path.join(folder, CHALLENGE), os.path.join(folder, ANSWERS), DATABASE_FILE]:
+        raise UnreadableFileError(path=file, reason="its board.yaml names folders or a database that are not its own")
 
 
 def _check_database(engine: Engine, file: str) -> None:

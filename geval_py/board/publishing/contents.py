@@ -23,15 +23,19 @@ CHALLENGE, ANSWERS = "challenge", "answers"
 def files_of(settings: Settings, *, public: bool) -> dict[str, str]:
     """Give the names in an archive, in order, and the paths, of all that a board needs beside its database.
 
-    What is for the ``public`` has the answers of visible tests alone. Raises DataError.
+    What is for the ``public`` has the answers of visible tests alone, and nothing out of the folder of the answers.
+    Raises DataError.
     """
     found = dict(_of_challenge(settings))
     for test in settings.tests:
         found |= dict(_of_test(settings, test.name))
         if test.visible or not public:
-            path = expected_of(settings.challenge, settings.answers, test.name)
+            own = find_file(os.path.join(settings.challenge, test.name, EXPECTED_FILE)) if public else None
+            path = own or expected_of(settings.challenge, settings.answers, test.name)
             place = CHALLENGE if test.visible else ANSWERS
             found[f"{place}/{test.name}/{os.path.basename(path)}"] = path
+    if public:
+        found = {name: path for name, path in found.items() if not _is_hidden(settings, path)}
     return dict(sorted(found.items()))
 
 
@@ -58,6 +62,17 @@ def _of_test(settings: Settings, test: str) -> Iterator[tuple[str, str]]:
 
 def _is_same(one: str, other: str) -> bool:
     return os.path.realpath(one) == os.path.realpath(other)
+
+
+def _is_hidden(settings: Settings, path: str) -> bool:
+    """Tell whether a file lies in the folder of the answers, unless it is of a challenge that lies in it too."""
+    holds_challenge = _is_below(settings.answers, settings.challenge)
+    return _is_below(settings.answers, path) and not (holds_challenge and _is_below(settings.challenge, path))
+
+
+def _is_below(folder: str, path: str) -> bool:
+    folder, path = os.path.realpath(folder), os.path.realpath(path)
+    return os.path.commonpath([folder, path]) == folder
 
 
 def _below(folder: str, path: str) -> str:

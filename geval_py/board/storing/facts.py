@@ -14,8 +14,13 @@ if TYPE_CHECKING:
 
 def remember(connection: Connection, name: str, value: str) -> None:
     """Keep a fact, in place of what was known."""
-    connection.execute(delete(facts).where(facts.c.name == name))
+    forget(connection, name)
     connection.execute(insert(facts).values(name=name, value=value))
+
+
+def forget(connection: Connection, name: str) -> None:
+    """Keep a fact no longer, if it was kept."""
+    connection.execute(delete(facts).where(facts.c.name == name))
 
 
 def facts_about(connection: Connection, beginning: str) -> dict[str, str]:

@@ -90,9 +90,9 @@ submitters = Table(
 )
 
 # One submission, in one transaction. ``code`` is its public name, that of its page and its receipt: 12 hexadecimal
-# digits. ``name`` is that of the folder, archive or branch; ``source`` where it came from; ``digest`` is over the
-# names and digests of its files; ``revision`` a git commit. ``reason`` says in one line why it was rejected
-# or failed; ``problems`` are the checker's, as JSON shows them, without those that need the answers.
+# digits. ``name`` is that of the folder, the archive, or the repository and branch; ``source`` where it came from;
+# ``digest`` is over the names and digests of its files; ``revision`` a git commit. ``reason`` says in one line why it
+# was rejected or failed; ``problems`` are the checker's, as JSON shows them, without those that need the answers.
 # ``charged`` tells whether it counts for the quota, ``charge`` why, or why not.
 submissions = Table(
     "submissions",

@@ -10,8 +10,9 @@ from hostile import LINE, OUT
 
 from geval_py.board.intake import running
 from geval_py.board.intake.budget import Budget
+from geval_py.board.intake.doors import own_name
 from geval_py.board.intake.git import CONFIGURATION, address_of
-from geval_py.board.values import FailedError
+from geval_py.board.values import FailedError, RejectedError
 from geval_py.errors import UsageError
 
 MESSAGE = "A bigram model\n\nof words\n\ntags: n-gram, baseline\n"
@@ -85,7 +86,7 @@ def test_what_is_taken(receiving, repository, tmp_path):
     assert [(file.name, file.bytes) for file in parcel.files] == [
         ("gonito.yaml", 35), ("p.yaml", 5), ("test-A/out-k=3.tsv", 2 * len(LINE)), (OUT, len(LINE)),
     ]  # fmt: skip
-    assert (parcel.name, parcel.source) == ("main", f"git+file://{repository.path}@main")
+    assert (parcel.name, parcel.source) == ("anna@main", f"git+file://{repository.path}@main")
     details = parcel.details
     assert (details.description, details.author, details.revision) == ("A bigram model", "Anna Nowak", revision)
     assert (details.tags, details.params) == (("baseline", "mine", "n-gram"), {"k": "3"})
@@ -153,7 +154,7 @@ def test_names_that_git_refuses_or_we_do(receiving, repository, name):
     if name == b"a\nb":
         assert len(receiving(repository.source()).files) == 1
         return
-    with pytest.raises(Exception, match="fsck") as raised:
+    with pytest.raises(RejectedError) as raised:
         receiving(repository.source())
     assert type(raised.value).__name__ == "RejectedError"
 
@@ -190,15 +191,20 @@ def test_a_listing_without_end(refusal, repository, monkeypatch):
     assert refusal(repository.source()) == "its repository has too many files, or too long names"
 
 
-def test_a_branch_that_is_not_there(refusal, repository):
+def test_a_branch_that_is_not_there(receiving, repository):
     repository.commit_files({OUT: repository.plain(LINE)})
-    reason = f"the branch cannot be fetched from file://{repository.path}: fatal: Remote branch nope not found in upstream origin"
-    assert refusal(repository.source("nope")) == reason
+    with pytest.raises(RejectedError) as raised:
+        receiving(repository.source("nope"))
+    assert raised.value.reason == "the branch cannot be fetched"
+    said = f"file://{repository.path}: fatal: Remote branch nope not found in upstream origin"
+    assert raised.value.aside == said
 
 
 def test_a_server_that_does_not_answer_is_not_the_submitters_fault(receiving, tmp_path):
-    with pytest.raises(FailedError, match="does not appear to be a git repository"):
+    with pytest.raises(FailedError) as raised:
         receiving(f"git+file://{tmp_path}/none.git@main")
+    assert raised.value.reason == "the branch cannot be fetched"
+    assert "does not appear to be a git repository" in raised.value.aside
 
 
 def test_git_is_killed_beyond_its_time(receiving, repository, monkeypatch, tmp_path):
@@ -283,3 +289,16 @@ def test_addresses_that_are_none(source, message):
 )
 def test_a_password_is_not_shown(source, shown):
     assert address_of(source, ("https", "ssh")).shown == shown
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("git+https://example.org/teamA.git@main", "teamA@main"),
+        ("git+https://example.org/teams/teamB/@main", "teamB@main"),
+        ("git+https://example.org/team.git@feature/x", "team@feature/x"),
+        ("git+https://anna:secret@example.org/team.zip@main", "team.zip@main"),
+    ],
+)
+def test_a_branch_is_named_by_its_repository_and_itself(source, name):
+    assert own_name(source) == name

@@ -1,6 +1,8 @@
 """``geval board scan``: what is new in a folder, in which order, and what does not stop the others."""
 
+import os
 import shutil
+import zipfile
 from dataclasses import replace
 from datetime import timedelta
 
@@ -63,6 +65,46 @@ def test_only_what_is_new_is_looked_into(board, uploads, submission, monkeypatch
     assert states(scan(board, str(uploads), now=NOW + timedelta(hours=1))) == [("eve", "scored"), ("new", "scored")]
     assert len(looked) == 2
     assert len(status_of(board, NOW).lines) == 7
+
+
+def test_an_archive_that_was_replaced_is_new_though_its_time_is_the_same(sqlite_board, uploads):
+    scan(sqlite_board, str(uploads), now=NOW)
+    archive = uploads / "bob.zip"
+    before = archive.stat()
+    shutil.make_archive(str(uploads / "bob"), "zip", uploads / "eve")
+    with zipfile.ZipFile(archive, "a") as packed:
+        packed.writestr("README.md", "Another")
+    assert archive.stat().st_size != before.st_size
+    os.utime(archive, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert states(scan(sqlite_board, str(uploads), now=NOW)) == [("bob", "scored")]
+
+
+def test_odd_files_are_refused_and_the_others_go_on(sqlite_board, uploads):
+    os.mkfifo(uploads / "pipe.zip")
+    (uploads / "loop.zip").symlink_to("loop.zip")
+    (uploads / "loop").symlink_to("loop")
+    receipts = scan(sqlite_board, str(uploads), now=NOW)
+    refused = [("loop", "refused"), ("pipe", "refused")]
+    assert states(receipts) == sorted([*ALL, *refused])
+    assert [receipt.reason for receipt in receipts if receipt.state == "refused"] == [
+        f"No submission: `{uploads}/loop.zip`",
+        f"`{uploads}/pipe.zip` is no submission: it is a folder, an archive (.zip, .tar, .tar.gz, .tgz, .tar.xz, "
+        ".tar.zst) or git+URL@BRANCH",
+    ]
+
+
+def test_one_that_cannot_be_read_is_refused_and_the_others_go_on(sqlite_board, uploads, monkeypatch):
+    digest = preparing.digest_at_the_door
+
+    def digest_at_the_door(source):
+        if source.endswith("ann"):
+            raise PermissionError(13, "Permission denied")
+        return digest(source)
+
+    monkeypatch.setattr(preparing, "digest_at_the_door", digest_at_the_door)
+    receipts = scan(sqlite_board, str(uploads), now=NOW)
+    assert states(receipts) == [("ann", "refused"), *ALL[1:]]
+    assert receipts[0].reason == f"Cannot read `{uploads}/ann`: Permission denied"
 
 
 def test_one_that_was_added_by_hand_is_not_added_again(board, uploads):

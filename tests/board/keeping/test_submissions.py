@@ -9,11 +9,14 @@ import pytest
 from samples import NOW, output
 from sqlalchemy import func, select
 
+from geval_py.board.intake.doors import digest_at_the_door
 from geval_py.board.keeping import moderating, preparing
 from geval_py.board.keeping.quota import QuotaError, day_of
 from geval_py.board.keeping.receipts import UnknownCodeError, code_of
 from geval_py.board.keeping.status import status_of
 from geval_py.board.keeping.submissions import add
+from geval_py.board.publishing import site
+from geval_py.board.publishing.archives import export
 from geval_py.board.storing import blobs
 from geval_py.board.storing.schema import (
     blobs as stored_blobs,
@@ -308,3 +311,24 @@ def test_what_was_withdrawn_and_is_sent_again_is_told_to_be_withdrawn(sqlite_boa
     assert again.note == "the same content was added before, and withdrawn by the organiser: it is not ranked"
     assert "it used the answers" not in str(again)
     assert len(stored(sqlite_board)) == 1
+
+
+def test_neither_a_password_nor_gits_words_are_for_everyone(sqlite_board, tmp_path):
+    """Nothing listens at the address; git's words are told by status, and no longer once it is something else."""
+    board = replace(sqlite_board, settings=replace(sqlite_board.settings, transports=("https",)))
+    receipt = add(board, "git+https://anna:secret@127.0.0.1:1/team.git@main", now=NOW)
+    assert (receipt.submitter, receipt.state) == ("team@main", "failed")
+    assert receipt.source == "git+https://127.0.0.1:1/team.git@main"
+    assert receipt.reason == "the branch cannot be fetched"
+    (line,) = status_of(board, NOW).lines
+    assert line.reason.startswith("the branch cannot be fetched: https://127.0.0.1:1/team.git: fatal: ")
+    export(board, str(tmp_path / "board.tar"), now=NOW)
+    site.build(board, str(tmp_path / "site"), now=NOW)
+    written = [path for path in (tmp_path / "site").rglob("*") if path.is_file()]
+    assert [path for path in written if b"127.0.0.1" in path.read_bytes()] == []
+    assert [path for path in (*written, tmp_path / "board.tar") if b"secret" in path.read_bytes()] == []
+
+
+def test_a_digest_at_the_door_is_not_of_a_password():
+    digests = {digest_at_the_door(f"git+https://{user}example.org/a.git@main") for user in ("", "anna:secret@")}
+    assert len(digests) == 1

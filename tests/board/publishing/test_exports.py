@@ -14,7 +14,7 @@ from geval_py.board.keeping import moderating
 from geval_py.board.keeping.outdating import outdated
 from geval_py.board.keeping.rescoring import rescore
 from geval_py.board.keeping.submissions import add
-from geval_py.board.publishing.archives import export, import_board
+from geval_py.board.publishing.archives import PLACES, export, import_board
 from geval_py.board.ranking.standings import standings
 from geval_py.board.references import references_of
 from geval_py.board.storing.schema import METADATA
@@ -22,6 +22,7 @@ from geval_py.board.storing.store import DATABASE_VARIABLE, Board, StoreError
 from geval_py.errors import CorruptFileError, UnreadableFileError, UsageError
 
 CANARY = "canary0f4e"
+PUBLIC = ("README.md", "config.txt", "dev-0/expected.tsv", "dev-0/in.tsv", "test-A/in.tsv")
 
 
 @pytest.fixture
@@ -153,6 +154,16 @@ def test_what_is_for_the_public(full_anywhere, tmp_path):
     public.close()
 
 
+def test_nothing_of_the_answers_folder_is_for_the_public(sqlite_board, tmp_path):
+    """Neither an input that lies beside the hidden answers, nor the answers of a visible test that lie there too."""
+    write(tmp_path / "answers" / "test-A" / "in.tsv", f"{CANARY}\tright\n")
+    write(tmp_path / "answers" / "dev-0" / "expected.tsv", f"{CANARY}\n")
+    export(sqlite_board, str(tmp_path / "public.tar"), now=NOW, public=True)
+    found = members(tmp_path / "public.tar")
+    assert [name for name, content in found.items() if CANARY.encode() in content] == []
+    assert list(found) == ["board.json", "board.sqlite", *(f"challenge/{name}" for name in PUBLIC)]
+
+
 def test_a_changed_answer_changes_only_disclosed_figures_of_what_is_public(full, tmp_path):
     export(full, str(tmp_path / "one.tar"), now=NOW, public=True)
     path = tmp_path / "answers" / "test-A" / "expected.tsv"
@@ -184,6 +195,30 @@ def test_nothing_is_disclosed_where_no_digit_is(full, tmp_path):
     found = dump(tmp_path, members(tmp_path / "public.tar")["board.sqlite"])["disclosures"]
     assert found
     assert {row[3:] for row in found} == {(None, None, None)}
+
+
+@pytest.mark.parametrize("quoted", ["{}", "'{}'", '"{}"', "&place {}"])
+def test_an_import_uses_nothing_but_its_own(full, tmp_path, quoted):
+    """A board.yaml that names the database, the challenge and the answers of another board."""
+    export(full, str(tmp_path / "board.tar"), now=NOW)
+    found = members(tmp_path / "board.tar")
+    text = found["board.yaml"].decode()
+    for name, place in PLACES.items():
+        other = tmp_path / "elsewhere" / place
+        assert f"\n{name}: {place}\n" in text
+        text = text.replace(
+            f"\n{name}: {place}\n", f"\n{name}: {quoted.format(other)}\n".replace("&place", f"&{name}")
+        )
+    tar(tmp_path / "foreign.tar", *(found | {"board.yaml": text.encode()}).items())
+    imported = import_board(str(tmp_path / "foreign.tar"), str(tmp_path / "again"))
+    settings = imported.settings
+    assert (settings.challenge, settings.answers, settings.database) == (
+        str(tmp_path / "again" / "challenge"),
+        str(tmp_path / "again" / "answers"),
+        "board.sqlite",
+    )
+    assert rows(imported) == rows(full)
+    assert not (tmp_path / "elsewhere").exists()
 
 
 def tar(path, *entries):

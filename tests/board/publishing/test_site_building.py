@@ -46,7 +46,7 @@ def rows(tmp_path):
     made.submit("bob", 150.0, at=2)
     made.submit("eve", math.inf, at=3)
     made.withdrawn = made.submit("dan", 120.0, at=4, description="shy")
-    made.withdraw(made.withdrawn)
+    made.withdraw(made.withdrawn)  # with the reason "asked for"
     made.public = made.submit("ann", [0.1, 3.0], test="dev-0", at=5)
     return made
 
@@ -60,6 +60,14 @@ def test_what_is_stored_is_shown(rows, tmp_path):
         (3, "eve", "Infinity"),
     ]
     assert not any(b"shy" in content for content in files_of(tmp_path / "public").values())
+
+
+@pytest.mark.parametrize("organiser", [False, True])
+def test_why_one_was_withdrawn_is_not_shown(rows, tmp_path, organiser):
+    site.build(rows.board, str(tmp_path / "public"), now=ROWS_NOW, organiser=organiser)
+    written = files_of(tmp_path / "public")
+    assert b"Withdrawn on" in written[f"submissions/{rows.withdrawn}.html"]
+    assert [name for name, content in written.items() if b"asked for" in content] == []
 
 
 def test_of_a_public_set_the_worst_lines_are_shown(rows, tmp_path):

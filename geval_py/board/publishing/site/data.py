@@ -23,11 +23,11 @@ RECORD_NAMES: _NAMES = ("arrived", "code", "submitter", "variant", "score", "low
 
 
 def submissions(view: SiteView) -> Iterator[list[Any]]:
-    """Give a row a submission; of one that was withdrawn, only that and why."""
+    """Give a row a submission; of one that was withdrawn, only that."""
     for one in view.submissions:
         head = [one.code, one.submitter, iso(one.arrived), one.status]
         if one.withdrawn:
-            yield [*head, one.withdrawal, one.baseline, "", "", [], {}, one.remark]
+            yield [*head, "", one.baseline, "", "", [], {}, one.remark]
         else:
             told = [one.description, one.author, list(one.tags), dict(one.params), one.remark]
             yield [*head, one.reason, one.baseline, *told]

@@ -82,7 +82,7 @@ def _submissions(connection: Connection, settings: Settings) -> Iterator[Submiss
 
 def _submission(row: Row[Any], files: tuple[FileView, ...], outputs: tuple[OutputView, ...]) -> SubmissionView:
     names = ("code", "submitter", "arrived", "state", "reason", "baseline", "description", "author", "revision")
-    more = ("remark", "withdrawn", "withdrawal", "scorer")
+    more = ("remark", "withdrawn", "scorer")
     return SubmissionView(
         **{name: getattr(row, name) for name in (*names, *more)},
         tags=tuple(map(str, row.tags)),

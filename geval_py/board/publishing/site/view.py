@@ -62,7 +62,6 @@ class SubmissionView:
     problems: tuple[Mapping[str, Any], ...] = ()
     remark: str = ""
     withdrawn: datetime | None = None
-    withdrawal: str = ""
     scorer: str = ""
     files: tuple[FileView, ...] = ()
     outputs: tuple[OutputView, ...] = ()
