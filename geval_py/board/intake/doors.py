@@ -9,9 +9,9 @@ from stat import S_ISREG
 from urllib.parse import urlsplit, urlunsplit
 
 from geval_py.board.intake.nesting import bare_name, is_archive
-from geval_py.board.intake.sources import GIT
 from geval_py.text import natural_order
 
+GIT = "git+"
 MOST_ENTRIES = 10_000  # of a folder that are looked at
 CHUNK_BYTES = 1 << 20
 

@@ -7,12 +7,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from geval_py.board.intake.budget import Budget
+from geval_py.board.intake.doors import GIT
 from geval_py.board.intake.members import Source
 from geval_py.board.intake.nesting import ARCHIVES, TARS, is_archive
 from geval_py.errors import MissingFileError, UsageError
 from geval_py.text import visible
-
-GIT = "git+"
 
 
 def check_source(source: str, transports: Sequence[str]) -> None:
