@@ -168,13 +168,20 @@ def test_two_compressed_files_are_an_error_that_names_both(here):
     )
 
 
-@pytest.mark.parametrize("name", ["in", "expected", "out", "out-a=1"])
-def test_ambiguous_files_of_a_test_set(name, here):
+AMBIGUOUS = {
+    "in": lambda: locate(dev0(needs_items=True)),
+    "expected": lambda: locate(dev0()),
+    "out": lambda: evaluate_all(".", "dev-0", metrics="LikelihoodHashed"),
+    "out-a=1": lambda: evaluate_all(".", "dev-0", metrics="LikelihoodHashed"),
+}
+
+
+@pytest.mark.parametrize(("name", "use"), AMBIGUOUS.items(), ids=AMBIGUOUS)
+def test_ambiguous_files_of_a_test_set(name, use, here):
     (here / f"dev-0/{name}.tsv").unlink(missing_ok=True)
     write(here / "dev-0", f"{name}.tsv.zst", f"{name}.tsv.bz2")
     with pytest.raises(AmbiguousFileError) as caught:
-        locate(dev0(needs_items=True))
-        evaluate_all(".", "dev-0", metrics="LikelihoodHashed")
+        use()
     assert str(caught.value) == (
         f"More than one file could be `./dev-0/{name}.tsv`: `./dev-0/{name}.tsv.bz2` and "
         f"`./dev-0/{name}.tsv.zst`\n  remove all but one"
