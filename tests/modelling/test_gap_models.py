@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from geval_py.errors import ModelError
@@ -82,7 +82,7 @@ def by_formula(learnt, gap):
         shares[0] = max(1, (learnt.counts == 1).sum())
         scores = scores * conditionals(learnt.sides[1], gap.right[::-1]) / (shares / learnt.counts.sum())
     scores[[1, 2]] = 0
-    return scores / scores.sum()
+    return scores / (scores.sum() or 1)  # where only the sentence's end can follow, nothing is left to share
 
 
 WORDS = st.sampled_from([b"a", b"b", b"c", b"d", b"e"])
@@ -92,6 +92,7 @@ CONTEXT = st.lists(st.one_of(WORDS, st.just(b"unseen")), max_size=4)
 
 @settings(max_examples=150, deadline=None)
 @given(TEXTS, CONTEXT, CONTEXT, st.sampled_from([1, 2]), st.sampled_from([0, 1, 2, 3, 300]))
+@example([[b"a"], [b"a"], [b"a"], [b"b", b"b", b"c", b"a"]], [b"a"], [], 1, 0)
 def test_answers_are_those_of_the_formula(texts, left, right, sides, top):
     """A word that no n-gram of the item names scores scale x base: nothing of the vocabulary need be touched."""
     learnt = learn(texts, sides)
