@@ -20,16 +20,19 @@ if TYPE_CHECKING:
     from geval_py.reading.items import ScoredItem
 
 
+_ROWS = 300  # written at once: few enough not to wake the garbage collector
+
+
 def features_table(features: WorstFeatures, *, for_terminal: bool = False) -> Table:
     """Make a table with a row a feature: its name, the number of its items, their mean score, p."""
     columns = [
         Column(name="feature", write=visible if for_terminal else str),
-        Column(name="count", alignment="right"),
+        Column(name="count", alignment="right", write=str),
         Column(name="score", alignment="right", write=_mean),
         Column(name="p", alignment="right", write=p_value),
     ]
     figures = (features.counts.tolist(), features.means.tolist(), features.p_values.tolist())
-    return Table(columns, zip(features.names, *figures, strict=True), at_a_time=1000)
+    return Table(columns, zip(features.names, *figures, strict=True), at_a_time=_ROWS)
 
 
 def _mean(value: float) -> str:

@@ -58,7 +58,7 @@ class Table:
     """Columns, and rows with a value a column; the rows may be an iterator, which is used up by writing it once.
 
     ``at_a_time`` rows are written at once: one where they are still being made, more where there are many.
-    Each method gives the table as pieces of text, line by line.
+    Each method gives the table as pieces of text, of whole lines.
     """
 
     columns: Sequence[Column]
@@ -69,8 +69,7 @@ class Table:
         """Write a line a row, without a header; TABs part the cells, and one inside is ``<tab>``, as GEval does."""
         for block in self._blocks():
             cells = [map(tab_text, column) if "\t" in "".join(column) else column for column in block]
-            for row in zip(*cells, strict=True):
-                yield "\t".join(row) + "\n"
+            yield "\n".join(map("\t".join, zip(*cells, strict=True))) + "\n"
 
     def text(self, *, header: bool = True) -> Iterator[str]:
         """Write columns of equal width, two spaces between them; all flush left, since numbers differ in decimals."""
@@ -137,7 +136,7 @@ class Table:
 
 
 def _written(column: Column, values: Sequence[object]) -> list[str]:
-    if any(value is None for value in values):
+    if None in values:
         return ["" if value is None else column.write(value) for value in values]
     return list(map(column.write, values))
 
