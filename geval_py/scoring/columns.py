@@ -29,10 +29,14 @@ Key: TypeAlias = "tuple[Choice | None, Column]"  # what a metric is made from: t
 
 
 def key_of(named: Named, vocabulary: frozenset[str], raw_filters: bool) -> Key:
-    """Tell what a metric is made from; with ``raw_filters``, the flags that select look at lines as they are."""
+    """Tell what a metric is made from; with ``raw_filters``, the flags that select look at lines as they are.
+
+    A metric that needs the input is made from lines that are collected first, as those are that flags select.
+    """
     scheme, metric = named
     preparation = preparation_for(scheme)
-    choice = (scheme.selecting_flags, None if raw_filters else preparation) if scheme.selecting_flags else None
+    collects = scheme.selecting_flags or metric.needs_input
+    choice = (scheme.selecting_flags, None if raw_filters else preparation) if collects else None
     return choice, column_of(metric, vocabulary, preparation)
 
 

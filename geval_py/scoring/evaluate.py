@@ -211,7 +211,7 @@ def evaluate_output(
     """
     keys = [key_of(named, vocabulary, raw_filters) for named in schemes]
     selections = selections_of(schemes, keys, split)
-    needs_input = any(selection.filter.needs_input for selection in selections.values())
+    needs_input = any(selection.filter.needs_input for selection in selections.values()) or input_is_scored(schemes, split)
     input_text = input_text or InputText(split, keep=keep_texts, digest=sign)
     with (
         LineReader(_path(output), header=split.output_header, digest=sign) as outputs,

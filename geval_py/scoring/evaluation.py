@@ -122,7 +122,7 @@ class Evaluation(Value):
 
     def each_line_score(self) -> Iterator[float]:
         """Give the same one by one."""
-        return map(self.scores[0].metric.of_line, *self.scores[0].statistics.columns)
+        return self.scores[0].metric.line_scores(self.scores[0].statistics)
 
     def read_items(self) -> Iterator[ScoredItem]:
         """Give each scored line's input, expected word and output; the input is "" if there is no input file.

@@ -1,0 +1,108 @@
+"""Error rates: how many words, or characters, must be put in, taken out or replaced to come to what was expected.
+
+WER and CER are the edits of all lines by the length of all expected lines, in [0, ∞); WAR and CAR are 1 minus these.
+In `Mean/…` each line counts the same, however long. The distances (Levenshtein, "Binary codes capable of correcting
+deletions, insertions and reversals", 1966) are RapidFuzz's, whose algorithm takes 64 characters at a time.
+
+CharMatch is F_0.5 of corrections: the edits from the input to what was expected, and those of the output.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rapidfuzz.distance import Levenshtein
+
+from geval_py.reading.lines import Bytes, decode_lines
+from geval_py.reading.preparation import split_words
+from geval_py.scoring.metrics.base import LineStatistics
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+
+CHAR_MATCH_BETA = 0.5
+
+
+def distance(one: Sequence[Hashable], other: Sequence[Hashable]) -> int:
+    """Count the least edits, of an item each, that make one sequence the other.
+
+    >>> distance("kitten", "sitting"), distance(["a", "cat"], ["cat"])
+    (3, 1)
+    """
+    return Levenshtein.distance(one, other)
+
+
+def word_errors(text: str, expected: str, line: int) -> tuple[float, ...]:
+    """Count the edits of words, and the words expected."""
+    del line
+    answer = split_words(expected)
+    return distance(split_words(text), answer), len(answer)
+
+
+def character_errors(text: str, expected: str, line: int) -> tuple[float, ...]:
+    """Count the edits of characters, and the characters expected; white space counts, at the ends too."""
+    del line
+    return distance(text, expected), len(expected)
+
+
+def word_error_rate(text: str, expected: str, line: int) -> tuple[float, ...]:
+    """Give the error rate of a line's words."""
+    return (error_rate(*word_errors(text, expected, line)),)
+
+
+def character_error_rate(text: str, expected: str, line: int) -> tuple[float, ...]:
+    """Give the error rate of a line's characters."""
+    return (error_rate(*character_errors(text, expected, line)),)
+
+
+def error_rate(edits: float, length: float) -> float:
+    """Divide edits by a length; where nothing was expected, 0 if nothing was given, else 1."""
+    return edits / length if length else float(edits > 0)
+
+
+def errors(totals: Sequence[float], lines: float) -> float:
+    """Give the error rate of all lines."""
+    del lines
+    return error_rate(*totals)
+
+
+def right(totals: Sequence[float], lines: float) -> float:
+    """Give 1 minus the error rate of all lines."""
+    del lines
+    return 1 - error_rate(*totals)
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectionColumn:
+    """The corrections that were made, those expected, and the edits of the output.
+
+    ``inputs`` are the lines of the input; they are put in when all lines are read.
+    """
+
+    inputs: tuple[str, ...] = ()
+
+    def statistics(self, outputs: Bytes, expected: bytes, first_line: int) -> LineStatistics:
+        inputs = self.inputs[first_line - 1 :]
+        rows = map(corrections, inputs, decode_lines(expected), decode_lines(outputs))
+        columns = zip(*rows, strict=True)
+        return LineStatistics(columns=tuple(array("d", column) for column in columns))
+
+
+def correction_column(setting: object) -> CorrectionColumn:
+    """Make the column; nothing can be set."""
+    del setting
+    return CorrectionColumn()
+
+
+def corrections(text: str, expected: str, output: str) -> tuple[int, int, int]:
+    """Count the corrections of an input line that were made, those expected, and the edits of the output.
+
+    What was made is half of what the way from the input by the output to the answer is shorter than it may be:
+    GEval's definition, which no library has.
+    """
+    wanted, done, left = distance(text, expected), distance(text, output), distance(output, expected)
+    return min(wanted, max(0, wanted + done - left) // 2), wanted, done

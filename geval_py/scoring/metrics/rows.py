@@ -1,0 +1,72 @@
+"""Columns of statistics that are made line by line."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, TypeAlias
+
+from geval_py.errors import MalformedLineError
+from geval_py.reading.lines import Bytes, decode_lines
+from geval_py.scoring.metrics.base import LineStatistics
+
+Parse: TypeAlias = Callable[[str, int], Any]  # of a line and its number; raises MalformedLineError
+
+
+@dataclass(frozen=True, slots=True)
+class RowColumn:
+    """The statistics that a function gives of an output line, the expected one and their number.
+
+    They are as many as the ``width``; the numbers ``given`` are the function's first arguments. With something kept
+    ``beside`` them, it gives a pair: the statistics, and what is kept of the line.
+    """
+
+    row: Callable[..., Any]
+    width: int = 1
+    given: tuple[float, ...] = ()
+    beside: Literal["details", "classes"] | None = None
+
+    def statistics(self, outputs: Bytes, expected: bytes, first_line: int) -> LineStatistics:
+        pairs = zip(decode_lines(outputs), decode_lines(expected), strict=True)
+        row = partial(self.row, *self.given)
+        found = (row(text, answer, line) for line, (text, answer) in enumerate(pairs, first_line))
+        if self.beside is None:
+            return LineStatistics(columns=self._columns(found))
+        beside: list[Any] = []
+        columns = self._columns(_kept(found, beside))
+        if self.beside == "classes":
+            return LineStatistics(columns=columns, classes=beside)
+        return LineStatistics(columns=columns, details=beside)
+
+    def _columns(self, rows: Iterable[tuple[float, ...]]) -> tuple[array[float], ...]:
+        columns = tuple(array("d") for _ in range(self.width))
+        for row in rows:
+            for column, value in zip(columns, row, strict=True):
+                column.append(value)
+        return columns
+
+
+def _kept(found: Iterable[tuple[tuple[float, ...], Any]], beside: list[Any]) -> Iterator[tuple[float, ...]]:
+    """Give the rows, and keep what is beside them."""
+    for row, one in found:
+        beside.append(one)
+        yield row
+
+
+def of_answer(parse: Parse, text: str, line: int) -> Any:
+    """Parse an expected line: what is wrong with it is said of the expected file."""
+    try:
+        return parse(text, line)
+    except MalformedLineError as error:
+        error.role = "expected"
+        raise
+
+
+def malformed(
+    reason: str, text: str, line: int, hint: str, column: int = 1, token: str | None = None
+) -> MalformedLineError:
+    """Make the error for a line that cannot be read; ``token`` is what is wrong there, by default all of it."""
+    shown = text if token is None else token
+    return MalformedLineError(line=line, column=column, reason=reason, token=shown, hint=hint, text=text)
