@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
+from operator import attrgetter
 
 from geval_py.errors import DataError, UsageError
 from geval_py.reading.challenge import Challenge
@@ -211,7 +212,7 @@ def evaluate_output(
     """
     keys = [key_of(named, vocabulary, raw_filters) for named in schemes]
     selections = selections_of(schemes, keys, split)
-    needs_input = any(selection.filter.needs_input for selection in selections.values()) or input_is_scored(schemes, split)
+    needs_input = _scores_input(schemes, split) or any(map(attrgetter("filter.needs_input"), selections.values()))
     input_text = input_text or InputText(split, keep=keep_texts, digest=sign)
     with (
         LineReader(_path(output), header=split.output_header, digest=sign) as outputs,
@@ -232,6 +233,14 @@ def evaluate_output(
         signature=_signature(scores, outputs, expected, of_input, vocabulary, raw_filters) if sign else None,
         texts=texts,
     )
+
+
+def _scores_input(schemes: Sequence[Named], split: Split) -> bool:
+    """Tell whether a metric looks at the input's lines; raises UsageError if there are none."""
+    needing = [metric.name for _, metric in schemes if metric.needs_input]
+    if needing and split.input is None:
+        raise UsageError(message=f"{needing[0]} looks at the input, and there is no input file")
+    return bool(needing)
 
 
 def _path(output: Output) -> str:

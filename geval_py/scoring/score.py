@@ -55,7 +55,10 @@ class Score(Value):
         return bootstrap.interval(self.metric, self.statistics, samples=samples, seed=seed, progress=progress)
 
     def to_dict(self, *, samples: int | None = None, seed: int = DEFAULT_SEED) -> dict[str, Any]:
-        """Give what ``--format json`` shows of one metric: its lines only where its flags select some."""
+        """Give what ``--format json`` shows of one metric.
+
+        Its lines are there only where its flags select some, its signature where a library signs its scores.
+        """
         shown: dict[str, Any] = {
             "name": self.name,
             "value": self.value,
@@ -63,6 +66,8 @@ class Score(Value):
             "direction": self.direction,
             "infinite_losses": self.statistics.infinite,
         }
+        if self.metric.signature is not None:
+            shown["signature"] = self.metric.signature(self.statistics)
         if self.scheme.selecting_flags:
             shown["lines"] = self.statistics.lines
         if samples is not None:

@@ -144,7 +144,7 @@ def _scores(evaluation: Evaluation, test: str, metrics: Sequence[str], main: str
 
 def _signature_of(score: Score, signature: Signature) -> Signature:
     """Give the signature of one of the scores that were made together: what it does not depend on is left out."""
-    needs_input = any(name.startswith("in") for name in score.scheme.filters)
+    needs_input = score.metric.needs_input or any(name.startswith("in") for name in score.scheme.filters)
     return replace(
         signature,
         metrics=(score.scheme.text,),
@@ -157,8 +157,8 @@ def _signature_of(score: Score, signature: Signature) -> Signature:
 
 
 def _with_losses(scored: Scored, score: Score, seed: int) -> Scored:
-    """Add the line statistics, one column after the other; where lines have classes, the 95 % interval instead."""
-    if not score.statistics.classes:
+    """Add the line statistics, one column after the other; the 95 % interval of what is not made from their sums."""
+    if score.metric.measure.of_sums and not score.statistics.classes:
         return replace(scored, losses=pack(score.statistics.columns))
     from geval_py.board.ranking.intervals import SAMPLES, ends
     from geval_py.explaining.statistics.bootstrap import interval

@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from geval_py.explaining.statistics.interval import Interval
-from geval_py.explaining.statistics.resampling import Array, StatisticsTable, Totals, bootstrap_weights
+from geval_py.explaining.statistics.resampling import Array, Totals, bootstrap_weights
+from geval_py.explaining.statistics.ruled import Table, table_of
 from geval_py.reading.sampling import DEFAULT_SAMPLES, DEFAULT_SEED, check_sampling
 from geval_py.scoring.metrics.base import LineStatistics, Metric
 from geval_py.scoring.parallel import Progress
@@ -43,12 +44,12 @@ def bootstrap_scores(
 
     Raises UsageError for fewer than one sample, or a seed below 0.
     """
-    table = StatisticsTable.of_systems([statistics])
+    table = table_of(metric, [statistics])
     column: Array = scores_on(metric, resample_totals(table, samples=samples, seed=seed, progress=progress))[:, 0]
     return column
 
 
-def resample_totals(table: StatisticsTable, *, samples: int, seed: int, progress: Progress | None = None) -> Totals:
+def resample_totals(table: Table, *, samples: int, seed: int, progress: Progress | None = None) -> Totals:
     """Sum the statistics of all systems on the same resamples; raises UsageError as :func:`bootstrap_scores`."""
     check_sampling(samples, seed)
     return table.totals(bootstrap_weights(table.lines, samples, seed, progress))

@@ -17,7 +17,7 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """A percentile bootstrap interval: low <= high, in the unit of the score, both possibly inf.
+    """A percentile bootstrap interval: low <= high, in the unit of the score, both possibly inf, or both NaN.
 
     ``samples`` is the number of resamples, ``seed`` that of their random numbers.
     """
@@ -29,8 +29,11 @@ class Interval:
 
     @classmethod
     def of(cls, values: Iterable[float], *, samples: int, seed: int) -> Interval:
-        """Cut the values of the resamples (at least one, none NaN) to the interval; rounding noise has no width."""
-        low, high = percentile_bounds(values)
+        """Cut the values of the resamples (at least one) to the interval; rounding noise has no width.
+
+        Resamples on which the score is not defined, NaN, are left out; where that is all of them, so are the ends.
+        """
+        low, high = percentile_bounds([value for value in values if not math.isnan(value)] or [math.nan])
         if math.isclose(low, high, rel_tol=NOISE):
             high = low
         return cls(low=low, high=high, samples=samples, seed=seed)

@@ -13,8 +13,9 @@ resamples are one product of matrices; a resample is drawn once, and shared by a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +69,9 @@ class Totals:
     counts: Array
 
 
+Exchange: TypeAlias = Callable[[tuple[int, int]], Totals]  # of the places of two systems, to their totals
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatisticsTable:
     """The statistics of systems on the same lines (at least one), finite or inf, and the classes of the lines."""
@@ -92,6 +96,11 @@ class StatisticsTable:
         return len(self.members)
 
     @property
+    def systems(self) -> int:
+        """The number of systems."""
+        return int(self.statistics.shape[2])
+
+    @property
     def infinite(self) -> Flags:
         """Where a system has an infinite statistic: lines x systems."""
         infinite: Flags = np.logical_or.reduce(self._infinite_cells, axis=0)
@@ -111,9 +120,29 @@ class StatisticsTable:
         """Give the statistics with one way to write those that count as infinite, and 0."""
         return np.where(self._infinite_cells, np.inf, self.statistics) + 0.0
 
+    @property
+    def keys(self) -> list[bytes]:
+        """Give a key of each system: equal ones have the same statistics on every line."""
+        statistics = self.comparable()
+        return [statistics[:, :, n].tobytes() for n in range(self.systems)]
+
     def observed(self) -> Totals:
         """Sum over the lines as they are: one resample, every weight 1."""
         return self.totals([np.ones((1, self.lines))])
+
+    def exchanges(self, samples: int, seed: int, progress: Progress | None = None) -> Exchange:
+        """Give what sums over the lines of two systems that have changed places on some, in each sample.
+
+        The systems of every pair change places on the same lines.
+        """
+        observed = self.observed()
+        swapped = self.totals(swap_weights(self.lines, samples, seed, progress))
+
+        def exchanged(pair: tuple[int, int]) -> Totals:
+            moved = swapped.sums[:, :, pair]
+            return Totals(sums=observed.sums[:, :, pair] - moved + moved[:, :, ::-1], counts=observed.counts)
+
+        return exchanged
 
     def totals(self, blocks: Iterable[Array]) -> Totals:
         """Sum over the lines with the weights of each resample.

@@ -19,7 +19,8 @@ from geval_py.explaining.statistics.paired import (
     line_shares,
     randomisation_p_values,
 )
-from geval_py.explaining.statistics.resampling import Array, StatisticsTable, Totals
+from geval_py.explaining.statistics.resampling import Array, Totals
+from geval_py.explaining.statistics.ruled import Table, table_of
 from geval_py.scoring.metrics.base import LineStatistics, Metric
 from geval_py.scoring.parallel import Progress
 from geval_py.scoring.signature import Signature
@@ -90,7 +91,7 @@ class Systems:
 
     def rank(self) -> Ranking:
         """Score, test and group the systems; raises UsageError for samples or a seed out of range."""
-        table = StatisticsTable.of_systems(self.statistics)
+        table = table_of(self.metric, self.statistics)
         resampled = self._resample(table)
         systems = self._score(table, resampled)
         equal = self._named(equal_systems(table))
@@ -118,10 +119,10 @@ class Systems:
     def _named(self, sets: Iterable[Iterable[int]]) -> tuple[tuple[str, ...], ...]:
         return tuple(tuple(self.names[n] for n in indices) for indices in sets)
 
-    def _resample(self, table: StatisticsTable) -> Totals:
+    def _resample(self, table: Table) -> Totals:
         return resample_totals(table, samples=self.samples, seed=self.seed, progress=self.progress)
 
-    def _score(self, table: StatisticsTable, resampled: Totals) -> list[System]:
+    def _score(self, table: Table, resampled: Totals) -> list[System]:
         """Give each system's score on all lines, its interval, and its shares of lines against the baseline."""
         shares = line_shares(self.metric, table, self.baseline)
         values = scores_on(self.metric, resampled).T.tolist()
@@ -144,7 +145,7 @@ class Systems:
         self,
         systems: Sequence[System],
         scores: Sequence[float],
-        finite: StatisticsTable,
+        finite: Table,
         resampled: Totals,
         randomisation: Sequence[float],
     ) -> list[System]:
@@ -169,11 +170,17 @@ class Systems:
         return tested
 
     def _order(self, systems: Sequence[System]) -> list[int]:
-        """Give the indices of the systems, the best first; those of the same score by that on the finite lines."""
+        """Give the indices of the systems, the best first; those of the same score by that on the finite lines.
+
+        One whose score is not defined comes last.
+        """
         sign = 1 if self.metric.measure.direction == "lower" else -1
-        return sorted(
-            range(len(systems)), key=lambda n: (sign * systems[n].score, sign * (systems[n].finite_score or 0.0))
-        )
+
+        def place(n: int) -> tuple[bool, float, float]:
+            score, finite = systems[n].score, systems[n].finite_score or 0.0
+            return (True, 0.0, 0.0) if math.isnan(score) else (False, sign * score, sign * finite)
+
+        return sorted(range(len(systems)), key=place)
 
 
 def _groups(p_values: Array) -> list[tuple[int, ...]]:

@@ -108,9 +108,10 @@ def find_metric(name: str) -> Metric:
 
 
 def _find_other(name: str) -> Metric | None:
-    from geval_py.scoring.metrics.texts import TEXT_METRICS, find_numbered
+    from geval_py.scoring.metrics import METRICS
+    from geval_py.scoring.metrics.texts import find_numbered
 
-    return TEXT_METRICS.get(name) or find_numbered(name)
+    return METRICS.get(name) or find_numbered(name)
 
 
 def _unknown(name: str) -> str:

@@ -9,16 +9,12 @@ CharMatch is F_0.5 of corrections: the edits from the input to what was expected
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rapidfuzz.distance import Levenshtein
 
-from geval_py.reading.lines import Bytes, decode_lines
 from geval_py.reading.preparation import split_words
-from geval_py.scoring.metrics.base import LineStatistics
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -76,33 +72,11 @@ def right(totals: Sequence[float], lines: float) -> float:
     return 1 - error_rate(*totals)
 
 
-@dataclass(frozen=True, slots=True)
-class CorrectionColumn:
-    """The corrections that were made, those expected, and the edits of the output.
-
-    ``inputs`` are the lines of the input; they are put in when all lines are read.
-    """
-
-    inputs: tuple[str, ...] = ()
-
-    def statistics(self, outputs: Bytes, expected: bytes, first_line: int) -> LineStatistics:
-        inputs = self.inputs[first_line - 1 :]
-        rows = map(corrections, inputs, decode_lines(expected), decode_lines(outputs))
-        columns = zip(*rows, strict=True)
-        return LineStatistics(columns=tuple(array("d", column) for column in columns))
-
-
-def correction_column(setting: object) -> CorrectionColumn:
-    """Make the column; nothing can be set."""
-    del setting
-    return CorrectionColumn()
-
-
-def corrections(text: str, expected: str, output: str) -> tuple[int, int, int]:
+def corrections(given: str, text: str, expected: str) -> tuple[float, ...]:
     """Count the corrections of an input line that were made, those expected, and the edits of the output.
 
     What was made is half of what the way from the input by the output to the answer is shorter than it may be:
     GEval's definition, which no library has.
     """
-    wanted, done, left = distance(text, expected), distance(text, output), distance(output, expected)
+    wanted, done, left = distance(given, expected), distance(given, text), distance(text, expected)
     return min(wanted, max(0, wanted + done - left) // 2), wanted, done

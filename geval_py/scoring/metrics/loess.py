@@ -4,8 +4,8 @@ A line is fitted to what came true, locally, around each probability (Cleveland,
 and smoothing scatterplots", 1979; with Gaussian weights here, and no robustness). The calibration is 1 minus twice
 the mean distance of that curve from the diagonal, at least 0. The mean is an integral, by Simpson's rule on the
 double exponential (tanh-sinh) substitution of Takahasi and Mori ("Double exponential formulas for numerical
-integration", 1974), at the 25 points with which GEval's library begins and GEval ends. No library has this curve, nor just these
-points, which the score depends on.
+integration", 1974), at the 25 points with which GEval's library begins and GEval ends. No library has this curve, nor
+just these points, which the score depends on.
 """
 
 from __future__ import annotations

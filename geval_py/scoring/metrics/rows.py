@@ -6,6 +6,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import Any, Literal, TypeAlias
 
 from geval_py.errors import MalformedLineError
@@ -33,19 +34,39 @@ class RowColumn:
         row = partial(self.row, *self.given)
         found = (row(text, answer, line) for line, (text, answer) in enumerate(pairs, first_line))
         if self.beside is None:
-            return LineStatistics(columns=self._columns(found))
+            return LineStatistics(columns=columns_of(found, self.width))
         beside: list[Any] = []
-        columns = self._columns(_kept(found, beside))
+        columns = columns_of(_kept(found, beside), self.width)
         if self.beside == "classes":
             return LineStatistics(columns=columns, classes=beside)
         return LineStatistics(columns=columns, details=beside)
 
-    def _columns(self, rows: Iterable[tuple[float, ...]]) -> tuple[array[float], ...]:
-        columns = tuple(array("d") for _ in range(self.width))
-        for row in rows:
-            for column, value in zip(columns, row, strict=True):
-                column.append(value)
-        return columns
+
+@dataclass(frozen=True, slots=True)
+class InputColumn:
+    """The statistics that a function gives of a line of the input, the output and the expected one.
+
+    The ``inputs`` are put in when all lines are there; those of the first are of line 1.
+    """
+
+    row: Callable[[str, str, str], tuple[float, ...]]
+    width: int
+    inputs: tuple[str, ...] = ()
+
+    def statistics(self, outputs: Bytes, expected: bytes, first_line: int) -> LineStatistics:
+        pairs = zip(decode_lines(outputs), decode_lines(expected), strict=True)
+        inputs = islice(self.inputs, first_line - 1, None)
+        rows = (self.row(given, text, answer) for given, (text, answer) in zip(inputs, pairs, strict=True))
+        return LineStatistics(columns=columns_of(rows, self.width))
+
+
+def columns_of(rows: Iterable[tuple[float, ...]], width: int) -> tuple[array[float], ...]:
+    """Turn rows of as many numbers into columns."""
+    columns = tuple(array("d") for _ in range(width))
+    for row in rows:
+        for column, value in zip(columns, row, strict=True):
+            column.append(value)
+    return columns
 
 
 def _kept(found: Iterable[tuple[tuple[float, ...], Any]], beside: list[Any]) -> Iterator[tuple[float, ...]]:

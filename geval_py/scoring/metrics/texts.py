@@ -49,6 +49,17 @@ def _rows(
     return make
 
 
+def _of_items(family: str, name: str, width: int) -> Callable[[Setting], Column]:
+    """Give what makes the column of a function of each line and its input; see InputColumn."""
+
+    def make(setting: Setting) -> Column:
+        del setting
+        column: Column = load("rows", "InputColumn")(load(family, name), width)
+        return column
+
+    return make
+
+
 def _higher(
     formula: Callable[..., float], *columns: str, unit: str = "share", best: float = 1.0, worst: float = 0.0
 ) -> Measure:
@@ -152,7 +163,7 @@ _METRICS = (
             measure=_higher(_rest, "rate", worst=-_INFINITE)),
     _Metric(name="Mean/CAR", make_column=_rows("edits", "character_error_rate"), summary="mean of the lines' CAR",
             measure=_higher(_rest, "rate", worst=-_INFINITE)),
-    _Metric(name="CharMatch", make_column=_late("edits", "correction_column"), needs_input=True,
+    _Metric(name="CharMatch", make_column=_of_items("edits", "corrections", 3), needs_input=True,
             summary="F0.5 of the corrections of the input", measure=_f_measure(0.5)),
     _Metric(name="Lower/Accuracy", make_column=_rows("classes", "lower_miss"), measure=ACCURACY,
             summary="share of lines that are one of those expected, in any case"),
