@@ -89,7 +89,8 @@ def show_best(task: Task, settings: Settings) -> None:
     outputs = zip(*(evaluation.read_outputs() for evaluation in evaluations), strict=True)
     for of_line, candidates in zip(scores, outputs, strict=True):
         best = best_of(of_line)
-        index = max(index for index, score in enumerate(of_line) if isclose(score, best, rel_tol=NOISE))
+        ties = (index for index, score in enumerate(of_line) if isclose(score, best, rel_tol=NOISE))
+        index = max(ties, default=len(candidates) - 1)  # where a single line has no score, all tie
         line = candidates[index]
         sys.stdout.write((visible(line) if for_terminal else line) + "\n")
 

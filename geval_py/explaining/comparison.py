@@ -40,7 +40,8 @@ class Comparison:
     ``test`` is the test set's name; ``metric``, ``unit`` and ``direction`` say what the scores are. Of ``lines``
     lines, ``compared`` are those on which every system's statistics, such as its loss, are finite. ``groups`` are the
     greatest sets of systems, by name, of which no two can be told apart (approximate randomisation of all pairs,
-    Holm's correction, 5 %). ``notes`` are warnings, for people.
+    Holm's correction, 5 %). ``notes`` are warnings, for people. ``of_losses`` tells that lines are compared by their
+    losses, rather than by other statistics.
     """
 
     test: str
@@ -55,6 +56,7 @@ class Comparison:
     systems: tuple[System, ...] = field(repr=False)
     groups: tuple[tuple[str, ...], ...] = field(repr=False)
     notes: tuple[str, ...] = field(repr=False)
+    of_losses: bool = field(repr=False)
 
     def __str__(self) -> str:
         from geval_py.showing.comparison import comparison_text
@@ -98,7 +100,7 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Give what ``--format json`` shows; values may be inf."""
-        values = {known.name: getattr(self, known.name) for known in fields(self)}
+        values = {known.name: getattr(self, known.name) for known in fields(self) if known.name != "of_losses"}
         return values | {"systems": [system.to_dict() for system in self.systems]}
 
 
@@ -168,6 +170,7 @@ def _comparison(
         systems=tuple(replace(system, signature=signatures[system.name]) for system in ranking.systems),
         groups=ranking.groups,
         notes=tuple(_notes(evaluations, ranking, samples)),
+        of_losses=first.metric.measure.of_losses,
     )
 
 

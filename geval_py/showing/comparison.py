@@ -188,12 +188,14 @@ def _legend(comparison: Comparison) -> Iterator[str]:
         f"seed {comparison.seed}."
     )
     if 0 < comparison.compared < comparison.lines:
+        what = "loss" if comparison.of_losses else "score"
         *names, last = (c.name.format(comparison.compared) for c in _COLUMNS if c.of_finite)
         yield (
-            f"{', '.join(names)} and {last} are of the {comparison.compared} lines with a finite loss for all; "
+            f"{', '.join(names)} and {last} are of the {comparison.compared} lines with a finite {what} for all; "
             f"the rest is of all {comparison.lines}."
         )
-    yield "won: lines with a lower loss than the baseline's; the score weighs by how much, so fewer may be better."
+    better = "a lower loss" if comparison.of_losses else "a better score"
+    yield f"won: lines with {better} than the baseline's; the score weighs by how much, so fewer may be better."
     if comparison.compared:
         yield "p boot: paired bootstrap test; p rand: approximate randomisation; two-sided, against the baseline."
         yield "group: systems that share a letter cannot be told apart (p rand of all pairs, Holm's correction, 5 %)."

@@ -83,7 +83,7 @@ def _input_columns(evaluation: Evaluation) -> list[str]:
     return column_names(evaluation.input_width(), evaluation.split.in_header, OWN_COLUMNS)
 
 
-def _figures(row: LineDifference) -> tuple[float, ...]:
+def _figures(row: LineDifference) -> tuple[float | None, ...]:
     return row.difference, row.line.score, row.line.loss, row.other.score, row.other.loss
 
 
