@@ -11,6 +11,7 @@ from geval_py.checking.answers import AnswerRules
 from geval_py.checking.file import FileRules, NotTextError
 from geval_py.checking.findings import Findings
 from geval_py.checking.lines import check_lines
+from geval_py.checking.others import OtherRules, SeenTexts
 from geval_py.checking.rules import COUNTED, UNREADABLE, Problem, Report, Uncounted, select_rules
 from geval_py.checking.seen import Seen
 from geval_py.checking.targets import Target, find_targets
@@ -179,6 +180,9 @@ def _look_at(
     """Look at the lines of an output, beside the answers if there are any, and at it as a whole."""
     if outputs.has_byte_order_mark:
         findings.add_file("W211", "the file begins with a byte order mark", line=1, column=1, token="\ufeff")
+    if target.metric is not None:
+        _look_at_others(outputs, target, file, findings, progress)
+        return
     answers = AnswerRules(findings) if target.expected is not None and target.words_are_plain else None
     with _open_expected(target) as expected:
         reader = BlockReader(outputs, expected)
@@ -191,6 +195,20 @@ def _look_at(
     file.conclude(items)
     if answers is not None:
         answers.conclude()
+
+
+def _look_at_others(
+    outputs: LineReader, target: Target, file: FileRules, findings: Findings, progress: Progress | None
+) -> None:
+    """Look at the lines of an output that is no distributions over words, and at it as a whole."""
+    rules = OtherRules(target, findings)
+    with _open_expected(target) as expected:
+        reader = BlockReader(outputs, expected)
+        for _, seen in reader.map(SeenTexts, threads=0, progress=progress):
+            file.see(seen)
+            rules.see(seen)
+        items = _count_input(target) if expected is None else reader.count_expected()
+    file.conclude(items)
 
 
 def _open_expected(target: Target) -> AbstractContextManager[LineReader | None]:

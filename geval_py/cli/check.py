@@ -159,6 +159,10 @@ def _fix(given: argparse.Namespace) -> int:
     failed = False
     for target in targets:
         path = target.path if isinstance(target, Problem) else target.output
+        if isinstance(target, Target) and target.metric is not None:
+            metric = target.metric.name
+            _complain(f"{named(path)} is scored with {metric}: only distributions over words are mended")
+            continue
         problem = target if isinstance(target, Problem) else unreadable_output(path, given.max_bytes)
         if problem is None:
             failed |= not _mend(path, rules, given)

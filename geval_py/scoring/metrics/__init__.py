@@ -50,6 +50,12 @@ def _misses(setting: Setting) -> Column:
     return MissColumn.of(setting)
 
 
+def _number(text: str, line: int) -> float:
+    from geval_py.scoring.metrics.binary import read_number
+
+    return read_number(text, line)
+
+
 _OF_WORDS = "the same, on exact words and a vocabulary"
 _OF_WORDS_OR_CLASSES = f"{_OF_WORDS}; or of a class"
 _METRICS = (
@@ -67,9 +73,9 @@ _METRICS = (
            summary=_OF_WORDS_OR_CLASSES, needs_vocabulary=True),
     Metric(name="Perplexity", make_column=_words, measure=PERPLEXITY, summary=_OF_WORDS, needs_vocabulary=True),
     Metric(name="CrossEntropy", make_column=_words, measure=CROSS_ENTROPY, summary=_OF_WORDS, needs_vocabulary=True),
-    Metric(name="MacroAvg/Likelihood", make_column=_classes, measure=LIKELIHOOD,
+    Metric(name="MacroAvg/Likelihood", make_column=_classes, measure=LIKELIHOOD, is_of_words=False, parse=_number,
            summary="mean of the likelihoods of the expected classes"),
-    Metric(name="Accuracy", make_column=_misses, measure=ACCURACY,
+    Metric(name="Accuracy", make_column=_misses, measure=ACCURACY, is_of_words=False,
            summary="share of lines whose best guess is right"),
 )  # fmt: skip
 _WORD_GAPS = {metric.name: metric for metric in _METRICS}

@@ -158,8 +158,10 @@ class Metric(Value):
     """A score of a whole output: which column of statistics it is made from, and how that is shown.
 
     One that ``needs_input`` looks at the lines of the input too. ``is_of_words`` tells whether its output lines are
-    distributions over words, which the rules of the checker are about; ``signature`` gives, from the statistics, what
-    the library that computes it signs its scores with.
+    distributions over words, which most rules of the checker are about; ``has_classes``, whether they are classes of
+    the training set; ``has_alternatives``, whether any of the expected line's columns is right. ``parse`` reads an
+    output line, of some number, and raises MalformedLineError where it is not in the format. ``signature`` gives,
+    from the statistics, what the library that computes the metric signs its scores with.
     """
 
     name: str
@@ -170,6 +172,9 @@ class Metric(Value):
     needs_vocabulary: bool = False
     needs_input: bool = False
     is_of_words: bool = True
+    has_classes: bool = False
+    has_alternatives: bool = False
+    parse: Callable[[str, int], object] | None = None
     signature: Callable[[LineStatistics], str] | None = None
 
     @property

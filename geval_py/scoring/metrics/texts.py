@@ -89,13 +89,13 @@ _Metric = partial(Metric, is_of_words=False)
 
 def _f(beta: float, name: str = "F1") -> Metric:
     return _Metric(name=name, make_column=_rows("classes", "detection", 3), measure=_f_measure(beta),
-                   summary="F-score of the class 1")  # fmt: skip
+                   parse=_late("classes", "is_given"), summary="F-score of the class 1")  # fmt: skip
 
 
 def _macro_f(beta: float, name: str = "Macro-F1") -> Metric:
     return _Metric(name=name, make_column=_rows("classes", "classes", beside="details"),
                    measure=_of_all(_late("classes", "macro_f", beta), "hit"),
-                   summary="mean of the F-scores of the expected classes")  # fmt: skip
+                   has_classes=True, summary="mean of the F-scores of the expected classes")  # fmt: skip
 
 
 def _label_f(beta: float, name: str = "MultiLabel-F1") -> Metric:
@@ -125,6 +125,7 @@ def _f_measure(beta: float) -> Measure:
 
 def _of_sacrebleu(name: str, measure: Measure, summary: str) -> Metric:
     return _Metric(name=name, make_column=_late("sacre", "sacre_column", name), summary=summary,
+                   has_alternatives=True,
                    measure=measure.replace(formula=elementwise(_late("sacre", "sacre_score", name))),
                    signature=_late("sacre", "sacre_signature", name))  # fmt: skip
 
@@ -134,13 +135,16 @@ _SACRE_COUNTS = ("references", "words", "reference_words", *_BLEU_COUNTS[:4], *_
 _CHARACTERS = tuple(f"{what}_{n}" for n in range(1, 7) for what in ("all", "reference", "right"))
 _WORDS_TOO = (*_CHARACTERS, *(f"{what}_words_{n}" for n in (1, 2) for what in ("all", "reference", "right")))
 _SHARE = _late("ratios", "share")
+_NUMBER_LINE = _late("binary", "read_number")
 _ERRORS, _RIGHT = _late("edits", "errors"), _late("edits", "right")
 _PER_WORD, _PER_CHARACTER = "errors per word", "errors per character"
 _points = partial(_higher, _mean, unit="points", best=100.0)
 _METRICS = (
-    _Metric(name="BLEU", make_column=_rows("ngrams", "bleu_row", 9), summary="precision of n-grams, as GEval has it",
+    _Metric(name="BLEU", has_alternatives=True, make_column=_rows("ngrams", "bleu_row", 9),
+            summary="precision of n-grams, as GEval has it",
             measure=_higher(_late("ngrams", "bleu"), *_BLEU_COUNTS)),
-    _Metric(name="GLEU", make_column=_rows("ngrams", "gleu_row", 2), summary="share of n-grams that are right",
+    _Metric(name="GLEU", has_alternatives=True, make_column=_rows("ngrams", "gleu_row", 2),
+            summary="share of n-grams that are right",
             measure=_higher(_SHARE, "right", "all")),
     _of_sacrebleu("SacreBLEU", _points(*_SACRE_COUNTS), "sacreBLEU's BLEU, with its tokens and smoothing"),
     _of_sacrebleu("chrF", _points("references", *_CHARACTERS), "sacreBLEU's F-score of character n-grams"),
@@ -165,9 +169,11 @@ _METRICS = (
             measure=_higher(_rest, "rate", worst=-_INFINITE)),
     _Metric(name="CharMatch", make_column=_of_items("edits", "corrections", 3), needs_input=True,
             summary="F0.5 of the corrections of the input", measure=_f_measure(0.5)),
-    _Metric(name="Lower/Accuracy", make_column=_rows("classes", "lower_miss"), measure=ACCURACY,
+    _Metric(name="Lower/Accuracy", has_alternatives=True, make_column=_rows("classes", "lower_miss"),
+            measure=ACCURACY,
             summary="share of lines that are one of those expected, in any case"),
-    _Metric(name="MacroAvg/Accuracy", make_column=_rows("classes", "miss_in_class", beside="classes"),
+    _Metric(name="MacroAvg/Accuracy", has_classes=True,
+            make_column=_rows("classes", "miss_in_class", beside="classes"),
             measure=ACCURACY, summary="mean of the accuracies of the expected classes"),
     _f(1),
     _macro_f(1),
@@ -181,29 +187,37 @@ _METRICS = (
             summary="mean loss of a line's labels"),
     _Metric(name="MultiLabel-Likelihood", make_column=_rows("labels", "label_loss"), measure=LIKELIHOOD,
             summary="geometric mean of the probabilities of the lines' labels"),
-    _Metric(name="RMSE", make_column=_rows("figures", "squared_error"), summary="root of the mean squared error",
+    _Metric(name="RMSE", parse=_NUMBER_LINE, make_column=_rows("figures", "squared_error"),
+            summary="root of the mean squared error",
             measure=_lower(_late("figures", "root_mean"), "squared_error", unit="the answers' unit")),
-    _Metric(name="MSE", make_column=_rows("figures", "squared_error"), summary="mean squared error",
+    _Metric(name="MSE", parse=_NUMBER_LINE, make_column=_rows("figures", "squared_error"),
+            summary="mean squared error",
             measure=_lower(_mean, "squared_error", unit="the answers' unit squared")),
-    _Metric(name="MAE", make_column=_rows("figures", "absolute_error"), summary="mean absolute error",
+    _Metric(name="MAE", parse=_NUMBER_LINE, make_column=_rows("figures", "absolute_error"),
+            summary="mean absolute error",
             measure=_lower(_mean, "error", unit="the answers' unit")),
-    _Metric(name="SMAPE", make_column=_rows("figures", "relative_error"),
+    _Metric(name="SMAPE", parse=_NUMBER_LINE, make_column=_rows("figures", "relative_error"),
             summary="mean absolute error, by the sizes of both numbers",
             measure=_lower(_late("figures", "percent"), "error", unit="percent", worst=100.0)),
-    _Metric(name="Pearson", make_column=_rows("figures", "numbers_of", 2), summary="correlation of the numbers",
+    _Metric(name="Pearson", parse=_NUMBER_LINE, make_column=_rows("figures", "numbers_of", 2),
+            summary="correlation of the numbers",
             measure=_of_all(_late("figures", "pearson"), "expected", "output", unit="correlation", worst=-1.0)),
-    _Metric(name="Spearman", make_column=_rows("figures", "numbers_of", 2), summary="correlation of their ranks",
+    _Metric(name="Spearman", parse=_NUMBER_LINE, make_column=_rows("figures", "numbers_of", 2),
+            summary="correlation of their ranks",
             measure=_of_all(_late("figures", "spearman"), "expected", "output", unit="correlation", worst=-1.0)),
-    _Metric(name="Haversine", make_column=_rows("figures", "haversine"), summary="mean distance of points on Earth",
+    _Metric(name="Haversine", parse=_late("figures", "read_point"), make_column=_rows("figures", "haversine"),
+            summary="mean distance of points on Earth",
             measure=_lower(_mean, "distance", unit="kilometres")),
     _Metric(name="MAP", make_column=_rows("retrieval", "average_precision"), summary="mean average precision",
             measure=_higher(_mean, "precision")),
     _ndcg(10),
     _Metric(name="TokenAccuracy", make_column=_rows("tags", "token_hits", 2), summary="share of tokens tagged right",
             measure=_higher(_SHARE, "right", "tokens")),
-    _Metric(name="BIO-F1", make_column=_rows("tags", "entity_counts", 3), measure=_f_measure(1),
+    _Metric(name="BIO-F1", parse=_late("tags", "entities_of"), make_column=_rows("tags", "entity_counts", 3),
+            measure=_f_measure(1),
             summary="F-score of entities, with their normalised forms"),
-    _Metric(name="BIO-F1-Labels", make_column=_rows("tags", "label_counts", 3), measure=_f_measure(1),
+    _Metric(name="BIO-F1-Labels", parse=_late("tags", "entities_of"), make_column=_rows("tags", "label_counts", 3),
+            measure=_f_measure(1),
             summary="the same, whatever these forms"),
 )  # fmt: skip
 TEXT_METRICS = {metric.name: metric for metric in _METRICS}
