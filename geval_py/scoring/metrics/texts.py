@@ -115,7 +115,7 @@ def _probabilistic_f(beta: float, name: str = "Probabilistic-MultiLabel-F1") -> 
 
 
 def _ndcg(first: float, name: str = "NDCG@10") -> Metric:
-    return _Metric(name=name, make_column=_rows("retrieval", "discounted_gain", 1, int(first)),
+    return _Metric(name=name, answers="all", make_column=_rows("retrieval", "discounted_gain", 1, int(first)),
                    measure=_higher(_mean, "gain"), summary="mean discounted gain of the first items")  # fmt: skip
 
 
@@ -125,7 +125,7 @@ def _f_measure(beta: float) -> Measure:
 
 def _of_sacrebleu(name: str, measure: Measure, summary: str) -> Metric:
     return _Metric(name=name, make_column=_late("sacre", "sacre_column", name), summary=summary,
-                   has_alternatives=True,
+                   answers="any",
                    measure=measure.replace(formula=elementwise(_late("sacre", "sacre_score", name))),
                    signature=_late("sacre", "sacre_signature", name))  # fmt: skip
 
@@ -140,10 +140,10 @@ _ERRORS, _RIGHT = _late("edits", "errors"), _late("edits", "right")
 _PER_WORD, _PER_CHARACTER = "errors per word", "errors per character"
 _points = partial(_higher, _mean, unit="points", best=100.0)
 _METRICS = (
-    _Metric(name="BLEU", has_alternatives=True, make_column=_rows("ngrams", "bleu_row", 9),
+    _Metric(name="BLEU", answers="any", make_column=_rows("ngrams", "bleu_row", 9),
             summary="precision of n-grams, as GEval has it",
             measure=_higher(_late("ngrams", "bleu"), *_BLEU_COUNTS)),
-    _Metric(name="GLEU", has_alternatives=True, make_column=_rows("ngrams", "gleu_row", 2),
+    _Metric(name="GLEU", answers="any", make_column=_rows("ngrams", "gleu_row", 2),
             summary="share of n-grams that are right",
             measure=_higher(_SHARE, "right", "all")),
     _of_sacrebleu("SacreBLEU", _points(*_SACRE_COUNTS), "sacreBLEU's BLEU, with its tokens and smoothing"),
@@ -169,7 +169,7 @@ _METRICS = (
             measure=_higher(_rest, "rate", worst=-_INFINITE)),
     _Metric(name="CharMatch", make_column=_of_items("edits", "corrections", 3), needs_input=True,
             summary="F0.5 of the corrections of the input", measure=_f_measure(0.5)),
-    _Metric(name="Lower/Accuracy", has_alternatives=True, make_column=_rows("classes", "lower_miss"),
+    _Metric(name="Lower/Accuracy", answers="any", make_column=_rows("classes", "lower_miss"),
             measure=ACCURACY,
             summary="share of lines that are one of those expected, in any case"),
     _Metric(name="MacroAvg/Accuracy", has_classes=True,
@@ -208,8 +208,8 @@ _METRICS = (
     _Metric(name="Haversine", parse=_late("figures", "read_point"), make_column=_rows("figures", "haversine"),
             summary="mean distance of points on Earth",
             measure=_lower(_mean, "distance", unit="kilometres")),
-    _Metric(name="MAP", make_column=_rows("retrieval", "average_precision"), summary="mean average precision",
-            measure=_higher(_mean, "precision")),
+    _Metric(name="MAP", answers="all", make_column=_rows("retrieval", "average_precision"),
+            summary="mean average precision", measure=_higher(_mean, "precision")),
     _ndcg(10),
     _Metric(name="TokenAccuracy", make_column=_rows("tags", "token_hits", 2), summary="share of tokens tagged right",
             measure=_higher(_SHARE, "right", "tokens")),
