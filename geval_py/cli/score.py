@@ -54,6 +54,7 @@ def _list_metrics() -> None:
 
     write_listing(metrics_table())
     print("A name in …Hashed may end in a number of bits, 1 to 24 (10 where none is given): LogLossHashed8.")
+    print("An F-score's and NDCG's may be any: F2, Macro-F0.5, NDCG@3.")
 
 
 def _show_scores(task: Task, settings: Settings) -> int:
