@@ -15,7 +15,8 @@ from geval_py.authoring.folders import (
     README_FILE,
     write_files,
 )
-from geval_py.authoring.samples import Sample, data_files, sample_for
+from geval_py.authoring.samples import Sample, data_files
+from geval_py.authoring.text_samples import sample_for
 from geval_py.errors import UsageError
 from geval_py.reading.config import words_of
 from geval_py.reading.splits import EXPECTED_FILE, TRAINING_SET

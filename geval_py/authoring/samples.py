@@ -7,9 +7,6 @@ from dataclasses import dataclass
 
 from geval_py.authoring.folders import DEV_SET
 from geval_py.reading.splits import EXPECTED_FILE, INPUT_FILE, TRAINING_SET
-from geval_py.scoring.metrics import Metric
-
-BINARY_METRICS = frozenset({"Likelihood", "LogLoss", "MacroAvg/Likelihood"})  # as in GEval, classes of 0 and 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,15 +73,6 @@ CLASSES = Sample(
         ),
     ),
 )
-
-
-def sample_for(metric: Metric) -> Sample:
-    """Give the sample for a metric: gaps in texts, sentences of two classes, or those of other tasks."""
-    if metric.name in BINARY_METRICS:
-        return CLASSES
-    from geval_py.authoring.text_samples import TEXT_SAMPLES
-
-    return TEXT_SAMPLES.get(metric.name) or TEXT_SAMPLES.get(metric.name.rstrip("0123456789."), WORD_GAPS)
 
 
 def data_files(sample: Sample, test_name: str, expected_file: str = EXPECTED_FILE) -> Mapping[str, str]:

@@ -1,8 +1,9 @@
-"""The data that a new challenge of another task than word gaps begins with; see :mod:`geval_py.authoring.samples`."""
+"""The data that a new challenge of another task than word gaps begins with, and which sample is for which metric."""
 
 from __future__ import annotations
 
-from geval_py.authoring.samples import CLASSES, Sample
+from geval_py.authoring.samples import CLASSES, WORD_GAPS, Sample
+from geval_py.scoring.metrics import Metric
 
 TRANSLATION = Sample(
     title="Translate a sentence",
@@ -111,11 +112,16 @@ _NAMES = (
     (TRANSLATION, "BLEU GLEU SacreBLEU chrF chrF++ TER"),
     (CORRECTION, "WER CER WAR CAR Mean/WER Mean/CER Mean/WAR Mean/CAR CharMatch"),
     (KINDS, "Lower/Accuracy MacroAvg/Accuracy Macro-F NMI"),
-    (CLASSES, "F"),
+    (CLASSES, "F Likelihood LogLoss MacroAvg/Likelihood"),  # as in GEval, classes of 0 and 1
     (LABELS, "MultiLabel-F Mean/MultiLabel-F Probabilistic-MultiLabel-F MultiLabel-LogLoss MultiLabel-Likelihood"),
     (NUMBERS, "RMSE MSE MAE SMAPE Pearson Spearman"),
     (POINTS, "Haversine"),
     (RANKING, "MAP NDCG@"),
     (TAGS, "TokenAccuracy BIO-F BIO-F1-Labels"),
 )
-TEXT_SAMPLES = {name: sample for sample, names in _NAMES for name in names.split()}
+_SAMPLES = {name: sample for sample, names in _NAMES for name in names.split()}
+
+
+def sample_for(metric: Metric) -> Sample:
+    """Give the sample for a metric: that of its name, without a number that it ends in, or gaps in texts."""
+    return _SAMPLES.get(metric.name) or _SAMPLES.get(metric.name.rstrip("0123456789."), WORD_GAPS)

@@ -362,7 +362,7 @@ def test_help_version_and_list(challenge, geval):
     assert out.startswith("usage: geval [options]\n")
     assert "geval -t dev-0 -l -s | head -3" in out
     assert geval("--version")[1].startswith(f"geval-py {__version__} (")
-    assert "PerplexityHashed     words        lower is better   inverse" in geval("--list-metrics")[1]
+    assert "PerplexityHashed             words          lower is better   inverse" in geval("--list-metrics")[1]
 
 
 def command(*words):

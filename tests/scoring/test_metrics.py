@@ -261,7 +261,7 @@ UNKNOWN = {  # GEval 1.42.2: the first line
     "Accuracy8": "did you mean Accuracy?",
     "Macro/Likelihood": "did you mean MacroAvg/Likelihood?",
     "LogLossHashed-1": "did you mean LogLossHashed?",
-    "SegmentAccuracy": SEE_LIST,
+    "Foo": SEE_LIST,
     "": SEE_LIST,
     "LogLossHashed0": FROM_1_TO_24,
     "LogLossHashed25": FROM_1_TO_24,

@@ -5,8 +5,8 @@ MSE is the mean of the squared errors, RMSE its square root, MAE the mean of the
 so that it is from 0 to 100).
 
 Pearson's and Spearman's correlations are no functions of sums that a double can hold: both are of all lines at once.
-Both are numpy's; for Spearman's, of scipy's ranks, where tied numbers share their mean rank. Of fewer than two lines,
-and of numbers that are all the same, there is none: it is NaN, and so it is of each line alone.
+Both are numpy's; Spearman's is that of ranks, where tied numbers share their mean rank. Of fewer than two lines, and
+of numbers that are all the same, there is none: it is NaN, and so it is of each line alone.
 
 Haversine is the mean distance on a sphere of 6371 km. It is GEval's formula, which takes the cosine of the difference
 of the latitudes, twice, where the haversine formula has the cosines of both: near the equator, and for points of one
@@ -77,13 +77,18 @@ def pearson(systems: Sequence[LineStatistics]) -> Callable[[NDArray[np.intp]], f
 
 def spearman(systems: Sequence[LineStatistics]) -> Callable[[NDArray[np.intp]], float]:
     """Give what correlates the ranks of the numbers of some lines."""
-    from scipy.stats import rankdata
+    return _correlations(systems, _ranks)
 
-    def ranks(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-        found: NDArray[np.float64] = rankdata(numbers, axis=1)
-        return found
 
-    return _correlations(systems, ranks)
+def _ranks(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Rank each row from 1; tied numbers share their mean rank. SciPy has it too, and takes a second to import."""
+    import numpy as np
+
+    rows = []
+    for row in numbers:
+        _, places, tied = np.unique(row, return_inverse=True, return_counts=True)
+        rows.append((np.cumsum(tied) - (tied - 1) / 2)[places])
+    return np.array(rows)
 
 
 def _correlations(

@@ -47,12 +47,16 @@ def bleu_row(text: str, expected: str, line: int) -> tuple[float, ...]:
 
 
 def _ngrams(words: Sequence[str], n: int) -> NGrams:
-    return Counter(tuple(words[start : start + n]) for start in range(len(words) - n + 1))
+    return Counter(zip(*(words[start:] for start in range(n)), strict=False))  # the shortest ends it
 
 
 def _clipped(found: NGrams, answers: Sequence[NGrams]) -> int:
     """Count the n-grams that are right; the least count of an answer that has one at all is the most."""
-    return sum(min((min(count, of[one]) for of in answers if one in of), default=0) for one, count in found.items())
+    limits: dict[tuple[str, ...], int] = {}
+    for answer in answers:
+        for one in found.keys() & answer.keys():
+            limits[one] = min(limits.get(one, found[one]), answer[one])
+    return sum(limits.values())
 
 
 def bleu(totals: Sequence[float], lines: float) -> float:
@@ -79,7 +83,10 @@ def gleu_row(text: str, expected: str, line: int) -> tuple[float, ...]:
 
 
 def _all_ngrams(words: Sequence[str]) -> NGrams:
-    return sum((_ngrams(words, n) for n in range(1, LONGEST + 1)), Counter())
+    every: NGrams = Counter()
+    for n in range(1, LONGEST + 1):
+        every.update(_ngrams(words, n))
+    return every
 
 
 def _gleu_counts(found: NGrams, answer: NGrams) -> tuple[int, int]:

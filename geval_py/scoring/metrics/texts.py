@@ -137,7 +137,7 @@ _WORDS_TOO = (*_CHARACTERS, *(f"{what}_words_{n}" for n in (1, 2) for what in ("
 _SHARE = _late("ratios", "share")
 _NUMBER_LINE = _late("binary", "read_number")
 _ERRORS, _RIGHT = _late("edits", "errors"), _late("edits", "right")
-_PER_WORD, _PER_CHARACTER = "errors per word", "errors per character"
+_PER_WORD, _PER_CHARACTER = "per word", "per character"
 _points = partial(_higher, _mean, unit="points", best=100.0)
 _METRICS = (
     _Metric(name="BLEU", answers="any", make_column=_rows("ngrams", "bleu_row", 9),
@@ -189,13 +189,13 @@ _METRICS = (
             summary="geometric mean of the probabilities of the lines' labels"),
     _Metric(name="RMSE", parse=_NUMBER_LINE, make_column=_rows("figures", "squared_error"),
             summary="root of the mean squared error",
-            measure=_lower(_late("figures", "root_mean"), "squared_error", unit="the answers' unit")),
+            measure=_lower(_late("figures", "root_mean"), "squared_error", unit="answers' unit")),
     _Metric(name="MSE", parse=_NUMBER_LINE, make_column=_rows("figures", "squared_error"),
             summary="mean squared error",
-            measure=_lower(_mean, "squared_error", unit="the answers' unit squared")),
+            measure=_lower(_mean, "squared_error", unit="its square")),
     _Metric(name="MAE", parse=_NUMBER_LINE, make_column=_rows("figures", "absolute_error"),
             summary="mean absolute error",
-            measure=_lower(_mean, "error", unit="the answers' unit")),
+            measure=_lower(_mean, "error", unit="answers' unit")),
     _Metric(name="SMAPE", parse=_NUMBER_LINE, make_column=_rows("figures", "relative_error"),
             summary="mean absolute error, by the sizes of both numbers",
             measure=_lower(_late("figures", "percent"), "error", unit="percent", worst=100.0)),
