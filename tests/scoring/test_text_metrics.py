@@ -3,6 +3,7 @@
 import json
 import lzma
 import math
+import pickle
 import sys
 from collections import Counter
 from pathlib import Path
@@ -19,6 +20,7 @@ from geval_py.errors import MalformedLineError, SchemeError, UsageError
 from geval_py.reading.schemes import parse_scheme
 from geval_py.scoring.columns import preparation_for
 from geval_py.scoring.metrics import METRICS, column_of, find_metric
+from geval_py.scoring.metrics.classes import is_wanted
 from geval_py.scoring.metrics.edits import error_rate
 from geval_py.scoring.metrics.loess import calibration, fitted
 from geval_py.scoring.metrics.ngrams import bleu_row, brevity_penalty
@@ -115,6 +117,7 @@ def test_a_score_of_arrays_is_that_of_each(metric):
 def test_a_number_may_end_a_name(name):
     metric = find_metric(name)
     assert metric.name == name
+    assert metric == find_metric(name) != find_metric(name + "7")
     assert column_of(metric, frozenset()) == column_of(find_metric(name), frozenset())
 
 
@@ -136,6 +139,26 @@ def test_a_library_that_is_not_there(monkeypatch):
     with pytest.raises(UsageError) as caught:
         column_of(find_metric("WER"), frozenset())
     assert str(caught.value) == "this metric needs rapidfuzz.distance: pip install ./geval-py[text]"
+
+
+@pytest.mark.parametrize("metric", TEXT_METRICS.values(), ids=TEXT_METRICS)
+def test_a_metric_is_a_value(metric):
+    assert pickle.loads(pickle.dumps(metric)) == metric
+    column = column_of(metric, frozenset())
+    assert pickle.loads(pickle.dumps(column)) == column == column_of(metric, frozenset())
+
+
+@pytest.mark.parametrize(
+    ("answer", "want"), [("0", False), ("01", True), ("0" * 5000 + "1\tx", True), ("00\t", False)]
+)
+def test_zero_or_one(answer, want):
+    assert is_wanted(answer, 1) is want
+
+
+@pytest.mark.parametrize("answer", ["", "\t1", "2", "10", "1.0", "-1", " 1", "1 "])
+def test_neither_zero_nor_one(answer):
+    with pytest.raises(MalformedLineError):
+        is_wanted(answer, 1)
 
 
 # What the libraries say

@@ -274,18 +274,18 @@ def whole(totals: Sequence[Number], lines: Number) -> Number:
     return score
 
 
-def elementwise(score: Callable[[Sequence[float], float], float]) -> Formula:
-    """Make a formula of one for floats: on many resamples at once, it is called for each of them."""
+class Elementwise(Value):
+    """A formula made of one for floats: on many resamples at once, it is called for each of them."""
 
-    def formula(totals: Sequence[Number], lines: Number) -> Number:
+    score: Callable[[Sequence[float], float], float]
+
+    def __call__(self, totals: Sequence[Number], lines: Number) -> Number:
         if isinstance(lines, int | float):
-            return score(totals, lines)
+            return self.score(totals, lines)
         import numpy as np
 
         def of_one(lines: float, *totals: float) -> float:
-            return score(totals, lines)
+            return self.score(totals, lines)
 
         values: NDArray[np.float64] = np.vectorize(of_one, otypes=[np.float64])(lines, *totals)
         return values
-
-    return formula

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 THRESHOLD = 0.5  # from this probability on, 1 is given
 ZERO_OR_ONE = "expected 0 or 1"  # GEval's own bracketed messages
 NO_PROBABILITY = "expected probability"
-_ZERO_OR_ONE = re.compile(r"0*[01](?:\t.*)?", re.DOTALL)
+_ZERO_OR_ONE = re.compile(r"0*+(1?)(?:\t.*)?", re.DOTALL)
 
 
 def detection(text: str, expected: str, line: int) -> tuple[float, ...]:
@@ -49,9 +49,10 @@ def is_given(text: str, line: int) -> bool:
 
 def is_wanted(text: str, line: int) -> bool:
     """Read 0 or 1; raises MalformedLineError."""
-    if not _ZERO_OR_ONE.fullmatch(text):
+    match = _ZERO_OR_ONE.fullmatch(text)
+    if match is None or not text or text[0] == "\t":
         raise malformed(ZERO_OR_ONE, text, line, "0 or 1 is expected")
-    return int(text.partition("\t")[0]) == 1
+    return match[1] == "1"
 
 
 def lower_miss(text: str, expected: str, line: int) -> tuple[float, ...]:

@@ -10,7 +10,8 @@ from functools import partial
 from importlib import import_module
 
 from geval_py.errors import UsageError
-from geval_py.scoring.metrics.base import ACCURACY, LIKELIHOOD, LOG_LOSS, Measure, Metric, elementwise, whole
+from geval_py.scoring.metrics.base import ACCURACY, LIKELIHOOD, LOG_LOSS, Elementwise, Measure, Metric, whole
+from geval_py.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,44 +32,52 @@ def load(family: str, name: str) -> Any:
         raise UsageError(message=f"this metric needs {error.name}: pip install ./geval-py[text]") from error
 
 
-def _late(family: str, name: str, *given: Any) -> Callable[..., Any]:
-    """Give a function that is loaded when it is called, with some arguments in front."""
-    return lambda *arguments: load(family, name)(*given, *arguments)
+class Late(Value):
+    """A function of a family's module, which is loaded when it is called; ``given`` are its first arguments."""
+
+    family: str
+    name: str
+    given: tuple[Any, ...] = ()
+
+    def __call__(self, *arguments: Any) -> Any:
+        return load(self.family, self.name)(*self.given, *arguments)
 
 
-def _rows(
-    family: str, name: str, width: int = 1, *given: float, beside: str | None = None
-) -> Callable[[Setting], Column]:
-    """Give what makes the column of a function of each line; see RowColumn."""
+class LateColumn(Value):
+    """What makes a column of a function of each line: a RowColumn, or an InputColumn, of these arguments."""
 
-    def make(setting: Setting) -> Column:
+    kind: str
+    family: str
+    name: str
+    arguments: tuple[Any, ...]
+
+    def __call__(self, setting: Setting) -> Column:
         del setting
-        column: Column = load("rows", "RowColumn")(load(family, name), width, given, beside)
+        column: Column = load("rows", self.kind)(load(self.family, self.name), *self.arguments)
         return column
 
-    return make
+
+def _late(family: str, name: str, *given: Any) -> Late:
+    return Late(family=family, name=name, given=given)
 
 
-def _of_items(family: str, name: str, width: int) -> Callable[[Setting], Column]:
-    """Give what makes the column of a function of each line and its input; see InputColumn."""
+def _rows(family: str, name: str, width: int = 1, *given: float, beside: str | None = None) -> LateColumn:
+    return LateColumn(kind="RowColumn", family=family, name=name, arguments=(width, given, beside))
 
-    def make(setting: Setting) -> Column:
-        del setting
-        column: Column = load("rows", "InputColumn")(load(family, name), width)
-        return column
 
-    return make
+def _of_items(family: str, name: str, width: int) -> LateColumn:
+    return LateColumn(kind="InputColumn", family=family, name=name, arguments=(width,))
 
 
 def _higher(
     formula: Callable[..., float], *columns: str, unit: str = "share", best: float = 1.0, worst: float = 0.0
 ) -> Measure:
-    of = elementwise(formula)
+    of = Elementwise(score=formula)
     return Measure(unit=unit, direction="higher", best=best, worst=worst, formula=of, columns=columns)
 
 
 def _lower(formula: Callable[..., float], *columns: str, unit: str, worst: float = _INFINITE) -> Measure:
-    of = elementwise(formula)
+    of = Elementwise(score=formula)
     return Measure(unit=unit, direction="lower", best=0.0, worst=worst, formula=of, columns=columns)
 
 
@@ -126,7 +135,7 @@ def _f_measure(beta: float) -> Measure:
 def _of_sacrebleu(name: str, measure: Measure, summary: str) -> Metric:
     return _Metric(name=name, make_column=_late("sacre", "sacre_column", name), summary=summary,
                    answers="any",
-                   measure=measure.replace(formula=elementwise(_late("sacre", "sacre_score", name))),
+                   measure=measure.replace(formula=Elementwise(score=_late("sacre", "sacre_score", name))),
                    signature=_late("sacre", "sacre_signature", name))  # fmt: skip
 
 
