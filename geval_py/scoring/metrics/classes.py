@@ -1,9 +1,11 @@
 """Metrics of classification: a class a line; for the F-scores of one class, 1 where it was expected and 0 elsewhere.
 
-Macro-F_β is the mean of the F-scores of the classes that were expected (Sokolova and Lapalme, "A systematic analysis
-of performance measures for classification tasks", 2009). NMI is the mutual information of expected and given classes
-by the mean of their entropies, 2 I(E; G) / (H(E) + H(G)), whatever the classes are called (Strehl and Ghosh, "Cluster
-ensembles", 2002); NaN where both are the same on all lines. Both are of all lines at once.
+Macro-F_β is the mean of the F-scores of the classes that were expected (Sokolova and Lapalme, "A systematic
+analysis of performance measures for classification tasks", 2009). NMI is the mutual information of expected and
+given classes by the mean of their entropies, 2 I(E; G) / (H(E) + H(G)), whatever the classes are called (Strehl and
+Ghosh, "Cluster ensembles", 2002); NaN where each is one class on all lines. Both are of all lines at once. All are
+from 0 to 1, the best. An empty line is a class without a name; it is an error where 0, 1 or a probability is
+expected.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
 """Error rates: how many words, or characters, must be put in, taken out or replaced to come to what was expected.
 
 WER and CER are the edits of all lines by the length of all expected lines, in [0, ∞); WAR and CAR are 1 minus these.
-In `Mean/…` each line counts the same, however long. The distances (Levenshtein, "Binary codes capable of correcting
+In ``Mean/…`` each line counts the same, however long. An empty line lacks all that is expected; where nothing is, the
+rate of a line is 0 if it is empty, and else 1. The distances (Levenshtein, "Binary codes capable of correcting
 deletions, insertions and reversals", 1966) are RapidFuzz's, whose algorithm takes 64 characters at a time.
 
-CharMatch is F_0.5 of corrections: the edits from the input to what was expected, and those of the output.
+CharMatch is F_0.5 of corrections, in [0, 1]: the edits from the input to what was expected, and those of the output.
+RapidFuzz rather than JiWER, which rests on it: that would split and normalise texts in its own way.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 MSE is the mean of the squared errors, RMSE its square root, MAE the mean of the absolute errors, SMAPE the mean of
 |e - o| / (|e| + |o|) in percent, of which 0/0 is 0 (Armstrong, "Long-range forecasting", 1985; without his factor 2,
-so that it is from 0 to 100).
+so that it is from 0 to 100). All are best at 0. An empty line is no number, and an error.
 
 Pearson's and Spearman's correlations are no functions of sums that a double can hold: both are of all lines at once.
 Both are numpy's; Spearman's is that of ranks, where tied numbers share their mean rank. Of fewer than two lines, and

@@ -1,9 +1,10 @@
 """Metrics of lines with any number of labels, words between white space; those given may have probabilities.
 
 A label with its probability is ``label:0.75``; the number has a point and is from 0 to 1, or the whole word is a
-label. One without is certain. The F-scores count labels given with a probability of 0.5 or more, each as often as it
-stands there. The log-loss of a line is that of all labels that were expected or given, each by itself: GEval's
-definition, by which a label that was not given has probability 0.
+label. One without is certain. The F-scores count labels given with a probability of 0.5 or more, each as often as
+it stands there. The log-loss of a line is that of all labels that were expected or given, each by itself: GEval's
+definition, by which a label that was not given has probability 0. An empty line has no label; the F-score of one
+where none is expected is 1, and its loss 0.
 """
 
 from __future__ import annotations

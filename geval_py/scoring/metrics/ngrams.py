@@ -9,9 +9,10 @@ GLEU is the number of n-grams of 1 to 4 words that are right, by that of the out
 whichever are more; of several references the one counts that gives most (Wu and others, "Google's neural machine
 translation system", 2016).
 
-Both are written here, since no library has GEval's definition. Of the references that have an n-gram at all, its BLEU
-clips at the one that has it least often, where Papineni and sacreBLEU take that which has it most often; and a
-precision without n-grams, of lines all too short, is 1 there.
+Both are written here, since no library has GEval's definition. Of the references that have an n-gram at all, its
+BLEU clips at the one that has it least often, where Papineni and sacreBLEU take that which has it most often; and a
+precision without n-grams, of lines all too short, is 1 there. Both are better higher. An empty line has no n-gram;
+its BLEU alone is 0 where a word is expected, and 1 where none is.
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ among the first n, by what the best ranking gains (Järvelin and Kekäläinen, "
 techniques", 2002). An item that is given again is passed over.
 
 Written here, since scikit-learn ranks scores of all items, and an output lists a few of unknown ones. An empty line
-is no item. Where none is expected, GEval's MAP is NaN, and the line an error here; its NDCG is 1.
+is no item. Where none is expected, GEval's MAP is NaN, and the line an error here; its NDCG is 1. Both are from 0 to
+1, the best.
 """
 
 from __future__ import annotations

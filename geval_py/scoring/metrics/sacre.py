@@ -7,6 +7,7 @@ the edits of words, where moving a block of them is one (Snover and others, "A s
 targeted human annotation", 2006).
 
 The statistics of a line, and the score of their sums, are sacreBLEU's; its own tests of significance go the same way.
+An empty line is one without words.
 """
 
 from __future__ import annotations

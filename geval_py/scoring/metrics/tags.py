@@ -8,7 +8,8 @@ TokenAccuracy is the share of tokens with a right tag; the expected one may be s
 
 B begins an entity, I goes on with it, O is outside of all (Ramshaw and Marcus, "Text chunking using
 transformation-based learning", 1995). An entity is right if its first and last token, its label and its normalised
-forms are; BIO-F1-Labels does not look at the last. Written here: no library knows normalised forms, or takes an I
+forms are; BIO-F1-Labels does not look at the last. All are from 0 to 1, the best. An empty line has no tag; without
+any entity, expected or given, the F-score is 1. Written here: no library knows normalised forms, or takes an I
 without a B for an error, as GEval does.
 """
 
