@@ -24,12 +24,21 @@ from geval_py.version import __version__
 
 def evaluate_outputs(task: Task, settings: Settings) -> list[Evaluation | Failure]:
     """Score each output with all metrics."""
-    results = scored(task, locate(task), select_schemes(task), settings, sign=settings.format != "text")
+    split, schemes = locate(task), select_schemes(task)
+    _note_tokenizer(schemes, settings)
+    results = scored(task, split, schemes, settings, sign=settings.format != "text")
     for result in results:
         if isinstance(result, Evaluation):
             _note_unknown_words(result)
             _note_infinite_losses(result)
     return results
+
+
+def _note_tokenizer(schemes: Sequence[Named], settings: Settings) -> None:
+    """Say that a score is of words between white space, where GEval would have tokenised the lines first."""
+    others = [metric.name for _, metric in schemes if not metric.is_of_words]
+    if settings.tokenizer is not None and others:
+        note(f"--tokenizer {settings.tokenizer} is for features alone: {others[0]} is of the lines as they are")
 
 
 def evaluate_lines(task: Task, settings: Settings, others: Sequence[str] = ()) -> list[Evaluation]:

@@ -121,6 +121,13 @@ def test_the_table_of_lines_has_the_statistics(challenge):
     assert str(caught.value) == "WER is not made from losses, but from edits, words"
 
 
+def test_a_tokenizer_in_the_challenge_changes_no_score(challenge, capsys):
+    want = run(capsys, "-t", "dev-0", "-o", "out-a.tsv")[1]
+    (challenge / "config.txt").write_text("--metric WER --tokenizer 13a\n")
+    said = "geval: note: --tokenizer 13a is for features alone: WER is of the lines as they are\n"
+    assert run(capsys, "-t", "dev-0", "-o", "out-a.tsv") == (0, want, said)
+
+
 def test_threads_change_nothing(challenge, capsys):
     lines = "".join(f"word{n % 7} other{n % 5} the end\n" for n in range(30_000))
     (challenge / "dev-0/expected.tsv").write_text(lines)

@@ -21,6 +21,9 @@ from typing import TYPE_CHECKING, Any
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
+from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
+from sacrebleu.tokenizers.tokenizer_re import TokenizerRegexp
+from sacrebleu.tokenizers.tokenizer_ter import TercomTokenizer
 
 from geval_py.reading.lines import Bytes, decode_lines
 from geval_py.scoring.metrics.base import LineStatistics
@@ -35,6 +38,10 @@ _KINDS: dict[str, Callable[[], Any]] = {
     "chrF++": lambda: CHRF(word_order=2),
     "TER": TER,
 }
+
+
+# They keep 65,536 lines each: half a gigabyte of long ones. Lines are forgotten when a block is done.
+_WITH_MEMORY: tuple[Any, ...] = (Tokenizer13a, TokenizerRegexp, TercomTokenizer)
 
 
 @lru_cache(maxsize=len(_KINDS))
@@ -53,6 +60,8 @@ class SacreColumn:
         metric = _KINDS[self.name]()  # one of its own, since lines are scored on several threads
         pairs = zip(decode_lines(outputs), decode_lines(expected), strict=True)
         rows = [_row(metric, text, references(answer)) for text, answer in pairs]
+        for tokenizer in _WITH_MEMORY:
+            tokenizer.__call__.cache_clear()
         return LineStatistics(columns=tuple(array("d", column) for column in zip(*rows, strict=True)))
 
 
