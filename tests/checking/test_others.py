@@ -49,6 +49,7 @@ def test_the_rules_of_word_gaps_hold_where_a_metric_is_of_them(submission):
 NOT_IN_FORMAT = {
     "RMSE": ("1.5\n0,5\n", (2, 1, "0,5", "`0,5` is not a number; write a decimal point, not a comma")),
     "MacroAvg/Likelihood": ("0.5\nnan\n", (2, 1, "nan")),
+    "MAE": ("1\n\n", (2, 1, "", "the line is empty; write a number, such as 0.25")),
     "Spearman": ("1\n2 3\n", (2, 1, "2 3")),
     "F1": ("0.5\n-1\n", (2, 1, "-1", "0, 1 or a probability of 1 is expected, from 0 to 1")),
     "Haversine": ("1.5\t2\n1.5\tx\n", (2, 5, "x")),

@@ -51,9 +51,9 @@ def _misses(setting: Setting) -> Column:
 
 
 def _number(text: str, line: int) -> float:
-    from geval_py.scoring.metrics.binary import read_number
+    from geval_py.scoring.metrics.rows import number_of
 
-    return read_number(text, line)
+    return number_of(text, line)
 
 
 _OF_WORDS = "the same, on exact words and a vocabulary"

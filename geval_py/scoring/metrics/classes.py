@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 from geval_py.reading.preparation import lower_case
 from geval_py.reading.wordprobs import REST
-from geval_py.scoring.metrics.binary import read_number
 from geval_py.scoring.metrics.exact import best_guess, is_hit
 from geval_py.scoring.metrics.ratios import f_score
-from geval_py.scoring.metrics.rows import malformed, of_answer
+from geval_py.scoring.metrics.rows import malformed, number_of, of_answer
 from geval_py.text import strip_spaces
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ def detection(text: str, expected: str, line: int) -> tuple[float, ...]:
 
 def is_given(text: str, line: int) -> bool:
     """Read the probability of 1: whether that is the guess; raises MalformedLineError."""
-    probability = read_number(text, line)
+    probability = number_of(text, line)
     if not 0 <= probability <= 1:
         raise malformed(NO_PROBABILITY, text, line, "0, 1 or a probability of 1 is expected, from 0 to 1")
     return probability >= THRESHOLD

@@ -20,8 +20,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from geval_py.errors import MalformedLineError
-from geval_py.scoring.metrics.binary import read_number
-from geval_py.scoring.metrics.rows import malformed, of_answer
+from geval_py.scoring.metrics.rows import malformed, number_of, of_answer
 
 if TYPE_CHECKING:
     import numpy as np
@@ -54,8 +53,8 @@ def relative_error(text: str, expected: str, line: int) -> tuple[float, ...]:
 
 def numbers_of(text: str, expected: str, line: int) -> tuple[float, float]:
     """Read what was expected, and what was given; raises MalformedLineError."""
-    number = read_number(text, line)
-    return of_answer(read_number, expected, line), number
+    number = number_of(text, line)
+    return of_answer(number_of, expected, line), number
 
 
 def root_mean(totals: Sequence[float], lines: float) -> float:
@@ -129,7 +128,7 @@ def read_point(text: str, line: int) -> tuple[float, float]:
     numbers = []
     for field, column in zip(fields, (1, len(fields[0]) + 2), strict=True):
         try:
-            numbers.append(read_number(field, line))
+            numbers.append(number_of(field, line))
         except MalformedLineError as error:
             error.text, error.column = text, error.column + column - 1
             raise

@@ -11,7 +11,9 @@ from typing import Any, Literal, TypeAlias
 
 from geval_py.errors import MalformedLineError
 from geval_py.reading.lines import Bytes, decode_lines
+from geval_py.reading.wordprobs import NO_DIGIT
 from geval_py.scoring.metrics.base import LineStatistics
+from geval_py.scoring.metrics.binary import read_number
 
 Parse: TypeAlias = Callable[[str, int], Any]  # of a line and its number; raises MalformedLineError
 
@@ -74,6 +76,13 @@ def _kept(found: Iterable[tuple[tuple[float, ...], Any]], beside: list[Any]) -> 
     for row, one in found:
         beside.append(one)
         yield row
+
+
+def number_of(text: str, line: int) -> float:
+    """Read a line's number, up to its first TAB; raises MalformedLineError."""
+    if not text:
+        raise malformed(NO_DIGIT, text, line, "the line is empty; write a number, such as 0.25")
+    return read_number(text, line)
 
 
 def of_answer(parse: Parse, text: str, line: int) -> Any:

@@ -144,7 +144,7 @@ _SACRE_COUNTS = ("references", "words", "reference_words", *_BLEU_COUNTS[:4], *_
 _CHARACTERS = tuple(f"{what}_{n}" for n in range(1, 7) for what in ("all", "reference", "right"))
 _WORDS_TOO = (*_CHARACTERS, *(f"{what}_words_{n}" for n in (1, 2) for what in ("all", "reference", "right")))
 _SHARE = _late("ratios", "share")
-_NUMBER_LINE = _late("binary", "read_number")
+_NUMBER_LINE = _late("rows", "number_of")
 _ERRORS, _RIGHT = _late("edits", "errors"), _late("edits", "right")
 _PER_WORD, _PER_CHARACTER = "per word", "per character"
 _points = partial(_higher, _mean, unit="points", best=100.0)
