@@ -136,8 +136,7 @@ for line in sys.stdin.read().split("\\n")[:-1]:
 @pytest.mark.parametrize("name", ["o2-fallback", "o3-fallback", "o5-fallback", "o3-vocab", "o3-prune-1"])
 @pytest.mark.parametrize("text", ["toy", "last", "gazette"])
 def test_kenlm_reads_what_is_written(text, name, tmp_path):
-    """The package kenlm (pip install kenlm, built from source) says the same of each sentence."""
-    pytest.importorskip("kenlm")
+    """The package kenlm (pip install kenlm, built from source; scripts/test --long does) says the same."""
     model = estimated(TEXTS[text], TEXTS[text]["runs"][name]).model
     path = tmp_path / "model.arpa"
     with path.open("wb") as file:
