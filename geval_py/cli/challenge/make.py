@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 
 from geval_py.authoring.documents import ID, TEXT, read_documents
 from geval_py.authoring.gaps import DEFAULT_CONTEXT, DEFAULT_SEED, DEFAULT_WORDS, Cut, read_pattern
 from geval_py.authoring.make import DEFAULT_METRICS, Recipe, make_challenge
 from geval_py.authoring.publishing import check_folders, default_answers
-from geval_py.cli.challenge.making import add_common, add_help, folder_to_make, parts_of, tell
+from geval_py.cli.challenge.making import add_common, folder_to_make, parts_of, tell
 from geval_py.cli.messages import note
 from geval_py.cli.parsers import QuietParser, number_type
 from geval_py.errors import UsageError
@@ -50,15 +49,13 @@ def make_parser() -> QuietParser:
         help="what is found in a word that may be a gap (default: a letter or a digit)")  # fmt: skip
     add("--least-frequency", type=number_type, default=1, metavar="N",
         help="how often a word that may be a gap stands in the texts, at least (default: 1)")  # fmt: skip
-    add_help(parser)
-    return parser
+    return parser.with_help()
 
 
 def run(words: Sequence[str]) -> int:
     """Run the command; gives the exit status, raises GevalError."""
-    given = make_parser().read(words)
-    if given.help:
-        sys.stdout.write(make_parser().format_help())
+    given = make_parser().understood(words)
+    if given is None:
         return 0
     if not given.texts:
         raise UsageError(message=f"a text is missing\n  {PROGRAM} --help shows the options")

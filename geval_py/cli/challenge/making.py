@@ -34,11 +34,6 @@ def add_common(parser: QuietParser) -> None:
     add("--keep-order", action="store_true", help="leave the items of a part in order, and do not shuffle them")
 
 
-def add_help(parser: QuietParser) -> None:
-    """Add ``--help``, the last of all."""
-    parser.add_argument("-h", "--help", action="store_true", help="show this and exit")
-
-
 def _shares(text: str) -> tuple[int, ...]:
     return reading(read_shares)(text)
 

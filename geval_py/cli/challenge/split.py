@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
 from geval_py.authoring.make import DEFAULT_METRICS
 from geval_py.authoring.publishing import check_folders, default_answers
 from geval_py.authoring.split import read_items, split_items
-from geval_py.cli.challenge.making import add_common, add_help, folder_to_make, parts_of, tell
+from geval_py.cli.challenge.making import add_common, folder_to_make, parts_of, tell
 from geval_py.cli.parsers import QuietParser
 from geval_py.errors import UsageError
 
@@ -33,15 +32,13 @@ def make_parser() -> QuietParser:
     add_common(parser)
     add("--group", metavar="COLUMN", help="what has one value here stays in one part (default: the first column)")
     add("--columns", metavar="NAME,…", help="the names of in.tsv's columns (default: those in in-header.tsv)")
-    add_help(parser)
-    return parser
+    return parser.with_help()
 
 
 def run(words: Sequence[str]) -> int:
     """Run the command; gives the exit status, raises GevalError."""
-    given = make_parser().read(words)
-    if given.help:
-        sys.stdout.write(make_parser().format_help())
+    given = make_parser().understood(words)
+    if given is None:
         return 0
     if not given.folder:
         raise UsageError(message=f"a folder with items is missing\n  {PROGRAM} --help shows the options")
