@@ -2,11 +2,13 @@
 
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
 from geval_py.authoring.validate import OLD_TRAIN_WARNINGS
+from geval_py.cli import progress
 from geval_py.cli.challenge import init, validate
 from geval_py.modelling.baselines import BASELINES
 
@@ -137,6 +139,20 @@ def test_a_challenge_of_the_gazettes_text_and_its_baselines(here, geval, monkeyp
     status, out, _ = geval("-t", "test-A", "--expected-directory", "c-answers", *places[2:], "--by-score")
     assert status == 0
     assert [line.split("\t")[0] for line in out.splitlines()[1:]] == [*reversed(BASELINES)]
+
+
+@pytest.mark.parametrize("command", ["challenge make texts", "challenge split old --columns Doc,Text"])
+def test_long_work_shows_a_bar_on_a_terminal(command, here, geval, monkeypatch):
+    monkeypatch.setattr(progress, "PATIENCE_SECONDS", -1)
+    texts(here)
+    (here / "old").mkdir()
+    (here / "old/in.tsv").write_text("".join(f"d{n}\ta {n}\n" for n in range(200)))
+    (here / "old/expected.tsv").write_text("w\n" * 200)
+    assert "packing" not in geval(*command.split(), "-o", "quiet")[2]
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    shown = geval(*command.split(), "-o", "c")[2]
+    assert "packing" in shown
+    assert ("documents" in shown.partition("packing")[0]) == ("make" in command)
 
 
 def test_make_says_which_texts_are_too_short(here, geval):

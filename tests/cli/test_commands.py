@@ -55,6 +55,12 @@ def test_help_of_several_commands(name, geval):
         assert geval("help", name, member) == geval(name, member, "-h")
 
 
+def test_a_file_may_be_named_as_help_is(geval):
+    """Behind -- there are no options; in front of it help is shown, whatever else stands there."""
+    assert geval("check", "--", "-h")[1].startswith("-h\n")
+    assert geval("check", "--qwerty", "-h", "--") == geval("check", "-h")
+
+
 def test_help_names_each_command():
     text = parsers.make_parser().format_help()
     assert "commands (geval help COMMAND says more):\n" in text
