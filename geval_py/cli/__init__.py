@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "baseline": "geval_py.cli.baseline",
     "board": "geval_py.cli.board",
-    "challenge leaks": "geval_py.cli.challenge.leaks",
-    "challenge make": "geval_py.cli.challenge.make",
-    "challenge split": "geval_py.cli.challenge.split",
+    "challenge": "geval_py.cli.challenge",
     "check": "geval_py.cli.check",
     "compare": "geval_py.cli.compare",
     "completion": "geval_py.cli.completion",
@@ -72,14 +70,9 @@ def _forget_output() -> None:
 def _run(words: list[str]) -> int:
     if words[0:1] in (["-h"], ["--help"]) and 2 <= len(words) <= 3 and not words[1].startswith("-"):
         words = ["help", *words[1:]]
-    for length in (2, 1):
-        command = " ".join(words[:length])
-        if command in COMMANDS and len(words) >= length:
-            run: Callable[[Sequence[str]], int] = module_of(command).run
-            return run(words[length:])
-    if words and any(command.startswith(f"{words[0]} ") for command in COMMANDS):
-        run_group: Callable[[str, Sequence[str]], int] = module_of("help").run_group
-        return run_group(words[0], words[1:])
+    if words and words[0] in COMMANDS:
+        run: Callable[[Sequence[str]], int] = module_of(words[0]).run
+        return run(words[1:])
     from geval_py.cli import score
 
     return score.run(words)

@@ -43,7 +43,7 @@ PLACES = (
     "in_header",
     "out_header",
 )
-_NOT_OF_SCORING = ("outputs", "metrics", "baseline", "samples", "digits", "form", "help")
+_NOT_OF_SCORING = ("outputs", "metrics", "baseline", "samples", "digits", "form")
 
 _EPILOG = """\
 examples:
@@ -90,8 +90,7 @@ def make_parser() -> QuietParser:
     _add_tests(parser)
     _add_appearance(parser)
     add_fields(parser, "threads")
-    add("-h", "--help", action="store_true", default=False, help="show this and exit")
-    return parser
+    return parser.with_help()
 
 
 def _add_tests(parser: QuietParser) -> None:
@@ -147,11 +146,11 @@ class _OutFile(argparse.Action):
 
 def run(words: Sequence[str]) -> int:
     """Run the command; gives the exit status, raises GevalError."""
-    given = vars(make_parser().read(words))
-    own = {name: given.pop(name) for name in _NOT_OF_SCORING}
-    if own["help"]:
-        sys.stdout.write(make_parser().format_help())
+    understood = make_parser().understood(words)
+    if understood is None:
         return 0
+    given = vars(understood)
+    own = {name: given.pop(name) for name in _NOT_OF_SCORING}
     task, settings = _understood(given, own["outputs"], own["metrics"])
     with blaming_config(task):
         results = scored(task, locate(task), select_schemes(task)[:1], settings, sign=own["form"] in ("json", "csv"))

@@ -15,9 +15,7 @@ from geval_py.text import visible
 COMMANDS = {
     "baseline": "outputs of simple models, trained on the challenge's train",
     "board": "submissions collected, scored, ranked and published",
-    "challenge leaks": "what a challenge gives away of its hidden answers",
-    "challenge make": "a challenge, cut from texts",
-    "challenge split": "a challenge, cut from items that are there",
+    "challenge": "a challenge cut from texts, and what it gives away",
     "check": "every problem of a submission, without its answers",
     "compare": "which outputs are better, and whether by more than chance",
     "completion": "completions of a shell: bash, zsh or fish",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from geval_py.board.keeping.status import Status, status_of
 from geval_py.board.storing.store import Board
-from geval_py.cli.board.words import add_format, add_help, new_parser, now, understood
+from geval_py.cli.board.words import add_format, new_parser, now
 from geval_py.cli.tables import write_table
 from geval_py.showing.json import json_text
 from geval_py.text import visible
@@ -29,12 +29,12 @@ def make_parser() -> QuietParser:
     what = "Say what is stored, what is out of date, what was rejected or failed and why, and what was charged."
     parser = new_parser("status", what, _EXAMPLES)
     add_format(parser)
-    return add_help(parser)
+    return parser.with_help()
 
 
 def run(words: Sequence[str]) -> int:
     """Run the command; gives the exit status, raises GevalError."""
-    given = understood(make_parser(), words)
+    given = make_parser().understood(words)
     if given is None:
         return 0
     status = status_of(Board.open(given.board), now())
