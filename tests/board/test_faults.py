@@ -15,11 +15,13 @@ import pytest
 from samples import NOW, WORDS, words_of, write
 from sqlalchemy import func, select, text
 
+from geval_py.board.keeping.moderating import note
 from geval_py.board.keeping.receipts import id_of
 from geval_py.board.keeping.rescoring import rescore
 from geval_py.board.keeping.scanning import scan
 from geval_py.board.keeping.status import status_of
 from geval_py.board.keeping.submissions import add
+from geval_py.board.publishing import site
 from geval_py.board.ranking.standings import standings
 from geval_py.board.storing import blobs
 from geval_py.board.storing.schema import (
@@ -95,16 +97,18 @@ def check_whole(folder):
 @pytest.mark.parametrize("kills", KILLS)
 def test_add_is_killed(kills, board, submission, tmp_path):
     whole = seconds_of("board", "add", board.folder, submission("first"))
-    chance, killed = random.Random(kills), 0
+    chance, killed, stored = random.Random(kills), 0, 0
     for number in range(kills):
         source = submission(f"s{number}", 0.3, seed=number)
         moment = chance.uniform(0, whole if number else whole / 4)
         killed += kill_at(moment, "board", "add", board.folder, source)
         before = count(check_whole(board.folder), submissions)
         assert number + 1 <= before <= number + 2
+        stored += before - number - 1
         add(board, str(source), now=status_now())
         assert count(check_whole(board.folder), submissions) == number + 2
     assert killed
+    print(f"add: {killed} of {kills} killed; {stored} had stored theirs, {kills - stored} nothing")
 
 
 def status_now():
@@ -123,15 +127,17 @@ def test_scan_is_killed(kills, board, submission, tmp_path):
     for number in range(6):
         submission(f"s{number}", 0.3, seed=number)
     words = ("board", "scan", board.folder, tmp_path / "uploads")
-    chance, killed, stored = random.Random(kills), 0, 0
+    chance, killed, stored, between = random.Random(kills), 0, 0, 0
     for number in range(kills):
         killed += kill_at(moment_of(chance, number), *words)
         now = count(check_whole(board.folder), submissions)
         assert now >= stored
+        between += now > stored
         stored = now
         if stored >= 6:
             submission(f"t{number}", 0.3, seed=100 + number)
     assert killed
+    print(f"scan: {killed} of {kills} killed; {between} had stored some of theirs, {kills - between} nothing")
     scan(board, str(tmp_path / "uploads"), now=status_now())
     there = len(list((tmp_path / "uploads").iterdir()))
     assert count(check_whole(board.folder), submissions) == there
@@ -142,7 +148,7 @@ def test_scan_is_killed(kills, board, submission, tmp_path):
 def test_rescore_is_killed(kills, board, submission, tmp_path):
     for number in range(4):
         add(board, str(submission(f"s{number}", 0.3, seed=number)), now=NOW)
-    chance, killed = random.Random(kills), 0
+    chance, killed, switched = random.Random(kills), 0, 0
     for number in range(kills):
         words = [*words_of("test-A")[:-1], WORDS[number % len(WORDS)]]
         write(tmp_path / "answers" / "test-A" / "expected.tsv", "".join(f"{word}\n" for word in words))
@@ -152,10 +158,42 @@ def test_rescore_is_killed(kills, board, submission, tmp_path):
         done = count(opened, history) - kept
         assert done in (0, 8)  # all scores, or none
         assert done or standings(opened, now=NOW) == before
+        switched += done > 0
         rescore(board, now=NOW)
         assert status_of(board, NOW).outdated == {}
     assert killed
     assert count(check_whole(board.folder), submissions) == 4
+    print(f"rescore: {killed} of {kills} killed; {switched} had put all new scores in place, {kills - switched} none")
+
+
+def built(board, folder):
+    """Build the site in this process; gives its files."""
+    site.build(board, str(folder), now=NOW)
+    return files_of(folder)
+
+
+def files_of(folder):
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("kills", KILLS)
+def test_site_is_killed(kills, board, submission, tmp_path):
+    codes = [add(board, str(submission(f"s{number}", seed=number)), now=NOW).code for number in range(3)]
+    public, words = tmp_path / "public", ("board", "site", board.folder, "-o", tmp_path / "public")
+    whole = seconds_of(*words)
+    chance, killed, exchanged, before = random.Random(kills), 0, 0, files_of(public)
+    for number in range(kills):
+        note(board, codes[number % 3], f"remark {number}")
+        after = built(board, tmp_path / "other")
+        killed += kill_at(chance.uniform(0, whole if number else whole / 4), *words)
+        found = files_of(public)
+        assert found in (before, after)
+        exchanged += found == after
+        before = built(board, public)
+        assert before == after
+        assert {path.name for path in tmp_path.glob(".public*")} == set()
+    assert killed
+    print(f"site: {killed} of {kills} killed; {exchanged} had put the new site in place, {kills - exchanged} not")
 
 
 def add_at_once(board, submissions_of):

@@ -132,7 +132,7 @@ def test_a_filter_selects_no_line_of_some_outputs(challenge, geval):
     _, out, _ = geval(*words, "--format", "json")
     error = {"message": NO_LINE.format(1), "line": None, "column": None}
     assert json.loads(out)["outputs"][0]["error"] == error
-    status, out, _ = geval(*words, "--format", "csv")
+    _, out, _ = geval(*words, "--format", "csv")
     assert [row["error"] for row in csv.DictReader(io.StringIO(out))] == [
         "No item has the feature `out:b' in `./dev-0/out-n=1.tsv`",
         "",
