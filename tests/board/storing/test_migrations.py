@@ -109,5 +109,5 @@ def test_columns_of_losses_come_back():
     assert columns.unpack(stored, 2) == (array("d", [0.5, float("inf")]), array("d", [1.0, 2.0]))
     with pytest.raises(ValueError, match="4 values are no columns of 3 lines"):
         columns.unpack(stored, 3)
-    with pytest.raises(ValueError, match="[Ff]rame|magic|zstd|format"):
+    with pytest.raises(ValueError, match="Zstandard"):
         columns.unpack(b"no", 1)
