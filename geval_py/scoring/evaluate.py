@@ -122,8 +122,7 @@ def evaluate_split(
 ) -> Iterator[Evaluation | Failure]:
     """Score the outputs of a split, each read once, with the metrics of a task, or with some of them.
 
-    An output that is at fault, or in which no line has what a metric's filter asks of outputs, is a Failure; what is
-    wrong in another file or in the call is raised, since it is for all outputs.
+    An output that is at fault, or of which a filter selects no line, is a Failure; what is wrong elsewhere is raised.
     ``watch`` gives, for an output, what watches its progress; the other arguments are those of
     :func:`evaluate_output`, and so are the errors.
     """
