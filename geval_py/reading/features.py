@@ -273,6 +273,11 @@ class ItemFilter:
     def needs_input(self) -> bool:
         return any(feature.needs_input for feature in self.features)
 
+    @property
+    def is_of_outputs(self) -> bool:
+        """Tell whether of different outputs it may select different items."""
+        return any(feature.field == OUTPUT for feature in self.features)
+
     def selects(self, item: ScoredItem) -> bool:
         """Tell whether an item has all the features."""
         return all(feature.is_in(item, self.kinds) for feature in self.features)

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 
-from geval_py.errors import DataError, UsageError
+from geval_py.errors import DataError, SchemeError, UsageError
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.inputs import InputReader, InputText
 from geval_py.reading.lines import LineReader
@@ -122,7 +122,7 @@ def evaluate_split(
 ) -> Iterator[Evaluation | Failure]:
     """Score the outputs of a split, each read once, with the metrics of a task, or with some of them.
 
-    An output that is at fault is a Failure; what is wrong in another file is raised, since it is for all outputs.
+    An output that is at fault, or of which a filter selects no line, is a Failure; what is wrong elsewhere is raised.
     ``watch`` gives, for an output, what watches its progress; the other arguments are those of
     :func:`evaluate_output`, and so are the errors.
     """
@@ -148,7 +148,7 @@ def evaluate_split(
                     threads=threads,
                     progress=progress,
                 )
-            except DataError as error:
+            except (DataError, SchemeError) as error:
                 if error.path != output.path:
                     raise
                 result = Failure(output=output, error=error)

@@ -12,7 +12,7 @@ from geval_py.showing.documents import feature_documents
 from geval_py.showing.tables import Column, Table
 
 if TYPE_CHECKING:
-    from geval_py.errors import DataError
+    from geval_py.errors import GevalError
     from geval_py.explaining.comparison import Comparison
     from geval_py.explaining.features.worst import WorstFeatures
     from geval_py.explaining.lines import Line, LineDifference
@@ -57,7 +57,7 @@ def _values(score: Score, interval: Callable[[Score], Interval] | None) -> Itera
         yield from (found.low, found.high)
 
 
-def _in_a_line(error: DataError) -> str:
+def _in_a_line(error: GevalError) -> str:
     """Write an error without the picture of its line."""
     return " ".join(line.strip() for line in str(error).split("\n")[:2])
 

@@ -10,7 +10,7 @@ import yaml
 from sqlalchemy import inspect, text
 
 from geval_py.board.settings import Settings, settings_of
-from geval_py.board.storing.store import SETTINGS_FILE, Board, StoreError, engine_of, migrate, said
+from geval_py.board.storing.store import SETTINGS_FILE, Board, StoreError, engine_of, migrate, said, shown
 from geval_py.errors import ConfigError, MissingFileError, UnreadableFileError, UsageError
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.rewriting import written_whole
@@ -67,7 +67,7 @@ def _new_database(folder: str, settings: Settings) -> Engine:
     with said(engine), engine.connect() as connection:
         stored = "submissions" in inspect(connection).get_table_names()
         if stored and connection.execute(text("SELECT 1 FROM submissions LIMIT 1")).first():
-            raise StoreError(path=settings.database, reason="it holds the submissions of a board already")
+            raise StoreError(path=shown(engine), reason="it holds the submissions of a board already")
     migrate(engine)
     return engine
 

@@ -33,7 +33,11 @@ def make_parser() -> QuietParser:
     parser = new_parser("show", what, _EXAMPLES)
     add = parser.add_argument
     add("--test", metavar="NAME", help="the test set (default: the first of board.yaml)")
-    add("--phase", metavar="NAME", help="the phase (default: that of this moment)")
+    add(
+        "--phase",
+        metavar="NAME",
+        help="the phase (default: that of now, or the last with an entry)",
+    )
     add("--by", choices=BY, help="of whom the best entry is shown (default: as board.yaml says)")
     add("--format", choices=FORMATS, default="text", help="text (the default), for programs, or for a paper")
     return parser.with_help()
