@@ -482,3 +482,9 @@ def test_the_moment_of_the_last_change_is_looked_for_once(monkeypatch):
     monkeypatch.setattr(type(of), "updated", property(lambda view: asked.append(1) or found(view)))
     made(of)
     assert len(asked) <= 3  # the pages, and the feed
+
+
+def test_how_to_submit_says_how_one_test_set_is_checked(files):
+    text = Reader(files["submit.html"]).words
+    assert "geval check . --challenge PATH-OF-THE-CHALLENGE" in text
+    assert "It looks for outputs for every test set, with -t test-A for that one alone." in text
