@@ -28,6 +28,7 @@ COMMANDS = {
     "completion": "geval_py.cli.completion",
     "help": "geval_py.cli.help",
     "lm": "geval_py.cli.lm",
+    "report": "geval_py.cli.report",
     "sample": "geval_py.cli.sample",
 }
 CLOSED_PIPE_STATUS = 128 + 13  # what a shell reports for a program ended by SIGPIPE

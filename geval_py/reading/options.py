@@ -23,6 +23,7 @@ COMMANDS = {
     "completion": "completions of a shell: bash, zsh or fish",
     "help": "what a command does, and its options",
     "lm": "n-gram language models, and the perplexity of texts",
+    "report": "an output explained on one page, with charts",
     "sample": "a sample challenge, copied into a new folder",
 }
 FORMATS = ("text", "json", "csv")

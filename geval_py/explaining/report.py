@@ -1,0 +1,126 @@
+"""All that a report tells of an output, computed once, from its texts and its column of line losses."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from geval_py.errors import UsageError
+from geval_py.explaining.anatomy.culprits import Culprit, culprits_of
+from geval_py.explaining.anatomy.examples import Example, examples_of
+from geval_py.explaining.anatomy.outcomes import (
+    Floats,
+    Outcomes,
+    OutcomeShare,
+    outcome_shares,
+    outcomes_of,
+    prepared_items,
+)
+from geval_py.explaining.anatomy.parts import Part, Parts, by_column, by_frequency, by_length
+from geval_py.explaining.anatomy.spread import Bin, loss_bins
+from geval_py.explaining.comparison import Comparison, compare
+from geval_py.reading.inputs import column_names
+from geval_py.scoring.evaluation import Evaluation, checked_evaluation
+from geval_py.scoring.metrics.base import CROSS_ENTROPY, LIKELIHOOD, LOG_LOSS, PERPLEXITY
+from geval_py.text import visible
+
+if TYPE_CHECKING:
+    from geval_py.explaining.statistics.interval import Interval
+    from geval_py.scoring.parallel import Progress
+
+MOST_COLUMNS = 8
+_OF_LOG_LOSSES = (LOG_LOSS, LIKELIHOOD, PERPLEXITY, CROSS_ENTROPY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What is told of an output; its losses, in nats, are of the lines that the first metric scored, in order.
+
+    ``others`` are evaluations of the same lines, which ``comparison`` compares it with; None where there are none.
+    ``by_frequency`` is empty where the challenge has no train/expected.tsv.
+    """
+
+    evaluation: Evaluation
+    others: tuple[Evaluation, ...]
+    interval: Interval
+    losses: Floats
+    outcomes: Outcomes
+    shares: tuple[OutcomeShare, ...]
+    bins: tuple[Bin, ...]
+    by_length: tuple[Part, ...]
+    by_frequency: tuple[Part, ...]
+    by_column: tuple[Parts, ...]
+    culprits: tuple[Culprit, ...]
+    examples: tuple[Example, ...]
+    comparison: Comparison | None
+
+    @property
+    def mean_loss(self) -> float:
+        """The mean of the finite losses, in nats; NaN where there is none."""
+        finite = self.losses[np.isfinite(self.losses)]
+        return float(finite.mean()) if len(finite) else float("nan")
+
+    @property
+    def infinite(self) -> int:
+        """The number of lines with an infinite loss."""
+        return int(np.isinf(self.losses).sum())
+
+
+def report(
+    evaluation: Evaluation,
+    others: Sequence[Evaluation] = (),
+    *,
+    train: Counter[str] | None = None,
+    progress: Progress | None = None,
+) -> Report:
+    """Compute what a report tells; ``train`` counts the words of the training set's answers.
+
+    Raises UsageError for a metric that is not made from log losses of words, and where the texts were not kept; the
+    errors of :func:`compare` and of :meth:`Evaluation.read_items`.
+    """
+    losses = log_losses(evaluation)
+    items = list(prepared_items(evaluation))
+    outcomes = outcomes_of(items)
+    words = [item.expected for item in items]
+    return Report(
+        evaluation=evaluation,
+        others=tuple(others),
+        interval=evaluation.interval(),
+        losses=losses,
+        outcomes=outcomes,
+        shares=tuple(outcome_shares(losses, outcomes)),
+        bins=tuple(loss_bins(losses, outcomes)),
+        by_length=by_length(losses, words),
+        by_frequency=by_frequency(losses, words, train) if train else (),
+        by_column=columns_of(evaluation, losses, [item.input for item in items]),
+        culprits=tuple(culprits_of(items, losses, evaluation.split.in_header)),
+        examples=tuple(examples_of(evaluation, losses, outcomes)),
+        comparison=compare([evaluation, *others], progress=progress) if others else None,
+    )
+
+
+def log_losses(evaluation: Evaluation) -> Floats:
+    """Give the line losses, in nats; raises UsageError for a metric that is not made from log losses of words."""
+    score = checked_evaluation(evaluation).scores[0]
+    if score.metric.measure not in _OF_LOG_LOSSES or score.statistics.classes:
+        message = f"a report is of log losses, and {visible(score.metric.name)} has none; take another"
+        raise UsageError(message=message, arguments=("metrics",))
+    return np.array(evaluation.line_losses, np.float64)
+
+
+def columns_of(evaluation: Evaluation, losses: Floats, inputs: Sequence[str]) -> tuple[Parts, ...]:
+    """Give the parts by each column of the input that parts the lines, at most eight; none without an input."""
+    if evaluation.split.input is None:
+        return ()
+    rows = [text.split("\t") for text in inputs]
+    width = max(map(len, rows), default=0)
+    names = column_names(width, evaluation.split.in_header, set())
+    found = (
+        by_column(losses, name, [row[column] if column < len(row) else "" for row in rows])
+        for column, name in enumerate(names)
+    )
+    return tuple(parts for parts in found if parts is not None)[:MOST_COLUMNS]
