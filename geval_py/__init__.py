@@ -8,6 +8,7 @@ from geval_py.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from geval_py import plots
     from geval_py.checking.run import check_submission
     from geval_py.errors import (
         AmbiguousFileError,
@@ -79,6 +80,7 @@ __all__ = [
     "format_line",
     "hashed_log_losses",
     "parse_line",
+    "plots",
     "predict",
     "read_output",
     "write_output",
@@ -117,6 +119,8 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
+    if name == "plots":  # a module, which is found by its own name
+        return import_module("geval_py.plots")
     value = getattr(import_module(f"geval_py.{_HOMES.get(name, 'errors')}"), name)
     globals()[name] = value
     return value

@@ -14,7 +14,7 @@ NAMES = {
     "Evaluation", "GevalError", "Interval", "Item", "LineCountError",
     "MalformedLineError", "Metric", "MissingFileError", "ModelError", "Output", "SchemeError", "Score", "TooLargeError",
     "UnreadableFileError", "UsageError", "WordModel", "WordProbs", "__version__", "check_submission", "compare", "evaluate", "evaluate_all", "format_line",
-    "hashed_log_losses", "parse_line", "predict", "read_output", "write_output",
+    "hashed_log_losses", "parse_line", "plots", "predict", "read_output", "write_output",
 }  # fmt: skip
 SIGNATURES = {
     "compare": "(evaluations, *, baseline=None, samples=10000, seed=12345, progress=None)",

@@ -18,7 +18,7 @@ ROOMS = (  # those in one tuple do not import each other, but for authoring, whi
     ("scoring",),
     ("explaining", "checking"),
     ("showing",),
-    ("modelling", "authoring", "board"),
+    ("modelling", "authoring", "board", "plots"),
     ("cli",),
     ("__main__",),
 )

@@ -61,8 +61,7 @@ class Report:
     @property
     def mean_loss(self) -> float:
         """The mean of the finite losses, in nats; NaN where there is none."""
-        finite = self.losses[np.isfinite(self.losses)]
-        return float(finite.mean()) if len(finite) else float("nan")
+        return mean_of(self.losses)
 
     @property
     def infinite(self) -> int:
@@ -96,7 +95,7 @@ def report(
         bins=tuple(loss_bins(losses, outcomes)),
         by_length=by_length(losses, words),
         by_frequency=by_frequency(losses, words, train) if train else (),
-        by_column=columns_of(evaluation, losses, [item.input for item in items]),
+        by_column=columns_of(evaluation, losses),
         culprits=tuple(culprits_of(items, losses, evaluation.split.in_header)),
         examples=tuple(examples_of(evaluation, losses, outcomes)),
         comparison=compare([evaluation, *others], progress=progress) if others else None,
@@ -112,11 +111,17 @@ def log_losses(evaluation: Evaluation) -> Floats:
     return np.array(evaluation.line_losses, np.float64)
 
 
-def columns_of(evaluation: Evaluation, losses: Floats, inputs: Sequence[str]) -> tuple[Parts, ...]:
+def mean_of(losses: Floats) -> float:
+    """Give the mean of the finite losses; NaN where there is none."""
+    finite = losses[np.isfinite(losses)]
+    return float(finite.mean()) if len(finite) else float("nan")
+
+
+def columns_of(evaluation: Evaluation, losses: Floats) -> tuple[Parts, ...]:
     """Give the parts by each column of the input that parts the lines, at most eight; none without an input."""
     if evaluation.split.input is None:
         return ()
-    rows = [text.split("\t") for text in inputs]
+    rows = [item.input.split("\t") for item in evaluation.read_items()]
     width = max(map(len, rows), default=0)
     names = column_names(width, evaluation.split.in_header, set())
     found = (

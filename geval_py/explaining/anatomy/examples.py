@@ -92,7 +92,7 @@ def in_context(line: str) -> tuple[tuple[str, ...], str, str]:
 
     A line of one column stands before the gap. The two characters ``\n``, which stand for a line end, become ⏎.
 
-    >>> in_context(r"1901\tin\nthe\tof may")
+    >>> in_context("1901\tin\\nthe\tof may")
     (('1901',), 'in ⏎ the', 'of may')
     """
     *about, before, after = line.split("\t") if "\t" in line else (line, "")

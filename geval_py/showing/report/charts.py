@@ -19,10 +19,12 @@ from geval_py.showing.templating import short
 
 WIDTH = 400
 FONT = 11
-LABELS = 96  # pixels for the labels of rows
+LABELS = 108  # pixels for the labels of rows
 COUNTS = 44  # pixels for bars of numbers of lines
 ROW = 23
 MOST_LABEL = 15  # characters
+PERCENT = "format(100 * datum.value, '~g') + ' %'"  # an expression of Vega's for the labels of an axis
+LEAST_LINES = 10  # of a row whose interval is drawn whole
 
 Chart = alt.LayerChart | alt.HConcatChart
 
@@ -165,8 +167,10 @@ def dots(
     """
     labels = unique_labels(row.label for row in rows)
     values = data(_row(row, label, palette) for row, label in zip(rows, labels, strict=True))
-    ends = [rule, *(end for row in rows for end in (row.value, row.low, row.high))]
-    x = log_axis(log_domain(ends), title) if logarithmic else linear_axis(linear_domain(ends), title)
+    sure = [row for row in rows if row.lines is None or row.lines >= LEAST_LINES]  # who has few has a wide interval
+    ends = [rule, *(row.value for row in rows), *(end for row in sure for end in (row.low, row.high))]
+    domain = log_domain(ends) if logarithmic else linear_domain(ends)
+    x = log_axis(domain, title) if logarithmic else linear_axis(domain, title)
     axis = alt.Axis(title=None, domain=False, ticks=False, minExtent=LABELS, maxExtent=LABELS, labelColor=palette.ink)
     height = ROW * len(rows)
     if not any(row.lines is not None for row in rows):
@@ -191,7 +195,7 @@ def _dot_layers(
         yield alt.Chart(row).mark_rule(color=palette.soft, strokeDash=[3, 3]).encode(x=x, **described())
     base, colour = alt.Chart(values), alt.Color("colour:N", scale=None)
     intervals = base.transform_filter("isValid(datum.low)").transform_calculate(value="datum.low")
-    thick = intervals.mark_rule(strokeWidth=2.5, strokeOpacity=0.55, aria=False)
+    thick = intervals.mark_rule(strokeWidth=2.5, strokeOpacity=0.55, clip=True, aria=False)
     yield thick.encode(x=x, x2="high:Q", y=y, color=colour)
     yield base.mark_circle(size=60, opacity=1).encode(x=x, y=y, color=colour, **described())
 
@@ -247,18 +251,20 @@ def histogram(blocks: Sequence[Block], marks: Sequence[tuple[float, str]], palet
     x = alt.X("low:Q", bin=alt.BinParams(binned=True), scale=alt.Scale(domain=[0, highest], nice=False),
               axis=alt.Axis(values=round_ticks(0.0, highest, 6), labelExpr=two, grid=False, ticks=False,
                             title="loss of the line in nats; below, its perplexity"))  # fmt: skip
-    y = alt.Y("share:Q", axis=alt.Axis(format=".0%", title=None, domain=False, ticks=False, tickCount=4))
+    y = alt.Y("share:Q", axis=alt.Axis(labelExpr=PERCENT, title=None, domain=False, ticks=False, tickCount=4))
     bars = alt.Chart(data(rows)).mark_bar(binSpacing=1).encode(
         x=x, x2="high:Q", y=y, color=_colours(blocks, palette), order=alt.Order("order:Q"), **described()
     )  # fmt: skip
     layers: list[alt.Chart] = [bars]
     for number, (at, name) in enumerate(sorted(marks)):
-        right = at < highest * 0.6
         row = data([{"at": at, "said": f"{name}: {figure(at)} nats"}])
-        layers.append(alt.Chart(row).mark_rule(color=palette.ink, strokeDash=[3, 3]).encode(x="at:Q", **described()))
-        layers.append(alt.Chart(row).mark_text(
-            text=name, align="left" if right else "right", dx=4 if right else -4, fontSize=FONT, color=palette.ink
-        ).encode(x="at:Q", y=alt.value(6 + 14 * number)))  # fmt: skip
+        rule = alt.Chart(row).mark_rule(color=palette.ink, strokeDash=[3, 3]).encode(x="at:Q", **described())
+        to_the_left = not number or at > highest * 0.7
+        above = -20 if number and to_the_left else -7  # two names are not written over each other
+        text = alt.Chart(row).mark_text(
+            text=name, align="right" if to_the_left else "left", fontSize=FONT, color=palette.ink
+        )
+        layers += [rule, text.encode(x="at:Q", y=alt.value(above))]
     return layered([*layers], palette, width=WIDTH - 48, height=190)
 
 
@@ -304,7 +310,7 @@ def bars(rows: Sequence[Row], palette: Palette, right: Sequence[str]) -> Chart:
     base = alt.Chart(data(values))
     y = alt.Y("row:O", axis=None, scale=alt.Scale(paddingInner=0.0, paddingOuter=0.1))
     domain = alt.Scale(domain=[lowest, highest], nice=False)
-    axis = alt.Axis(values=round_ticks(lowest, highest), format="~%", title=None, domain=False, ticks=False)
+    axis = alt.Axis(values=round_ticks(lowest, highest), labelExpr=PERCENT, title=None, domain=False, ticks=False)
     drawn = base.mark_bar(height=7, yOffset=6).encode(
         y=y, x=alt.X("value:Q", scale=domain, axis=axis), color=alt.Color("colour:N", scale=None), **described()
     )  # fmt: skip

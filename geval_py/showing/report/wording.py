@@ -45,7 +45,7 @@ def percent(share: float) -> str:
     """
     if 0 < share < 0.0005:
         return "<0.1 %"
-    return f"{100 * share:.1f} %" if 0 < share < 0.00995 else f"{100 * share:.0f} %"
+    return f"{100 * share:.1f} %" if 0 < share < 0.0095 else f"{100 * share:.0f} %"
 
 
 def p_text(p: float) -> str:
