@@ -4,8 +4,8 @@ This is the readable truth of ``line_profiles``; its native twin is profile.hpp.
 expected word itself, r that of the rest, and p_w that of another word on the line:
 
 - the line expects of itself the loss H = -sum over buckets of m_b ln m_b;
-- the smallest set of a level holds the most likely words, until they have that mass; words of one mass come in
-  together, and the rest, which is all other words, comes last;
+- the smallest set of a level holds the most likely words until they have that mass, in order of their masses; the rest,
+  which is all other words, comes last;
 - under other seeds of the hash its loss has about the mean -ln(a + r/B) - (1/B) sum_w ln(1 + p_w/(a + r/B)) and the
   variance (1/B) sum_w ln^2(1 + p_w/(a + r/B)): at most one of the words shares the expected word's bucket.
 
@@ -33,18 +33,15 @@ from geval_py.reading.lines import Bytes, decode_lines
 from geval_py.reading.wordprobs import parse_entries, parse_vector
 from geval_py.scoring.kernel.reference import line_loss
 
-LEVELS = (50, 80, 90)  # percent, of the sets
 SKETCHES = 4
 COLUMNS = (
-    "loss", "vector", "entropy", "word_mass", "listed", "rest", "guess_mass", "guess_right", "words", "ahead",
-    *(f"set_mass_{level}" for level in LEVELS), *(f"set_words_{level}" for level in LEVELS),
+    "loss", "vector", "entropy", "word_mass", "listed", "rest", "guess_mass", "guess_right", "words", "ahead", "among",
     "seed_mean", "seed_variance", *(f"sketch_{number}" for number in range(SKETCHES)),
 )  # fmt: skip
 OCTAVES, PARTS = 40, 8  # the histogram's bins: eight an octave, from 2^-40 (and what is less) to 1
 BINS = OCTAVES * PARTS
 COUNTS = ("count", "mass", "hits")  # the histogram's columns before those of the draws
 FIRST_SIGN = 28  # the bits of a hash that give the sketches' signs: none that tells a bucket
-LEVEL_SLACK = 1e-9  # by how much a set's mass may be rounded below its level
 LEAST_MASS = 1e-290  # what is less may be 0 when it divides
 _MASK = (1 << 64) - 1
 
@@ -63,10 +60,9 @@ def line_profiles(
     expected word's own mass, ``listed`` 1 if it stands on the line; ``rest`` the mass of all other words;
     ``guess_mass`` that of the likeliest word listed, ``guess_right`` 1 if that is the expected word (of several, the
     greatest in code point order answers, as for Accuracy); ``words`` how many are listed; ``ahead`` the mass of
-    those likelier than the expected word: it is in the smallest set of a level if that is less than the level. Of
-    each level, ``set_mass_…`` is the mass and ``set_words_…`` the number of words of that set: 1 and inf where it
-    needs the rest. ``seed_mean`` and ``seed_variance`` are of the loss under other seeds, inf where the expected word
-    has no mass of its own.
+    those likelier than the expected word, and ``among`` of those as likely, it included: all listed words, and the
+    rest, where it is not listed. ``seed_mean`` and ``seed_variance`` are of the loss under other seeds, inf where the
+    expected word has no mass of its own.
     """
     rows: list[tuple[float, ...]] = []
     histogram = array("d", bytes(8 * BINS * (len(COUNTS) + draws)))
@@ -79,7 +75,8 @@ def line_profiles(
             _count(distribution, word, line, histogram, draws)
         else:
             rows.append(_vector_row(parse_vector(text, line), loss))
-    return tuple(array("d", column) for column in zip(*rows, strict=True)), histogram
+    columns = zip(*rows, strict=True) if rows else ((),) * len(COLUMNS)
+    return tuple(array("d", column) for column in columns), histogram
 
 
 def _vector_row(values: list[float], loss: float) -> tuple[float, ...]:
@@ -95,7 +92,7 @@ def _entries_row(distribution: Distribution, word: str, loss: float, bits: int, 
     hashes = [murmur3(other, line & 0xFFFFFFFF, signed=False) for other in masses]
     guess_mass, guess = max(((mass, other) for other, mass in masses.items()), default=(0.0, None))
     ahead = sum_in_order([mass for mass in masses.values() if word not in masses or mass > own])
-    set_masses, set_words = zip(*_sets(list(masses.values())), strict=True)
+    among = sum_in_order([mass for mass in masses.values() if mass == own]) if word in masses else rest
     share = rest / (1 << bits)
     others = [(mass, code) for (other, mass), code in zip(masses.items(), hashes, strict=True) if other != word]
     return (
@@ -109,8 +106,7 @@ def _entries_row(distribution: Distribution, word: str, loss: float, bits: int, 
         float(guess == word),
         float(len(masses)),
         ahead,
-        *set_masses,
-        *set_words,
+        among,
         *_seed_moments(others, own + share, bits),
     )
 
@@ -127,19 +123,6 @@ def _entropy(masses: list[float], hashes: list[int], share: float, bits: int) ->
 
 def _surprise(mass: float) -> float:
     return -mass * log(mass) if mass > 0.0 else 0.0
-
-
-def _sets(masses: list[float]) -> list[tuple[float, float]]:
-    """Give the mass of the smallest set of each level, and its number of words."""
-    ordered = sorted(masses, reverse=True)
-    sums = list(accumulate(ordered))
-    found = []
-    for level in LEVELS:
-        size = next((n for n, total in enumerate(sums, 1) if total >= level / 100 - LEVEL_SLACK), None)
-        while size is not None and size < len(ordered) and ordered[size] == ordered[size - 1]:
-            size += 1
-        found.append((1.0, inf) if size is None else (sums[size - 1], float(size)))
-    return found
 
 
 def _seed_moments(others: list[tuple[float, int]], mass: float, bits: int) -> tuple[float, ...]:
@@ -165,8 +148,10 @@ def bin_of(mass: float) -> int:
     >>> bin_of(0.0), bin_of(0.5), bin_of(0.6), bin_of(1.0)
     (0, 312, 313, 319)
     """
+    if mass < 2.0**-OCTAVES:
+        return 0
     mantissa, exponent = frexp(mass)
-    return min(BINS - 1, max(0, (exponent - 1 + OCTAVES) * PARTS + int((mantissa - 0.5) * 2 * PARTS)))
+    return min(BINS - 1, (exponent - 1 + OCTAVES) * PARTS + int((mantissa - 0.5) * 2 * PARTS))
 
 
 def _count(distribution: Distribution, word: str, line: int, histogram: array[float], draws: int) -> None:
