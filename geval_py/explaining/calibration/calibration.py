@@ -1,6 +1,7 @@
 """Whether an output means what it says: its probabilities against what came true.
 
-    evaluation ──> profiles of its lines ──> claim, words, first guess, rest, sets
+An evaluation's output is read again for the profiles of its lines, and from them come the parts: the claim, all
+listed words, the first guess, the rest and the sets.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from geval_py.explaining.calibration.forecasts import (
     Forecasts,
     Points,
     Reliability,
+    Truths,
     calibration_error,
     reliability,
     words_reliability,
@@ -77,9 +79,9 @@ class Calibration:
     scored, of which ``vectors`` are lines of buckets, which count for the claim alone. ``signature`` is what was
     scored.
 
-    ``claim`` is the loss that the distributions expect of themselves against the one they get; ``words`` are all listed
-    words, ``guess`` the likeliest one of each line that lists any, with its error ``guess_error`` and its curve
-    ``corp``; ``rest`` is the mass of all other words on these lines, against how often the word was not listed.
+    ``claim`` is the loss that the distributions expect of themselves against the one they get; ``words`` are all
+    listed words, ``guess`` the likeliest one of each line that lists any, with its error ``guess_error`` and its
+    curve ``corp``; ``rest`` is the mass of all other words on these lines, against how often the word was not listed.
     ``sets`` has a point a level: how often the smallest set of words with that probability held the word (a word on
     its edge by the part that is needed). What there is nothing to say of is None.
     """
@@ -145,10 +147,8 @@ def calibration_of(evaluation: Evaluation) -> Calibration:
     statistics = profile_of(evaluation)
     vectors = statistics.column("vector") > 0
     lists = statistics.column("words") > 0
-    guess = rest = None
-    if lists.any():
-        guess = Forecasts(statistics.column("guess_mass")[lists], statistics.column("guess_right")[lists])
-        rest = Forecasts(statistics.column("rest")[lists], 1 - statistics.column("listed")[lists])
+    guess = _forecasts(statistics.column("guess_mass"), statistics.column("guess_right"), lists)
+    rest = _forecasts(statistics.column("rest"), 1 - statistics.column("listed"), lists)
     return Calibration(
         test=evaluation.split.name,
         file=evaluation.output.name,
@@ -158,12 +158,17 @@ def calibration_of(evaluation: Evaluation) -> Calibration:
         signature=None if evaluation.signature is None else str(evaluation.signature),
         claim=_claim(statistics),
         words=words_reliability(statistics),
-        guess=guess and reliability(guess),
-        guess_error=guess and calibration_error(guess),
-        corp=guess and corp(guess),
-        rest=rest and reliability(rest),
+        guess=None if guess is None else reliability(guess),
+        guess_error=None if guess is None else calibration_error(guess),
+        corp=None if guess is None else corp(guess),
+        rest=None if rest is None else reliability(rest),
         sets=None if vectors.all() else _sets(statistics, ~vectors),
     )
+
+
+def _forecasts(probabilities: Array, outcomes: Array, of: Truths) -> Forecasts | None:
+    """Give the forecasts of some lines; None if there are none."""
+    return Forecasts(probabilities[of], outcomes[of]) if of.any() else None
 
 
 def _claim(statistics: ProfileStatistics) -> Claim:
@@ -191,7 +196,7 @@ def _claim(statistics: ProfileStatistics) -> Claim:
     )
 
 
-def _sets(statistics: ProfileStatistics, of_words: Array) -> Points:
+def _sets(statistics: ProfileStatistics, of_words: Truths) -> Points:
     """Tell how often the smallest sets held the word; the band is that of hits drawn with the level's chance."""
     ahead, among = (statistics.column(name)[of_words] for name in ("ahead", "among"))
     reached = np.maximum(among, np.finfo(float).tiny)  # an impossible word is held by no set that ends before it

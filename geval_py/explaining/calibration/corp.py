@@ -8,6 +8,7 @@ miscalibration - discrimination + uncertainty.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,9 +26,9 @@ if TYPE_CHECKING:
 class Corp:
     """A mean Brier score and its parts, all in [0, 1]: ``brier`` = miscalibration - discrimination + uncertainty.
 
-    ``miscalibration`` is what would be won by putting right what the probabilities say, ``honest`` its mean for honest
-    ones; ``discrimination`` what they tell apart; ``uncertainty`` the score of one probability for all. ``curve`` has
-    the two ends of each step; its ``n`` is that of the step.
+    ``miscalibration`` is what would be won by putting right what the probabilities say, ``honest`` its mean for
+    honest ones; ``discrimination`` what they tell apart; ``uncertainty`` the score of one probability for all.
+    ``curve`` has the two ends of each step; its ``n`` is that of the step.
     """
 
     brier: float
@@ -82,8 +83,8 @@ def _brier(forecasts: Forecasts, p: Array, hits: Array) -> float:
 def _isotonic_regression() -> Callable[[Array, Array], Array]:
     """Give the weighted regression of hits among n, which never falls; raises UsageError where SciPy is missing."""
     try:
-        from scipy.optimize import isotonic_regression
-    except ImportError as error:
+        isotonic_regression = import_module("scipy.optimize").isotonic_regression
+    except (ImportError, AttributeError) as error:
         message = "calibration needs SciPy 1.12 or newer: pip install 'geval-py[report]'"
         raise UsageError(message=message) from error
 

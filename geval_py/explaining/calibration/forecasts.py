@@ -1,9 +1,9 @@
 """Probabilities against what came true, in bins, beside what honest ones would show.
 
 *Honest* means that each thing comes true as often as its probability says. What honest probabilities of the same
-size and number would show is found by drawing: that is the consistency band of J. Broecker and L. A. Smith, "Increasing
-the reliability of reliability diagrams", Weather and Forecasting 22 (2007). No measure of error has a meaning without
-it: an expected calibration error is above 0 for the most honest of forecasters.
+size and number would show is found by drawing: that is the consistency band of J. Broecker and L. A. Smith,
+"Increasing the reliability of reliability diagrams", Weather and Forecasting 22 (2007). No measure of error has a
+meaning without it: an expected calibration error is above 0 for the most honest of forecasters.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from geval_py.scoring.metrics.profile import ProfileStatistics
 
 Array: TypeAlias = "NDArray[np.float64]"
+Truths: TypeAlias = "NDArray[np.bool_]"
 Indices: TypeAlias = "NDArray[np.intp]"
 
 BAND = (0.025, 0.975)  # the quantiles of what honest probabilities would show
@@ -99,7 +100,7 @@ class Forecasts:
     def __init__(self, probabilities: Array, outcomes: Array) -> None:
         self.p, self._places = np.unique(np.round(probabilities, DIGITS), return_inverse=True)
         self.n = np.bincount(self._places).astype(float)
-        self.hits = np.bincount(self._places, outcomes)
+        self.hits = _sums(self._places, outcomes)
 
     @property
     def total(self) -> float:
@@ -111,7 +112,7 @@ class Forecasts:
         chance = np.random.default_rng(DEFAULT_SEED)
         of_things = self.p[self._places]
         for _ in range(DRAWS):
-            yield np.bincount(self._places, chance.random(len(of_things)) < of_things, len(self.p))
+            yield _sums(self._places, chance.random(len(of_things)) < of_things)
 
     def bins(self, number: int = BINS) -> Indices:
         """Tell in which bin each probability is; each bin has about as many things."""
@@ -122,9 +123,14 @@ class Forecasts:
 def reliability(forecasts: Forecasts) -> Reliability:
     """Put forecasts into bins, with their bands."""
     bins = forecasts.bins()
-    honest = np.array([np.bincount(bins, hits) for hits in forecasts.honest()])
-    claimed, n = np.bincount(bins, forecasts.p * forecasts.n), np.bincount(bins, forecasts.n)
-    return _reliability(n, claimed, np.bincount(bins, forecasts.hits), honest)
+    honest = np.array([_sums(bins, hits) for hits in forecasts.honest()])
+    claimed, n = _sums(bins, forecasts.p * forecasts.n), _sums(bins, forecasts.n)
+    return _reliability(n, claimed, _sums(bins, forecasts.hits), honest)
+
+
+def _sums(places: Indices, values: Array | Truths) -> Array:
+    """Sum values by their places, of which each is used."""
+    return np.bincount(places, values).astype(float)
 
 
 def words_reliability(statistics: ProfileStatistics) -> Reliability | None:
@@ -172,8 +178,8 @@ class CalibrationError:
     """The expected calibration error, beside what honest probabilities would show.
 
     ``ece`` is the mean distance of the probability and the share that came true over bins of as many things;
-    ``honest`` is its mean for honest probabilities, ``honest_high`` what 95 % of these stay below. ``debiased`` is the
-    root of the mean square distance less what chance adds: 0 where that is all.
+    ``honest`` is its mean for honest probabilities, ``honest_high`` what 95 % of these stay below. ``debiased`` is
+    the root of the mean square distance less what chance adds: 0 where that is all.
     """
 
     ece: float
@@ -185,13 +191,13 @@ class CalibrationError:
 def calibration_error(forecasts: Forecasts) -> CalibrationError:
     """Measure how far forecasts are from what came true."""
     bins = forecasts.bins()
-    claimed, n = np.bincount(bins, forecasts.p * forecasts.n), np.bincount(bins, forecasts.n)
+    claimed, n = _sums(bins, forecasts.p * forecasts.n), _sums(bins, forecasts.n)
 
     def error_of(hits: Array) -> float:
-        return float(np.abs(claimed - np.bincount(bins, hits)).sum()) / forecasts.total
+        return float(np.abs(claimed - _sums(bins, hits)).sum()) / forecasts.total
 
     honest = np.array([error_of(hits) for hits in forecasts.honest()])
-    shares = np.bincount(bins, forecasts.hits) / n
+    shares = _sums(bins, forecasts.hits) / n
     several = n > 1  # one thing tells nothing of its own chance
     chance = shares[several] * (1 - shares[several]) / (n[several] - 1)
     squares = (shares - claimed / n)[several] ** 2 - chance

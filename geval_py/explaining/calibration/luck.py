@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from statistics import NormalDist, fmean, stdev
+from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +18,6 @@ import numpy as np
 from geval_py.errors import UsageError
 from geval_py.explaining.calibration.profiles import hashed_scheme, profile_of, profile_scheme, reread, schemes_of
 from geval_py.reading.distribution import DEFAULT_BITS
-from geval_py.scoring.kernel.profile import SKETCHES
 from geval_py.scoring.evaluation import Evaluation
 from geval_py.scoring.metrics.base import NOISE, Metric, exp
 from geval_py.scoring.metrics.profile import ProfileStatistics, reseeded, unknown_words
@@ -29,7 +28,8 @@ if TYPE_CHECKING:
     from geval_py.scoring.columns import Named
 
 DEFAULT_SEEDS, MOST_SEEDS = 25, 1000
-NEAR_TIE = 0.05  # two systems whose order other seeds turn round more often are too near to tell
+FORMULA_BITS = 8  # from here on the formula is good
+NORMAL = 1.96  # sd on either side that hold 95 %
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,8 @@ class Luck:
 
     ``score`` is that of ``metric`` on the ``lines`` that are finite under all seeds; ``left_out`` are those that a
     seed makes infinite. ``measured`` is over the scores under other ``seeds``, ``scores``: None where there are none
-    or one; ``formula`` is computed. ``exact`` is None without a vocabulary.
+    or one; ``formula`` is computed. Between ``low`` and ``high`` lie the scores of 95 % of seeds. ``exact`` is None
+    without a vocabulary.
     """
 
     test: str
@@ -83,8 +84,15 @@ class Luck:
     scores: tuple[float, ...]
     measured: Spread | None
     formula: Spread
+    low: float
+    high: float
     exact: Exact | None
     signature: str | None
+
+    @property
+    def z(self) -> float | None:
+        """By how many sd the loss is above the mean: below 0 the output was lucky. None where nothing scatters."""
+        return _believed(self.bits, self.measured, self.formula).z
 
     def __str__(self) -> str:
         from geval_py.showing.luck import luck_text
@@ -93,16 +101,14 @@ class Luck:
 
     def to_dict(self) -> dict[str, Any]:
         """Give what ``--format json`` shows; values may be inf."""
-        return asdict(self)
+        return asdict(self) | {"z": self.z}
 
 
-def luck(
-    evaluation: Evaluation, *, seeds: int = DEFAULT_SEEDS, vocabulary: frozenset[str] = frozenset()
-) -> Luck:
+def luck(evaluation: Evaluation, *, seeds: int = DEFAULT_SEEDS, vocabulary: frozenset[str] = frozenset()) -> Luck:
     """Tell what hashing gave an output: its score under other seeds of the hash, and without hashing.
 
-    The evaluation's files are read again, with the flags and bits of its first metric on hashed words, and scored with
-    as many other ``seeds`` (0: by formula alone); ``vocabulary`` are the words that the exact perplexity knows.
+    The evaluation's files are read again, with the flags and bits of its first metric on hashed words, and scored
+    with as many other ``seeds`` (0: by formula alone); ``vocabulary`` are the words that the exact perplexity knows.
 
     Raises UsageError where there is no such metric, where the output can be read only once or has lines of buckets,
     which hold for one seed, and for a number of seeds out of range; DataError where the files have changed for the
@@ -140,21 +146,27 @@ def luck_of(evaluation: Evaluation, seeds: int, vocabulary: int) -> Luck:
     loss = _mean(statistics.column("loss")[kept])
     losses = [_mean(np.frombuffer(other.statistics.columns[0])[kept]) for other in others[:seeds]]
     sd = math.sqrt(float(statistics.column("seed_variance")[kept].sum())) / max(1, lines)
+    bits = first.metric.bits or DEFAULT_BITS
+    measured = _spread(first.metric, loss, fmean(losses), stdev(losses)) if len(losses) > 1 else None
+    formula = _spread(first.metric, loss, _mean(statistics.column("seed_mean")[kept]), sd)
+    low, high = _range(first.metric, _believed(bits, measured, formula))
     return Luck(
         test=evaluation.split.name,
         file=evaluation.output.name,
         metric=first.name,
         unit=first.unit,
         direction=first.direction,
-        bits=first.metric.bits or DEFAULT_BITS,
+        bits=bits,
         lines=lines,
         left_out=statistics.lines - lines,
         score=_score(first.metric, loss),
         loss=loss,
         seeds=seeds,
         scores=tuple(_score(first.metric, of_seed) for of_seed in losses),
-        measured=_spread(first.metric, loss, fmean(losses), stdev(losses)) if len(losses) > 1 else None,
-        formula=_spread(first.metric, loss, _mean(statistics.column("seed_mean")[kept]), sd),
+        measured=measured,
+        formula=formula,
+        low=low,
+        high=high,
         exact=_exact(evaluation, statistics, vocabulary) if vocabulary else None,
         signature=_signature(evaluation),
     )
@@ -164,8 +176,8 @@ def _refuse_vectors(statistics: ProfileStatistics, evaluation: Evaluation) -> No
     vectors = int(statistics.column("vector").sum())
     if vectors:
         raise UsageError(
-            message=f"{shown_path(evaluation.output.path)} has {vectors} of {statistics.lines} lines of buckets, which "
-            "hold for one seed of the hash: what others would give cannot be told"
+            message=f"{shown_path(evaluation.output.path)} has {vectors} of {statistics.lines} lines of buckets, "
+            "which hold for one seed of the hash: what others would give cannot be told"
         )
 
 
@@ -193,6 +205,16 @@ def _spread(metric: Metric, loss: float, mean: float, sd: float) -> Spread:
     return Spread(score=_score(metric, mean), loss=mean, sd=sd, z=(loss - mean) / sd if sd > NOISE else None)
 
 
+def _believed(bits: int, measured: Spread | None, formula: Spread) -> Spread:
+    """Choose the formula, but with few bits, where many words share a bucket, what was measured."""
+    return formula if measured is None or bits >= FORMULA_BITS else measured
+
+
+def _range(metric: Metric, spread: Spread) -> tuple[float, float]:
+    low, high = sorted(_score(metric, spread.loss + sign * NORMAL * spread.sd) for sign in (-1, 1))
+    return low, high
+
+
 def _exact(evaluation: Evaluation, statistics: ProfileStatistics, vocabulary: int) -> Exact:
     bits = evaluation.scores[0].metric.bits or DEFAULT_BITS
     unknown = np.frombuffer(evaluation.scores[-1].statistics.columns[0]) > 0
@@ -208,33 +230,3 @@ def _exact(evaluation: Evaluation, statistics: ProfileStatistics, vocabulary: in
         listed=exp(_mean(-np.log(masses[finite]))),
         from_hashed=exp(hashed + unlisted * math.log(vocabulary / (1 << bits))),
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NearTie:
-    """Two outputs nearer than hashing can tell: under how many of all seeds, a share, the ``second`` is the better."""
-
-    first: str
-    second: str
-    probability: float
-
-
-def near_tie(names: tuple[str, str], better: Evaluation, worse: Evaluation) -> NearTie | None:
-    """Tell whether hashing may have decided between two outputs, both scored with :func:`profile_scheme`.
-
-    The first has the better score. Their expected difference is divided by its standard deviation over seeds, by
-    formula: the collisions of words that both list are the same. None where the order is sure enough.
-    """
-    one, other = profile_of(better), profile_of(worse)
-    means = [of.column("seed_mean") for of in (one, other)]
-    kept = np.isfinite(means[0]) & np.isfinite(means[1])
-    lines = int(kept.sum())
-    bits = better.scores[0].metric.bits or DEFAULT_BITS
-    sketches = range(SKETCHES)
-    differences = [one.column(f"sketch_{n}")[kept] - other.column(f"sketch_{n}")[kept] for n in sketches]
-    variance = sum(float((of * of).sum()) for of in differences) / SKETCHES / (1 << bits)
-    if not variance:
-        return None
-    distance = float((means[1] - means[0])[kept].sum()) / math.sqrt(variance)
-    probability = NormalDist().cdf(-distance)
-    return NearTie(first=names[0], second=names[1], probability=probability) if probability > NEAR_TIE else None

@@ -1,17 +1,17 @@
-r"""What a line's distribution tells beside its loss: what it expects of itself, what it guessed, what hashing gave it.
+r"""What a line's distribution tells beside its loss: what it expects of itself, what it guessed, what hashing gave.
 
 This is the readable truth of ``line_profiles``; its native twin is profile.hpp. With B buckets, a the mass of the
 expected word itself, r that of the rest, and p_w that of another word on the line:
 
 - the line expects of itself the loss H = -sum over buckets of m_b ln m_b;
-- the smallest set of a level holds the most likely words until they have that mass, in order of their masses; the rest,
-  which is all other words, comes last;
+- the smallest set of a level holds the most likely words until they have that mass, in order of their masses; the
+  rest, which is all other words, comes last;
 - under other seeds of the hash its loss has about the mean -ln(a + r/B) - (1/B) sum_w ln(1 + p_w/(a + r/B)) and the
   variance (1/B) sum_w ln^2(1 + p_w/(a + r/B)): at most one of the words shares the expected word's bucket.
 
 The *sketches* are sums of ln(1 + p_w/(a + r/B)) with signs that hang on the word's hash (N. Alon, Y. Matias and M.
-Szegedy, "The space complexity of approximating the frequency moments", 1999): the mean square of the difference of two
-outputs' sketches, divided by B, is the variance of the difference of their losses, whose collisions are the same.
+Szegedy, "The space complexity of approximating the frequency moments", 1999): the mean square of the difference of
+two outputs' sketches, divided by B, is the variance of the difference of their losses, whose collisions are the same.
 
 The *histogram* counts all listed words by the size of their mass: how many, their mass, how many were the word; and
 how many would have been in each of some draws of the word from the line's own distribution. A draw's random number
@@ -35,8 +35,8 @@ from geval_py.scoring.kernel.reference import line_loss
 
 SKETCHES = 4
 COLUMNS = (
-    "loss", "vector", "entropy", "word_mass", "listed", "rest", "guess_mass", "guess_right", "words", "ahead", "among",
-    "seed_mean", "seed_variance", *(f"sketch_{number}" for number in range(SKETCHES)),
+    "loss", "vector", "entropy", "word_mass", "listed", "rest", "guess_mass", "guess_right", "words", "ahead",
+    "among", "seed_mean", "seed_variance", *(f"sketch_{number}" for number in range(SKETCHES)),
 )  # fmt: skip
 OCTAVES, PARTS = 40, 8  # the histogram's bins: eight an octave, from 2^-40 (and what is less) to 1
 BINS = OCTAVES * PARTS
