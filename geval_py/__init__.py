@@ -27,6 +27,8 @@ if TYPE_CHECKING:
         UnreadableFileError,
         UsageError,
     )
+    from geval_py.explaining.calibration.calibration import Calibration, calibration
+    from geval_py.explaining.calibration.luck import Luck, luck
     from geval_py.explaining.comparison import Comparison, compare
     from geval_py.explaining.statistics.interval import Interval
     from geval_py.modelling.baselines import WordModel, predict
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
 __all__ = [
     "METRICS",
     "AmbiguousFileError",
+    "Calibration",
     "Challenge",
     "Comparison",
     "ConfigError",
@@ -60,6 +63,7 @@ __all__ = [
     "Interval",
     "Item",
     "LineCountError",
+    "Luck",
     "MalformedLineError",
     "Metric",
     "MissingFileError",
@@ -73,12 +77,14 @@ __all__ = [
     "WordModel",
     "WordProbs",
     "__version__",
+    "calibration",
     "check_submission",
     "compare",
     "evaluate",
     "evaluate_all",
     "format_line",
     "hashed_log_losses",
+    "luck",
     "parse_line",
     "plots",
     "predict",
@@ -88,6 +94,7 @@ __all__ = [
 
 # Where each name is: it is imported when it is asked for, so that whoever needs little starts fast.
 _HOMES = {
+    "Calibration": "explaining.calibration.calibration",
     "Challenge": "reading.challenge",
     "Comparison": "explaining.comparison",
     "DataSet": "reading.dataset",
@@ -95,18 +102,21 @@ _HOMES = {
     "Evaluation": "scoring.evaluation",
     "Interval": "explaining.statistics.interval",
     "Item": "reading.items",
+    "Luck": "explaining.calibration.luck",
     "METRICS": "scoring.metrics",
     "Metric": "scoring.metrics",
     "Output": "reading.outputs",
     "Score": "scoring.score",
     "WordModel": "modelling.baselines",
     "WordProbs": "reading.wordprobs",
+    "calibration": "explaining.calibration.calibration",
     "check_submission": "checking.run",
     "compare": "explaining.comparison",
     "evaluate": "scoring.evaluate",
     "evaluate_all": "scoring.evaluate",
     "format_line": "reading.writing",
     "hashed_log_losses": "scoring.metrics.hashed",
+    "luck": "explaining.calibration.luck",
     "parse_line": "reading.wordprobs",
     "predict": "modelling.baselines",
     "read_output": "reading.outputs",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "baseline": "geval_py.cli.baseline",
     "board": "geval_py.cli.board",
+    "calibration": "geval_py.cli.calibration",
     "challenge leaks": "geval_py.cli.challenge.leaks",
     "challenge make": "geval_py.cli.challenge.make",
     "challenge split": "geval_py.cli.challenge.split",
@@ -28,6 +29,7 @@ COMMANDS = {
     "completion": "geval_py.cli.completion",
     "help": "geval_py.cli.help",
     "lm": "geval_py.cli.lm",
+    "luck": "geval_py.cli.luck",
     "report": "geval_py.cli.report",
     "sample": "geval_py.cli.sample",
 }

@@ -14,6 +14,7 @@ from geval_py.cli.parsers import QuietParser, add_fields, add_option, digits_typ
 from geval_py.cli.progress import ProgressBar
 from geval_py.cli.settings import Settings, merged
 from geval_py.errors import UsageError
+from geval_py.explaining.calibration.ties import near_ties
 from geval_py.explaining.comparison import Comparison, compare
 from geval_py.reading.config import task_of
 from geval_py.reading.options import option_of
@@ -26,6 +27,7 @@ from geval_py.scoring.failure import Failure
 from geval_py.showing import records
 from geval_py.showing.comparison import comparison_latex, comparison_markdown, comparison_text
 from geval_py.showing.json import json_text
+from geval_py.showing.luck import near_tie_text
 from geval_py.showing.terminals import width_of
 from geval_py.text import named, visible
 
@@ -171,7 +173,8 @@ def run(words: Sequence[str]) -> int:
         )
     failures = [result for result in results if isinstance(result, Failure)]
     notes = [f"{named(failure.output.path)} could not be scored and is left out" for failure in failures]
-    _show(replace(comparison, notes=(*notes, *comparison.notes)), task, own["form"], own["digits"])
+    ties = [near_tie_text(tie) for tie in near_ties(evaluations, comparison)]
+    _show(replace(comparison, notes=(*notes, *comparison.notes, *ties)), task, own["form"], own["digits"])
     return 1 if failures else 0
 
 

@@ -15,6 +15,7 @@ from geval_py.text import visible
 COMMANDS = {
     "baseline": "outputs of simple models, trained on the challenge's train",
     "board": "submissions collected, scored, ranked and published",
+    "calibration": "whether an output means what it says",
     "challenge leaks": "what a challenge gives away of its hidden answers",
     "challenge make": "a challenge, cut from texts",
     "challenge split": "a challenge, cut from items that are there",
@@ -23,6 +24,7 @@ COMMANDS = {
     "completion": "completions of a shell: bash, zsh or fish",
     "help": "what a command does, and its options",
     "lm": "n-gram language models, and the perplexity of texts",
+    "luck": "what hashing gave scores, and what other seeds would give",
     "report": "an output explained on one page, with charts",
     "sample": "a sample challenge, copied into a new folder",
 }

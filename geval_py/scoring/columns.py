@@ -73,11 +73,14 @@ class Reading(Value):
         self, texts: Texts | None, threads: int | None, progress: Progress | None
     ) -> dict[Column, LineStatistics]:
         """Read all, in blocks: score the columns, select lines, and keep the texts where that is asked for."""
-        statistics = {column: LineStatistics() for column in self.columns}
+        statistics: dict[Column, LineStatistics] = {}
         scoring = BlockScorer(self.outputs, self.expected, self.columns)
         for block, scored in scoring.scored(threads, progress):
-            for of_lines, of_block in zip(statistics.values(), scored, strict=True):
-                of_lines.extend(of_block)
+            for column, of_block in zip(self.columns, scored, strict=True):
+                if column in statistics:
+                    statistics[column].extend(of_block)
+                else:
+                    statistics[column] = of_block
             if self.selections:
                 self._select(block)
             if texts is not None:

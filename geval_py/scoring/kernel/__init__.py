@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from geval_py.reading.lines import Bytes
 
-__all__ = ["Backend", "choose_backend", "count_lines", "hashed_losses", "score_lines"]
+__all__ = ["Backend", "choose_backend", "count_lines", "hashed_losses", "line_profiles", "score_lines"]
 
 VARIABLE = "GEVAL_PY_BACKEND"
 
@@ -84,6 +84,17 @@ def hashed_losses(outputs: Bytes, expected: bytes, bits: int, first_line: int) -
 def score_lines(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> tuple[array[float], array[int]]:
     """Score and flag a block with the chosen backend; see :func:`geval_py.scoring.kernel.reference.score_lines`."""
     return choose_backend().score_lines(outputs, expected, bits, first_line)
+
+
+def line_profiles(
+    outputs: Bytes, expected: bytes, bits: int, first_line: int, draws: int
+) -> tuple[tuple[array[float], ...], array[float]]:
+    """Tell what a block's distributions say; see :func:`geval_py.scoring.kernel.profile.line_profiles`."""
+    if choose_backend().name == "native":
+        from geval_py.scoring.kernel.native import line_profiles as profile
+    else:
+        from geval_py.scoring.kernel.profile import line_profiles as profile
+    return profile(outputs, expected, bits, first_line, draws)
 
 
 def count_lines(text: Bytes) -> int:

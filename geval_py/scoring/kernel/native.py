@@ -9,7 +9,7 @@ from geval_py.reading.lines import Bytes, decode_lines
 from geval_py.scoring.kernel._native import count_lines
 from geval_py.scoring.kernel.flags import ERROR_KINDS, MALFORMED
 
-__all__ = ["count_lines", "hashed_losses", "score_lines"]
+__all__ = ["count_lines", "hashed_losses", "line_profiles", "score_lines"]
 
 
 def hashed_losses(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> array[float]:
@@ -27,6 +27,20 @@ def score_lines(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> 
     if undecided >= 0:
         _decide_errors(outputs, bits, flags, undecided)
     return array("d", losses), flags
+
+
+def line_profiles(
+    outputs: Bytes, expected: bytes, bits: int, first_line: int, draws: int
+) -> tuple[tuple[array[float], ...], array[float]]:
+    """Tell what the lines' distributions say; see :func:`geval_py.scoring.kernel.profile.line_profiles`."""
+    from geval_py.scoring.kernel.profile import COLUMNS
+
+    columns, histogram, malformed = _native.line_profiles(outputs, expected, bits, first_line, draws)
+    if malformed >= 0:
+        _raise_malformed(outputs, bits, first_line, malformed)
+    size = len(columns) // len(COLUMNS)
+    of_each = (columns[place * size : (place + 1) * size] for place in range(len(COLUMNS)))
+    return tuple(array("d", column) for column in of_each), array("d", histogram)
 
 
 def _decide_errors(outputs: Bytes, bits: int, flags: array[int], first: int) -> None:

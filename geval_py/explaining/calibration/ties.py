@@ -1,0 +1,72 @@
+"""Two outputs so near to each other that hashing may have decided between them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from geval_py.explaining.calibration.profiles import profile_of, profile_scheme, reread
+from geval_py.reading.outputs import unique_names
+from geval_py.reading.sources import can_be_reread
+from geval_py.scoring.kernel.profile import SKETCHES
+from geval_py.scoring.metrics.profile import ProfileStatistics
+
+if TYPE_CHECKING:
+    from geval_py.explaining.comparison import Comparison
+    from geval_py.scoring.evaluation import Evaluation
+
+NEAR = 0.05  # a pair that other seeds turn round more often is too near to tell
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NearTie:
+    """Two outputs nearer than hashing can tell: ``turned`` is the share of seeds that would put the second first."""
+
+    first: str
+    second: str
+    turned: float
+
+
+def near_ties(evaluations: Sequence[Evaluation], comparison: Comparison) -> Iterator[NearTie]:
+    """Give the neighbours in a comparison between which hashing may have decided.
+
+    Looked at are those that cannot be told apart anyway, on a metric of hashed words: their outputs are read again,
+    unless they can be read only once.
+    """
+    by_name = dict(zip(unique_names([of.output for of in evaluations]), evaluations, strict=True))
+
+    @cache
+    def profile(name: str) -> ProfileStatistics:
+        first = by_name[name].scores[0]
+        return profile_of(reread(by_name[name], [profile_scheme((first.scheme, first.metric))]))
+
+    bits = evaluations[0].scores[0].metric.bits
+    for first, second in pairwise(system.name for system in comparison.systems):
+        together = any({first, second} <= set(group) for group in comparison.groups)
+        if bits and together and all(can_be_reread(by_name[name].output.path) for name in (first, second)):
+            turned = share_turned(profile(first), profile(second), bits)
+            if turned > NEAR:
+                yield NearTie(first=first, second=second, turned=turned)
+
+
+def share_turned(better: ProfileStatistics, worse: ProfileStatistics, bits: int) -> float:
+    """Give the share of seeds that would turn the order of two outputs round, by formula.
+
+    Their expected difference is held against its standard deviation over seeds, in which the words that both list
+    collide together (see :mod:`geval_py.scoring.kernel.profile`). 0 for outputs that no seed moves.
+    """
+    means = [of.column("seed_mean") for of in (better, worse)]
+    kept = np.isfinite(means[0]) & np.isfinite(means[1])
+    names = [f"sketch_{number}" for number in range(SKETCHES)]
+    differences = [better.column(name)[kept] - worse.column(name)[kept] for name in names]
+    variance = sum(float((of * of).sum()) for of in differences) / SKETCHES / (1 << bits)
+    if not variance:
+        return 0.0
+    return NormalDist().cdf(-float((means[1] - means[0])[kept].sum()) / math.sqrt(variance))
