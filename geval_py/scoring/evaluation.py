@@ -8,11 +8,10 @@ from itertools import compress
 
 from geval_py.errors import LineCountError, UsageError
 from geval_py.reading.inputs import InputText
-from geval_py.reading.lines import LineReader
 from geval_py.reading.outputs import Output
 from geval_py.reading.sampling import DEFAULT_SAMPLES, DEFAULT_SEED
 from geval_py.reading.splits import Split
-from geval_py.reading.texts import Text
+from geval_py.reading.texts import Texts
 from geval_py.scoring.metrics import NOISE
 from geval_py.scoring.parallel import Progress
 from geval_py.scoring.score import Score
@@ -35,29 +34,12 @@ if TYPE_CHECKING:
     Line = TypeVar("Line")  # what belongs to a line: a text, or an item
 
 
-class Texts(Value):
-    """The texts that were scored; the input when it is asked for."""
-
-    input: InputText
-    outputs: Text
-    expected: Text
-
-    @classmethod
-    def of(
-        cls, input_text: InputText, outputs: LineReader, expected: LineReader, split: Split, *, reread: bool
-    ) -> Texts:
-        """Take the texts as they are read; see :class:`Text`."""
-        header = split.output_header
-        both = (Text(reader, header=header, reread=reread) for reader in (outputs, expected))
-        return cls(input=input_text, outputs=next(both), expected=next(both))
-
-
 class Evaluation(Value):
     """One output, scored; printed, a line a score, or in Jupyter a table.
 
-    ``scores`` are in the order of the metrics. ``line_numbers`` are those of the lines that the first metric's flags
-    select, from 1, in the order in which they are scored; None for all lines. Two equal ``signature`` mean the same
-    scores; it is None where it was not asked for, since it costs time.
+    ``scores`` are in the order of the metrics. ``file_lines`` is the number of lines of the output, scored or not,
+    and ``input`` what goes with them. Two equal ``signature`` mean the same scores; it is None where it was not asked
+    for, since it costs time.
 
     Evaluations are equal if their signatures are, whatever their files are called; one without a signature equals
     itself alone.
@@ -66,11 +48,12 @@ class Evaluation(Value):
     split: Split
     output: Output
     scores: tuple[Score, ...]
-    line_numbers: array[int] | None
+    file_lines: int
     signature: Signature | None
+    input: InputText
     texts: Texts | None
 
-    hidden: ClassVar[frozenset[str]] = frozenset({"line_numbers", "texts"})
+    hidden: ClassVar[frozenset[str]] = frozenset({"input", "texts"})
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Evaluation):
@@ -96,6 +79,11 @@ class Evaluation(Value):
             names = ", ".join(first.metric.measure.columns)
             raise UsageError(message=f"{first.metric.name} is not made from losses, but from {names}")
         return first.statistics.columns[0]
+
+    @property
+    def line_numbers(self) -> array[int] | None:
+        """The numbers of the lines that the first metric scored; see :class:`Score`."""
+        return self.scores[0].line_numbers
 
     @property
     def line_count(self) -> int:
@@ -132,8 +120,8 @@ class Evaluation(Value):
         from geval_py.reading.items import ScoredItem
 
         texts = self._kept_texts()
-        texts.input.check_lines(texts.outputs.lines)
-        return self._scored(map(ScoredItem, texts.input.lines(), texts.expected.read(), texts.outputs.read()))
+        self.input.check_lines(self.file_lines)
+        return self._scored(map(ScoredItem, self.input.lines(), texts.expected.read(), texts.outputs.read()))
 
     def read_outputs(self) -> Iterator[str]:
         """Give each scored line of the output; raises UsageError if the texts were not kept."""

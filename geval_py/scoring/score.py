@@ -10,6 +10,7 @@ from geval_py.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from array import array
     from typing import Any, ClassVar
 
     from geval_py.explaining.statistics.interval import Interval
@@ -19,6 +20,8 @@ class Score(Value):
     """One metric's value on one output.
 
     ``name`` is the name shown, from the scheme; ``statistics`` the line statistics that it is made from.
+    ``line_numbers`` are those of the lines that the scheme's flags select, from 1, in the order in which they are
+    scored; None for all lines.
     """
 
     name: str
@@ -26,8 +29,9 @@ class Score(Value):
     metric: Metric
     scheme: EvaluationScheme
     statistics: LineStatistics
+    line_numbers: array[int] | None = None
 
-    hidden: ClassVar[frozenset[str]] = frozenset({"statistics"})
+    hidden: ClassVar[frozenset[str]] = frozenset({"statistics", "line_numbers"})
 
     @property
     def unit(self) -> str:
