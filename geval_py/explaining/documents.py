@@ -44,6 +44,32 @@ class Documents:
         of_line = np.fromiter(map(numbers.__getitem__, values), np.int64)
         return cls(column=column, of_line=of_line, count=len(numbers))
 
+    @property
+    def are_lines(self) -> bool:
+        """Whether each line is a document of its own, which is the same as no documents."""
+        return self.count == len(self.of_line)
+
+    @property
+    def nothing_gained(self) -> str:
+        """Say that they are the lines."""
+        return f"each line is a document of its own by the column {visible(self.column)}: so the lines are drawn"
+
+    def several(self) -> Documents | None:
+        """Give them where they say something: None where each line is one; raises UsageError where all lines are."""
+        if self.are_lines:
+            return None
+        if self.count == 1:
+            column, lines = visible(self.column), len(self.of_line)
+            raise UsageError(
+                message=f"all {lines} lines are of one document, since the column {column} is the same on all of them"
+                "\n  how much documents differ is seen on two or more"
+            )
+        return self
+
+    def of_score(self, score: Score) -> Documents:
+        """Give those of the lines that a metric scored, of all lines of the file."""
+        return self if score.line_numbers is None else self.only(np.array(score.line_numbers) - 1)
+
     def only(self, places: Sequence[int] | Integers) -> Documents:
         """Give those of some lines, by their places from 0, in this order."""
         values = self.of_line[np.asarray(places, np.int64)]
@@ -53,8 +79,13 @@ class Documents:
         return Documents(column=self.column, of_line=rank[of_line], count=len(numbers))
 
 
-def documents_of(evaluation: Evaluation, column: str | int, score: Score | None = None) -> Documents:
-    """Give the documents of the lines that an evaluation's first metric, or that of another ``score``, scored.
+def documents_of(evaluation: Evaluation, column: str | int) -> Documents:
+    """Give the documents of the lines that an evaluation's first metric scored; as :func:`documents_in`."""
+    return documents_in(evaluation, column).of_score(evaluation.scores[0])
+
+
+def documents_in(evaluation: Evaluation, column: str | int) -> Documents:
+    """Give the documents of all lines of the file that an evaluation is of, scored or not.
 
     ``column`` is the name of a column of the input or its number, from 1. A line that lacks the column counts as one
     on which it is empty.
@@ -63,16 +94,15 @@ def documents_of(evaluation: Evaluation, column: str | int, score: Score | None 
     number of lines.
     """
     if evaluation.split.input is None:
-        raise UsageError(message="the documents are told by a column of the input, and there is no input file")
+        raise UsageError(message="documents are told by a column of the input, and there is no input file")
     header = evaluation.split.in_header
     field = _column(str(column), header)
     evaluation.input.check_lines(evaluation.file_lines)
     cells = _Cells(field)
-    every = Documents.of(field.column_name, map(cells.of_line, evaluation.input.lines()))
+    documents = Documents.of(field.column_name, map(cells.of_line, evaluation.input.lines()))
     if not cells.found:
         raise _no_column(str(column), header)
-    numbers = (score or evaluation.scores[0]).line_numbers
-    return every if numbers is None else every.only(np.array(numbers) - 1)
+    return documents
 
 
 class _Cells:

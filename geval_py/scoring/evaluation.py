@@ -20,11 +20,12 @@ from geval_py.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any, ClassVar, Literal, TypeVar
 
     import pandas as pd
 
+    from geval_py.explaining.documents import Documents
     from geval_py.explaining.features.worst import WorstFeatures
     from geval_py.explaining.statistics.interval import Interval
     from geval_py.reading.features import FeatureKinds, ItemFilter
@@ -100,9 +101,23 @@ class Evaluation(Value):
         """The value of the first metric."""
         return self.scores[0].value
 
-    def interval(self, *, samples: int = DEFAULT_SAMPLES, seed: int = DEFAULT_SEED) -> Interval:
-        """Give the interval of the first metric's value; see :meth:`Score.interval`."""
-        return self.scores[0].interval(samples=samples, seed=seed)
+    def interval(
+        self, *, samples: int = DEFAULT_SAMPLES, seed: int = DEFAULT_SEED, documents: str | int | None = None
+    ) -> Interval:
+        """Give the 95 % interval of the first metric's value, from as many resamples of the lines as ``samples``.
+
+        With ``documents``, a column of the input (its name or its number, from 1), lines on which it is the same
+        belong together: the interval is by documents, since lines of one are alike.
+
+        Raises UsageError for fewer than one sample, a seed below 0, what is no column and a single document.
+        """
+        return self.scores[0].interval(samples=samples, seed=seed, documents=self._documents(documents))
+
+    def _documents(self, column: str | int | None) -> Documents | None:
+        """Give the documents of all lines of the file."""
+        from geval_py.explaining.documents import documents_in
+
+        return None if column is None else documents_in(self, column)
 
     def line_scores(self) -> list[float]:
         """Give the first metric's value of each line alone."""
@@ -302,10 +317,10 @@ class Evaluation(Value):
                 expected_lines=self.line_count,
             )
 
-    def to_dict(self, *, samples: int | None = None, seed: int = DEFAULT_SEED) -> dict[str, Any]:
+    def to_dict(self, interval: Callable[[Score], Interval] | None = None) -> dict[str, Any]:
         """Give what ``--format json`` shows of one output; values may be inf.
 
-        With a number of ``samples``, each metric has its bootstrap interval; raises as :meth:`interval`.
+        With ``interval``, which gives a score's, each metric has its own.
         """
         return {
             "file": self.output.name,
@@ -313,7 +328,7 @@ class Evaluation(Value):
             "lines": self.line_count,
             "out_of_vocabulary": self.out_of_vocabulary,
             "signature": None if self.signature is None else str(self.signature),
-            "metrics": [score.to_dict(samples=samples, seed=seed) for score in self.scores],
+            "metrics": [score.to_dict(None if interval is None else interval(score)) for score in self.scores],
         }
 
     def _repr_html_(self) -> str:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from array import array
     from typing import Any, ClassVar
 
+    from geval_py.explaining.documents import Documents
     from geval_py.explaining.statistics.interval import Interval
 
 
@@ -48,17 +49,34 @@ class Score(Value):
         return (self.direction == "lower") == worst
 
     def interval(
-        self, *, samples: int = DEFAULT_SAMPLES, seed: int = DEFAULT_SEED, progress: Progress | None = None
+        self,
+        *,
+        samples: int = DEFAULT_SAMPLES,
+        seed: int = DEFAULT_SEED,
+        documents: Documents | None = None,
+        as_geval: bool = False,
+        progress: Progress | None = None,
     ) -> Interval:
-        """Give the 95 % percentile bootstrap interval, from as many resamples of the lines as ``samples``.
+        """Give the 95 % interval, from as many resamples of the lines as ``samples``.
 
-        Raises UsageError for fewer than one sample, or a seed below 0.
+        With ``documents``, those of all lines of the file, it is by these. With ``as_geval``, the percentiles are
+        GEval's, which are too near to each other where lines are few.
+
+        Raises UsageError for fewer than one sample, a seed below 0, and a single document.
         """
         from geval_py.explaining.statistics import bootstrap
 
-        return bootstrap.interval(self.metric, self.statistics, samples=samples, seed=seed, progress=progress)
+        return bootstrap.interval(
+            self.metric,
+            self.statistics,
+            samples=samples,
+            seed=seed,
+            documents=None if documents is None else documents.of_score(self).several(),
+            as_geval=as_geval,
+            progress=progress,
+        )
 
-    def to_dict(self, *, samples: int | None = None, seed: int = DEFAULT_SEED) -> dict[str, Any]:
+    def to_dict(self, interval: Interval | None = None) -> dict[str, Any]:
         """Give what ``--format json`` shows of one metric: its lines only where its flags select some."""
         shown: dict[str, Any] = {
             "name": self.name,
@@ -69,6 +87,6 @@ class Score(Value):
         }
         if self.scheme.selecting_flags:
             shown["lines"] = self.statistics.lines
-        if samples is not None:
-            shown["interval"] = self.interval(samples=samples, seed=seed).to_dict()
+        if interval is not None:
+            shown["interval"] = interval.to_dict()
         return shown
