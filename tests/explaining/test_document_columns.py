@@ -3,7 +3,7 @@
 import pytest
 
 from geval_py import LineCountError, UsageError, evaluate
-from geval_py.explaining.documents import documents_of
+from geval_py.explaining.documents import documents_in, documents_of
 
 INPUT = "one\tx\ntwo\ty\none\tx\nthree\n"
 
@@ -36,10 +36,8 @@ def test_a_column_tells_the_documents(column, name, of_line, count, keep_texts, 
 def test_of_the_lines_that_are_scored(challenge):
     result = evaluate(challenge, "dev-0", metrics=["LogLossHashed:f<exp:b>", "LogLossHashed:f<exp:a>", "Accuracy"])
     assert documents_of(result, "FileId").of_line.tolist() == [0]
-    assert [documents_of(result, "FileId", score).of_line.tolist() for score in result.scores[1:]] == [
-        [0, 0, 1],
-        [0, 1, 0, 2],
-    ]
+    every = documents_in(result, "FileId")
+    assert [every.of_score(score).of_line.tolist() for score in result.scores] == [[0], [0, 0, 1], [0, 1, 0, 2]]
 
 
 @pytest.mark.parametrize(
@@ -61,7 +59,7 @@ def test_there_has_to_be_an_input(challenge):
     (challenge / "dev-0/in.tsv").unlink()
     with pytest.raises(UsageError) as caught:
         documents_of(evaluate(challenge, "dev-0"), "FileId")
-    assert str(caught.value) == "the documents are told by a column of the input, and there is no input file"
+    assert str(caught.value) == "documents are told by a column of the input, and there is no input file"
 
 
 @pytest.mark.parametrize("metric", ["LogLossHashed", "LogLossHashed:f<exp:b>"])
