@@ -75,21 +75,20 @@ def test_the_difference_by_document(documents):
     print(f"  {bootstrap:.2%} paired bootstrap, {randomisation:.2%} approximate randomisation, by document")
     print(f"  {lines:.2%} approximate randomisation by line")
     print(f"  the interval of the difference by document covers 0 in {covered / TRIALS:.2%}")
+    assert 0.04 <= bootstrap <= 0.065
     assert 0.04 <= randomisation <= 0.065
     assert lines > 0.1
     assert 0.93 <= covered / TRIALS <= 0.97
-    if documents == 40:
-        assert 0.04 <= bootstrap <= 0.065
 
 
 def test_the_coverage_of_twenty_lines():
     rng = np.random.default_rng(20)
     expanded = as_geval = 0
     for trial in range(TRIALS):
-        column = LineStatistics(columns=(array("d", rng.normal(6, 3, 20).clip(0)),))
+        column = LineStatistics(columns=(array("d", rng.gamma(4, 1.5, 20)),))
         for plain in (False, True):
             found = interval(LOG_LOSS, column, samples=1000, seed=trial, as_geval=plain)
-            covered = found.low <= 6.0146 <= found.high
+            covered = found.low <= 6 <= found.high
             expanded, as_geval = expanded + (covered and not plain), as_geval + (covered and plain)
     print(f"\n{TRIALS} trials of 20 lines: the expanded interval covers the mean loss in {expanded / TRIALS:.1%},")
     print(f"  that of GEval in {as_geval / TRIALS:.1%}")

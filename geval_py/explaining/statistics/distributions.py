@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-_NORMAL = 1.959963984540054  # the normal distribution's quantile at 97.5 %
+NORMAL_QUANTILE = 1.959963984540054  # the normal distribution's quantile at 97.5 %
 _FEW = (12.706204736174698, 4.302652729749464, 3.1824463052837078)  # Student's, with 1, 2 and 3 degrees
 
 
@@ -27,7 +27,7 @@ def t_quantile(degrees: int) -> float:
     """
     if degrees <= len(_FEW):
         return _FEW[degrees - 1]
-    x = -_NORMAL
+    x = -NORMAL_QUANTILE
     a = 1 / (degrees - 0.5)
     b = 48 / a**2
     c = ((20700 * a / b - 98) * a - 16) * a + 96.36

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from geval_py.explaining.statistics.distributions import normal_cdf, t_quantile
+from geval_py.explaining.statistics.distributions import NORMAL_QUANTILE, normal_cdf, t_quantile
 from geval_py.scoring.metrics.base import NOISE
 
 CONFIDENCE = 0.95
@@ -84,17 +84,24 @@ def _without_noise(low: float, high: float) -> float:
     return low if math.isclose(low, high, rel_tol=NOISE) else high
 
 
+def expansion(units: int) -> float:
+    """Give how much wider the spread of resamples of so many units (two at least) should be: 1 of many.
+
+    Resamples vary too little, by the square root of (n - 1) / n, and know nothing of how uncertain their spread is.
+    """
+    return math.sqrt(units / (units - 1)) * t_quantile(units - 1) / NORMAL_QUANTILE
+
+
 def expanded_tail(units: int) -> float:
     """Give the share to cut from each end of the means of resamples of so many lines, or documents (at least one).
 
-    Resamples of few vary too little, by the square root of (n - 1) / n, and know nothing of how uncertain their
-    spread is. So less is cut: Phi(-sqrt(n / (n - 1)) t), where t is Student's with n - 1 degrees of freedom
+    Of few, less is cut: Phi(-sqrt(n / (n - 1)) t), where t is the quantile of Student's with n - 1 degrees of freedom
     (Hesterberg, "What teachers should know about the bootstrap", 2015, section 5.3). Nothing is cut for one.
 
     >>> [round(expanded_tail(units), 4) for units in (5, 20, 100, 10_000)]
     [0.001, 0.0159, 0.0231, 0.025]
     """
-    return normal_cdf(-math.sqrt(units / (units - 1)) * t_quantile(units - 1)) if units > 1 else 0.0
+    return normal_cdf(-expansion(units) * NORMAL_QUANTILE) if units > 1 else 0.0
 
 
 def percentile_bounds(values: Iterable[float], tail: float = GEVAL_TAIL) -> tuple[float, float]:

@@ -13,7 +13,8 @@ line losses. Both tests are two-sided.
   (Noreen 1989; Riezler and Maxwell 2005): how often is the difference then as far from 0?
 
 Where documents are told, these are drawn, or change places, whole: their lines are alike, and tests by line reject a
-true null hypothesis too often.
+true null hypothesis too often. There may be few of them: so the differences on resamples are spread as the intervals
+are (:func:`geval_py.explaining.statistics.interval.expansion`).
 
 A p-value counts the observed difference as one of the samples, (extreme + 1) / (samples + 1), so it is never 0.
 """
@@ -25,7 +26,7 @@ from itertools import combinations
 import numpy as np
 
 from geval_py.explaining.statistics.bootstrap import percentile_interval, scores_on
-from geval_py.explaining.statistics.interval import Interval
+from geval_py.explaining.statistics.interval import Interval, expansion
 from geval_py.explaining.statistics.resampling import Array, StatisticsTable, Totals, swap_weights
 from geval_py.reading.sampling import check_sampling
 from geval_py.scoring.metrics.base import NOISE, Metric
@@ -51,6 +52,8 @@ def bootstrap_p_values(metric: Metric, table: StatisticsTable, resampled: Totals
         return np.ones(values.shape[1])
     difference = observed - observed[:, [baseline]]
     centred = (values - values[:, [baseline]]) - difference
+    if table.documents is not None:
+        centred *= expansion(table.units)
     noise = NOISE * (np.abs(observed) + np.abs(observed[:, [baseline]]))
     return _p_value(centred, difference, noise)
 
