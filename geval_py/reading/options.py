@@ -145,6 +145,10 @@ OPTIONS = (
            help="show the 95 % interval of a score, from N resamples of the lines (1000 are typical)"),
     Option(names=("--seed",), field="seed", group=HOW, read=natural_number, metavar="S",
            help=f"with -B: of its random numbers (default: {DEFAULT_SEED})"),
+    Option(names=("--documents",), field="documents", group=HOW, read=str, metavar="COLUMN",
+           goes_with=(SCORES, *FEATURES),
+           help="with -B: by documents, the lines on which a column of the input (its name or number) is the same; "
+           "with -w and --format json: on how many a feature is"),
     Option(names=("--by-score",), field="by_score", group=HOW, goes_with=(SCORES,),
            otherwise="; lines have --sort and --reverse-sort",
            help="of several outputs, the best first, by the first metric"),

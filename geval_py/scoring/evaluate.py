@@ -20,8 +20,9 @@ from geval_py.reading.schemes import EvaluationScheme
 from geval_py.reading.sources import can_be_reread
 from geval_py.reading.splits import Split, locate, locate_pair, read_vocabulary
 from geval_py.reading.task import Task
+from geval_py.reading.texts import Texts
 from geval_py.scoring.columns import Named, Reading, key_of, selections_of, statistics_of_selected
-from geval_py.scoring.evaluation import Evaluation, Texts
+from geval_py.scoring.evaluation import Evaluation
 from geval_py.scoring.failure import Failure, evaluations_of
 from geval_py.scoring.metrics import LineStatistics, Metric, find_metric
 from geval_py.scoring.parallel import Progress
@@ -30,6 +31,7 @@ from geval_py.text import shown, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from array import array
     from contextlib import AbstractContextManager
     from typing import TypeAlias
 
@@ -217,19 +219,22 @@ def evaluate_output(
         LineReader(_path(output), header=split.output_header, digest=sign) as outputs,
         LineReader(split.expected, header=split.output_header, digest=sign) as expected,
     ):
-        texts = Texts.of(input_text, outputs, expected, split, reread=reread) if keep_texts else None
+        texts = Texts.of(outputs, expected, split.output_header, reread=reread) if keep_texts else None
         inputs = InputReader(input_text) if needs_input else None
         columns = tuple(dict.fromkeys(column for choice, column in keys if choice is None))
-        found = Reading.of(outputs, expected, inputs, columns, selections.values()).score(texts, threads, progress)
+        reading = Reading.of(outputs, expected, inputs, columns, selections.values())
+        found, file_lines = reading.score(texts, threads, progress)
     statistics = {(None, key): found[key] for key in found} | statistics_of_selected(selections, keys, split, output)
-    scores = tuple(_score(named, statistics[key]) for named, key in zip(schemes, keys, strict=True))
+    numbers = {None: None} | {choice: selection.line_numbers for choice, selection in selections.items()}
+    scores = tuple(_score(named, statistics[key], numbers[key[0]]) for named, key in zip(schemes, keys, strict=True))
     of_input = (input_text.sha256, split.in_header) if needs_input else (None, None)
     return Evaluation(
         split=split,
         output=output,
         scores=scores,
-        line_numbers=None if keys[0][0] is None else selections[keys[0][0]].line_numbers,
+        file_lines=file_lines,
         signature=_signature(scores, outputs, expected, of_input, vocabulary, raw_filters) if sign else None,
+        input=input_text,
         texts=texts,
     )
 
@@ -241,10 +246,16 @@ def _path(output: Output) -> str:
     return output.path
 
 
-def _score(named: Named, statistics: LineStatistics) -> Score:
+def _score(named: Named, statistics: LineStatistics, line_numbers: array[int] | None) -> Score:
     scheme, metric = named
-    value = metric.value(statistics)
-    return Score(name=shown_name(scheme, metric), value=value, metric=metric, scheme=scheme, statistics=statistics)
+    return Score(
+        name=shown_name(scheme, metric),
+        value=metric.value(statistics),
+        metric=metric,
+        scheme=scheme,
+        statistics=statistics,
+        line_numbers=line_numbers,
+    )
 
 
 def _signature(
