@@ -22,8 +22,12 @@ from geval_py.explaining.anatomy.outcomes import (
 )
 from geval_py.explaining.anatomy.parts import Part, Parts, by_column, by_frequency, by_length
 from geval_py.explaining.anatomy.spread import Bin, loss_bins
+from geval_py.explaining.calibration.calibration import Calibration, calibration
+from geval_py.explaining.calibration.luck import Luck, luck
 from geval_py.explaining.comparison import Comparison, compare
+from geval_py.explaining.dependence import Dependence, find_dependence
 from geval_py.reading.inputs import column_names
+from geval_py.reading.sampling import DEFAULT_SEED
 from geval_py.scoring.evaluation import Evaluation, checked_evaluation
 from geval_py.scoring.metrics.base import CROSS_ENTROPY, LIKELIHOOD, LOG_LOSS, PERPLEXITY
 from geval_py.text import visible
@@ -41,12 +45,15 @@ class Report:
     """What is told of an output; its losses, in nats, are of the lines that the first metric scored, in order.
 
     ``others`` are evaluations of the same lines, which ``comparison`` compares it with; None where there are none.
-    ``by_frequency`` is empty where the challenge has no train/expected.tsv.
+    Where ``dependence`` says that the lines of some documents are alike, the ``interval`` and the comparison are by
+    these. ``by_frequency`` is empty where the challenge has no train/expected.tsv; ``calibration`` and ``luck`` are
+    None for a metric that is not on hashed words, and luck for lines of buckets, too.
     """
 
     evaluation: Evaluation
     others: tuple[Evaluation, ...]
     interval: Interval
+    dependence: Dependence | None
     losses: Floats
     outcomes: Outcomes
     shares: tuple[OutcomeShare, ...]
@@ -57,6 +64,8 @@ class Report:
     culprits: tuple[Culprit, ...]
     examples: tuple[Example, ...]
     comparison: Comparison | None
+    calibration: Calibration | None
+    luck: Luck | None
 
     @property
     def mean_loss(self) -> float:
@@ -85,10 +94,15 @@ def report(
     items = list(prepared_items(evaluation))
     outcomes = outcomes_of(items)
     words = [item.expected for item in items]
+    dependence = find_dependence([evaluation], seed=DEFAULT_SEED)
+    documents = None if dependence is None else dependence.column
+    hashed = evaluation.scores[0].metric.bits is not None
+    honesty = calibration(evaluation) if hashed else None
     return Report(
         evaluation=evaluation,
         others=tuple(others),
-        interval=evaluation.interval(),
+        interval=evaluation.interval(documents=documents),
+        dependence=dependence,
         losses=losses,
         outcomes=outcomes,
         shares=tuple(outcome_shares(losses, outcomes)),
@@ -98,7 +112,9 @@ def report(
         by_column=columns_of(evaluation, losses),
         culprits=tuple(culprits_of(items, losses, evaluation.split.in_header)),
         examples=tuple(examples_of(evaluation, losses, outcomes)),
-        comparison=compare([evaluation, *others], progress=progress) if others else None,
+        comparison=compare([evaluation, *others], documents=documents, progress=progress) if others else None,
+        calibration=honesty,
+        luck=luck(evaluation) if honesty is not None and not honesty.vectors else None,
     )
 
 

@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from geval_py.explaining.anatomy.outcomes import Codes, Floats
-from geval_py.explaining.statistics.interval import CONFIDENCE
+from geval_py.explaining.statistics.distributions import t_quantile
 from geval_py.reading.features import FIELD_NUMBER
 
 MOST_PARTS = 10
@@ -67,10 +67,7 @@ def half_width(values: Floats) -> float | None:
     """Give half the width of Student's 95 % interval of a mean; None for fewer than two values."""
     if len(values) < 2:
         return None
-    from scipy.special import stdtrit
-
-    quantile = float(stdtrit(len(values) - 1, (1 + CONFIDENCE) / 2))
-    return quantile * float(values.std(ddof=1)) / math.sqrt(len(values))
+    return t_quantile(len(values) - 1) * float(values.std(ddof=1)) / math.sqrt(len(values))
 
 
 def by_length(losses: Floats, words: Iterable[str]) -> tuple[Part, ...]:

@@ -31,7 +31,10 @@ Chart = alt.LayerChart | alt.HConcatChart
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A row of a chart: its label, a value and its interval, how many lines it is of, in words; its colour."""
+    """A row of a chart: its label, a value and its interval, how many lines it is of, in words; its colour.
+
+    ``points`` are other values, drawn small.
+    """
 
     label: str
     value: float
@@ -40,6 +43,7 @@ class Row:
     lines: int | None = None
     said: str
     colour: str = ""
+    points: tuple[float, ...] = ()
 
 
 def data(rows: Iterable[dict[str, Any]]) -> alt.InlineData:
@@ -168,14 +172,24 @@ def dots(
     labels = unique_labels(row.label for row in rows)
     values = data(_row(row, label, palette) for row, label in zip(rows, labels, strict=True))
     sure = [row for row in rows if row.lines is None or row.lines >= LEAST_LINES]  # who has few has a wide interval
-    ends = [rule, *(row.value for row in rows), *(end for row in sure for end in (row.low, row.high))]
+    ends = [
+        rule,
+        *(value for row in rows for value in (row.value, *row.points)),
+        *(end for row in sure for end in (row.low, row.high)),
+    ]
     domain = log_domain(ends) if logarithmic else linear_domain(ends)
     x = log_axis(domain, title) if logarithmic else linear_axis(domain, title)
+    small = [
+        {"label": label, "value": point} for row, label in zip(rows, labels, strict=True) for point in row.points
+    ]
     axis = alt.Axis(title=None, domain=False, ticks=False, minExtent=LABELS, maxExtent=LABELS, labelColor=palette.ink)
     height = ROW * len(rows)
     if not any(row.lines is not None for row in rows):
         y = alt.Y("label:N", sort=labels, axis=axis)
-        layers = _dot_layers(values, x, y, palette, rule, rule_name)
+        layers = list(_dot_layers(values, x, y, palette, rule, rule_name))
+        if small:
+            ticks_of_points = alt.Chart(data(small)).mark_tick(color=palette.soft, height=9, opacity=0.7, aria=False)
+            layers.append(ticks_of_points.encode(x=x, y=y))
         return layered(layers, palette, width=WIDTH - LABELS - 12, height=height)
     hidden = alt.Y("label:N", sort=labels, axis=None)
     right = alt.LayerChart(

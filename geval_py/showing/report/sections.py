@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from geval_py.showing.report.panels.honesty import honesty_panels, luck_panel
 from geval_py.showing.report.panels.losses import costs_panel, spread_panel
 from geval_py.showing.report.panels.panel import Panel, Section
 from geval_py.showing.report.panels.parts import column_panels, culprits_panel, frequency_panel, length_panel
@@ -19,15 +20,22 @@ if TYPE_CHECKING:
 def sections_of(report: Report, palette: Palette) -> list[Section]:
     """Give the sections of a report, each with a panel at least."""
     found = [
-        _section("How good, how sure", [quality_panel(report, palette), comparison_panel(report, palette)]),
+        _section("How good, how sure", _quality(report, palette)),
         _section("Where the loss comes from", [spread_panel(report, palette), costs_panel(report, palette)]),
         _section("Which lines are hard", _parts(report, palette)),
     ]
+    if report.calibration is not None:
+        found.append(_section("Are the probabilities honest", honesty_panels(report.calibration, palette)))
     return [section for section in found if section.panels]
 
 
 def _section(title: str, panels: Iterable[Panel | None]) -> Section:
     return Section(title=title, panels=tuple(panel for panel in panels if panel is not None))
+
+
+def _quality(report: Report, palette: Palette) -> list[Panel | None]:
+    luck = None if report.luck is None else luck_panel(report, report.luck, palette)
+    return [quality_panel(report, palette), comparison_panel(report, palette), luck]
 
 
 def _parts(report: Report, palette: Palette) -> list[Panel]:

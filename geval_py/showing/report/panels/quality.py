@@ -45,6 +45,9 @@ def standing(label: str, value: float, unit: str, interval: Interval | None, col
 def quality_rows(report: Report, palette: Palette) -> Iterator[Row]:
     """Give what an output is to be compared with: itself, others, and an output that knows nothing."""
     score = report.evaluation.scores[0]
+    if report.calibration is not None and report.calibration.claim.lines:
+        claimed = report.calibration.claim.claimed_perplexity
+        yield standing("claims of itself", claimed, "words", None, palette.bad)
     yield standing("this output", score.value, score.unit, report.interval)
     if report.comparison is not None:
         for system in report.comparison.systems:
@@ -71,6 +74,9 @@ def quality_panel(report: Report, palette: Palette) -> Panel:
         f"{score.name} is {figure(score.value)}; other lines of the same kind would give "
         f"{figure(interval.low)} to {figure(interval.high)} in 95 % of cases."
     )
+    if report.dependence is not None:
+        alike = f"Lines with the same {short(report.dependence.column)} are alike"
+        sentence += f" {alike}, which makes this interval {report.dependence.widening:.1f} times as wide."
     return Panel(
         key="quality",
         question="How good is it, and how sure is that?",
@@ -80,9 +86,15 @@ def quality_panel(report: Report, palette: Palette) -> Panel:
             (("what", "text"), ("perplexity", "figure"), ("from", "figure"), ("to", "figure")),
             [(short(row.label, 60), row.value, row.low, row.high) for row in rows],
         ),
-        method=f"Percentile bootstrap of {interval.samples:,} resamples of the lines, seed {interval.seed}. "
-        "An output that knows nothing has :1 on each line.",
+        method=f"{_how(interval)} An output that knows nothing has :1 on each line.",
     )
+
+
+def _how(interval: Interval) -> str:
+    if interval.samples is None:
+        return f"Student’s interval over {interval.documents:,} documents."
+    of = "lines" if interval.documents is None else f"{interval.documents:,} documents"
+    return f"Percentile bootstrap of {interval.samples:,} resamples of the {of}, seed {interval.seed}."
 
 
 def differences_chart(comparison: Comparison, palette: Palette) -> Chart | None:
