@@ -309,7 +309,7 @@ def joined_bars(above: Sequence[Block], below: Sequence[Block], names: tuple[str
     heads = alt.Chart(data({"y": y, "text": name} for y, name in zip((1.0, tall), names, strict=True))).mark_text(
         align="left", baseline="bottom", dy=-3, fontSize=FONT, color=palette.ink
     ).encode(x=alt.value(0), y=alt.Y("y:Q", axis=None), text="text:N")  # fmt: skip
-    return layered([ribbon, bars, texts, heads], palette, width=WIDTH - 4, height=110)
+    return layered([ribbon, bars, texts, heads], palette, width=WIDTH - 4, height=140)
 
 
 def bars(rows: Sequence[Row], palette: Palette, right: Sequence[str]) -> Chart:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import altair as alt
@@ -10,7 +11,7 @@ from geval_py.showing.report.charts import PERCENT, WIDTH, Chart, data, describe
 from geval_py.showing.report.wording import percent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from geval_py.explaining.calibration.forecasts import Points
     from geval_py.showing.report.palette import Palette
@@ -26,9 +27,11 @@ def reliability(
     Points outside of the band are in the colour of what is bad. ``steps`` joins the points, which are the ends of the
     steps of a curve, in place of dots.
     """
-    x, y = (_axis(field, name, logarithmic) for field, name in (("x:Q", x_name), ("y:Q", y_name)))
-    values = data(_row(row, logarithmic, palette) for row in points.rows())
-    ends = data([{"x": end, "y": end} for end in (LEAST if logarithmic else 0.0, 1.0)])
+    low = _least(points) if logarithmic else 0.0
+    right, top = (1.0, 1.0) if logarithmic else (quarters(points.x), quarters([*points.y, *points.high]))
+    x, y = alt.X("x:Q", **_axis(x_name, low, right)), alt.Y("y:Q", **_axis(y_name, low, top))
+    values = data(_row(row, low, palette) for row in points.rows())
+    ends = data([{"x": end, "y": end} for end in (low, min(right, top))])
     diagonal = alt.Chart(ends).mark_line(color=palette.soft, strokeDash=[3, 3], strokeWidth=1, aria=False)
     band = alt.Chart(values).mark_area(color=palette.accent, opacity=0.16, aria=False)
     layers = [band.encode(x=x, y=alt.Y("low:Q"), y2="high:Q"), diagonal.encode(x=x, y=y)]
@@ -48,29 +51,37 @@ def _dots(values: alt.InlineData, x: alt.X, y: alt.Y, palette: Palette) -> Itera
     yield dots.encode(x=x, y=y, color=alt.Color("colour:N", scale=None), **described())
 
 
-def _row(row: dict[str, float], logarithmic: bool, palette: Palette) -> dict[str, Any]:
-    least = LEAST if logarithmic else 0.0
+def _row(row: dict[str, float], least: float, palette: Palette) -> dict[str, Any]:
     outside = not row["low"] <= row["y"] <= row["high"]
     drawn: dict[str, Any] = {name: min(1.0, max(least, row[name])) for name in ("x", "y", "low", "high")}
-    said = (
-        f"given {percent(row['x'])}, true {percent(row['y'])}, honest {percent(row['low'])} to {percent(row['high'])}"
-    )
-    return drawn | {"said": f"{said}, of {row['n']:,}", "colour": palette.bad if outside else palette.accent}
+    found = f"given {percent(row['x'])}, true {percent(row['y'])}"
+    said = f"{found}, honest {percent(row['low'])} to {percent(row['high'])}, of {row['n']:,}"
+    return drawn | {"said": said, "colour": palette.bad if outside else palette.accent}
 
 
-def _axis(field: str, name: str, logarithmic: bool) -> Any:
-    """Give the axis of a field of probabilities, from 0 or, where it is logarithmic, 0.01 %, to 1."""
-    kind = alt.X if field.startswith("x") else alt.Y
-    values = [LEAST, 1e-3, 1e-2, 0.1, 1.0] if logarithmic else [0.0, 0.25, 0.5, 0.75, 1.0]
-    scale = alt.Scale(type="log" if logarithmic else "linear", domain=[values[0], 1.0], nice=False)
-    return kind(
-        field,
-        scale=scale,
-        axis=alt.Axis(
-            values=values,
-            labelExpr=PERCENT,
-            title=name,
-            domain=False,
-            ticks=False,
-        ),
+def _least(points: Points) -> float:
+    """Give the power of ten at which a logarithmic axis begins: below what is above 0, but for what is very small."""
+    least = min((value for value in (*points.x, *points.y) if value > 0), default=LEAST)
+    return max(LEAST, 10.0 ** math.floor(math.log10(least)))
+
+
+def quarters(values: Sequence[float]) -> float:
+    """Give the least quarter of 1 that is not below any of some shares.
+
+    >>> quarters([0.12, 0.31]), quarters([])
+    (0.5, 0.25)
+    """
+    return max(0.25, math.ceil(max(values, default=0.0) * 4) / 4)
+
+
+def _axis(name: str, low: float, high: float) -> dict[str, Any]:
+    """Give the scale and the axis of probabilities; one that begins above 0 is logarithmic."""
+    powers = [10.0**power for power in range(-4, 1)]
+    axis = alt.Axis(
+        values=[value for value in powers if value >= low] if low else [high * part / 4 for part in range(5)],
+        labelExpr=PERCENT,
+        title=name,
+        domain=False,
+        ticks=False,
     )
+    return {"scale": alt.Scale(type="log" if low else "linear", domain=[low, high], nice=False), "axis": axis}

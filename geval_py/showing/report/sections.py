@@ -25,7 +25,9 @@ def sections_of(report: Report, palette: Palette) -> list[Section]:
         _section("Which lines are hard", _parts(report, palette)),
     ]
     if report.calibration is not None:
-        found.append(_section("Are the probabilities honest", honesty_panels(report.calibration, palette)))
+        found.append(
+            _section("Honest probabilities, and what would help", honesty_panels(report.calibration, palette))
+        )
     return [section for section in found if section.panels]
 
 

@@ -74,6 +74,7 @@ def honesty_panels(calibration: Calibration, palette: Palette) -> Iterator[Panel
             key="honest",
             question="Are the probabilities honest?",
             sentence=f"{_verdict(part, 'Listed words')} {said_claim(calibration.claim)}",
+            finding=said_claim(calibration.claim) if calibration.claim.is_significant else "",
             chart=words_chart(calibration, palette),
             legend=_LEGEND,
             table=_table("probability", part.bins),

@@ -122,6 +122,7 @@ def culprits_panel(report: Report, palette: Palette) -> Panel:
         key="culprits",
         question="What goes with bad lines?",
         sentence=sentence,
+        finding=sentence if found else "",
         chart=culprits_chart(found, palette) if found else None,
         table=table_of(
             (("feature", "text"), ("lines", "count"), ("perplexity", "figure"), ("fall", "share"), ("q", "text")),

@@ -47,7 +47,7 @@ def quality_rows(report: Report, palette: Palette) -> Iterator[Row]:
     score = report.evaluation.scores[0]
     if report.calibration is not None and report.calibration.claim.lines:
         claimed = report.calibration.claim.claimed_perplexity
-        yield standing("claims of itself", claimed, "words", None, palette.bad)
+        yield standing("its own claim", claimed, "words", None, palette.bad)
     yield standing("this output", score.value, score.unit, report.interval)
     if report.comparison is not None:
         for system in report.comparison.systems:
