@@ -89,7 +89,7 @@ class Luck:
 
     @property
     def z(self) -> float | None:
-        """By how many sd the loss is above the mean, by formula: below 0 the output was lucky. None: none scatters."""
+        """By how many sd the loss is above the formula's mean: below 0 it was lucky. None where nothing scatters."""
         return self.formula.z
 
     def __str__(self) -> str:

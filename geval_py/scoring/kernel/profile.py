@@ -1,7 +1,7 @@
 r"""What a line's distribution tells beside its loss: what it expects of itself, what it guessed, what hashing gave.
 
-This is the readable truth of ``line_profiles``; its native twin is profile.hpp. With B buckets, m_b the mass of one, a
-the mass of the expected word itself and r that of the rest:
+This is the readable truth of ``line_profiles``; its native twin is profile.hpp. With B buckets, m_b the mass of one,
+a the mass of the expected word itself and r that of the rest:
 
 - the line expects of itself the loss H = -sum_b m_b ln m_b;
 - the smallest set of a level holds the most likely words until they have that mass, in order of their masses; the
@@ -11,10 +11,10 @@ the mass of the expected word itself and r that of the rest:
   another seed the expected word is in any of the buckets, and the others are thrown together in another way, of
   which this seed's is a fair sample. Where no two words share a bucket it is a sum over words.
 
-The *sketches* are sums of ln(1 + q_b/(a + r/B)) with signs that hang on the bucket (N. Alon, Y. Matias and M. Szegedy,
-"The space complexity of approximating the frequency moments", 1999): the mean square of the difference of two outputs'
-sketches estimates the sum of the squares of the differences of these terms, and with it the variance of the difference
-of their losses, in which words that both list collide together.
+The *sketches* are sums of ln(1 + q_b/(a + r/B)) with signs that hang on the bucket (N. Alon, Y. Matias and M.
+Szegedy, "The space complexity of approximating the frequency moments", 1999): the mean square of the difference of two
+outputs' sketches estimates the sum of the squares of the differences of these terms, and with it the variance of the
+difference of their losses, in which words that both list collide together.
 
 The *histogram* counts all listed words by the size of their mass: how many, their mass, how many were the word; and
 how many would have been in each of some draws of the word from the line's own distribution. A draw's random number
