@@ -12,9 +12,9 @@ a the mass of the expected word itself and r that of the rest:
   which this seed's is a fair sample. Where no two words share a bucket it is a sum over words.
 
 The *sketches* are sums of ln(1 + q_b/(a + r/B)) with signs that hang on the bucket (N. Alon, Y. Matias and M.
-Szegedy, "The space complexity of approximating the frequency moments", 1999): the mean square of the difference of two
-outputs' sketches estimates the sum of the squares of the differences of these terms, and with it the variance of the
-difference of their losses, in which words that both list collide together.
+Szegedy, "The space complexity of approximating the frequency moments", 1999): the mean square of the difference of
+two outputs' sketches estimates the sum of the squares of the differences of these terms, and with it the variance of
+the difference of their losses, in which words that both list collide together.
 
 The *histogram* counts all listed words by the size of their mass: how many, their mass, how many were the word; and
 how many would have been in each of some draws of the word from the line's own distribution. A draw's random number
