@@ -2,8 +2,7 @@
 
 The expected word shares its bucket with a part of the rest and, by chance, with other words. Seeds are line numbers,
 so a file has one score; had its lines begun further down, it would have another. How far such scores scatter is
-measured, by scoring again with seeds a few lines further, and computed (see :mod:`geval_py.scoring.kernel.profile`);
-from 8 bits up the two agree.
+measured, by scoring again with seeds a few lines further, and computed (see :mod:`geval_py.scoring.kernel.profile`).
 """
 
 from __future__ import annotations
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from geval_py.scoring.columns import Named
 
 DEFAULT_SEEDS, MOST_SEEDS = 25, 1000
-FORMULA_BITS = 8  # from here on the formula is good
 NORMAL = 1.96  # sd on either side that hold 95 %
 
 
@@ -91,8 +89,8 @@ class Luck:
 
     @property
     def z(self) -> float | None:
-        """By how many sd the loss is above the mean: below 0 the output was lucky. None where nothing scatters."""
-        return _believed(self.bits, self.measured, self.formula).z
+        """By how many sd the loss is above the formula's mean: below 0 it was lucky. None where nothing scatters."""
+        return self.formula.z
 
     def __str__(self) -> str:
         from geval_py.showing.luck import luck_text
@@ -146,17 +144,16 @@ def luck_of(evaluation: Evaluation, seeds: int, vocabulary: int) -> Luck:
     loss = _mean(statistics.column("loss")[kept])
     losses = [_mean(np.frombuffer(other.statistics.columns[0])[kept]) for other in others[:seeds]]
     sd = math.sqrt(float(statistics.column("seed_variance")[kept].sum())) / max(1, lines)
-    bits = first.metric.bits or DEFAULT_BITS
     measured = _spread(first.metric, loss, fmean(losses), stdev(losses)) if len(losses) > 1 else None
     formula = _spread(first.metric, loss, _mean(statistics.column("seed_mean")[kept]), sd)
-    low, high = _range(first.metric, _believed(bits, measured, formula))
+    low, high = sorted(_score(first.metric, formula.loss + sign * NORMAL * formula.sd) for sign in (-1, 1))
     return Luck(
         test=evaluation.split.name,
         file=evaluation.output.name,
         metric=first.name,
         unit=first.unit,
         direction=first.direction,
-        bits=bits,
+        bits=first.metric.bits or DEFAULT_BITS,
         lines=lines,
         left_out=statistics.lines - lines,
         score=_score(first.metric, loss),
@@ -203,16 +200,6 @@ def _score(metric: Metric, loss: float) -> float:
 
 def _spread(metric: Metric, loss: float, mean: float, sd: float) -> Spread:
     return Spread(score=_score(metric, mean), loss=mean, sd=sd, z=(loss - mean) / sd if sd > NOISE else None)
-
-
-def _believed(bits: int, measured: Spread | None, formula: Spread) -> Spread:
-    """Choose the formula, but with few bits, where many words share a bucket, what was measured."""
-    return formula if measured is None or bits >= FORMULA_BITS else measured
-
-
-def _range(metric: Metric, spread: Spread) -> tuple[float, float]:
-    low, high = sorted(_score(metric, spread.loss + sign * NORMAL * spread.sd) for sign in (-1, 1))
-    return low, high
 
 
 def _exact(evaluation: Evaluation, statistics: ProfileStatistics, vocabulary: int) -> Exact:

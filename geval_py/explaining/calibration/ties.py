@@ -19,6 +19,7 @@ from geval_py.scoring.kernel.profile import SKETCHES
 from geval_py.scoring.metrics.profile import ProfileStatistics
 
 if TYPE_CHECKING:
+    from geval_py.explaining.calibration.forecasts import Array
     from geval_py.explaining.comparison import Comparison
     from geval_py.scoring.evaluation import Evaluation
 
@@ -62,11 +63,23 @@ def share_turned(better: ProfileStatistics, worse: ProfileStatistics, bits: int)
     Their expected difference is held against its standard deviation over seeds, in which the words that both list
     collide together (see :mod:`geval_py.scoring.kernel.profile`). 0 for outputs that no seed moves.
     """
-    means = [of.column("seed_mean") for of in (better, worse)]
-    kept = np.isfinite(means[0]) & np.isfinite(means[1])
-    names = [f"sketch_{number}" for number in range(SKETCHES)]
-    differences = [better.column(name)[kept] - worse.column(name)[kept] for name in names]
-    variance = sum(float((of * of).sum()) for of in differences) / SKETCHES / (1 << bits)
-    if not variance:
+    kept = np.isfinite(better.column("seed_mean")) & np.isfinite(worse.column("seed_mean"))
+    sketched = [_difference(better, worse, f"sketch_{number}")[kept] for number in range(SKETCHES)]
+    gains = _gains(better, bits)[kept] - _gains(worse, bits)[kept]
+    variance = sum(float((of * of).sum()) for of in sketched) / SKETCHES / (1 << bits) - float((gains * gains).sum())
+    if variance <= 0:
         return 0.0
-    return NormalDist().cdf(-float((means[1] - means[0])[kept].sum()) / math.sqrt(variance))
+    return NormalDist().cdf(float(_difference(better, worse, "seed_mean")[kept].sum()) / math.sqrt(variance))
+
+
+def _difference(one: ProfileStatistics, other: ProfileStatistics, name: str) -> Array:
+    """Subtract a column; NaN where both are infinite."""
+    with np.errstate(invalid="ignore"):
+        return one.column(name) - other.column(name)
+
+
+def _gains(statistics: ProfileStatistics, bits: int) -> Array:
+    """Give what sharing a bucket wins on each line, on average over seeds."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        alone: Array = -np.log(statistics.column("word_mass") + statistics.column("rest") / (1 << bits))
+        return alone - statistics.column("seed_mean")

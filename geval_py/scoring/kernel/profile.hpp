@@ -4,9 +4,10 @@
 
 constexpr int OCTAVES = 40, PARTS = 8, BINS = OCTAVES * PARTS;
 constexpr int COUNTS = 3;  // of the histogram: words, their mass, and how many were the word
-constexpr int SKETCHES = 4, FIRST_SIGN = 28;
-constexpr double LEAST_MASS = 1e-290;
+constexpr int SKETCHES = 4;
+constexpr double SIGNS[] = {1, -1};  // looked up: a branch on them could not be foretold
 constexpr int MOST_DRAWS = 10000;
+constexpr int MOST_TABLE_BITS = 16;
 
 // A row's columns, in the order of COLUMNS.
 enum ProfileColumn {
@@ -24,6 +25,13 @@ inline double random_number(std::uint64_t place) {
     return static_cast<double>((mixed ^ (mixed >> 31)) >> 11) * 0x1p-53;
 }
 
+// MurmurHash3's last step, of a bucket; the lowest bits are the sketches' signs.
+inline std::uint32_t sign_bits(std::uint32_t bucket) {
+    std::uint32_t mixed = (bucket + 1) * 0x85ebca6bu;
+    mixed = (mixed ^ (mixed >> 13)) * 0xc2b2ae35u;
+    return mixed ^ (mixed >> 16);
+}
+
 // The bin of a mass: the exponent and the first bits of the mantissa, as they stand in the number.
 inline int bin_of(double mass) {
     std::uint64_t bits;
@@ -35,7 +43,8 @@ inline int bin_of(double mass) {
 class Profiler {
   public:
     Profiler(int bits, int draws)
-        : buckets_count_(std::uint32_t{1} << bits), draws_(draws), counts_(BINS * COUNTS),
+        : buckets_count_(std::uint32_t{1} << bits), places_(bits > MOST_TABLE_BITS ? 0 : buckets_count_),
+          draws_(static_cast<std::size_t>(draws)), counts_(BINS * COUNTS),
           drawn_(static_cast<std::size_t>(BINS) * static_cast<std::size_t>(draws)) {}
 
     // Fills a row, which is all zeros, and counts the words of a line that was read.
@@ -47,8 +56,7 @@ class Profiler {
         }
         weigh(line);
         add_words(line, row);
-        row[ENTROPY] = entropy(line.words(), row[REST] / buckets_count_);
-        add_seeds(line, row);
+        add_buckets(line, row);
         count(line.expected_word(), number);
     }
 
@@ -64,6 +72,12 @@ class Profiler {
     }
 
   private:
+    // Its number, and the mass in it of the expected word and of all others.
+    struct Bucket {
+        std::uint32_t number;
+        double own, strangers;
+    };
+
     static void add_vector(const Numbers& values, double* row) {
         const double log_total = values.log_sum_exp(0);
         const bool off = log_total > 0 || log_total < LEAST_LOG_TOTAL;
@@ -131,36 +145,50 @@ class Profiler {
         return order ? order > 0 : a.size() > b.size();
     }
 
-    double entropy(const std::vector<Hashed>& words, double share) {
-        buckets_.clear(), bucket_masses_.clear();
-        for (std::size_t i = 0; i < words.size(); ++i) {
-            const std::uint32_t bucket = words[i].hash & (buckets_count_ - 1);
-            const std::uint32_t place = buckets_.add(bucket, bucket);
-            if (place == bucket_masses_.size()) bucket_masses_.push_back(0);
-            bucket_masses_[place] += masses_[i];
-        }
-        double sum = 0;
-        for (const double mass : bucket_masses_) sum += surprise(mass + share);
-        return sum + static_cast<double>(buckets_count_ - bucket_masses_.size()) * surprise(share);
-    }
-
-    void add_seeds(const Line& line, double* row) const {
-        const double mass = row[WORD_MASS] + row[REST] / buckets_count_;
-        if (mass < LEAST_MASS) {
-            row[SEED_MEAN] = row[SEED_VARIANCE] = INFINITE;
-            return;
-        }
-        double sum = 0, squares = 0;
-        for (std::size_t i = 0; i < masses_.size(); ++i) {
-            if (i == line.expected_word()) continue;
-            const double gain = std::log1p(masses_[i] / mass);
+    // What hangs on the buckets: the entropy, and the loss over seeds.
+    void add_buckets(const Line& line, double* row) {
+        fill_buckets(line);
+        const double share = row[REST] / buckets_count_, mass = row[WORD_MASS] + share;
+        const double base = std::log(mass);
+        double entropy = 0, sum = 0, squares = 0;
+        for (const Bucket& bucket : filled_) {
+            const double whole = bucket.strangers + bucket.own + share, log_whole = std::log(whole);
+            if (whole > 0) entropy -= whole * log_whole;
+            const double gain = (row[LISTED] > 0 ? std::log(mass + bucket.strangers) : log_whole) - base;
             sum += gain;
             squares += gain * gain;
-            for (int n = 0; n < SKETCHES; ++n)
-                row[SKETCH + n] += (line.words()[i].hash >> (FIRST_SIGN + n)) & 1 ? -gain : gain;
+            const std::uint32_t signs = sign_bits(bucket.number);
+            for (int n = 0; n < SKETCHES; ++n) row[SKETCH + n] += gain * SIGNS[(signs >> n) & 1];
         }
-        row[SEED_MEAN] = -std::log(mass) - sum / buckets_count_;
-        row[SEED_VARIANCE] = squares / buckets_count_;
+        row[ENTROPY] = entropy + static_cast<double>(buckets_count_ - filled_.size()) * surprise(share);
+        if (mass > 0) {
+            const double mean = sum / buckets_count_;
+            row[SEED_MEAN] = -base - mean;
+            row[SEED_VARIANCE] = squares / buckets_count_ - mean * mean;
+        } else {
+            row[SEED_MEAN] = row[SEED_VARIANCE] = INFINITE;
+            std::fill(row + SKETCH, row + SKETCH + SKETCHES, 0.0);
+        }
+    }
+
+    // The buckets that have words, as they come.
+    void fill_buckets(const Line& line) {
+        for (const Bucket& bucket : filled_)
+            if (!places_.empty()) places_[bucket.number] = 0;
+        buckets_.clear(), filled_.clear();
+        for (std::size_t i = 0; i < masses_.size(); ++i) {
+            const std::uint32_t number = line.words()[i].hash & (buckets_count_ - 1);
+            const std::size_t place = find_place(number);
+            if (place == filled_.size()) filled_.push_back({number, 0, 0});
+            (i == line.expected_word() ? filled_[place].own : filled_[place].strangers) += masses_[i];
+        }
+    }
+
+    // Where a bucket is, or will be, among those filled: looked up in a table of all, unless it would be large.
+    std::size_t find_place(std::uint32_t bucket) {
+        if (places_.empty()) return buckets_.add(bucket, bucket);
+        if (!places_[bucket]) places_[bucket] = static_cast<std::uint32_t>(filled_.size() + 1);
+        return places_[bucket] - 1;
     }
 
     void count(std::uint32_t expected, std::uint64_t number) {
@@ -186,8 +214,10 @@ class Profiler {
     }
 
     std::uint32_t buckets_count_;
+    std::vector<std::uint32_t> places_;
     std::size_t draws_;
-    std::vector<double> masses_, bucket_masses_, sums_;
+    std::vector<double> masses_, sums_;
+    std::vector<Bucket> filled_;
     std::vector<int> bins_;
     double rest_ = 0;
     WordSet buckets_;

@@ -1,17 +1,20 @@
 r"""What a line's distribution tells beside its loss: what it expects of itself, what it guessed, what hashing gave.
 
-This is the readable truth of ``line_profiles``; its native twin is profile.hpp. With B buckets, a the mass of the
-expected word itself, r that of the rest, and p_w that of another word on the line:
+This is the readable truth of ``line_profiles``; its native twin is profile.hpp. With B buckets, m_b the mass of one,
+a the mass of the expected word itself and r that of the rest:
 
-- the line expects of itself the loss H = -sum over buckets of m_b ln m_b;
+- the line expects of itself the loss H = -sum_b m_b ln m_b;
 - the smallest set of a level holds the most likely words until they have that mass, in order of their masses; the
   rest, which is all other words, comes last;
-- under other seeds of the hash its loss has about the mean -ln(a + r/B) - (1/B) sum_w ln(1 + p_w/(a + r/B)) and the
-  variance (1/B) sum_w ln^2(1 + p_w/(a + r/B)): at most one of the words shares the expected word's bucket.
+- with q_b the mass in a bucket of the words that are not expected, its loss has over seeds the mean -ln(a + r/B) - g
+  and the variance (1/B) sum_b ln^2(1 + q_b/(a + r/B)) - g^2, where g = (1/B) sum_b ln(1 + q_b/(a + r/B)): under
+  another seed the expected word is in any of the buckets, and the others are thrown together in another way, of
+  which this seed's is a fair sample. Where no two words share a bucket it is a sum over words.
 
-The *sketches* are sums of ln(1 + p_w/(a + r/B)) with signs that hang on the word's hash (N. Alon, Y. Matias and M.
+The *sketches* are sums of ln(1 + q_b/(a + r/B)) with signs that hang on the bucket (N. Alon, Y. Matias and M.
 Szegedy, "The space complexity of approximating the frequency moments", 1999): the mean square of the difference of
-two outputs' sketches, divided by B, is the variance of the difference of their losses, whose collisions are the same.
+two outputs' sketches estimates the sum of the squares of the differences of these terms, and with it the variance of
+the difference of their losses, in which words that both list collide together.
 
 The *histogram* counts all listed words by the size of their mass: how many, their mass, how many were the word; and
 how many would have been in each of some draws of the word from the line's own distribution. A draw's random number
@@ -23,11 +26,11 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
+from collections.abc import Iterable
 from itertools import accumulate
-from math import exp, frexp, inf, log, log1p
+from math import exp, frexp, inf, log
 
-from mmh3 import hash as murmur3
-
+from geval_py.reading.buckets import word_buckets
 from geval_py.reading.distribution import Distribution, distribution_of, scale_logarithms, sum_in_order
 from geval_py.reading.lines import Bytes, decode_lines
 from geval_py.reading.wordprobs import parse_entries, parse_vector
@@ -41,8 +44,6 @@ COLUMNS = (
 OCTAVES, PARTS = 40, 8  # the histogram's bins: eight an octave, from 2^-40 (and what is less) to 1
 BINS = OCTAVES * PARTS
 COUNTS = ("count", "mass", "hits")  # the histogram's columns before those of the draws
-FIRST_SIGN = 28  # the bits of a hash that give the sketches' signs: none that tells a bucket
-LEAST_MASS = 1e-290  # what is less may be 0 when it divides
 _MASK = (1 << 64) - 1
 
 
@@ -89,16 +90,19 @@ def _vector_row(values: list[float], loss: float) -> tuple[float, ...]:
 def _entries_row(distribution: Distribution, word: str, loss: float, bits: int, line: int) -> tuple[float, ...]:
     masses, rest = distribution.masses, distribution.rest
     own = masses.get(word, 0.0)
-    hashes = [murmur3(other, line & 0xFFFFFFFF, signed=False) for other in masses]
+    buckets: dict[int, float] = {}
+    strangers: dict[int, float] = {}
+    for bucket, (other, mass) in zip(word_buckets(list(masses), bits, line), masses.items(), strict=True):
+        buckets[bucket] = buckets.get(bucket, 0.0) + mass
+        strangers[bucket] = strangers.get(bucket, 0.0) + (mass if other != word else 0.0)
     guess_mass, guess = max(((mass, other) for other, mass in masses.items()), default=(0.0, None))
     ahead = sum_in_order([mass for mass in masses.values() if word not in masses or mass > own])
     among = sum_in_order([mass for mass in masses.values() if mass == own]) if word in masses else rest
     share = rest / (1 << bits)
-    others = [(mass, code) for (other, mass), code in zip(masses.items(), hashes, strict=True) if other != word]
     return (
         loss,
         0.0,
-        _entropy(list(masses.values()), hashes, share, bits),
+        _entropy(buckets.values(), share, bits),
         own,
         float(word in masses),
         rest,
@@ -107,39 +111,45 @@ def _entries_row(distribution: Distribution, word: str, loss: float, bits: int, 
         float(len(masses)),
         ahead,
         among,
-        *_seed_moments(others, own + share, bits),
+        *_seed_moments(strangers, own + share, bits),
     )
 
 
-def _entropy(masses: list[float], hashes: list[int], share: float, bits: int) -> float:
-    """Give the entropy over the buckets, of which each has a share of the rest, in nats."""
-    buckets: dict[int, float] = {}
-    for mass, code in zip(masses, hashes, strict=True):
-        bucket = code & ((1 << bits) - 1)
-        buckets[bucket] = buckets.get(bucket, 0.0) + mass
-    of_words = sum_in_order([_surprise(mass + share) for mass in buckets.values()])
-    return of_words + ((1 << bits) - len(buckets)) * _surprise(share)
+def _entropy(masses: Iterable[float], share: float, bits: int) -> float:
+    """Give the entropy over the buckets, of which some have words, and each a share of the rest, in nats."""
+    of_words = [_surprise(mass + share) for mass in masses]
+    return sum_in_order(of_words) + ((1 << bits) - len(of_words)) * _surprise(share)
 
 
 def _surprise(mass: float) -> float:
     return -mass * log(mass) if mass > 0.0 else 0.0
 
 
-def _seed_moments(others: list[tuple[float, int]], mass: float, bits: int) -> tuple[float, ...]:
+def _seed_moments(strangers: dict[int, float], mass: float, bits: int) -> tuple[float, ...]:
     """Give the mean and the variance of the loss over seeds, and the sketches.
 
-    ``others`` are the masses and hashes of the words that are not expected, ``mass`` is what the expected word has
-    of its own, and by its share of the rest.
+    ``strangers`` are the masses of the buckets that words have which are not expected; ``mass`` is what the expected
+    word has of its own, and by its share of the rest.
     """
-    if mass < LEAST_MASS:
+    if not mass:
         return inf, inf, *[0.0] * SKETCHES
-    gains = [log1p(other / mass) for other, _ in others]
-    signs = [[-1.0 if code >> (FIRST_SIGN + n) & 1 else 1.0 for _, code in others] for n in range(SKETCHES)]
-    return (
-        -log(mass) - sum_in_order(gains) / (1 << bits),
-        sum_in_order([gain * gain for gain in gains]) / (1 << bits),
-        *(sum_in_order([s * gain for s, gain in zip(of, gains, strict=True)]) for of in signs),
+    base = log(mass)
+    gains = [log(mass + stranger) - base for stranger in strangers.values()]
+    mean = sum_in_order(gains) / (1 << bits)
+    squares = sum_in_order([gain * gain for gain in gains]) / (1 << bits)
+    signs = [sign_bits(bucket) for bucket in strangers]
+    sketches = (
+        sum_in_order([-gain if sign >> n & 1 else gain for sign, gain in zip(signs, gains, strict=True)])
+        for n in range(SKETCHES)
     )
+    return -base - mean, squares - mean * mean, *sketches
+
+
+def sign_bits(bucket: int) -> int:
+    """Give the bits whose lowest ones are the sketches' signs: MurmurHash3's last step, of a bucket."""
+    mixed = (bucket + 1) * 0x85EBCA6B & 0xFFFFFFFF
+    mixed = (mixed ^ mixed >> 13) * 0xC2B2AE35 & 0xFFFFFFFF
+    return mixed ^ mixed >> 16
 
 
 def bin_of(mass: float) -> int:
