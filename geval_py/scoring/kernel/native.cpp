@@ -617,10 +617,15 @@ double log_add_exp(double a, double b) {
 
 inline double loss_of_log(double log_mass) { return std::max(0.0, -log_mass); }
 
+// What to look for in a line besides its loss: nothing, repeated words and rounding, or what each entry is.
+enum class Care { LOSS, THOROUGH, ENTRIES };
+
+// What an entry is.
+enum class Entry : char { OTHER, HIT, REST };
+
 class Line {
   public:
-    // thorough: look for repeated words and for rounding too.
-    Line(int bits, bool thorough) : thorough_(thorough), mask_((std::uint32_t{1} << bits) - 1), share_(1.0 / (mask_ + 1.0)) {}
+    Line(int bits, Care care) : care_(care), mask_((std::uint32_t{1} << bits) - 1), share_(1.0 / (mask_ + 1.0)) {}
 
     // Reads and scores a line; the flags say whether the loss means anything. The texts that line and expected are parts
     // of go on to the limits.
@@ -630,11 +635,12 @@ class Line {
         line = decode(line, line_limit, line_copy_, flags & CARRIAGE_RETURN, flags & NOT_ASCII);
         expected = decode(expected, expected_limit, expected_copy_);
         const std::uint32_t bucket = murmur3(expected, seed) & mask_;
+        bucket_ = bucket;
         values_.clear(), hits_.clear(), rests_.clear();
         if (!std::memchr(line.begin, ':', line.size())) {
             flags |= VECTOR;
             if (read_vector(line)) return vector_loss(bucket, flags);
-        } else if (thorough_ ? read_entries<true>(line, seed, bucket, flags) : read_entries<false>(line, seed, bucket, flags)) {
+        } else if (read_with_care(line, seed, bucket, flags)) {
             return entries_loss(flags);
         }
         flags = byte_flags_only | MALFORMED | error_kind(line);
@@ -642,6 +648,16 @@ class Line {
     }
 
   private:
+    friend class GuessList;
+
+    bool read_with_care(Text line, std::uint32_t seed, std::uint32_t bucket, unsigned& flags) {
+        switch (care_) {
+            case Care::THOROUGH: return read_entries<Care::THOROUGH>(line, seed, bucket, flags);
+            case Care::ENTRIES: return read_entries<Care::ENTRIES>(line, seed, bucket, flags);
+            default: return read_entries<Care::LOSS>(line, seed, bucket, flags);
+        }
+    }
+
     bool read_vector(Text line) {
         const char* p = line.begin;
         for (;;) {
@@ -654,13 +670,15 @@ class Line {
         }
     }
 
-    // Twice compiled, so that scoring alone does nothing that only the rules need.
-    template <bool thorough>
+    // Compiled for each care, so that scoring alone does nothing that only others need.
+    template <Care care>
     bool read_entries(const Text line, const std::uint32_t seed, const std::uint32_t bucket, unsigned& flags) {
+        constexpr bool thorough = care == Care::THOROUGH, marking = care == Care::ENTRIES;
         const std::uint32_t mask = mask_;
         double least = INFINITE, most = -INFINITE, total = 0, rounding = 0;
         bool zero = false, tiny = false;
         if (thorough) words_.clear();
+        if (marking) entries_.clear();
         const char* p = line.begin;
         for (;;) {
             Text word{p, find_word_end(p, line.end)};
@@ -681,10 +699,12 @@ class Line {
             }
             if (word.begin == word.end) {
                 rests_.add(value);
+                if (marking) entries_.push_back(Entry::REST);
             } else {
                 zero |= value == 0;
                 const std::uint32_t hash = murmur3(word, seed);
                 if ((hash & mask) == bucket) hits_.add(value);
+                if (marking) entries_.push_back((hash & mask) == bucket ? Entry::HIT : Entry::OTHER);
                 if (thorough && !words_.add(word, hash)) flags |= REPEATED;
             }
             if (p == line.end) break;
@@ -793,10 +813,11 @@ class Line {
         return (log_total > most ? ABOVE_ONE : 0) | (log_total < LEAST_LOG_TOTAL ? BELOW_ONE : 0);
     }
 
-    bool thorough_;
-    std::uint32_t mask_;
+    Care care_;
+    std::uint32_t mask_, bucket_ = 0;
     double share_;
     WordSet words_;
+    std::vector<Entry> entries_;
     Numbers values_, hits_, rests_;
     double total_ = 0, rounding_ = 0;
     bool probabilities_ = false;
@@ -841,7 +862,7 @@ struct Found {
 Found score_block(Text outputs, Text expected, std::size_t lines, int bits, std::uint64_t first_line, bool thorough,
                   double* losses, std::uint32_t* flags) {
     Found found;
-    Line line(bits, thorough);
+    Line line(bits, thorough ? Care::THOROUGH : Care::LOSS);
     for (std::size_t i = 0; i < lines; ++i) {
         if (outputs.begin == outputs.end) return {false};
         unsigned marks;
@@ -857,6 +878,8 @@ Found score_block(Text outputs, Text expected, std::size_t lines, int bits, std:
     found.equal = outputs.begin == outputs.end;
     return found;
 }
+
+#include "guesses.hpp"
 
 // ---- Python ------------------------------------------------------------------------------------------------------
 
@@ -917,6 +940,66 @@ PyObject* score_lines(PyObject*, PyObject* arguments) {
                          static_cast<Py_ssize_t>(found.undecided));
 }
 
+template <typename Number>
+PyObject* bytes_of(const std::vector<Number>& numbers) {
+    return PyBytes_FromStringAndSize(reinterpret_cast<const char*>(numbers.data()),
+                                     static_cast<Py_ssize_t>(numbers.size() * sizeof(Number)));
+}
+
+PyObject* wrong_lines() {
+    PyErr_SetString(PyExc_ValueError, "the two blocks differ in their number of lines");
+    return nullptr;
+}
+
+PyObject* read_guesses(PyObject*, PyObject* arguments) {
+    Buffer outputs, expected;
+    int bits;
+    unsigned long long first_line;
+    if (!PyArg_ParseTuple(arguments, "y*y*iK", &outputs.view, &expected.view, &bits, &first_line)) return nullptr;
+    if (bits < 1 || bits > 24) {
+        PyErr_SetString(PyExc_ValueError, "bits is from 1 to 24");
+        return nullptr;
+    }
+    GuessList guesses;
+    bool enough_memory = true, equal = true;
+    Py_BEGIN_ALLOW_THREADS;
+    try {
+        equal = guesses.read(outputs.text(), expected.text(), bits, first_line);
+    } catch (const std::bad_alloc&) {
+        enough_memory = false;
+    }
+    Py_END_ALLOW_THREADS;
+    if (!enough_memory) return PyErr_NoMemory();
+    if (!equal) return wrong_lines();
+    return Py_BuildValue("(NNNNn)", bytes_of(guesses.counts), bytes_of(guesses.masses), bytes_of(guesses.hits),
+                         bytes_of(guesses.rests), static_cast<Py_ssize_t>(guesses.malformed));
+}
+
+PyObject* bucket_shares(PyObject*, PyObject* arguments) {
+    Buffer words, shares, expected;
+    int bits;
+    unsigned long long first_line;
+    if (!PyArg_ParseTuple(arguments, "y*y*y*iK", &words.view, &shares.view, &expected.view, &bits, &first_line))
+        return nullptr;
+    std::vector<double> sums;
+    bool enough_memory = true, equal = true;
+    Py_BEGIN_ALLOW_THREADS;
+    try {
+        equal = sum_shares(words.text(), static_cast<const double*>(shares.view.buf),
+                           static_cast<std::size_t>(shares.view.len) / sizeof(double), expected.text(), bits, first_line,
+                           sums);
+    } catch (const std::bad_alloc&) {
+        enough_memory = false;
+    }
+    Py_END_ALLOW_THREADS;
+    if (!enough_memory) return PyErr_NoMemory();
+    if (!equal) {
+        PyErr_SetString(PyExc_ValueError, "words and shares differ in number");
+        return nullptr;
+    }
+    return bytes_of(sums);
+}
+
 PyObject* count_lines(PyObject*, PyObject* arguments) {
     Buffer text;
     if (!PyArg_ParseTuple(arguments, "y*", &text.view)) return nullptr;
@@ -944,6 +1027,11 @@ PyMethodDef METHODS[] = {
     {"score_lines", score_lines, METH_VARARGS,
      "score_lines(outputs, expected, bits, first_line, thorough) -> (losses, flags, index of the first malformed line, of "
      "the first whose kind of error the reference must tell; -1 for none)"},
+    {"read_guesses", read_guesses, METH_VARARGS,
+     "read_guesses(outputs, expected, bits, first_line) -> (counts, masses, hits, rests, index of the first malformed line "
+     "or -1)"},
+    {"bucket_shares", bucket_shares, METH_VARARGS,
+     "bucket_shares(words, shares, expected, bits, first_line) -> the sum of the shares in each expected word's bucket"},
     {nullptr, nullptr, 0, nullptr},
 };
 
