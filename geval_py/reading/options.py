@@ -23,7 +23,9 @@ COMMANDS = {
     "completion": "completions of a shell: bash, zsh or fish",
     "help": "what a command does, and its options",
     "lm": "n-gram language models, and the perplexity of texts",
+    "mix": "outputs mixed, where that is better than the best of them",
     "sample": "a sample challenge, copied into a new folder",
+    "tune": "what would make an output better at once, found and applied",
 }
 FORMATS = ("text", "json", "csv")
 MOST_DIGITS = 1100  # after the point: the smallest double has 1074
