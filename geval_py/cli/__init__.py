@@ -28,7 +28,9 @@ COMMANDS = {
     "completion": "geval_py.cli.completion",
     "help": "geval_py.cli.help",
     "lm": "geval_py.cli.lm",
+    "mix": "geval_py.cli.mix",
     "sample": "geval_py.cli.sample",
+    "tune": "geval_py.cli.tune",
 }
 CLOSED_PIPE_STATUS = 128 + 13  # what a shell reports for a program ended by SIGPIPE
 
