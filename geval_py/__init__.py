@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     )
     from geval_py.explaining.comparison import Comparison, compare
     from geval_py.explaining.statistics.interval import Interval
+    from geval_py.explaining.tuning.mixing import Mixture, mix
+    from geval_py.explaining.tuning.tune import Tuning, tune
     from geval_py.modelling.baselines import WordModel, predict
     from geval_py.reading.challenge import Challenge
     from geval_py.reading.dataset import DataSet
@@ -62,11 +64,13 @@ __all__ = [
     "MalformedLineError",
     "Metric",
     "MissingFileError",
+    "Mixture",
     "ModelError",
     "Output",
     "SchemeError",
     "Score",
     "TooLargeError",
+    "Tuning",
     "UnreadableFileError",
     "UsageError",
     "WordModel",
@@ -78,9 +82,11 @@ __all__ = [
     "evaluate_all",
     "format_line",
     "hashed_log_losses",
+    "mix",
     "parse_line",
     "predict",
     "read_output",
+    "tune",
     "write_output",
 ]
 
@@ -95,8 +101,10 @@ _HOMES = {
     "Item": "reading.items",
     "METRICS": "scoring.metrics",
     "Metric": "scoring.metrics",
+    "Mixture": "explaining.tuning.mixing",
     "Output": "reading.outputs",
     "Score": "scoring.score",
+    "Tuning": "explaining.tuning.tune",
     "WordModel": "modelling.baselines",
     "WordProbs": "reading.wordprobs",
     "check_submission": "checking.run",
@@ -105,9 +113,11 @@ _HOMES = {
     "evaluate_all": "scoring.evaluate",
     "format_line": "reading.writing",
     "hashed_log_losses": "scoring.metrics.hashed",
+    "mix": "explaining.tuning.mixing",
     "parse_line": "reading.wordprobs",
     "predict": "modelling.baselines",
     "read_output": "reading.outputs",
+    "tune": "explaining.tuning.tune",
     "write_output": "reading.writing",
 }
 

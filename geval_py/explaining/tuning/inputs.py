@@ -9,6 +9,7 @@ import numpy as np
 
 from geval_py.errors import UsageError
 from geval_py.explaining.tuning.folds import Array, Folds, Integers, document_numbers, numbered
+from geval_py.explaining.tuning.guesses import hashed_bits
 from geval_py.scoring.evaluation import Evaluation
 from geval_py.scoring.score import Score
 
@@ -17,8 +18,13 @@ FEW_LINES = 100
 DocumentNumbers: TypeAlias = "str | Sequence[int] | Integers | None"  # a column that tells them, or a number a line
 
 
-def notes_on_lines(lines: int, force: bool) -> list[str]:
-    """Warn where there are few lines; raises UsageError where they are too few, unless it is forced."""
+def notes_on_lines(evaluation: Evaluation, force: bool) -> list[str]:
+    """Warn where there are few lines.
+
+    Raises UsageError where they are too few, unless it is forced, and for a metric that is not hashed.
+    """
+    hashed_bits(evaluation)
+    lines = evaluation.line_count
     if lines >= FEW_LINES:
         return []
     few = f"{lines} lines are few to tune on: what is found may be luck"

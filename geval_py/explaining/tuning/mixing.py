@@ -162,7 +162,7 @@ def mix(
     check_sampling(1, seed)
     first, score = evaluations[0], evaluations[0].scores[0]
     bits = hashed_bits(first)
-    notes = notes_on_lines(first.line_count, force)
+    notes = notes_on_lines(first, force)
     groups, count = documents_of_lines(first, documents)
     folds = Folds.of(groups, seed)
     frequent = _frequent(first, words)

@@ -20,7 +20,7 @@ import numpy as np
 from geval_py.errors import UsageError
 from geval_py.explaining.tuning.fitting import best, fit, held_out
 from geval_py.explaining.tuning.folds import Change, Folds, change_of
-from geval_py.explaining.tuning.guesses import Guesses, hashed_bits, read_guesses
+from geval_py.explaining.tuning.guesses import Guesses, read_guesses
 from geval_py.explaining.tuning.inputs import DocumentNumbers, described, documents_of_lines, notes_on_lines, score_of
 from geval_py.reading.derived import tuned_output
 from geval_py.reading.frequent import DEFAULT_WORDS, FrequentWords, frequent_words_of_train
@@ -174,8 +174,7 @@ def tune(
     """
     checked_evaluation(evaluation)
     check_sampling(1, seed)
-    hashed_bits(evaluation)
-    notes = notes_on_lines(evaluation.line_count, force)
+    notes = notes_on_lines(evaluation, force)
     groups, count = documents_of_lines(evaluation, documents)
     frequent, without = _frequent(evaluation, words)
     guesses = read_guesses(evaluation, frequent, keep_entries=temperature, threads=threads, progress=progress)
