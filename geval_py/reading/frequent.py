@@ -42,9 +42,13 @@ def frequent_words(answers: Iterable[str], count: int) -> FrequentWords:
     """
     counts = Counter(answers)
     total = counts.total()
-    listable = [word for word in counts if word and not _UNWRITABLE.search(word)]
-    words = sorted(listable, key=lambda word: (-counts[word], word))[:count]
+    words = sorted(filter(is_listable, counts), key=lambda word: (-counts[word], word))[:count]
     return FrequentWords(words=tuple(words), shares=tuple(counts[word] / total for word in words))
+
+
+def is_listable(word: str) -> bool:
+    """Tell whether an output can list a word, and nobody would take it for a mistake."""
+    return word != "" and not _UNWRITABLE.search(word)
 
 
 def frequent_words_of_train(split: Split, count: int) -> FrequentWords | None:

@@ -19,8 +19,8 @@ import json
 
 from geval_py.errors import UnreadableFileError
 from geval_py.reading.buckets import word_buckets
-from geval_py.reading.distribution import DEFAULT_BITS, entry_masses, vector_masses
-from geval_py.reading.frequent import FrequentWords
+from geval_py.reading.distribution import DEFAULT_BITS, LEAST_BITS, MOST_BITS, entry_masses, vector_masses
+from geval_py.reading.frequent import FrequentWords, is_listable
 from geval_py.reading.masses import line_of_buckets, line_of_masses
 from geval_py.reading.wordprobs import parse_entries, parse_vector, wrong_vector_length
 from geval_py.values import Value
@@ -117,6 +117,8 @@ class Parameters(Value):
         )
         if not (made.temperature > 0.0 and 0.0 <= made.lambda_ <= 1.0 and 0.0 <= made.nu <= 1.0):
             raise ValueError("a parameter is out of range")
+        if not (LEAST_BITS <= made.bits <= MOST_BITS and all(map(is_listable, frequent))):
+            raise ValueError("the bits, or a word, cannot be used")
         if not (0.0 <= made.frequent.total <= 1.0 + 1e-9 and all(share >= 0.0 for share in made.frequent.shares)):
             raise ValueError("the shares of the frequent words are out of range")
         return made
