@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from geval_py.explaining.calibration.luck import Luck, luck
     from geval_py.explaining.comparison import Comparison, compare
     from geval_py.explaining.statistics.interval import Interval
+    from geval_py.explaining.tuning.mixing import Mixture, mix
+    from geval_py.explaining.tuning.tune import Tuning, tune
     from geval_py.modelling.baselines import WordModel, predict
     from geval_py.reading.challenge import Challenge
     from geval_py.reading.dataset import DataSet
@@ -67,11 +69,13 @@ __all__ = [
     "MalformedLineError",
     "Metric",
     "MissingFileError",
+    "Mixture",
     "ModelError",
     "Output",
     "SchemeError",
     "Score",
     "TooLargeError",
+    "Tuning",
     "UnreadableFileError",
     "UsageError",
     "WordModel",
@@ -85,10 +89,12 @@ __all__ = [
     "format_line",
     "hashed_log_losses",
     "luck",
+    "mix",
     "parse_line",
     "plots",
     "predict",
     "read_output",
+    "tune",
     "write_output",
 ]
 
@@ -105,8 +111,10 @@ _HOMES = {
     "Luck": "explaining.calibration.luck",
     "METRICS": "scoring.metrics",
     "Metric": "scoring.metrics",
+    "Mixture": "explaining.tuning.mixing",
     "Output": "reading.outputs",
     "Score": "scoring.score",
+    "Tuning": "explaining.tuning.tune",
     "WordModel": "modelling.baselines",
     "WordProbs": "reading.wordprobs",
     "calibration": "explaining.calibration.calibration",
@@ -117,9 +125,11 @@ _HOMES = {
     "format_line": "reading.writing",
     "hashed_log_losses": "scoring.metrics.hashed",
     "luck": "explaining.calibration.luck",
+    "mix": "explaining.tuning.mixing",
     "parse_line": "reading.wordprobs",
     "predict": "modelling.baselines",
     "read_output": "reading.outputs",
+    "tune": "explaining.tuning.tune",
     "write_output": "reading.writing",
 }
 

@@ -30,8 +30,10 @@ COMMANDS = {
     "help": "geval_py.cli.help",
     "lm": "geval_py.cli.lm",
     "luck": "geval_py.cli.luck",
+    "mix": "geval_py.cli.mix",
     "report": "geval_py.cli.report",
     "sample": "geval_py.cli.sample",
+    "tune": "geval_py.cli.tune",
 }
 CLOSED_PIPE_STATUS = 128 + 13  # what a shell reports for a program ended by SIGPIPE
 

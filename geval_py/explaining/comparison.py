@@ -137,7 +137,9 @@ def compare(
 
     check_sampling(samples, seed)
     evaluations = tuple(map(checked_evaluation, evaluations))
-    _check_comparable(evaluations)
+    if len(evaluations) < 2:
+        raise UsageError(message=f"a comparison takes two outputs or more; there is {len(evaluations) or 'none'}")
+    check_comparable(evaluations)
     outputs = [evaluation.output for evaluation in evaluations]
     names = unique_names(outputs)
     index = _find_baseline(baseline, names, outputs)
@@ -186,9 +188,8 @@ def _comparison(
     )
 
 
-def _check_comparable(evaluations: Sequence[Evaluation]) -> None:
-    if len(evaluations) < 2:
-        raise UsageError(message=f"a comparison takes two outputs or more; there is {len(evaluations) or 'none'}")
+def check_comparable(evaluations: Sequence[Evaluation]) -> None:
+    """Raise UsageError for evaluations (at least one) with different answers or metrics, LineCountError for lines."""
     first = evaluations[0]
     for other in evaluations[1:]:
         both = f"{named(first.output.path)} and {named(other.output.path)} were scored with different"

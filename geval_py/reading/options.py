@@ -25,8 +25,10 @@ COMMANDS = {
     "help": "what a command does, and its options",
     "lm": "n-gram language models, and the perplexity of texts",
     "luck": "what hashing gave scores, and what other seeds would give",
+    "mix": "outputs mixed, where that is better than the best of them",
     "report": "an output explained on one page, with charts",
     "sample": "a sample challenge, copied into a new folder",
+    "tune": "what would make an output better at once, found and applied",
 }
 FORMATS = ("text", "json", "csv")
 MOST_DIGITS = 1100  # after the point: the smallest double has 1074

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from geval_py.reading.lines import Bytes
+    from geval_py.scoring.kernel.guesses import Guesses
 
 __all__ = ["Backend", "choose_backend", "count_lines", "hashed_losses", "line_profiles", "score_lines"]
 
@@ -33,6 +34,8 @@ class Backend(Value):
     hashed_losses: Callable[[Bytes, bytes, int, int], array[float]]
     score_lines: Callable[[Bytes, bytes, int, int], tuple[array[float], array[int]]]
     count_lines: Callable[[Bytes], int]
+    read_guesses: Callable[[Bytes, bytes, int, int], Guesses]
+    bucket_shares: Callable[[bytes, array[float], bytes, int, int], array[float]]
     parallel: bool  # whether it leaves other threads running
 
 
@@ -72,6 +75,8 @@ def _backend(name: str, module: ModuleType, *, parallel: bool) -> Backend:
         hashed_losses=module.hashed_losses,
         score_lines=module.score_lines,
         count_lines=module.count_lines,
+        read_guesses=module.read_guesses,
+        bucket_shares=module.bucket_shares,
         parallel=parallel,
     )
 

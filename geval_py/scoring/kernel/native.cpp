@@ -620,8 +620,12 @@ double log_add_exp(double a, double b) {
 
 inline double loss_of_log(double log_mass) { return std::max(0.0, -log_mass); }
 
-// What lines are read for: their losses, what the rules look at too (repeated words, rounding), or their distributions.
-enum class Purpose { losses, rules, profiles };
+// What lines are read for: their losses, what the rules look at too (repeated words, rounding), their distributions, or
+// what each entry is.
+enum class Purpose { losses, rules, profiles, entries };
+
+// What an entry is.
+enum class Entry : char { OTHER, HIT, REST };
 
 // A word of a line and its hash.
 struct Hashed {
@@ -643,7 +647,7 @@ class Line {
         line = decode(line, line_limit, line_copy_, flags & CARRIAGE_RETURN, flags & NOT_ASCII);
         expected = decode(expected, expected_limit, expected_copy_);
         expected_ = {expected, murmur3(expected, seed)};
-        const std::uint32_t bucket = expected_.hash & mask_;
+        const std::uint32_t bucket = bucket_ = expected_.hash & mask_;
         values_.clear(), hits_.clear(), rests_.clear();
         if (!std::memchr(line.begin, ':', line.size())) {
             flags |= VECTOR;
@@ -666,10 +670,13 @@ class Line {
     double total() const { return total_; }
 
   private:
+    friend class GuessList;
+
     bool read_entries(const Text line, const std::uint32_t seed, const std::uint32_t bucket, unsigned& flags) {
         switch (purpose_) {
             case Purpose::rules: return read_entries<Purpose::rules>(line, seed, bucket, flags);
             case Purpose::profiles: return read_entries<Purpose::profiles>(line, seed, bucket, flags);
+            case Purpose::entries: return read_entries<Purpose::entries>(line, seed, bucket, flags);
             default: return read_entries<Purpose::losses>(line, seed, bucket, flags);
         }
     }
@@ -690,11 +697,13 @@ class Line {
     template <Purpose purpose>
     bool read_entries(const Text line, const std::uint32_t seed, const std::uint32_t bucket, unsigned& flags) {
         constexpr bool thorough = purpose == Purpose::rules, whole = purpose == Purpose::profiles;
+        constexpr bool marking = purpose == Purpose::entries;
         const std::uint32_t mask = mask_;
         double least = INFINITE, most = -INFINITE, total = 0, rounding = 0;
         bool zero = false, tiny = false;
         if (thorough || whole) words_.clear();
         if (whole) numbers_.clear(), distinct_.clear(), expected_word_ = NO_WORD;
+        if (marking) entries_.clear();
         const char* p = line.begin;
         for (;;) {
             Text word{p, find_word_end(p, line.end)};
@@ -716,12 +725,14 @@ class Line {
             if (word.begin == word.end) {
                 rests_.add(value);
                 if (whole) numbers_.push_back(NO_WORD);
+                if (marking) entries_.push_back(Entry::REST);
             } else {
                 zero |= value == 0;
                 const std::uint32_t hash = murmur3(word, seed);
                 if ((hash & mask) == bucket) hits_.add(value);
                 if (thorough && words_.size() != words_.add(word, hash)) flags |= REPEATED;
                 if (whole) add_word({word, hash});
+                if (marking) entries_.push_back((hash & mask) == bucket ? Entry::HIT : Entry::OTHER);
             }
             if (p == line.end) break;
             ++p;
@@ -839,13 +850,14 @@ class Line {
     }
 
     Purpose purpose_;
-    std::uint32_t mask_;
+    std::uint32_t mask_, bucket_ = 0;
     double share_;
     WordSet words_;
     std::vector<Hashed> distinct_;
     std::vector<std::uint32_t> numbers_;
     Hashed expected_{};
     std::uint32_t expected_word_ = NO_WORD;
+    std::vector<Entry> entries_;
     Numbers values_, hits_, rests_;
     double total_ = 0, rounding_ = 0;
     bool probabilities_ = false;
@@ -909,6 +921,8 @@ Found score_block(Text outputs, Text expected, std::size_t lines, int bits, std:
     return found;
 }
 
+#include "guesses.hpp"
+
 // ---- Python ------------------------------------------------------------------------------------------------------
 
 class Buffer {
@@ -968,6 +982,17 @@ PyObject* score_lines(PyObject*, PyObject* arguments) {
                          static_cast<Py_ssize_t>(found.undecided));
 }
 
+template <typename Number>
+PyObject* bytes_of(const std::vector<Number>& numbers) {
+    return PyBytes_FromStringAndSize(reinterpret_cast<const char*>(numbers.data()),
+                                     static_cast<Py_ssize_t>(numbers.size() * sizeof(Number)));
+}
+
+PyObject* wrong_lines() {
+    PyErr_SetString(PyExc_ValueError, "the two blocks differ in their number of lines");
+    return nullptr;
+}
+
 PyObject* line_profiles(PyObject*, PyObject* arguments) {
     Buffer outputs, expected;
     int bits, draws;
@@ -987,14 +1012,58 @@ PyObject* line_profiles(PyObject*, PyObject* arguments) {
     }
     Py_END_ALLOW_THREADS;
     if (!enough_memory) return PyErr_NoMemory();
-    if (!block.equal) {
-        PyErr_SetString(PyExc_ValueError, "the two blocks differ in their number of lines");
+    if (!block.equal) return wrong_lines();
+    return Py_BuildValue("(NNn)", bytes_of(block.columns), bytes_of(block.histogram),
+                         static_cast<Py_ssize_t>(block.malformed));
+}
+
+PyObject* read_guesses(PyObject*, PyObject* arguments) {
+    Buffer outputs, expected;
+    int bits;
+    unsigned long long first_line;
+    if (!PyArg_ParseTuple(arguments, "y*y*iK", &outputs.view, &expected.view, &bits, &first_line)) return nullptr;
+    if (bits < 1 || bits > 24) {
+        PyErr_SetString(PyExc_ValueError, "bits is from 1 to 24");
         return nullptr;
     }
-    const auto bytes = [](const std::vector<double>& of) { return static_cast<Py_ssize_t>(of.size() * sizeof(double)); };
-    return Py_BuildValue("(y#y#n)", reinterpret_cast<const char*>(block.columns.data()), bytes(block.columns),
-                         reinterpret_cast<const char*>(block.histogram.data()), bytes(block.histogram),
-                         static_cast<Py_ssize_t>(block.malformed));
+    GuessList guesses;
+    bool enough_memory = true, equal = true;
+    Py_BEGIN_ALLOW_THREADS;
+    try {
+        equal = guesses.read(outputs.text(), expected.text(), bits, first_line);
+    } catch (const std::bad_alloc&) {
+        enough_memory = false;
+    }
+    Py_END_ALLOW_THREADS;
+    if (!enough_memory) return PyErr_NoMemory();
+    if (!equal) return wrong_lines();
+    return Py_BuildValue("(NNNNn)", bytes_of(guesses.counts), bytes_of(guesses.masses), bytes_of(guesses.hits),
+                         bytes_of(guesses.rests), static_cast<Py_ssize_t>(guesses.malformed));
+}
+
+PyObject* bucket_shares(PyObject*, PyObject* arguments) {
+    Buffer words, shares, expected;
+    int bits;
+    unsigned long long first_line;
+    if (!PyArg_ParseTuple(arguments, "y*y*y*iK", &words.view, &shares.view, &expected.view, &bits, &first_line))
+        return nullptr;
+    std::vector<double> sums;
+    bool enough_memory = true, equal = true;
+    Py_BEGIN_ALLOW_THREADS;
+    try {
+        equal = sum_shares(words.text(), static_cast<const double*>(shares.view.buf),
+                           static_cast<std::size_t>(shares.view.len) / sizeof(double), expected.text(), bits, first_line,
+                           sums);
+    } catch (const std::bad_alloc&) {
+        enough_memory = false;
+    }
+    Py_END_ALLOW_THREADS;
+    if (!enough_memory) return PyErr_NoMemory();
+    if (!equal) {
+        PyErr_SetString(PyExc_ValueError, "words and shares differ in number");
+        return nullptr;
+    }
+    return bytes_of(sums);
 }
 
 PyObject* count_lines(PyObject*, PyObject* arguments) {
@@ -1027,6 +1096,11 @@ PyMethodDef METHODS[] = {
     {"score_lines", score_lines, METH_VARARGS,
      "score_lines(outputs, expected, bits, first_line, thorough) -> (losses, flags, index of the first malformed line, of "
      "the first whose kind of error the reference must tell; -1 for none)"},
+    {"read_guesses", read_guesses, METH_VARARGS,
+     "read_guesses(outputs, expected, bits, first_line) -> (counts, masses, hits, rests, index of the first malformed line "
+     "or -1)"},
+    {"bucket_shares", bucket_shares, METH_VARARGS,
+     "bucket_shares(words, shares, expected, bits, first_line) -> the sum of the shares in each expected word's bucket"},
     {nullptr, nullptr, 0, nullptr},
 };
 
