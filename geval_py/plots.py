@@ -83,6 +83,24 @@ def lengths(evaluation: Evaluation) -> Chart:
 
 
 @_of_extra
+def frequencies(evaluation: Evaluation) -> Chart:
+    """Draw the perplexity by how often the train/expected.tsv beside the test set has the expected word.
+
+    Raises UsageError where there is no such file.
+    """
+    from geval_py.explaining.anatomy.outcomes import prepared_items
+    from geval_py.explaining.report import frequencies_of, log_losses, mean_of
+    from geval_py.showing.report.palette import NOTEBOOK
+    from geval_py.showing.report.panels.parts import parts_chart
+
+    values = log_losses(evaluation)
+    parts = frequencies_of(evaluation, values, [item.expected for item in prepared_items(evaluation)])
+    if not parts:
+        raise UsageError(message="there is no train/expected.tsv beside the test set, whose words would be counted")
+    return parts_chart(parts, mean_of(values), NOTEBOOK)
+
+
+@_of_extra
 def column(evaluation: Evaluation, name: str) -> Chart:
     """Draw the perplexity by a column of the input: by its numbers, its values or, of text, by its length in words.
 
@@ -115,3 +133,62 @@ def comparison(evaluations: Comparison | Iterable[Evaluation]) -> Chart:
     if chart is None:
         raise UsageError(message="there is no difference to draw: no line is finite in all outputs")
     return chart
+
+
+@_of_extra
+def calibration(evaluation: Evaluation) -> Chart:
+    """Draw how often listed words were the word, by the probability given, with the band of honest outputs.
+
+    Raises UsageError where no line lists a word, and as :func:`geval_py.calibration`.
+    """
+    from geval_py.explaining.calibration import calibration as calibrating
+    from geval_py.showing.report.palette import NOTEBOOK
+    from geval_py.showing.report.panels.honesty import words_chart
+
+    return _drawn(words_chart(calibrating.calibration(evaluation), NOTEBOOK))
+
+
+@_of_extra
+def first_guess(evaluation: Evaluation) -> Chart:
+    """Draw how often the likeliest word was right, by its probability; raises as :func:`calibration`."""
+    from geval_py.explaining.calibration import calibration as calibrating
+    from geval_py.showing.report.palette import NOTEBOOK
+    from geval_py.showing.report.panels.honesty import guess_chart
+
+    return _drawn(guess_chart(calibrating.calibration(evaluation), NOTEBOOK))
+
+
+@_of_extra
+def rest(evaluation: Evaluation) -> Chart:
+    """Draw how often the word was not listed, by the rest of the line; raises as :func:`calibration`."""
+    from geval_py.explaining.calibration import calibration as calibrating
+    from geval_py.showing.report.palette import NOTEBOOK
+    from geval_py.showing.report.panels.honesty import rest_chart
+
+    return _drawn(rest_chart(calibrating.calibration(evaluation), NOTEBOOK))
+
+
+def _drawn(chart: Chart | None) -> Chart:
+    if chart is None:
+        raise UsageError(message="there is nothing to draw: no line lists a word")
+    return chart
+
+
+@_of_extra
+def luck(evaluation: Evaluation) -> Chart:
+    """Draw what other lines, and other seeds of the hash, would give; raises as :func:`geval_py.luck`."""
+    from geval_py.explaining.calibration import luck as hashing
+    from geval_py.showing.report.palette import NOTEBOOK
+    from geval_py.showing.report.panels.honesty import luck_chart
+
+    return luck_chart(hashing.luck(evaluation), evaluation.interval(), evaluation.score, NOTEBOOK)
+
+
+@_of_extra
+def tuning(evaluation: Evaluation) -> Chart:
+    """Draw what tuning would bring, on held-out lines; raises as :func:`geval_py.tune`."""
+    from geval_py.explaining.tuning.tune import tune
+    from geval_py.showing.report.palette import NOTEBOOK
+    from geval_py.showing.report.panels.help import help_chart
+
+    return help_chart(tune(evaluation), None, NOTEBOOK)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,6 @@ from geval_py.errors import UsageError
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.config import task_of
 from geval_py.reading.rewriting import written_whole
-from geval_py.reading.splits import read_header, training_words
 from geval_py.text import named, visible
 
 if TYPE_CHECKING:
@@ -104,10 +102,8 @@ def _report(task: Task, settings: Settings) -> Report:
 
     with blaming_config(task):
         evaluation, *others = evaluate_with_texts(task, settings)
-    header = read_header(task.directory, task.out_header)
-    train = Counter(training_words(task.directory, header[0] if header else None))
     with ProgressBar("samples", unit="items") as progress:
-        return report(evaluation, others, train=train, progress=progress)
+        return report(evaluation, others, progress=progress)
 
 
 def _write_text(path: str, text: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,8 +27,12 @@ from geval_py.explaining.calibration.calibration import Calibration, calibration
 from geval_py.explaining.calibration.luck import Luck, luck
 from geval_py.explaining.comparison import Comparison, compare
 from geval_py.explaining.dependence import Dependence, find_dependence
+from geval_py.explaining.tuning.inputs import FEW_LINES
+from geval_py.explaining.tuning.mixing import Mixture, mix
+from geval_py.explaining.tuning.tune import Tuning, tune
 from geval_py.reading.inputs import column_names
 from geval_py.reading.sampling import DEFAULT_SEED
+from geval_py.reading.splits import training_words
 from geval_py.scoring.evaluation import Evaluation, checked_evaluation
 from geval_py.scoring.metrics.base import CROSS_ENTROPY, LIKELIHOOD, LOG_LOSS, PERPLEXITY
 from geval_py.text import visible
@@ -46,8 +51,9 @@ class Report:
 
     ``others`` are evaluations of the same lines, which ``comparison`` compares it with; None where there are none.
     Where ``dependence`` says that the lines of some documents are alike, the ``interval`` and the comparison are by
-    these. ``by_frequency`` is empty where the challenge has no train/expected.tsv; ``calibration`` and ``luck`` are
-    None for a metric that is not on hashed words, and luck for lines of buckets, too.
+    these. ``by_frequency`` is empty where there is no train/expected.tsv beside the test set. ``calibration`` and
+    ``luck`` are None for a metric that is not on hashed words, and luck for lines of buckets, too; ``tuning`` and
+    ``mixture`` also where flags choose or change lines, and where there are fewer than a hundred.
     """
 
     evaluation: Evaluation
@@ -66,6 +72,8 @@ class Report:
     comparison: Comparison | None
     calibration: Calibration | None
     luck: Luck | None
+    tuning: Tuning | None
+    mixture: Mixture | None
 
     @property
     def mean_loss(self) -> float:
@@ -82,10 +90,9 @@ def report(
     evaluation: Evaluation,
     others: Sequence[Evaluation] = (),
     *,
-    train: Counter[str] | None = None,
     progress: Progress | None = None,
 ) -> Report:
-    """Compute what a report tells; ``train`` counts the words of the training set's answers.
+    """Compute what a report tells; ``progress`` is called while outputs are compared.
 
     Raises UsageError for a metric that is not made from log losses of words, and where the texts were not kept; the
     errors of :func:`compare` and of :meth:`Evaluation.read_items`.
@@ -96,8 +103,8 @@ def report(
     words = [item.expected for item in items]
     dependence = find_dependence([evaluation], seed=DEFAULT_SEED)
     documents = None if dependence is None else dependence.column
-    hashed = evaluation.scores[0].metric.bits is not None
-    honesty = calibration(evaluation) if hashed else None
+    honesty = calibration(evaluation) if evaluation.scores[0].metric.bits is not None else None
+    tunable = honesty is not None and can_be_tuned(evaluation)
     return Report(
         evaluation=evaluation,
         others=tuple(others),
@@ -108,13 +115,15 @@ def report(
         shares=tuple(outcome_shares(losses, outcomes)),
         bins=tuple(loss_bins(losses, outcomes)),
         by_length=by_length(losses, words),
-        by_frequency=by_frequency(losses, words, train) if train else (),
+        by_frequency=frequencies_of(evaluation, losses, words),
         by_column=columns_of(evaluation, losses),
         culprits=tuple(culprits_of(items, losses, evaluation.split.in_header)),
         examples=tuple(examples_of(evaluation, losses, outcomes)),
         comparison=compare([evaluation, *others], documents=documents, progress=progress) if others else None,
         calibration=honesty,
         luck=luck(evaluation) if honesty is not None and not honesty.vectors else None,
+        tuning=tune(evaluation, documents=documents) if tunable else None,
+        mixture=mix([evaluation, *others], documents=documents) if tunable and others else None,
     )
 
 
@@ -131,6 +140,20 @@ def mean_of(losses: Floats) -> float:
     """Give the mean of the finite losses; NaN where there is none."""
     finite = losses[np.isfinite(losses)]
     return float(finite.mean()) if len(finite) else float("nan")
+
+
+def can_be_tuned(evaluation: Evaluation) -> bool:
+    """Tell whether an output scored by a hashed metric can be tuned: by a metric without flags, on lines enough."""
+    scheme = evaluation.scores[0].scheme
+    return not scheme.text_flags and not scheme.selecting_flags and evaluation.line_count >= FEW_LINES
+
+
+def frequencies_of(evaluation: Evaluation, losses: Floats, words: Sequence[str]) -> tuple[Part, ...]:
+    """Give the parts by how often the train/expected.tsv beside a test set has the words; none without one."""
+    split = evaluation.split
+    folder = os.path.join(os.path.dirname(split.expected), os.pardir)
+    counts = Counter(training_words(folder, split.output_header))
+    return by_frequency(losses, words, counts) if counts else ()
 
 
 def columns_of(evaluation: Evaluation, losses: Floats) -> tuple[Parts, ...]:

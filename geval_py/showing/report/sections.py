@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from geval_py.showing.report.panels.help import help_panel
 from geval_py.showing.report.panels.honesty import honesty_panels, luck_panel
 from geval_py.showing.report.panels.losses import costs_panel, spread_panel
 from geval_py.showing.report.panels.panel import Panel, Section
@@ -11,7 +12,7 @@ from geval_py.showing.report.panels.parts import column_panels, culprits_panel, 
 from geval_py.showing.report.panels.quality import comparison_panel, quality_panel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from geval_py.explaining.report import Report
     from geval_py.showing.report.palette import Palette
@@ -19,15 +20,12 @@ if TYPE_CHECKING:
 
 def sections_of(report: Report, palette: Palette) -> list[Section]:
     """Give the sections of a report, each with a panel at least."""
-    found = [
+    found = (
         _section("How good, how sure", _quality(report, palette)),
         _section("Where the loss comes from", [spread_panel(report, palette), costs_panel(report, palette)]),
         _section("Which lines are hard", _parts(report, palette)),
-    ]
-    if report.calibration is not None:
-        found.append(
-            _section("Honest probabilities, and what would help", honesty_panels(report.calibration, palette))
-        )
+        _section("Honest probabilities, and what would help", _help(report, palette)),
+    )
     return [section for section in found if section.panels]
 
 
@@ -38,6 +36,13 @@ def _section(title: str, panels: Iterable[Panel | None]) -> Section:
 def _quality(report: Report, palette: Palette) -> list[Panel | None]:
     luck = None if report.luck is None else luck_panel(report, report.luck, palette)
     return [quality_panel(report, palette), comparison_panel(report, palette), luck]
+
+
+def _help(report: Report, palette: Palette) -> Iterator[Panel]:
+    if report.calibration is not None:
+        yield from honesty_panels(report.calibration, palette)
+    if report.tuning is not None:
+        yield help_panel(report, report.tuning, palette)
 
 
 def _parts(report: Report, palette: Palette) -> list[Panel]:
