@@ -109,6 +109,7 @@ def _report(task: Task, settings: Settings) -> Report:
 def _write_text(path: str, text: str) -> None:
     with written_whole(path) as file:
         file.write(text.encode())
+    sys.stdout.write(f"wrote {named(path)}\n")
 
 
 def _make_folder(path: str) -> None:

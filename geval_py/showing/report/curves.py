@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
-from geval_py.showing.report.charts import PERCENT, WIDTH, Chart, data, described, layered
+from geval_py.showing.report.charts import PERCENT, WIDTH, Chart, data, described, layered, round_ticks
 from geval_py.showing.report.wording import percent
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _axis(name: str, low: float, high: float) -> dict[str, Any]:
     """Give the scale and the axis of probabilities; one that begins above 0 is logarithmic."""
     powers = [10.0**power for power in range(-4, 1)]
     axis = alt.Axis(
-        values=[value for value in powers if value >= low] if low else [high * part / 4 for part in range(5)],
+        values=[value for value in powers if value >= low] if low else round_ticks(0.0, high),
         labelExpr=PERCENT,
         title=name,
         domain=False,

@@ -40,12 +40,12 @@ def perplexity(loss: float | None) -> str:
 def percent(share: float) -> str:
     """Write a share as a percentage.
 
-    >>> percent(0.4449), percent(0.004), percent(0.0), percent(0.0004)
-    ('44 %', '0.4 %', '0 %', '<0.1 %')
+    >>> percent(0.4449), percent(0.0589), percent(0.0), percent(0.0004)
+    ('44 %', '5.9 %', '0 %', '<0.1 %')
     """
     if 0 < share < 0.0005:
         return "<0.1 %"
-    return f"{100 * share:.1f} %" if 0 < share < 0.0095 else f"{100 * share:.0f} %"
+    return f"{100 * share:.1f} %" if 0 < share < 0.0995 else f"{100 * share:.0f} %"
 
 
 def p_text(p: float) -> str:

@@ -93,7 +93,7 @@ def help_panel(report: Report, tuning: Tuning, palette: Palette) -> Panel:
         finding=finding,
         chart=help_chart(tuning, mixture, palette),
         table=table_of(
-            (("what", "text"), ("held out", "figure"), ("change, nats", "figure"), ("from", "figure"), ("to", "figure"),
+            (("what", "text"), ("held out", "figure"), ("nats", "figure"), ("from", "figure"), ("to", "figure"),
              ("found", "text"), ("verdict", "text")),
             list(_rows(tuning, mixture)),
         ),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from geval_py.explaining.anatomy.culprits import Culprit
-    from geval_py.explaining.anatomy.parts import Part
+    from geval_py.explaining.anatomy.parts import Part, Parts
     from geval_py.explaining.report import Report
     from geval_py.showing.report.palette import Palette
     from geval_py.showing.tables import Table
@@ -58,7 +58,7 @@ def length_panel(report: Report, palette: Palette) -> Panel:
     return Panel(
         key="length",
         question="Are long words harder?",
-        sentence=_extremes("Words of {} characters", report.by_length),
+        sentence=_extremes("Words of {} characters", "those of {}", report.by_length),
         chart=parts_chart(report.by_length, report.mean_loss, palette),
         table=_table("characters", report.by_length),
         method=f"By the number of characters of the expected word. {_INTERVAL}",
@@ -91,13 +91,21 @@ def column_panels(report: Report, palette: Palette) -> Iterator[Panel]:
         yield Panel(
             key=f"column-{number}",
             question=f"Does {what} matter?",
-            sentence=_extremes(
-                f"Lines with {{}} words in {name}" if of.kind == "words" else f"{name} {{}}", of.parts
-            ),
+            sentence=_column_sentence(name, of),
             chart=parts_chart(of.parts, report.mean_loss, palette),
             table=_table("words" if of.kind == "words" else name, of.parts),
             method=f"{_PARTED[of.kind]} {_INTERVAL}",
         )
+
+
+def _column_sentence(name: str, of: Parts) -> str:
+    if of.kind == "words":
+        return _extremes(f"Lines with {{}} words in {_literal(name)}", "those with {}", of.parts)
+    return _extremes(f"Lines with {_literal(name)} {{}}", "those with {}", of.parts)
+
+
+def _literal(name: str) -> str:
+    return name.replace("{", "{{").replace("}", "}}")
 
 
 _PARTED = {
@@ -133,15 +141,15 @@ def culprits_panel(report: Report, palette: Palette) -> Panel:
     )
 
 
-def _extremes(pattern: str, parts: Sequence[Part]) -> str:
-    """Say which parts are the worst and the best, and whether that is more than chance."""
+def _extremes(one: str, other: str, parts: Sequence[Part]) -> str:
+    """Say which parts are the worst and the best, and whether that is more than chance; two patterns name them."""
     told = [part for part in parts if part.lines >= LEAST_LINES and math.isfinite(part.mean_loss)]
     if len(told) < 2:
         return "There are too few lines of each kind to tell."
     worst, best = (choose(told, key=lambda part: part.mean_loss) for choose in (max, min))
     sure = worst.low is not None and best.high is not None and worst.low > best.high
     tail = "" if sure else "; the intervals overlap"
-    what = pattern.format(short(worst.label)), short(best.label)
+    what = one.format(short(worst.label)), other.format(short(best.label))
     figures = perplexity(worst.mean_loss), perplexity(best.mean_loss)
     return f"{what[0]} have a perplexity of {figures[0]}, {what[1]} of {figures[1]}{tail}."
 
