@@ -968,6 +968,11 @@ PyObject* score_lines(PyObject*, PyObject* arguments) {
                          static_cast<Py_ssize_t>(found.undecided));
 }
 
+PyObject* as_bytes(const std::vector<double>& numbers) {
+    const auto size = static_cast<Py_ssize_t>(numbers.size() * sizeof(double));
+    return PyBytes_FromStringAndSize(reinterpret_cast<const char*>(numbers.data()), size);
+}
+
 PyObject* line_profiles(PyObject*, PyObject* arguments) {
     Buffer outputs, expected;
     int bits, draws;
@@ -991,10 +996,11 @@ PyObject* line_profiles(PyObject*, PyObject* arguments) {
         PyErr_SetString(PyExc_ValueError, "the two blocks differ in their number of lines");
         return nullptr;
     }
-    const auto bytes = [](const std::vector<double>& of) { return static_cast<Py_ssize_t>(of.size() * sizeof(double)); };
-    return Py_BuildValue("(y#y#n)", reinterpret_cast<const char*>(block.columns.data()), bytes(block.columns),
-                         reinterpret_cast<const char*>(block.histogram.data()), bytes(block.histogram),
-                         static_cast<Py_ssize_t>(block.malformed));
+    PyObject *columns = as_bytes(block.columns), *histogram = as_bytes(block.histogram);
+    if (columns && histogram) return Py_BuildValue("(NNn)", columns, histogram, static_cast<Py_ssize_t>(block.malformed));
+    Py_XDECREF(columns);
+    Py_XDECREF(histogram);
+    return nullptr;
 }
 
 PyObject* count_lines(PyObject*, PyObject* arguments) {
