@@ -19,7 +19,7 @@ LEAST_LINES = 10  # of a part that is named by its value
 WORDS_OF_A_TEXT = 4.0  # from this mean number of words on, a column is text
 
 Kind = Literal["number", "value", "words"]
-_LENGTHS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 13)  # characters: where parts begin
+_LENGTHS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 13)  # characters: where parts begin
 _FREQUENCIES = (0, 1, 2, 10, 100, 1_000, 10_000, 100_000)
 
 
@@ -122,7 +122,7 @@ def by_quantiles(losses: Floats, values: Floats, most: int = MOST_PARTS) -> tupl
     """
     bounds = np.unique(values)
     if len(bounds) > most:
-        bounds = np.unique(np.quantile(values, np.linspace(0, 1, most + 1)[1:], method="inverted_cdf"))
+        bounds = np.unique(np.sort(values)[[-(-len(values) * part // most) - 1 for part in range(1, most + 1)]])
     codes = np.searchsorted(bounds, values, side="left")
     return parts_of(losses, codes, [_range(values[codes == code]) for code in range(len(bounds))])
 

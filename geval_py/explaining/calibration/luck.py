@@ -144,7 +144,7 @@ def luck_of(evaluation: Evaluation, seeds: int, vocabulary: int) -> Luck:
     loss = _mean(statistics.column("loss")[kept])
     losses = [_mean(np.frombuffer(other.statistics.columns[0])[kept]) for other in others[:seeds]]
     sd = math.sqrt(float(statistics.column("seed_variance")[kept].sum())) / max(1, lines)
-    measured = _spread(first.metric, loss, fmean(losses), stdev(losses)) if len(losses) > 1 else None
+    measured = _spread(first.metric, loss, fmean(losses), stdev(losses)) if len(losses) > 1 and lines else None
     formula = _spread(first.metric, loss, _mean(statistics.column("seed_mean")[kept]), sd)
     low, high = sorted(_score(first.metric, formula.loss + sign * NORMAL * formula.sd) for sign in (-1, 1))
     return Luck(

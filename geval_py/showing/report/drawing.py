@@ -18,7 +18,20 @@ def svg(chart: Chart) -> str:
     """Draw a chart as an SVG file. Vega runs inside of this process, and loads nothing."""
     from vl_convert import vegalite_to_svg
 
-    return str(vegalite_to_svg(chart.to_dict(), allowed_base_urls=[]))
+    return renumbered(str(vegalite_to_svg(chart.to_dict(), allowed_base_urls=[])))
+
+
+def renumbered(drawing: str, beginning: str = "id") -> str:
+    """Call ids by their order: Vega goes on counting from one drawing to the next.
+
+    >>> renumbered('<g id="clip7"/><path clip-path="url(#clip7)"/>')
+    '<g id="id1"/><path clip-path="url(#id1)"/>'
+    """
+    names = dict.fromkeys(re.findall(r'(?<= )id="([^"]*)"', drawing))
+    for number, name in enumerate(names, 1):
+        drawing = drawing.replace(f' id="{name}"', f' id="{beginning}{number}"')
+        drawing = drawing.replace(f"url(#{name})", f"url(#{beginning}{number})")
+    return drawing
 
 
 def fitted_svg(chart: Chart, key: str, label: str) -> str:
@@ -27,15 +40,14 @@ def fitted_svg(chart: Chart, key: str, label: str) -> str:
 
 
 def fit(drawing: str, key: str, label: str) -> str:
-    """Prefix ids, drop invisible shapes, round coordinates to a hundredth of a pixel, and name the whole.
+    """Let ids begin with a key, drop invisible shapes, round coordinates to a hundredth of a pixel, and name the whole.
 
     >>> fit('<svg xmlns="x" class="marks" width="1"><g id="a" d="M0.12345,1"/></svg>', "k", "Why?")
-    '<svg class="chart" role="graphics-document" aria-label="Why?" width="1"><g id="k-a" d="M0.12,1"/></svg>'
+    '<svg class="chart" role="graphics-document" aria-label="Why?" width="1"><g id="k-1" d="M0.12,1"/></svg>'
     """
     drawing = _NO_SHAPE.sub("", drawing)
     drawing = _GEOMETRY.sub(lambda found: f'{found[1]}="{_NUMBER.sub(_rounded, found[2])}"', drawing)
-    drawing = re.sub(r'(?<= )id="', f'id="{key}-', drawing)
-    drawing = re.sub(r"url\(#", f"url(#{key}-", drawing)
+    drawing = renumbered(drawing, f"{key}-")
     for idle in (' pointer-events="none"', ' opacity="1"', ' font-family="sans-serif"'):
         drawing = drawing.replace(idle, "")
     start = f'<svg class="chart" role="graphics-document" aria-label={quoteattr(label)}'
