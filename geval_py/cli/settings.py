@@ -41,6 +41,7 @@ class Settings(Value):
     most_worsening_features: str | None = None
     oracle_item_based: bool = False
     alt_out_files: tuple[str, ...] = ()
+    distinct: bool = False
     min_frequency: int = 1
     bigrams: bool = False
     word_shapes: bool = False

@@ -122,17 +122,14 @@ def compare(
     of resamples of the lines for the intervals and the bootstrap test, and of exchanges for approximate
     randomisation; ``seed`` that of the random numbers; ``progress`` is called now and then.
 
-    With ``documents``, a column of the input (its name or its number, from 1), lines on which it is the same belong
-    together: intervals are by documents, and the tests draw, or swap, whole ones.
-
-    Lines on which some system's loss is infinite are counted, and left out of the differences and tests, but not of
-    the shares of lines won, lost and tied.
+    With ``documents``, a column of the input (its name or number, from 1), lines on which it is the same belong
+    together: intervals are by documents, and the tests draw, or swap, whole ones. Lines on which some system's loss
+    is infinite are counted, and left out of the differences and tests, but not of the shares won, lost and tied.
 
     Raises UsageError for fewer than two evaluations, what is none, different answers or metrics, an unknown or
     ambiguous baseline, what is no column, a single document, and samples or a seed out of range; LineCountError for
     different numbers of lines.
     """
-    from geval_py.explaining.documents import documents_of
     from geval_py.explaining.statistics.systems import Systems
 
     check_sampling(samples, seed)
@@ -144,7 +141,7 @@ def compare(
     names = unique_names(outputs)
     index = _find_baseline(baseline, names, outputs)
     first = evaluations[0].scores[0]
-    grouped = None if documents is None else documents_of(evaluations[0], documents)
+    grouped = _documents(evaluations[0], documents)
     ranking = Systems(
         metric=first.metric,
         names=names,
@@ -156,6 +153,12 @@ def compare(
         progress=progress,
     ).rank()
     return _comparison(evaluations, names, names[index], ranking, samples=samples, seed=seed, documents=grouped)
+
+
+def _documents(evaluation: Evaluation, column: str | int | None) -> Documents | None:
+    from geval_py.explaining.documents import documents_of
+
+    return None if column is None else documents_of(evaluation, column)
 
 
 def _comparison(

@@ -169,6 +169,8 @@ OPTIONS = (
            help="only write standard input as tokens, by -T"),
     Option(names=("--min-frequency",), field="min_frequency", group=OF_FEATURES, read=natural_number, metavar="N",
            goes_with=(*FEATURES, "line_by_line"), help="only what is on N items, and missing on N (1)"),
+    Option(names=("--distinct",), field="distinct", group=OF_FEATURES, goes_with=FEATURES,
+           help="only the few that together explain the bad lines, the one that says most first"),
     Option(names=("--bigrams",), field="bigrams", group=OF_FEATURES, goes_with=(*FEATURES, *LINES),
            help="neighbouring words too, as in<Text>:New++York"),
     Option(names=("--word-shapes",), field="word_shapes", group=OF_FEATURES, goes_with=(*FEATURES, *LINES),

@@ -71,7 +71,7 @@ class Reading(Value):
 
     def score(
         self, texts: Texts | None, threads: int | None, progress: Progress | None
-    ) -> tuple[dict[Column, LineStatistics], int]:
+    ) -> tuple[dict[Key, LineStatistics], int]:
         """Read all, in blocks: score the columns, select lines, and keep the texts where that is asked for.
 
         Gives the statistics of the columns, and the number of lines that were read.
@@ -95,7 +95,7 @@ class Reading(Value):
             self.inputs.check_end()
         for selection in self.selections:
             selection.finish()
-        return statistics, lines
+        return {(None, column): of_lines for column, of_lines in statistics.items()}, lines
 
     def _select(self, block: Block) -> None:
         outputs, expected = decode_lines(block.outputs), decode_lines(block.expected)

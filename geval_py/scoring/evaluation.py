@@ -13,7 +13,6 @@ from geval_py.reading.sampling import DEFAULT_SAMPLES, DEFAULT_SEED
 from geval_py.reading.splits import Split
 from geval_py.reading.texts import Texts
 from geval_py.scoring.metrics import NOISE
-from geval_py.scoring.parallel import Progress
 from geval_py.scoring.score import Score
 from geval_py.text import named, shown
 from geval_py.values import Value
@@ -26,9 +25,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from geval_py.explaining.documents import Documents
-    from geval_py.explaining.features.worst import WorstFeatures
     from geval_py.explaining.statistics.interval import Interval
-    from geval_py.reading.features import FeatureKinds, ItemFilter
+    from geval_py.reading.features import ItemFilter
     from geval_py.reading.items import ScoredItem
     from geval_py.scoring.signature import Signature
 
@@ -242,18 +240,25 @@ class Evaluation(Value):
         cartesian: bool = False,
         min_cartesian_frequency: int | None = None,
         tokenizer: str | None = None,
+        documents: str | int | None = None,
+        distinct: bool = False,
     ) -> pd.DataFrame:
-        """Rank the features of the lines by how surely they go with bad scores.
+        """Rank the features of the lines by how surely they go with bad scores, in a table by rising p.
 
-        Gives a table with the columns ``feature``, ``count`` (lines that have it), ``score`` (their mean), ``p``
-        (one-sided, of the Mann-Whitney U test) and ``q`` (p corrected by Benjamini and Hochberg for the number of
-        features in the table), by rising p. A numerical feature has the count and the mean of the quarter at one end,
-        and p of Kendall's rank correlation, two-sided.
+        ``count`` lines have a ``feature``, ``score`` is their mean, ``p`` one-sided, of the Mann-Whitney U test, and
+        ``q`` is p corrected for ties and, by Benjamini and Hochberg, for the number of features in the table. Where
+        losses are in nats there are ``perplexity`` (exp of their mean) and, with a 95 % interval, ``gain``: by what
+        share the perplexity of all lines would fall if these were no worse than the others. A numerical feature has
+        the figures of the quarter at one end, and p of Kendall's rank correlation, two-sided.
 
-        With an ``other`` evaluation, of the same lines, the differences to its scores are ranked: what goes with
-        being worse than it. ``best`` ranks what goes with good scores. The other arguments are those of the command
-        line.
+        ``documents``, a column of the input (its name or number, from 1), asks for how many of these are concerned.
+        With ``distinct`` there are only the few features that together explain the bad lines, the one that says most
+        first, with the share of the losses' variance ``explained`` so far. With an ``other`` evaluation, differences
+        to its scores are ranked. ``best`` ranks what goes with good scores. The other arguments are those of the
+        command line. Raises UsageError for what is no column, and for distinct features among pairs.
         """
+        from geval_py.explaining.features.ranking import Frequencies
+        from geval_py.explaining.features.worst import rank_features
         from geval_py.reading.features import FeatureKinds, tokens_of
 
         kinds = FeatureKinds(
@@ -263,33 +268,10 @@ class Evaluation(Value):
             cartesian=cartesian,
             tokens=tokens_of(tokenizer),
         )
-        ranking = self.rank_features(
-            kinds, other=other, best=best, least=min_frequency, least_cartesian=min_cartesian_frequency
-        )
-        return ranking.to_frame()
-
-    def rank_features(
-        self,
-        kinds: FeatureKinds,
-        *,
-        other: Evaluation | None = None,
-        best: bool = False,
-        least: int = 1,
-        least_cartesian: int | None = None,
-        progress: Progress | None = None,
-    ) -> WorstFeatures:
-        """Rank features as :meth:`worst_features` does, into aligned arrays."""
-        from geval_py.explaining.features.worst import Frequencies, worst_features
-
-        return worst_features(
-            self.read_items(),
-            self.line_scores() if other is None else self.score_differences(other),
-            worst_is_greatest=self.scores[0].greatest_first(worst=not best),
-            header=self.split.in_header,
-            kinds=kinds,
-            frequencies=Frequencies(least=least, least_cartesian=least_cartesian),
-            progress=progress,
-        )
+        least = Frequencies(least=min_frequency, least_cartesian=min_cartesian_frequency)
+        return rank_features(
+            self, kinds, other=other, best=best, frequencies=least, costs=True, documents=documents, distinct=distinct
+        ).to_frame()
 
     def score_differences(self, other: Evaluation) -> list[float]:
         """Give each line's score minus the other output's: 0 for rounding noise, NaN where both are infinite.

@@ -129,6 +129,11 @@ class Measure(Value):
         """Whether it is made from losses alone: lines, and systems, are then compared by their losses."""
         return self.columns == LOSSES
 
+    @property
+    def in_nats(self) -> bool:
+        """Whether these losses are negative logarithms of probabilities, not misses."""
+        return self.of_losses and self.unit != "share"
+
 
 class Metric(Value):
     """A score of a whole output: which column of statistics it is made from, and how that is shown."""
