@@ -12,11 +12,13 @@ NAMES = {
     "METRICS", "AmbiguousFileError", "Challenge", "Comparison", "ConfigError", "CorruptFileError", "DataError", "DataSet",
     "Distribution", "EmptyFileError", "ExistingFileError",
     "Evaluation", "GevalError", "Interval", "Item", "LineCountError",
-    "MalformedLineError", "Metric", "MissingFileError", "ModelError", "Output", "SchemeError", "Score", "TooLargeError",
-    "UnreadableFileError", "UsageError", "WordModel", "WordProbs", "__version__", "check_submission", "compare", "evaluate", "evaluate_all", "format_line",
-    "hashed_log_losses", "parse_line", "predict", "read_output", "write_output",
+    "MalformedLineError", "Metric", "MissingFileError", "Mixture", "ModelError", "Output", "SchemeError", "Score", "TooLargeError",
+    "Tuning", "UnreadableFileError", "UsageError", "WordModel", "WordProbs", "__version__", "check_submission", "compare", "evaluate", "evaluate_all", "format_line",
+    "hashed_log_losses", "mix", "parse_line", "predict", "read_output", "tune", "write_output",
 }  # fmt: skip
 SIGNATURES = {
+    "tune": "(evaluation, *, words=None, temperature=False, documents=None, seed=12345, force=False, threads=None, progress=None)",
+    "mix": "(evaluations, *, words=0, documents=None, seed=12345, force=False)",
     "compare": "(evaluations, *, baseline=None, samples=10000, seed=12345, progress=None)",
     "check_submission": "(path='.', *, challenge=None, tests=(), rules=None, max_places=20, max_bytes=20000000000, progress=None)",
     "evaluate_all": "(challenge, test='test-A', *, metrics=(), keep_texts=True)",
