@@ -98,7 +98,7 @@ def _show_and_write(task: Task, evaluations: Sequence[Evaluation], mixture: Mixt
         written = derive(
             challenge, sources, mixture.derived, mixture.mixing.mix_lines, mixture.kept(), force=own["force"]
         )
-    else:
+    elif own["form"] == "text":
         say(["nothing is written, since the mixture is not surely better; --force writes it"])
     if own["form"] == "json":
         sys.stdout.write(json_text(document_head(task) | mixture.to_dict() | {"written": written}))

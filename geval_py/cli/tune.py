@@ -111,12 +111,12 @@ def _show_and_apply(task: Task, output: Output, tuning: Tuning, own: Mapping[str
     if own["form"] == "text":
         sys.stdout.write(tuning_text(tuning, width=width_of(sys.stdout)))
     written: list[str] = []
-    if own["apply"] and not tuning.taken:
-        say(["nothing is written, since no parameter is worth taking"])
-    elif own["apply"]:
+    if own["apply"] and tuning.taken:
         challenge = Challenge(path=task.directory, task=task)
         sources = sources_of(challenge, own["apply"], [output], task.test_name)
         written = _apply(challenge, sources, tuning.parameters, tuning.kept(), force=own["force"])
+    elif own["apply"] and own["form"] == "text":
+        say(["nothing is written, since no parameter is worth taking"])
     if own["form"] == "json":
         sys.stdout.write(json_text(document_head(task) | tuning.to_dict() | {"written": written}))
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -84,7 +85,13 @@ def _how(found: Tuning | Mixture) -> str:
 
 
 def _score(value: float) -> str:
-    return fixed(value, 2) if abs(value) >= 10 else fixed(value, 4)
+    """Write a score with two decimals or, if it is small, four digits.
+
+    >>> _score(174.595), _score(5.1624), _score(0.0057275)
+    ('174.60', '5.162', '0.005728')
+    """
+    small = math.isfinite(value) and 0 < abs(value) < 10
+    return fixed(value, 3 - math.floor(math.log10(abs(value))) if small else 2)
 
 
 def _change(change: Change) -> tuple[str, str]:

@@ -107,3 +107,11 @@ def test_shares_in_the_bucket_of_the_expected_word(words, expected, bits, first_
 def test_as_many_shares_as_words(kernel):
     with pytest.raises(ValueError, match="words"):
         kernel.bucket_shares(b"a\nb\n", array("d", [0.5]), b"a\n", 10, 1)
+
+
+@pytest.mark.parametrize("bits", [0, 25, -1])
+def test_bits_out_of_range(bits):
+    with pytest.raises(ValueError, match="bits is from 1 to 24"):
+        native.read_guesses(b"a:1\n", b"a\n", bits, 1)
+    with pytest.raises(ValueError, match="bits is from 1 to 24"):
+        native.bucket_shares(b"a\n", array("d", [0.5]), b"a\n", bits, 1)

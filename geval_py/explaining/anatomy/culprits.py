@@ -1,69 +1,63 @@
-"""What goes with bad lines, by what it costs: how far the perplexity would fall if its lines were no worse."""
+"""What goes with bad lines: few features that together explain them, and what each costs."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from geval_py.explaining.features.worst import Frequencies, worst_features
-from geval_py.reading.features import FIELD_NUMBER, FeatureKinds
+from geval_py.explaining.features.ranking import Frequencies
+from geval_py.explaining.features.worst import Wanted, worst_features
+from geval_py.reading.features import FeatureKinds
 
 if TYPE_CHECKING:
     from geval_py.explaining.anatomy.outcomes import Floats
     from geval_py.reading.items import ScoredItem
 
-LEVEL = 0.05
 MOST_CULPRITS = 10
 LEAST_LINES = 10  # that have a feature, and that have it not
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Culprit:
-    """A feature that goes with bad lines: how many lines have it, their mean loss in nats, its q.
+    """A feature that goes with bad lines: how many lines have it, their perplexity, its q.
 
-    ``fall`` is the share, in (0, 1), by which the perplexity would fall if their mean loss were that of the others.
+    ``fall`` is the share by which the perplexity would fall if their mean loss were that of the others, from ``low``
+    to ``high`` with 95 %; ``explained`` the share of the losses' variance that it and those before it explain.
     """
 
     feature: str
     lines: int
-    mean_loss: float
+    perplexity: float
     fall: float
+    low: float
+    high: float
     q: float
+    explained: float
 
 
 def culprits_of(items: Iterable[ScoredItem], losses: Floats, header: tuple[str, ...]) -> list[Culprit]:
-    """Give the features with q below 0.05 that cost most, at most ten: words, and shapes of words.
+    """Give at most ten features, words and shapes of words, that together explain the bad lines, the first ones first.
 
-    Left out are lines with an infinite loss, and the numbers that the output itself writes.
+    How they are chosen is said in :mod:`geval_py.explaining.features.distinct`. Lines with an infinite loss are left
+    out.
     """
     scores = np.where(np.isfinite(losses), losses, np.nan)
-    kinds, frequencies = FeatureKinds(word_shapes=True), Frequencies(least=LEAST_LINES)
     found = worst_features(
-        items, scores.tolist(), worst_is_greatest=True, header=header, kinds=kinds, frequencies=frequencies
+        items,
+        scores.tolist(),
+        worst_is_greatest=True,
+        header=header,
+        kinds=FeatureKinds(word_shapes=True),
+        frequencies=Frequencies(least=LEAST_LINES),
+        wanted=Wanted(losses=scores.tolist(), distinct=True),
     )
-    finite = scores[~np.isnan(scores)]
-    lines, total = len(finite), float(finite.sum())
-    culprits = [
-        _culprit(name, count, mean, q, lines, total)
-        for name, count, mean, q in zip(
-            found.names, found.counts.tolist(), found.means.tolist(), found.q_values.tolist(), strict=True
-        )
-        if q < LEVEL and not _is_own_number(name)
-    ]
-    costly = [culprit for culprit in culprits if culprit.fall > 0]
-    return sorted(costly, key=lambda culprit: -culprit.fall)[:MOST_CULPRITS]
-
-
-def _culprit(name: str, count: int, mean: float, q: float, lines: int, total: float) -> Culprit:
-    others = (total - count * mean) / (lines - count)
-    fall = -math.expm1(-count / lines * (mean - others))
-    return Culprit(feature=name, lines=count, mean_loss=mean, fall=fall, q=q)
-
-
-def _is_own_number(name: str) -> bool:
-    field, _, token = name.partition(":")
-    return field == "out" and FIELD_NUMBER.fullmatch(token) is not None
+    figures = (found.counts, *(found.more[name] for name in ("perplexity", "gain", "gain_low", "gain_high")))
+    columns = (*figures, found.q_values, found.more["explained"])
+    rows = zip(found.names, *(column.tolist() for column in columns), strict=True)
+    return [
+        Culprit(feature=name, lines=lines, perplexity=ppl, fall=fall, low=low, high=high, q=q, explained=explained)
+        for name, lines, ppl, fall, low, high, q, explained in rows
+    ][:MOST_CULPRITS]

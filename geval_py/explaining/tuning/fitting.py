@@ -5,7 +5,7 @@ It goes over ln T, logit lambda and logit nu, with the gradient of the mean loss
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import exp, inf, log
 
 import numpy as np
@@ -34,7 +34,7 @@ def fit(guesses: Guesses, names: Sequence[str], lines: Flags, start: Parameters)
     objective = _Objective(guesses, names, lines, start)
     begin = [_free(name, value if value != _NEUTRAL[name] else STARTS[name]) for name, value in objective.named]
     found = minimum(objective, begin, [_bounds(name) for name in names])
-    return objective.parameters(found)
+    return objective.with_values({name: _rounded(name, place) for name, place in zip(names, found, strict=True)})
 
 
 def held_out(guesses: Guesses, names: Sequence[str], folds: Folds, start: Parameters) -> Array:
@@ -67,7 +67,11 @@ class _Objective:
 
     def parameters(self, free: Sequence[float]) -> Parameters:
         """Give the parameters at a place of the search."""
-        values = self._start.named | {n: _bound(n, value) for n, value in zip(self._names, free, strict=True)}
+        return self.with_values({name: _bound(name, place) for name, place in zip(self._names, free, strict=True)})
+
+    def with_values(self, free: Mapping[str, float]) -> Parameters:
+        """Give the parameters with the values of those that are free."""
+        values = {**self._start.named, **free}
         return self._start.replace(temperature=values["temperature"], lambda_=values["lambda"], nu=values["nu"])
 
     def __call__(self, free: Array) -> tuple[float, Array]:
@@ -100,6 +104,12 @@ def _free(name: str, value: float) -> float:
 def _bound(name: str, place: float) -> float:
     """Give the parameter at a place in the search."""
     return exp(place) if name == "temperature" else 1.0 / (1.0 + exp(-place))
+
+
+def _rounded(name: str, place: float) -> float:
+    """Round the parameter at a place to four digits, which lose nothing: more are noise of the search."""
+    value = float(f"{_bound(name, place):.4g}")
+    return value if name == "temperature" else min(max(value, LEAST_PART), MOST_PART)
 
 
 def _bounds(name: str) -> tuple[float, float]:

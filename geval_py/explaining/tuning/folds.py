@@ -66,7 +66,12 @@ class Change:
 
     def to_dict(self) -> dict[str, float]:
         """Give the fields by name."""
-        return {"mean": self.mean, "low": self.low, "high": self.high}
+        return {name: worth_showing(getattr(self, name)) for name in ("mean", "low", "high")}
+
+
+def worth_showing(value: float) -> float:
+    """Round a figure to ten digits: those behind hang on the processor."""
+    return float(f"{value:.10g}")
 
 
 def change_of(losses: Array, base: Array, groups: Integers) -> Change:

@@ -20,7 +20,7 @@ import numpy as np
 
 from geval_py.errors import UsageError
 from geval_py.explaining.comparison import check_comparable
-from geval_py.explaining.tuning.folds import Array, Change, Folds, change_of
+from geval_py.explaining.tuning.folds import Array, Change, Folds, change_of, worth_showing
 from geval_py.explaining.tuning.guesses import bucket_shares, hashed_bits
 from geval_py.explaining.tuning.inputs import DocumentNumbers, described, documents_of_lines, notes_on_lines, score_of
 from geval_py.reading.derived import Derived, mixed_output
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 MOST_STEPS = 10_000
 ENOUGH = 1e-12  # nats a line: a step that gains less is the last
-LEAST_WEIGHT = 1e-9  # what weighs less is left out
+DIGITS = 6  # of a weight: what weighs less is left out
 TRAIN = "train"  # the component that is the frequent words of train, the same on each line
 
 
@@ -100,7 +100,9 @@ class Mixture:
         shown = (known.name for known in fields(self) if known.name not in ("mixing", "header"))
         return {name: getattr(self, name) for name in shown} | {
             "components": [component.to_dict() for component in self.components],
+            "held_out": worth_showing(self.held_out),
             "change": self.change.to_dict(),
+            "predicted": worth_showing(self.predicted),
         }
 
     def kept(self) -> dict[str, Any]:
@@ -206,11 +208,12 @@ def _columns(evaluations: Sequence[Evaluation], frequent: FrequentWords, bits: i
 def _components(evaluations: Sequence[Evaluation], losses: Array, weights: Array) -> tuple[Component, ...]:
     names = [*unique_names([evaluation.output for evaluation in evaluations]), TRAIN]
     signatures = [*(evaluation.signature for evaluation in evaluations), None]
+    scores = [*(evaluation.score for evaluation in evaluations), score_of(evaluations[0].scores[0], losses[:, -1])]
     return tuple(
         Component(
             name=names[n],
             weight=float(weights[n]),
-            score=score_of(evaluations[0].scores[0], column),
+            score=scores[n],
             infinite=int(np.isinf(column).sum()),
             signature=signatures[n],
         )
@@ -236,9 +239,9 @@ def best_weights(losses: Array) -> Array:
         if gained - before < ENOUGH:
             break
         weights, before = (parts / sums[:, np.newaxis]).mean(axis=0), gained
-    weights = np.where(weights < LEAST_WEIGHT, 0.0, weights)
-    total: Array = weights / weights.sum()
-    return total
+    rounded: Array = weights.round(DIGITS)
+    rounded[rounded.argmax()] += 1.0 - rounded.sum()
+    return rounded
 
 
 def mixed_losses(losses: Array, weights: Array) -> Array:

@@ -19,7 +19,7 @@ import numpy as np
 
 from geval_py.errors import UsageError
 from geval_py.explaining.tuning.fitting import best, fit, held_out
-from geval_py.explaining.tuning.folds import Change, Folds, change_of
+from geval_py.explaining.tuning.folds import Change, Folds, change_of, worth_showing
 from geval_py.explaining.tuning.guesses import Guesses, read_guesses
 from geval_py.explaining.tuning.inputs import DocumentNumbers, described, documents_of_lines, notes_on_lines, score_of
 from geval_py.reading.derived import tuned_output
@@ -59,7 +59,7 @@ class Trial:
         return {
             "parameters": {name: self.found.named[name] for name in self.names},
             "against": list(self.against),
-            "score": self.score,
+            "score": worth_showing(self.score),
             "infinite_losses": self.infinite,
             "change": self.change.to_dict(),
             "taken": self.taken,
@@ -115,6 +115,7 @@ class Tuning:
             "infinite_losses": values.pop("infinite"),
             "trials": [trial.to_dict() for trial in self.trials],
             "parameters": self.parameters.named,
+            "predicted": worth_showing(self.predicted),
             "signature": None if self.signature is None else str(self.signature),
         }
 

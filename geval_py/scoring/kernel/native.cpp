@@ -940,6 +940,18 @@ class Buffer {
     Py_buffer view{};
 };
 
+// Whether there may be so many bits; if not, an error is set.
+bool check_bits(int bits) {
+    if (bits >= 1 && bits <= 24) return true;
+    PyErr_SetString(PyExc_ValueError, "bits is from 1 to 24");
+    return false;
+}
+
+PyObject* wrong_lines() {
+    PyErr_SetString(PyExc_ValueError, "the two blocks differ in their number of lines");
+    return nullptr;
+}
+
 PyObject* score_lines(PyObject*, PyObject* arguments) {
     Buffer outputs, expected;
     int bits;
@@ -947,10 +959,7 @@ PyObject* score_lines(PyObject*, PyObject* arguments) {
     int thorough;
     if (!PyArg_ParseTuple(arguments, "y*y*iKp", &outputs.view, &expected.view, &bits, &first_line, &thorough))
         return nullptr;
-    if (bits < 1 || bits > 24) {
-        PyErr_SetString(PyExc_ValueError, "bits is from 1 to 24");
-        return nullptr;
-    }
+    if (!check_bits(bits)) return nullptr;
     const std::size_t lines = count_lines(expected.text());
     PyObject* losses = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(lines * sizeof(double)));
     PyObject* flags = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(lines * sizeof(std::uint32_t)));
@@ -974,9 +983,7 @@ PyObject* score_lines(PyObject*, PyObject* arguments) {
     if (!enough_memory || !found.equal) {
         Py_DECREF(losses);
         Py_DECREF(flags);
-        if (!enough_memory) return PyErr_NoMemory();
-        PyErr_SetString(PyExc_ValueError, "the two blocks differ in their number of lines");
-        return nullptr;
+        return enough_memory ? wrong_lines() : PyErr_NoMemory();
     }
     return Py_BuildValue("(NNnn)", losses, flags, static_cast<Py_ssize_t>(found.malformed),
                          static_cast<Py_ssize_t>(found.undecided));
@@ -986,11 +993,6 @@ template <typename Number>
 PyObject* bytes_of(const std::vector<Number>& numbers) {
     return PyBytes_FromStringAndSize(reinterpret_cast<const char*>(numbers.data()),
                                      static_cast<Py_ssize_t>(numbers.size() * sizeof(Number)));
-}
-
-PyObject* wrong_lines() {
-    PyErr_SetString(PyExc_ValueError, "the two blocks differ in their number of lines");
-    return nullptr;
 }
 
 PyObject* line_profiles(PyObject*, PyObject* arguments) {
@@ -1022,10 +1024,7 @@ PyObject* read_guesses(PyObject*, PyObject* arguments) {
     int bits;
     unsigned long long first_line;
     if (!PyArg_ParseTuple(arguments, "y*y*iK", &outputs.view, &expected.view, &bits, &first_line)) return nullptr;
-    if (bits < 1 || bits > 24) {
-        PyErr_SetString(PyExc_ValueError, "bits is from 1 to 24");
-        return nullptr;
-    }
+    if (!check_bits(bits)) return nullptr;
     GuessList guesses;
     bool enough_memory = true, equal = true;
     Py_BEGIN_ALLOW_THREADS;
@@ -1047,6 +1046,7 @@ PyObject* bucket_shares(PyObject*, PyObject* arguments) {
     unsigned long long first_line;
     if (!PyArg_ParseTuple(arguments, "y*y*y*iK", &words.view, &shares.view, &expected.view, &bits, &first_line))
         return nullptr;
+    if (!check_bits(bits)) return nullptr;
     std::vector<double> sums;
     bool enough_memory = true, equal = true;
     Py_BEGIN_ALLOW_THREADS;

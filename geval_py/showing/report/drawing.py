@@ -40,7 +40,7 @@ def fitted_svg(chart: Chart, key: str, label: str) -> str:
 
 
 def fit(drawing: str, key: str, label: str) -> str:
-    """Let ids begin with a key, drop invisible shapes, round coordinates to a hundredth of a pixel, and name the whole.
+    """Let ids begin with a key, drop what is invisible, round coordinates to a hundredth of a pixel, name the whole.
 
     >>> fit('<svg xmlns="x" class="marks" width="1"><g id="a" d="M0.12345,1"/></svg>', "k", "Why?")
     '<svg class="chart" role="graphics-document" aria-label="Why?" width="1"><g id="k-1" d="M0.12,1"/></svg>'

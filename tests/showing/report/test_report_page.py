@@ -62,7 +62,17 @@ def test_strangers_words_are_harmless_and_short(hostile):
 
 def test_charts_of_strangers_words_are_harmless(hostile):
     drawn = dict(charts(hostile))
-    assert {"quality", "comparison", "luck", "spread", "costs", "length", "column-1", "honest", "help"} <= drawn.keys()
+    assert {
+        "quality",
+        "comparison",
+        "luck",
+        "spread",
+        "costs",
+        "length",
+        "column-1",
+        "honest",
+        "help",
+    } <= drawn.keys()
     for name, svg in drawn.items():
         assert "<img" not in svg, name
         assert "<script" not in svg, name
@@ -111,7 +121,9 @@ def test_each_panel_has_a_question_an_answer_and_its_numbers(gazette):
 
 
 def test_the_worst_lines_come_first(gazette):
-    rows = re.findall(r'<tr class="o\d"><th scope="row" class="n">(\d+)</th><td class="n" data-key="([^"]+)"', gazette)
+    rows = re.findall(
+        r'<tr class="o\d"><th scope="row" class="n">(\d+)</th><td class="n" data-key="([^"]+)"', gazette
+    )
     assert rows[0][0] == "88"  # as geval -l -s says
     keys = [float(key) for _, key in rows]
     assert keys == sorted(keys, reverse=True)

@@ -46,6 +46,8 @@ def culprits_chart(culprits: Sequence[Culprit], palette: Palette) -> Chart:
         Row(
             label=one.feature,
             value=one.fall,
+            low=one.low,
+            high=one.high,
             said=f"{short(one.feature)}: {percent(one.fall)} on {one.lines:,} lines",
         )
         for one in culprits
@@ -118,27 +120,27 @@ _PARTED = {
 def culprits_panel(report: Report, palette: Palette) -> Panel:
     """Answer what goes with bad lines."""
     found = report.culprits
+    cost = ""
     if found:
         first = found[0]
-        sentence = (
-            f"Were the {first.lines:,} lines with {short(first.feature)} no worse than the others, "
-            f"the perplexity would fall by {percent(first.fall)}."
-        )
-    else:
-        sentence = "No word, and no shape of a word, goes with bad lines by more than chance."
+        lines = f"the {first.lines:,} lines with {short(first.feature)}"
+        cost = f"Were {lines} no worse than the others, the perplexity would fall by {percent(first.fall)}."
+    explained = f" All below explain {percent(found[-1].explained)} of the variance of the loss." if found else ""
     return Panel(
         key="culprits",
         question="What goes with bad lines?",
-        sentence=sentence,
-        finding=sentence if found else "",
+        sentence=f"{cost}{explained}" or "No word, and no shape of a word, goes with bad lines by more than chance.",
+        finding=cost,
         chart=culprits_chart(found, palette) if found else None,
         table=table_of(
-            (("feature", "text"), ("lines", "count"), ("perplexity", "figure"), ("fall", "share"), ("q", "text")),
-            [(short(one.feature, 60), one.lines, exp(one.mean_loss), one.fall, p_text(one.q)) for one in found],
+            (("feature", "text"), ("lines", "count"), ("perplexity", "figure"), ("fall", "share"), ("from", "share"),
+             ("to", "share"), ("q", "text"), ("explained", "share")),
+            [(short(one.feature, 60), one.lines, one.perplexity, one.fall, one.low, one.high, p_text(one.q),
+              one.explained) for one in found],
         ),
-        method="Features on at least ten lines whose q, the p of the Mann-Whitney U test corrected for their number "
-        "by Benjamini and Hochberg, is below 0.05; by how far the perplexity would fall. geval -w lists all.",
-    )
+        method="Words and shapes of words on at least ten lines, chosen one after the other, each time the one that "
+        "says most of what those before it left open; by how far the perplexity would fall. geval -w lists all.",
+    )  # fmt: skip
 
 
 def _extremes(one: str, other: str, parts: Sequence[Part]) -> str:
