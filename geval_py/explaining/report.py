@@ -121,7 +121,7 @@ def report(
         examples=tuple(examples_of(evaluation, losses, outcomes)),
         comparison=compare([evaluation, *others], documents=documents, progress=progress) if others else None,
         calibration=honesty,
-        luck=luck(evaluation) if honesty is not None and not honesty.vectors else None,
+        luck=_luck(evaluation, honesty),
         tuning=tune(evaluation, documents=documents) if tunable else None,
         mixture=mix([evaluation, *others], documents=documents) if tunable and others else None,
     )
@@ -140,6 +140,14 @@ def mean_of(losses: Floats) -> float:
     """Give the mean of the finite losses; NaN where there is none."""
     finite = losses[np.isfinite(losses)]
     return float(finite.mean()) if len(finite) else float("nan")
+
+
+def _luck(evaluation: Evaluation, honesty: Calibration | None) -> Luck | None:
+    """Tell what hashing gave; None for lines of buckets, which hold for one seed, and where no line is finite."""
+    if honesty is None or honesty.vectors or not honesty.claim.lines:
+        return None
+    found = luck(evaluation)
+    return found if found.lines else None
 
 
 def can_be_tuned(evaluation: Evaluation) -> bool:

@@ -39,7 +39,7 @@ class Culprit:
 
 
 def culprits_of(items: Iterable[ScoredItem], losses: Floats, header: tuple[str, ...]) -> list[Culprit]:
-    """Give at most ten features, words and shapes of words, that together explain the bad lines, the first ones first.
+    """Give at most ten features, words and shapes of words, that together explain the bad lines, the best first.
 
     How they are chosen is said in :mod:`geval_py.explaining.features.distinct`. Lines with an infinite loss are left
     out.
