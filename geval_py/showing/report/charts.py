@@ -276,7 +276,10 @@ def histogram(blocks: Sequence[Block], marks: Sequence[tuple[float, str]], palet
         to_the_left = not number or at > highest * 0.7
         above = -20 if number and to_the_left else -7  # two names are not written over each other
         text = alt.Chart(row).mark_text(
-            text=name, align="right" if to_the_left else "left", fontSize=FONT, color=palette.ink
+            text=name,
+            align="right" if to_the_left else "left",
+            fontSize=FONT,
+            color=palette.ink,
         )
         layers += [rule, text.encode(x="at:Q", y=alt.value(above))]
     return layered([*layers], palette, width=WIDTH - 48, height=190)

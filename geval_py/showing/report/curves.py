@@ -36,7 +36,7 @@ def reliability(
     band = alt.Chart(values).mark_area(color=palette.accent, opacity=0.16, aria=False)
     layers = [band.encode(x=x, y=alt.Y("low:Q"), y2="high:Q"), diagonal.encode(x=x, y=y)]
     layers += _curve(values, x, y, palette) if steps else _dots(values, x, y, palette)
-    return layered(layers, palette, width=WIDTH - 60, height=230)
+    return layered(layers, palette, width=WIDTH - 60, height=200)
 
 
 def _curve(values: alt.InlineData, x: alt.X, y: alt.Y, palette: Palette) -> Iterator[alt.Chart]:

@@ -34,15 +34,21 @@ def _section(title: str, panels: Iterable[Panel | None]) -> Section:
 
 
 def _quality(report: Report, palette: Palette) -> list[Panel | None]:
-    luck = None if report.luck is None else luck_panel(report, report.luck, palette)
-    return [quality_panel(report, palette), comparison_panel(report, palette), luck]
+    comparison = comparison_panel(report, palette)
+    return [quality_panel(report, palette), comparison or _luck(report, palette)]
 
 
-def _help(report: Report, palette: Palette) -> Iterator[Panel]:
+def _luck(report: Report, palette: Palette) -> Panel | None:
+    return None if report.luck is None else luck_panel(report, report.luck, palette)
+
+
+def _help(report: Report, palette: Palette) -> Iterator[Panel | None]:
     if report.calibration is not None:
         yield from honesty_panels(report.calibration, palette)
     if report.tuning is not None:
         yield help_panel(report, report.tuning, palette)
+    if report.comparison is not None:  # else it stands further up, so that columns are about as long
+        yield _luck(report, palette)
 
 
 def _parts(report: Report, palette: Palette) -> list[Panel]:

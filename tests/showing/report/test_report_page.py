@@ -111,8 +111,8 @@ def test_ids_are_unique(gazette):
 def test_each_panel_has_a_question_an_answer_and_its_numbers(gazette):
     panels = re.findall(r'<article class="card" id="([^"]+)".*?</article>', gazette, re.DOTALL)
     assert panels == [
-        "quality", "comparison", "luck", "spread", "costs", "length", "frequency", "culprits", "column-1", "column-2",
-        "column-3", "honest", "guess", "rest", "help",
+        "quality", "comparison", "spread", "costs", "length", "frequency", "culprits", "column-1", "column-2",
+        "column-3", "honest", "guess", "rest", "help", "luck",
     ]  # fmt: skip
     for key in panels:
         (card,) = re.findall(rf'<article class="card" id="{key}".*?</article>', gazette, re.DOTALL)
@@ -156,6 +156,23 @@ def test_other_metrics(metric):
     text = page(report(evaluation), "Gazette")
     assert ('id="luck"' in text) == ("Hashed" in metric)
     assert ('id="help"' in text) == (metric in ("LikelihoodHashed", "CrossEntropyHashed"))
+
+
+def test_where_documents_matter_the_interval_is_by_document(tmp_path):
+    """Twelve documents of 25 lines; in every other one the output knows half of the words."""
+    (tmp_path / "dev-0").mkdir()
+    (tmp_path / "config.txt").write_text("--metric PerplexityHashed\n")
+    rows = [(document, document % 2 and n % 2) for document in range(12) for n in range(25)]
+    (tmp_path / "dev-0" / "in.tsv").write_text("".join(f"d{document}\tx\ty\n" for document, _ in rows))
+    (tmp_path / "dev-0" / "expected.tsv").write_text("".join(f"word{n}\n" for n in range(300)))
+    lines = (f"word{n}:0.9 :0.1\n" if known else "other:0.5 :0.5\n" for n, (_, known) in enumerate(rows))
+    (tmp_path / "dev-0" / "out.tsv").write_text("".join(lines))
+    found = report(evaluate(tmp_path, "dev-0"))
+    assert found.dependence.column == "1"
+    assert found.interval.documents == 12
+    text = page(found, "Documents")
+    assert re.search(r"Lines with the same 1 are alike, which makes this interval \d\.\d times as wide\.", text)
+    assert "12 documents" in text
 
 
 def test_ids_of_several_drawings_do_not_meet():

@@ -120,12 +120,13 @@ _PARTED = {
 def culprits_panel(report: Report, palette: Palette) -> Panel:
     """Answer what goes with bad lines."""
     found = report.culprits
-    cost = ""
+    cost = explained = ""
     if found:
         first = found[0]
         lines = f"the {first.lines:,} lines with {short(first.feature)}"
         cost = f"Were {lines} no worse than the others, the perplexity would fall by {percent(first.fall)}."
-    explained = f" All below explain {percent(found[-1].explained)} of the variance of the loss." if found else ""
+        together = "Together, those below explain" if len(found) > 1 else "That explains"
+        explained = f" {together} {percent(found[-1].explained)} of the variance of the loss."
     return Panel(
         key="culprits",
         question="What goes with bad lines?",
