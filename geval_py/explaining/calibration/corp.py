@@ -85,7 +85,7 @@ def _isotonic_regression() -> Callable[[Array, Array], Array]:
     try:
         isotonic_regression = import_module("scipy.optimize").isotonic_regression
     except (ImportError, AttributeError) as error:
-        message = "calibration needs SciPy 1.12 or newer: pip install 'geval-py[report]'"
+        message = "calibration needs SciPy 1.12 or newer: pip install ./geval-py[report]"
         raise UsageError(message=message) from error
 
     def regression(hits: Array, n: Array) -> Array:
