@@ -29,6 +29,8 @@ BACKWARDS = {  # the two doors: methods of an evaluation that explain, and value
     ("explaining.comparison", "showing"),
     ("explaining.tuning.tune", "showing"),
     ("explaining.tuning.mixing", "showing"),
+    ("explaining.calibration.calibration", "showing"),
+    ("explaining.calibration.luck", "showing"),
 }
 AMONG = {("authoring", "modelling")}  # rooms of one tuple
 RUN_BY_ALEMBIC = "board.storing.migrations.env"  # which cannot be imported without it

@@ -163,7 +163,7 @@ def test_without_scipy(monkeypatch):
     monkeypatch.setattr(corp_module, "import_module", missing)
     with pytest.raises(UsageError) as caught:
         calibration(evaluate(GAZETTE, "dev-0", out="out-model=bigram.tsv"))
-    assert str(caught.value) == "calibration needs SciPy 1.12 or newer: pip install 'geval-py[report]'"
+    assert str(caught.value) == "calibration needs SciPy 1.12 or newer: pip install ./geval-py[report]"
 
 
 def test_a_metric_on_exact_words_is_refused(tmp_path):

@@ -54,15 +54,19 @@ def corp(forecasts: Forecasts) -> Corp:
     steps = np.flatnonzero(np.diff(recalibrated, prepend=-1.0))
     step_of = np.searchsorted(steps, np.arange(len(recalibrated)), side="right") - 1
     ends = np.union1d(steps, np.append(steps[1:], len(recalibrated)) - 1)
-    drawn = [(hits, isotonic(hits, forecasts.n)) for hits in forecasts.honest()]
-    low, high = np.quantile([curve[ends] for _, curve in drawn], BAND, axis=0)
+    curves, excesses = [], []
+    for hits in forecasts.honest():
+        curve = isotonic(hits, forecasts.n)
+        curves.append(curve[ends])
+        excesses.append(_brier(forecasts, forecasts.p, hits) - _brier(forecasts, curve, hits))
+    low, high = np.quantile(curves, BAND, axis=0)
     mean = np.full_like(recalibrated, forecasts.hits.sum() / forecasts.total)
     brier, best = (_brier(forecasts, of, forecasts.hits) for of in (forecasts.p, recalibrated))
     uncertainty = _brier(forecasts, mean, forecasts.hits)
     return Corp(
         brier=brier,
         miscalibration=brier - best,
-        honest=float(np.mean([_brier(forecasts, forecasts.p, h) - _brier(forecasts, c, h) for h, c in drawn])),
+        honest=float(np.mean(excesses)),
         discrimination=uncertainty - best,
         uncertainty=uncertainty,
         curve=Points(
@@ -85,7 +89,7 @@ def _isotonic_regression() -> Callable[[Array, Array], Array]:
     try:
         isotonic_regression = import_module("scipy.optimize").isotonic_regression
     except (ImportError, AttributeError) as error:
-        message = "calibration needs SciPy 1.12 or newer: pip install 'geval-py[report]'"
+        message = "calibration needs SciPy 1.12 or newer: pip install ./geval-py[report]"
         raise UsageError(message=message) from error
 
     def regression(hits: Array, n: Array) -> Array:

@@ -49,7 +49,8 @@ class Exact:
 
     It is on the lines whose word the vocabulary or the line has; the ``infinite`` others would make it infinite.
     ``listed`` is from the masses of the words, where one that is not listed shares the rest evenly with all unlisted
-    words; ``from_hashed`` is estimated from the hashed losses, by ln(vocabulary / buckets) for each unlisted word.
+    words (those listed are taken for words of the vocabulary); ``from_hashed`` is estimated from the hashed losses,
+    by ln(vocabulary / buckets) for each unlisted word.
     """
 
     vocabulary: int

@@ -50,11 +50,19 @@ def near_ties(evaluations: Sequence[Evaluation], comparison: Comparison) -> Iter
 
     bits = evaluations[0].scores[0].metric.bits
     for first, second in pairwise(system.name for system in comparison.systems):
-        together = any({first, second} <= set(group) for group in comparison.groups)
-        if bits and together and all(can_be_reread(by_name[name].output.path) for name in (first, second)):
+        if bits and _is_in_doubt(comparison, by_name[first], by_name[second], {first, second}):
             turned = share_turned(profile(first), profile(second), bits)
             if turned > NEAR:
                 yield NearTie(first=first, second=second, turned=turned)
+
+
+def _is_in_doubt(comparison: Comparison, one: Evaluation, other: Evaluation, names: set[str]) -> bool:
+    """Tell whether two outputs share a group, but not all losses, and can be read again."""
+    return (
+        any(names <= set(group) for group in comparison.groups)
+        and one.scores[0].statistics != other.scores[0].statistics
+        and all(can_be_reread(of.output.path) for of in (one, other))
+    )
 
 
 def share_turned(better: ProfileStatistics, worse: ProfileStatistics, bits: int) -> float:

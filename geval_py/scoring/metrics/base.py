@@ -70,7 +70,7 @@ class LineStatistics:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, LineStatistics):
             return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+        return all(getattr(self, name) == getattr(other, name) for name in LineStatistics.__slots__)
 
     def extend(self, following: LineStatistics) -> None:
         """Append the statistics of the lines that follow."""
