@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 LEAST_EFFECT = 1.2  # below which an interval is at most a tenth too narrow
 LEAST_LINES = 20
+LOOKED_AT = 500  # lines, to find the columns that may tell documents
 MOST_INPUT_BYTES = 1 << 25  # of a file that is read for this alone
 
 
@@ -84,12 +85,21 @@ def _possible_documents(evaluation: Evaluation) -> Iterator[Documents]:
     if path is None or not can_be_reread(path) or os.path.getsize(path) > MOST_INPUT_BYTES:
         return
     try:
-        rows = [line.split("\t") for line in evaluation.input.lines()]
+        rows = b"".join(evaluation.input.blocks()).split(b"\n")[:-1]
     except DataError:
         return
     if len(rows) != lines:
         return
     fields = Fields(evaluation.split.in_header)
-    for index, column in enumerate(zip_longest(*rows, fillvalue="")):
+    indices = _repeating_columns(rows[:LOOKED_AT])
+    cells = [row.split(b"\t", max(indices) + 1) for row in rows] if indices else []
+    for index in indices:
+        column = [row[index] if index < len(row) else b"" for row in cells]
         if 2 <= len(set(column)) <= lines / 2:
             yield Documents.of(fields.column(index).column_name, column)
+
+
+def _repeating_columns(rows: Sequence[bytes]) -> list[int]:
+    """Give the columns of some rows, from 0, in which some value stands twice: no text does, and it takes longest."""
+    columns = zip_longest(*(row.split(b"\t") for row in rows), fillvalue=b"")
+    return [index for index, column in enumerate(columns) if len(set(column)) < len(rows)]

@@ -38,9 +38,9 @@ class Documents:
     count: int
 
     @classmethod
-    def of(cls, column: str, values: Iterable[str]) -> Documents:
+    def of(cls, column: str, values: Iterable[str | bytes]) -> Documents:
         """Make them of the values of a column, a value a line."""
-        numbers: defaultdict[str, int] = defaultdict(count().__next__)
+        numbers: defaultdict[str | bytes, int] = defaultdict(count().__next__)
         of_line = np.fromiter(map(numbers.__getitem__, values), np.int64)
         return cls(column=column, of_line=of_line, count=len(numbers))
 

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from geval_py.explaining.documents import Documents
+from geval_py.explaining.features.ranking import Frequencies
+from geval_py.explaining.features.worst import worst_features
 from geval_py.explaining.statistics.bootstrap import interval, resample_totals, scores_on
 from geval_py.explaining.statistics.paired import bootstrap_p_values, difference_intervals, randomisation_p_values
 from geval_py.explaining.statistics.resampling import StatisticsTable
@@ -94,3 +96,20 @@ def test_the_coverage_of_twenty_lines():
     print(f"  that of GEval in {as_geval / TRIALS:.1%}")
     assert 0.935 <= expanded / TRIALS <= 0.96
     assert as_geval < expanded
+
+
+def test_no_feature_is_found_where_none_matters():
+    """Under a global null, q < 0.05 finds anything in at most about 5 % of permutations."""
+    rng = np.random.default_rng(7)
+    vocabulary = [f"w{n}" for n in range(400)]
+    shares = 1 / np.arange(3, 403)
+    drawn = rng.choice(400, (2000, 8), p=shares / shares.sum())
+    items = [("", "", " ".join(vocabulary[n] for n in line)) for line in drawn]
+    losses = np.round(rng.exponential(3, 2000), 1)  # with ties
+    found = 0
+    for _ in range(300):
+        losses = rng.permutation(losses)
+        ranked = worst_features(items, losses.tolist(), worst_is_greatest=True, frequencies=Frequencies(least=20))
+        found += bool((ranked.q_values < 0.05).any())
+    print(f"\n300 permutations, {len(ranked)} features tested: q < 0.05 finds anything in {found / 300:.1%}")
+    assert found / 300 <= 0.06
