@@ -187,7 +187,8 @@ def test_tuning_never_makes_the_set_worse(tmp_path_factory, lines, temperature):
         {problem.rule.code for problem in check_submission(path).problems}
         for path in (folder / "dev-0/out.tsv", written)
     )
-    assert after <= before
+    nothing_but_zeros = {"W214"} if "W207" in before else set()  # a word without mass is no longer listed
+    assert after <= before | nothing_but_zeros
 
 
 def test_infinite_losses_are_counted_and_mended(tmp_path):
