@@ -14,7 +14,10 @@ from geval_py.reading.splits import EXPECTED_FILE, TRAINING_SET, Split
 from geval_py.values import Value
 
 DEFAULT_WORDS = 100
-_UNWRITABLE = re.compile(r"[\s\x00-\x1f\x7f\ufffd]")  # what would split a line, or be taken for a mistake in it
+# What would split a line, or what the rules take for a mistake in it: an odd character, or two entries in one.
+_UNWRITABLE = re.compile(
+    r"[\s\x00-\x1f\x7f-\xa0\u200b-\u200f\u2028-\u202f\u2066-\u2069\ufeff]|:.*[0-9][,;]|[0-9][,;].*:"
+)
 
 
 class FrequentWords(Value):

@@ -12,6 +12,7 @@ from scipy import optimize
 
 from geval_py import LineCountError, UsageError, check_submission, evaluate, mix
 from geval_py.explaining.tuning.mixing import best_weights, mixed_losses
+from geval_py.scoring.metrics import NOISE
 
 GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
 
@@ -64,7 +65,7 @@ def test_the_weights_are_those_that_another_search_finds(rows):
     assert (weights >= 0).all()
     kept = losses[np.isfinite(losses.min(axis=1))]
     if not len(kept):
-        assert list(weights) == [pytest.approx(1 / 3)] * 3
+        assert weights == pytest.approx(1 / 3, abs=1e-5)
         return
 
     def loss(free):
@@ -109,7 +110,7 @@ def test_mixing_never_makes_the_set_worse_than_the_best_alone(tmp_path_factory, 
     *outputs, expected = zip(*lines, strict=True)
     evaluations = write(folder, outputs, expected, train=["the", "the", "of", "of", "cat", "a b"])
     mixture = mix(evaluations, words=2 if words else 0, force=True)
-    assert mixture.predicted <= mixture.score
+    assert mixture.predicted <= mixture.score * (1 + NOISE)
     written = mixture.apply([folder / "dev-0/out-0.tsv", folder / "dev-0/out-1.tsv"])
     assert evaluate(folder, "dev-0", out=written).score == pytest.approx(mixture.predicted, rel=1e-5)
     before, after = (

@@ -77,7 +77,7 @@ class _Objective:
     def __call__(self, free: Array) -> tuple[float, Array]:
         at = self.parameters(free.tolist())
         guesses, lines = self._guesses, self._lines
-        if "temperature" in self._names or at.temperature != 1.0:
+        if "temperature" in self._names:
             listed, by_temperature = guesses.listed(log(at.temperature))
         else:
             listed, by_temperature = guesses.hits, guesses.hits
