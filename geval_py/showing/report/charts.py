@@ -22,6 +22,7 @@ FONT = 11
 LABELS = 108  # pixels for the labels of rows
 COUNTS = 44  # pixels for bars of numbers of lines
 ROW = 23
+MOST_TICKS = 20  # beyond which Vega would leave some of ours out
 MOST_LABEL = 15  # characters
 PERCENT = "format(100 * datum.value, '~g') + ' %'"  # an expression of Vega's for the labels of an axis
 LEAST_LINES = 10  # of a row whose interval is drawn whole
@@ -69,7 +70,8 @@ def look(palette: Palette) -> alt.Config:
         titleFontWeight="normal",
         labelLimit=LABELS + 8,
         labelPadding=5,
-        titlePadding=4,
+        titlePadding=7,
+        tickCount=MOST_TICKS,
     )
     legend = alt.LegendConfig(orient="bottom", columns=2, labelFontSize=FONT, labelColor=palette.ink)
     view = alt.ViewConfig(stroke=None)

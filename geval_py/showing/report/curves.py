@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from geval_py.explaining.calibration.forecasts import Points
     from geval_py.showing.report.palette import Palette
 
+ABOVE = {"titleAngle": 0, "titleAlign": "left", "titleX": 0, "titleY": -9}  # a vertical axis's name, to be read
 LEAST = 1e-4  # the least probability on a logarithmic axis
 
 
@@ -29,7 +30,7 @@ def reliability(
     """
     low = _least(points) if logarithmic else 0.0
     right, top = (1.0, 1.0) if logarithmic else (quarters(points.x), quarters([*points.y, *points.high]))
-    x, y = alt.X("x:Q", **_axis(x_name, low, right)), alt.Y("y:Q", **_axis(y_name, low, top))
+    x, y = alt.X("x:Q", **_axis(x_name, low, right)), alt.Y("y:Q", **_axis(y_name, low, top, **ABOVE))
     values = data(_row(row, low, palette) for row in points.rows())
     ends = data([{"x": end, "y": end} for end in (low, min(right, top))])
     diagonal = alt.Chart(ends).mark_line(color=palette.soft, strokeDash=[3, 3], strokeWidth=1, aria=False)
@@ -74,7 +75,7 @@ def quarters(values: Sequence[float]) -> float:
     return max(0.25, math.ceil(max(values, default=0.0) * 4) / 4)
 
 
-def _axis(name: str, low: float, high: float) -> dict[str, Any]:
+def _axis(name: str, low: float, high: float, **placed: Any) -> dict[str, Any]:
     """Give the scale and the axis of probabilities; one that begins above 0 is logarithmic."""
     powers = [10.0**power for power in range(-4, 1)]
     axis = alt.Axis(
@@ -83,5 +84,7 @@ def _axis(name: str, low: float, high: float) -> dict[str, Any]:
         title=name,
         domain=False,
         ticks=False,
+        labelOverlap=False,
+        **placed,
     )
     return {"scale": alt.Scale(type="log" if low else "linear", domain=[low, high], nice=False), "axis": axis}
