@@ -17,7 +17,7 @@ NAMES = {
     "hashed_log_losses", "parse_line", "predict", "read_output", "write_output",
 }  # fmt: skip
 SIGNATURES = {
-    "compare": "(evaluations, *, baseline=None, samples=10000, seed=12345, progress=None)",
+    "compare": "(evaluations, *, baseline=None, samples=10000, seed=12345, documents=None, progress=None)",
     "check_submission": "(path='.', *, challenge=None, tests=(), rules=None, max_places=20, max_bytes=20000000000, progress=None)",
     "evaluate_all": "(challenge, test='test-A', *, metrics=(), keep_texts=True)",
     "evaluate": "(challenge, test='test-A', *, out=None, metrics=(), keep_texts=True)",
