@@ -20,13 +20,18 @@ if TYPE_CHECKING:
 COMMANDS = {
     "baseline": "geval_py.cli.baseline",
     "board": "geval_py.cli.board",
+    "calibration": "geval_py.cli.calibration",
     "challenge": "geval_py.cli.challenge",
     "check": "geval_py.cli.check",
     "compare": "geval_py.cli.compare",
     "completion": "geval_py.cli.completion",
     "help": "geval_py.cli.help",
     "lm": "geval_py.cli.lm",
+    "luck": "geval_py.cli.luck",
+    "mix": "geval_py.cli.mix",
+    "report": "geval_py.cli.report",
     "sample": "geval_py.cli.sample",
+    "tune": "geval_py.cli.tune",
 }
 CLOSED_PIPE_STATUS = 128 + 13  # what a shell reports for a program ended by SIGPIPE
 

@@ -13,7 +13,7 @@ they are shown as they were given.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from geval_py.errors import AmbiguousFileError, EmptyFileError, MissingFileError, UnreadableFileError, UsageError
 from geval_py.reading.compression import COMPRESSED_ENDINGS
@@ -317,8 +317,14 @@ def read_vocabulary(task: Task) -> frozenset[str]:
         if not words:
             raise EmptyFileError(what="vocabulary", path=task.vocabulary)
         return words
-    path = find_file(os.path.join(task.directory, TRAINING_SET, EXPECTED_FILE))
-    if path is None:
-        return frozenset()
     header = read_header(task.directory, task.out_header)
-    return frozenset(read_lines(path, header=header[0] if header else None))
+    return frozenset(training_words(task.directory, header[0] if header else None))
+
+
+def training_words(directory: str, header: str | None) -> Iterator[str]:
+    """Give the words of a challenge's train/expected.tsv, in order; none where it has no such file.
+
+    ``header`` is the first name of the header line to skip, if the file begins with it.
+    """
+    path = find_file(os.path.join(directory, TRAINING_SET, EXPECTED_FILE))
+    return iter(()) if path is None else read_lines(path, header=header)

@@ -8,7 +8,7 @@ Metrics that need the same column share it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 
 from geval_py.errors import DataError, SchemeError, UsageError
@@ -20,8 +20,9 @@ from geval_py.reading.schemes import EvaluationScheme
 from geval_py.reading.sources import can_be_reread
 from geval_py.reading.splits import Split, locate, locate_pair, read_vocabulary
 from geval_py.reading.task import Task
-from geval_py.scoring.columns import Named, Reading, key_of, selections_of, statistics_of_selected
-from geval_py.scoring.evaluation import Evaluation, Texts
+from geval_py.reading.texts import Texts
+from geval_py.scoring.columns import Choice, Key, Named, Reading, key_of, selections_of, statistics_of_selected
+from geval_py.scoring.evaluation import Evaluation
 from geval_py.scoring.failure import Failure, evaluations_of
 from geval_py.scoring.metrics import LineStatistics, Metric, find_metric
 from geval_py.scoring.parallel import Progress
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import TypeAlias
 
+    from geval_py.scoring.selection import Selection
     from geval_py.scoring.signature import Signature
 
 
@@ -205,33 +207,38 @@ def evaluate_output(
 
     ``keep_texts`` keeps the texts in memory or, with ``reread``, reads those that are in files again there.
     With ``raw_filters``, flags that select lines look at them as they are, not as the text flags leave them.
-    ``input_text`` is the split's input, shared by several outputs; ``sign`` computes the signature; ``threads`` (as
-    many as there are cores) score beside the one that reads, and do not change the scores; ``progress`` is called
-    after each block. Raises DataError, and SchemeError for a metric's filter that no line has.
+    ``input_text`` is the split's input, shared by several outputs; ``sign`` computes the signature; ``threads`` score
+    beside the one that reads; ``progress`` is called after each block. Raises DataError and SchemeError.
     """
     keys = [key_of(named, vocabulary, raw_filters) for named in schemes]
     selections = selections_of(schemes, keys, split)
-    needs_input = any(selection.filter.needs_input for selection in selections.values())
     input_text = input_text or InputText(split, keep=keep_texts, digest=sign)
     with (
         LineReader(_path(output), header=split.output_header, digest=sign) as outputs,
         LineReader(split.expected, header=split.output_header, digest=sign) as expected,
     ):
-        texts = Texts.of(input_text, outputs, expected, split, reread=reread) if keep_texts else None
-        inputs = InputReader(input_text) if needs_input else None
+        texts = Texts.of(outputs, expected, split.output_header, reread=reread) if keep_texts else None
+        inputs = _inputs(input_text, selections.values())
         columns = tuple(dict.fromkeys(column for choice, column in keys if choice is None))
-        found = Reading.of(outputs, expected, inputs, columns, selections.values()).score(texts, threads, progress)
-    statistics = {(None, key): found[key] for key in found} | statistics_of_selected(selections, keys, split, output)
-    scores = tuple(_score(named, statistics[key]) for named, key in zip(schemes, keys, strict=True))
-    of_input = (input_text.sha256, split.in_header) if needs_input else (None, None)
+        reading = Reading.of(outputs, expected, inputs, columns, selections.values())
+        found, file_lines = reading.score(texts, threads, progress)
+    found |= statistics_of_selected(selections, keys, split, output)
+    scores = tuple(_score(named, key, found, selections) for named, key in zip(schemes, keys, strict=True))
+    of_input = (input_text.sha256, split.in_header) if inputs else (None, None)
     return Evaluation(
         split=split,
         output=output,
         scores=scores,
-        line_numbers=None if keys[0][0] is None else selections[keys[0][0]].line_numbers,
+        file_lines=file_lines,
         signature=_signature(scores, outputs, expected, of_input, vocabulary, raw_filters) if sign else None,
+        input=input_text,
         texts=texts,
     )
+
+
+def _inputs(text: InputText, selections: Iterable[Selection]) -> InputReader | None:
+    """Give what takes the input's lines, where some flag that selects lines looks at them."""
+    return InputReader(text) if any(selection.filter.needs_input for selection in selections) else None
 
 
 def _path(output: Output) -> str:
@@ -241,10 +248,19 @@ def _path(output: Output) -> str:
     return output.path
 
 
-def _score(named: Named, statistics: LineStatistics) -> Score:
+def _score(
+    named: Named, key: Key, found: Mapping[Key, LineStatistics], selections: Mapping[Choice, Selection]
+) -> Score:
     scheme, metric = named
-    value = metric.value(statistics)
-    return Score(name=shown_name(scheme, metric), value=value, metric=metric, scheme=scheme, statistics=statistics)
+    choice, _ = key
+    return Score(
+        name=shown_name(scheme, metric),
+        value=metric.value(found[key]),
+        metric=metric,
+        scheme=scheme,
+        statistics=found[key],
+        line_numbers=None if choice is None else selections[choice].line_numbers,
+    )
 
 
 def _signature(

@@ -14,7 +14,7 @@ from geval_py.showing.tables import Column, Table
 if TYPE_CHECKING:
     from geval_py.errors import GevalError
     from geval_py.explaining.comparison import Comparison
-    from geval_py.explaining.features.worst import WorstFeatures
+    from geval_py.explaining.features.table import WorstFeatures
     from geval_py.explaining.lines import Line, LineDifference
     from geval_py.explaining.statistics.interval import Interval
     from geval_py.scoring.evaluation import Evaluation
@@ -95,7 +95,8 @@ def _texts(line: Line, columns: Sequence[str]) -> list[str | None]:
 
 def features_table(features: WorstFeatures) -> Table:
     """Make a table with a row a feature."""
-    return _table(["feature", "count", "score", "p", "q"], (list(of.values()) for of in feature_documents(features)))
+    rows = (list(of.values()) for of in feature_documents(features))
+    return _table(["feature", *features.columns], rows)
 
 
 def comparison_table(comparison: Comparison) -> Table:

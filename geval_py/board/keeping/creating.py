@@ -14,7 +14,7 @@ from geval_py.board.storing.store import SETTINGS_FILE, Board, StoreError, engin
 from geval_py.errors import ConfigError, MissingFileError, UnreadableFileError, UsageError
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.rewriting import written_whole
-from geval_py.reading.sampling import DEFAULT_SEED, DEFAULT_TEST_SAMPLES
+from geval_py.reading.sampling import DEFAULT_SAMPLES, DEFAULT_SEED
 from geval_py.reading.sources import find_file
 from geval_py.reading.splits import EXPECTED_FILE, TRAINING_SET
 from geval_py.text import named
@@ -84,7 +84,7 @@ def _content(folder: str, challenge: Challenge, answers: str, database: str, tit
         "also": f"[{', '.join(scalar(scheme.text) for scheme in schemes[1:])}]",
         "tests": _tests(challenge, answers),
         "seed": DEFAULT_SEED,
-        "samples": DEFAULT_TEST_SAMPLES,
+        "samples": DEFAULT_SAMPLES,
     }
     return TEMPLATE.format(**values)
 

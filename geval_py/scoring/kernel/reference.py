@@ -67,6 +67,8 @@ from geval_py.scoring.kernel.flags import (
     ZERO_ENTRY,
     ZERO_REST,
 )
+from geval_py.scoring.kernel.guesses import bucket_shares as bucket_shares
+from geval_py.scoring.kernel.guesses import read_guesses as read_guesses
 
 OVERSHOOT = 1e-6  # how far outside [0, 1] a value may be and still be a probability that was rounded badly
 LEAST_DIVIDED = 1e-280  # what is less may become subnormal when a line is divided by its total

@@ -70,7 +70,7 @@ class LineStatistics:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, LineStatistics):
             return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+        return all(getattr(self, name) == getattr(other, name) for name in LineStatistics.__slots__)
 
     def extend(self, following: LineStatistics) -> None:
         """Append the statistics of the lines that follow."""
@@ -128,6 +128,11 @@ class Measure(Value):
     def of_losses(self) -> bool:
         """Whether it is made from losses alone: lines, and systems, are then compared by their losses."""
         return self.columns == LOSSES
+
+    @property
+    def in_nats(self) -> bool:
+        """Whether these losses are negative logarithms of probabilities, not misses."""
+        return self.of_losses and self.unit != "share"
 
 
 class Metric(Value):

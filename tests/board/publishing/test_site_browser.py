@@ -1,13 +1,10 @@
 """The site in a browser: quiet, alone, usable by keyboard, without findings of axe-core; wide, narrow, light, dark."""
 
-import os
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import site_views
-from playwright.sync_api import sync_playwright
 
 from geval_py.board.publishing.site.pages import pages
 from geval_py.board.publishing.site.writing import write_site
@@ -26,15 +23,6 @@ def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site") / "public"
     write_site(str(folder), pages(site_views.view()))
     return folder
-
-
-@pytest.fixture(scope="module")
-def browser():
-    """Debian's Chromium; a missing one is an error, not a skip."""
-    path = shutil.which("chromium")
-    assert path, "chromium is missing (on Debian: apt-get install chromium)"
-    with sync_playwright() as playwright:
-        yield playwright.chromium.launch(executable_path=path, args=["--no-sandbox"] if os.getuid() == 0 else [])
 
 
 @pytest.fixture
