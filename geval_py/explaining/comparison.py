@@ -126,9 +126,8 @@ def compare(
     together: intervals are by documents, and the tests draw, or swap, whole ones. Lines on which some system's loss
     is infinite are counted, and left out of the differences and tests, but not of the shares won, lost and tied.
 
-    Raises UsageError for fewer than two evaluations, what is none, different answers or metrics, an unknown or
-    ambiguous baseline, what is no column, a single document, and samples or a seed out of range; LineCountError for
-    different numbers of lines.
+    Raises UsageError for fewer than two evaluations, what is none, different answers or metrics, a baseline, column,
+    samples or seed that cannot be, a single document; LineCountError for different numbers of lines.
     """
     from geval_py.explaining.statistics.systems import Systems
 
@@ -140,10 +139,9 @@ def compare(
     outputs = [evaluation.output for evaluation in evaluations]
     names = unique_names(outputs)
     index = _find_baseline(baseline, names, outputs)
-    first = evaluations[0].scores[0]
     grouped = _documents(evaluations[0], documents)
     ranking = Systems(
-        metric=first.metric,
+        metric=evaluations[0].scores[0].metric,
         names=names,
         statistics=[evaluation.scores[0].statistics for evaluation in evaluations],
         baseline=index,

@@ -27,6 +27,7 @@ from geval_py.values import Value
 EXPECTED_FILE, INPUT_FILE = "expected.tsv", "in.tsv"
 OUT_HEADER_FILE = "out-header.tsv"  # its usual name; which looks like that of an output
 
+_DEFAULT_NAMES = (EXPECTED_FILE, INPUT_FILE, OUTPUT_FILE)
 TRAINING_SET = "train"
 
 
@@ -283,7 +284,8 @@ def _what_is_there(place: str, known: list[str]) -> str:
     except UnreadableFileError as error:
         return str(error)
     shown = visible(", ".join(names[:8])) + (" …" if len(names) > 8 else "")
-    return f"{_meant(name, known or names)}`{visible(directory)}` holds {shown or 'no file'}"
+    close = _meant(name, known or ([] if name in _DEFAULT_NAMES else names))  # nobody misspelt those
+    return f"{close}`{visible(directory)}` holds {shown or 'no file'}"
 
 
 def _meant(name: str, known: list[str]) -> str:
