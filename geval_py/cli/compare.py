@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NoReturn
 
-from geval_py.cli.documents import advise_documents
+from geval_py.cli.doubts import advise_documents, warn_of_ruin
 from geval_py.cli.evaluations import blaming_config, document_head, scored
 from geval_py.cli.messages import complain, note
 from geval_py.cli.parsers import QuietParser, add_fields, add_option, digits_type, number_type
@@ -181,6 +181,7 @@ def run(words: Sequence[str]) -> int:
         )
     if settings.documents is None:
         advise_documents(evaluations, settings.seed)
+    warn_of_ruin(evaluations)
     failures = [result for result in results if isinstance(result, Failure)]
     notes = [f"{named(failure.output.path)} could not be scored and is left out" for failure in failures]
     ties = [near_tie_text(tie) for tie in near_ties(evaluations, comparison)]

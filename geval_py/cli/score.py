@@ -85,9 +85,10 @@ def _interval(
     """Tell how a score's interval is made, where that is asked for: in text as GEval does."""
     if settings.bootstrap is None:
         return None
-    from geval_py.cli.documents import documents_asked_for
+    from geval_py.cli.doubts import documents_asked_for, warn_of_ruin
 
     evaluations = [result for result in results if isinstance(result, Evaluation)]
+    warn_of_ruin(evaluations)
     return partial(
         Score.interval,
         samples=settings.bootstrap,

@@ -22,7 +22,15 @@ if TYPE_CHECKING:
     from geval_py.reading.lines import Bytes
     from geval_py.scoring.kernel.guesses import Guesses
 
-__all__ = ["Backend", "choose_backend", "count_lines", "hashed_losses", "line_profiles", "score_lines"]
+__all__ = [
+    "Backend",
+    "bounded_losses",
+    "choose_backend",
+    "count_lines",
+    "hashed_losses",
+    "line_profiles",
+    "score_lines",
+]
 
 VARIABLE = "GEVAL_PY_BACKEND"
 
@@ -32,6 +40,7 @@ class Backend(Value):
 
     name: str
     hashed_losses: Callable[[Bytes, bytes, int, int], array[float]]
+    bounded_losses: Callable[[Bytes, bytes, int, int], tuple[array[float], float]]
     score_lines: Callable[[Bytes, bytes, int, int], tuple[array[float], array[int]]]
     count_lines: Callable[[Bytes], int]
     read_guesses: Callable[[Bytes, bytes, int, int], Guesses]
@@ -73,6 +82,7 @@ def _backend(name: str, module: ModuleType, *, parallel: bool) -> Backend:
     return Backend(
         name=name,
         hashed_losses=module.hashed_losses,
+        bounded_losses=module.bounded_losses,
         score_lines=module.score_lines,
         count_lines=module.count_lines,
         read_guesses=module.read_guesses,
@@ -84,6 +94,11 @@ def _backend(name: str, module: ModuleType, *, parallel: bool) -> Backend:
 def hashed_losses(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> array[float]:
     """Score a block with the chosen backend; see :func:`geval_py.scoring.kernel.reference.hashed_losses`."""
     return choose_backend().hashed_losses(outputs, expected, bits, first_line)
+
+
+def bounded_losses(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> tuple[array[float], float]:
+    """Score and bound a block with the backend; see :func:`geval_py.scoring.kernel.reference.bounded_losses`."""
+    return choose_backend().bounded_losses(outputs, expected, bits, first_line)
 
 
 def score_lines(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> tuple[array[float], array[int]]:

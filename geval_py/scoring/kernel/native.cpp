@@ -523,6 +523,11 @@ class Numbers {
         for (std::size_t i = 0; i < size_; ++i) most = std::max(most, values_[i]);
         return most;
     }
+    double least() const {
+        double least = INFINITE;
+        for (std::size_t i = 0; i < size_; ++i) least = std::min(least, values_[i]);
+        return least;
+    }
     // ln of the sum of exp of the numbers less an offset.
     double log_sum_exp(double offset) const {
         const double most = greatest() - offset;
@@ -666,6 +671,10 @@ class Line {
     const std::vector<std::uint32_t>& numbers() const { return numbers_; }
     const std::vector<Hashed>& words() const { return distinct_; }
     std::uint32_t expected_word() const { return expected_word_; }
+
+    // The greatest loss that any of the lines read could have had, with a word whose bucket has no more than its share
+    // of the rest.
+    double bound() const { return std::max(bound_, least_mass_ > 0 ? loss_of_log(std::log(least_mass_)) : INFINITE); }
     bool are_probabilities() const { return probabilities_; }
     double total() const { return total_; }
 
@@ -791,13 +800,10 @@ class Line {
         const double hit = hits_.sum(), rest = rests_.sum();
         flags |= total_flags();
         if (!rests_.empty() && rest == 0) flags |= ZERO_REST;
-        double mass;
-        if (total_ > 1 || (total_ < LEAST_TOTAL && !rests_.empty()))
-            mass = hit / total_ + rest / total_ * share_;
-        else if (total_ < LEAST_TOTAL)
-            mass = hit + (1 - total_) * share_;
-        else
-            mass = hit + rest * share_;
+        const bool off = total_ > 1 || (total_ < LEAST_TOTAL && !rests_.empty());
+        const double rest_mass = off ? rest / total_ : total_ < LEAST_TOTAL ? 1 - total_ : rest;
+        const double mass = (off ? hit / total_ : hit) + rest_mass * share_;
+        least_mass_ = std::min(least_mass_, rest_mass * share_);
         return mass > 0 ? loss_of_log(std::log(mass)) : INFINITE;
     }
 
@@ -813,21 +819,25 @@ class Line {
         const bool below = log_total < LEAST_LOG_TOTAL;
         flags |= LOGARITHMS | logarithm_flags(log_total) | looks_like_probabilities();
         if (log_total > 0 || (below && !rests_.empty())) {
-            const double greatest = values_.greatest();
-            const double log_mass = log_add_exp(hits_.log_sum_exp(greatest), rests_.log_sum_exp(greatest) + log_share);
-            return std::max(0.0, values_.log_sum_exp(greatest) - log_mass);
+            const double greatest = values_.greatest(), log_divisor = values_.log_sum_exp(greatest);
+            const double log_rest = rests_.log_sum_exp(greatest) + log_share;
+            bound_ = std::max(bound_, log_divisor - log_rest);
+            return std::max(0.0, log_divisor - log_add_exp(hits_.log_sum_exp(greatest), log_rest));
         }
-        const double log_rest = below ? std::log(-std::expm1(log_total)) : rests_.log_sum_exp(0);
-        return loss_of_log(log_add_exp(hits_.log_sum_exp(0), log_rest + log_share));
+        const double log_rest = (below ? std::log(-std::expm1(log_total)) : rests_.log_sum_exp(0)) + log_share;
+        bound_ = std::max(bound_, -log_rest);
+        return loss_of_log(log_add_exp(hits_.log_sum_exp(0), log_rest));
     }
 
     double vector_loss(std::uint32_t bucket, unsigned& flags) {
         const double log_total = values_.log_sum_exp(0);
         flags |= LOGARITHMS | logarithm_flags(log_total);
         if (log_total > 0 || log_total < LEAST_LOG_TOTAL) {
-            const double greatest = values_.greatest();
-            return std::max(0.0, values_.log_sum_exp(greatest) - (values_[bucket] - greatest));
+            const double greatest = values_.greatest(), log_divisor = values_.log_sum_exp(greatest);
+            bound_ = std::max(bound_, log_divisor - (values_.least() - greatest));
+            return std::max(0.0, log_divisor - (values_[bucket] - greatest));
         }
+        bound_ = std::max(bound_, -values_.least());
         return loss_of_log(values_[bucket]);
     }
 
@@ -860,6 +870,7 @@ class Line {
     std::vector<Entry> entries_;
     Numbers values_, hits_, rests_;
     double total_ = 0, rounding_ = 0;
+    double least_mass_ = 1, bound_ = 0;
     bool probabilities_ = false;
     std::string line_copy_, expected_copy_;
 };
@@ -894,10 +905,11 @@ std::size_t count_lines(Text text) {
 
 constexpr std::ptrdiff_t NONE = -1;
 
-// Indices of lines.
+// Indices of lines, and the greatest loss that any of them could have had.
 struct Found {
     bool equal = true;  // whether there are as many lines as expected ones
     std::ptrdiff_t malformed = NONE, undecided = NONE;  // the first malformed line, and the first without a kind of error
+    double bound = 0;
 };
 
 // Scores the lines, of which there must be as many as expected ones.
@@ -918,6 +930,7 @@ Found score_block(Text outputs, Text expected, std::size_t lines, int bits, std:
         }
     }
     found.equal = outputs.begin == outputs.end;
+    found.bound = line.bound();
     return found;
 }
 
@@ -985,8 +998,8 @@ PyObject* score_lines(PyObject*, PyObject* arguments) {
         Py_DECREF(flags);
         return enough_memory ? wrong_lines() : PyErr_NoMemory();
     }
-    return Py_BuildValue("(NNnn)", losses, flags, static_cast<Py_ssize_t>(found.malformed),
-                         static_cast<Py_ssize_t>(found.undecided));
+    return Py_BuildValue("(NNnnd)", losses, flags, static_cast<Py_ssize_t>(found.malformed),
+                         static_cast<Py_ssize_t>(found.undecided), found.bound);
 }
 
 template <typename Number>

@@ -13,20 +13,33 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from geval_py.scoring.kernel.guesses import Guesses
 
-__all__ = ["bucket_shares", "count_lines", "hashed_losses", "line_profiles", "read_guesses", "score_lines"]
+__all__ = [
+    "bounded_losses",
+    "bucket_shares",
+    "count_lines",
+    "hashed_losses",
+    "line_profiles",
+    "read_guesses",
+    "score_lines",
+]
 
 
 def hashed_losses(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> array[float]:
     """Score a block of output lines; see :func:`geval_py.scoring.kernel.reference.hashed_losses`."""
-    losses, _, malformed, _ = _native.score_lines(outputs, expected, bits, first_line, False)
+    return bounded_losses(outputs, expected, bits, first_line)[0]
+
+
+def bounded_losses(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> tuple[array[float], float]:
+    """Score a block and bound its losses; see :func:`geval_py.scoring.kernel.reference.bounded_losses`."""
+    losses, _, malformed, _, bound = _native.score_lines(outputs, expected, bits, first_line, False)
     if malformed >= 0:
         _raise_malformed(outputs, bits, first_line, malformed)
-    return array("d", losses)
+    return array("d", losses), bound
 
 
 def score_lines(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> tuple[array[float], array[int]]:
     """Score a block and flag its lines; see :func:`geval_py.scoring.kernel.reference.score_lines`."""
-    losses, flag_bytes, _, undecided = _native.score_lines(outputs, expected, bits, first_line, True)
+    losses, flag_bytes, _, undecided, _ = _native.score_lines(outputs, expected, bits, first_line, True)
     flags = array("I", flag_bytes)
     if undecided >= 0:
         _decide_errors(outputs, bits, flags, undecided)

@@ -52,20 +52,23 @@ class LineStatistics:
     ``columns`` hold finite numbers and inf, which makes the line an infinite one: losses are in [0, inf], in nats, or
     for Accuracy 0 (a hit) and 1 (a miss). ``classes`` gives each line's class, a number or a text, where a metric
     averages over classes, and is empty elsewhere. ``out_of_vocabulary`` counts the expected words that a metric on
-    exact words has no vocabulary entry for.
+    exact words has no vocabulary entry for. ``bound`` is the greatest loss that any line could have had, for metrics
+    on hashed words, and 0 elsewhere.
     """
 
-    __slots__ = ("classes", "columns", "out_of_vocabulary")
+    __slots__ = ("bound", "classes", "columns", "out_of_vocabulary")
 
     def __init__(
         self,
         columns: tuple[array[float], ...] = (),
         classes: list[float | str] | None = None,
         out_of_vocabulary: int = 0,
+        bound: float = 0.0,
     ) -> None:
         self.columns = columns
         self.classes: list[float | str] = [] if classes is None else classes
         self.out_of_vocabulary = out_of_vocabulary
+        self.bound = bound
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, LineStatistics):
@@ -80,6 +83,7 @@ class LineStatistics:
             column.extend(rows)
         self.classes.extend(following.classes)
         self.out_of_vocabulary += following.out_of_vocabulary
+        self.bound = max(self.bound, following.bound)
 
     @property
     def lines(self) -> int:

@@ -1,13 +1,15 @@
-"""The documents that an interval or a test is by, and those that it should have been by."""
+"""What an interval does not tell: that lines of a document are alike, and that a rare line could cost all."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from geval_py.cli.messages import note
 from geval_py.explaining.dependence import find_dependence
 from geval_py.explaining.documents import Documents, documents_in
-from geval_py.text import visible
+from geval_py.explaining.ruin import find_ruin
+from geval_py.text import named, visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,3 +39,16 @@ def advise_documents(evaluations: Sequence[Evaluation], seed: int) -> None:
             f"lines with the same {column} are alike: by document, an interval is {found.widening:.1f} times as wide"
             f"\n  --documents {column} shows it"
         )
+
+
+def warn_of_ruin(evaluations: Sequence[Evaluation]) -> None:
+    """Say of which outputs a line could lose so much more than any did that an interval says nothing of it."""
+    for evaluation in evaluations:
+        ruin = find_ruin(evaluation)
+        if ruin is not None:
+            most = f"up to {ruin.bound:.0f} nats" if math.isfinite(ruin.bound) else "everything"
+            path = named(evaluation.output.path)
+            note(
+                f"a line of {path} could lose {most}, and none lost more than {ruin.seen:.1f}"
+                "\n  one such line would move the score far beyond its interval: leave more to the rest"
+            )
