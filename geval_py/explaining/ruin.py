@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from geval_py.scoring.evaluation import Evaluation
 
+ORDINARY = 20.0  # nats: what a word costs that is not listed, at ten bits and with a rest of two millionths
+LEAST_LINES = 20  # fewer foretell little of anything
 FAR = 10  # standard errors of the mean loss by which one such line would move it
 
 
@@ -27,10 +29,11 @@ class Ruin:
 def find_ruin(evaluation: Evaluation) -> Ruin | None:
     """Tell of an output what a line of it could lose, where that would move the mean loss by ten standard errors.
 
-    None elsewhere: for metrics that are not of hashed words, a single line, and a loss that is infinite already.
+    None elsewhere: for metrics that are not of hashed words, a loss that every miss may have, few lines, and where a
+    loss is infinite already.
     """
     statistics = evaluation.scores[0].statistics
-    if statistics.bound == 0 or statistics.lines < 2:
+    if statistics.bound <= ORDINARY or statistics.lines < LEAST_LINES:
         return None
     import numpy as np
 

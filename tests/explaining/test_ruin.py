@@ -36,8 +36,9 @@ def test_an_infinite_loss_says_it_already(tmp_path):
     assert find_ruin(evaluate((tmp_path / "out.tsv", tmp_path / "expected.tsv"), metrics="PerplexityHashed")) is None
 
 
-def test_a_single_line_and_other_metrics(tmp_path):
-    assert find_ruin(evaluated(tmp_path, [0.0])) is None
+def test_few_lines_and_other_metrics(tmp_path):
+    assert find_ruin(evaluated(tmp_path, [0.0] + [0.3] * 18)) is None
+    assert find_ruin(evaluated(tmp_path, [0.0] + [0.3] * 19)) is not None
     (tmp_path / "expected.tsv").write_text("a\na\n")
     (tmp_path / "out.tsv").write_text("a\nb\n")
     assert find_ruin(evaluate((tmp_path / "out.tsv", tmp_path / "expected.tsv"), metrics="Accuracy")) is None
