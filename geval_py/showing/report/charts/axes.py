@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 
 import altair as alt
 
+NUMBER = "format(datum.value, ',~r')"  # an expression of Vega's for the labels of an axis
+
 
 def ticks(low: float, high: float, most: int = 5) -> list[float]:
     """Give round values for a logarithmic axis, at most some of them.
@@ -49,7 +51,7 @@ def log_axis(domain: Sequence[float], title: str | None = "perplexity") -> alt.X
     return alt.X(
         "value:Q",
         scale=alt.Scale(type="log", domain=[low, high], nice=False),
-        axis=alt.Axis(values=ticks(low, high), format=",", title=title, domain=False, ticks=False),
+        axis=alt.Axis(values=ticks(low, high), labelExpr=NUMBER, title=title, domain=False, ticks=False),
     )
 
 
@@ -67,5 +69,5 @@ def linear_axis(domain: Sequence[float], title: str | None) -> alt.X:
     return alt.X(
         "value:Q",
         scale=alt.Scale(domain=[low, high], nice=False),
-        axis=alt.Axis(values=round_ticks(low, high), title=title, domain=False, ticks=False),
+        axis=alt.Axis(values=round_ticks(low, high), labelExpr=NUMBER, title=title, domain=False, ticks=False),
     )

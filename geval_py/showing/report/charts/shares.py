@@ -39,7 +39,7 @@ def histogram(blocks: Sequence[Block], marks: Sequence[tuple[float, str]], palet
             for n, b in enumerate(blocks))  # fmt: skip
     highest = max([block.end for block in blocks] + [at for at, _ in marks], default=1.0)
     # Two rows of labels: nats, and below them the perplexity of a line with that loss.
-    two = "[datum.label, exp(datum.value) < 1e4 ? format(exp(datum.value), ',.0f') : format(exp(datum.value), '.0s')]"
+    two = "[format(datum.value, '~g'), format(exp(datum.value), exp(datum.value) < 1e4 ? ',.0f' : '.0s')]"
     x = alt.X("low:Q", bin=alt.BinParams(binned=True), scale=alt.Scale(domain=[0, highest], nice=False),
               axis=alt.Axis(values=round_ticks(0.0, highest, 6), labelExpr=two, grid=False, ticks=False,
                             title="loss of the line in nats; below, its perplexity"))  # fmt: skip
