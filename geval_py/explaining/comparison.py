@@ -140,10 +140,9 @@ def compare(
     outputs = [evaluation.output for evaluation in evaluations]
     names = unique_names(outputs)
     index = _find_baseline(baseline, names, outputs)
-    first = evaluations[0].scores[0]
     grouped = _documents(evaluations[0], documents)
     ranking = Systems(
-        metric=first.metric,
+        metric=evaluations[0].scores[0].metric,
         names=names,
         statistics=[evaluation.scores[0].statistics for evaluation in evaluations],
         baseline=index,

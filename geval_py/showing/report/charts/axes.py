@@ -14,7 +14,7 @@ def ticks(low: float, high: float, most: int = 5) -> list[float]:
     """Give round values for a logarithmic axis, at most some of them.
 
     >>> ticks(40.0, 3000.0), ticks(144.0, 159.0)
-    ([100.0, 1000.0], [145.0, 150.0, 155.0])
+    ([100.0, 300.0, 1000.0, 3000.0], [145.0, 150.0, 155.0])
     """
     powers = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 1)
     found: list[float] = []

@@ -30,7 +30,8 @@ class Block:
 def _colours(blocks: Sequence[Block], palette: Palette) -> alt.Color:
     colours = {block.name: block.colour for block in blocks}
     scale = alt.Scale(domain=list(colours), range=list(colours.values()))
-    return alt.Color("name:N", scale=scale, legend=alt.Legend() if palette.legends else None)
+    legend = alt.Legend(title=None, symbolType="square", symbolOpacity=1) if palette.legends else None
+    return alt.Color("name:N", scale=scale, legend=legend)
 
 
 def histogram(blocks: Sequence[Block], marks: Sequence[tuple[float, str]], palette: Palette) -> Chart:

@@ -27,7 +27,7 @@ LEVEL = 0.05
 def as_perplexity(value: float, unit: str) -> float:
     """Give a score as a perplexity, by its unit: nats, bits, a probability, or words, which it is already.
 
-    >>> as_perplexity(0.5, "probability"), as_perplexity(3.0, "bits")
+    >>> as_perplexity(0.5, "probability"), round(as_perplexity(3.0, "bits"), 9)
     (2.0, 8.0)
     """
     if unit == "probability":
