@@ -137,9 +137,8 @@ def compare(
     if len(evaluations) < 2:
         raise UsageError(message=f"a comparison takes two outputs or more; there is {len(evaluations) or 'none'}")
     check_comparable(evaluations)
-    outputs = [evaluation.output for evaluation in evaluations]
-    names = unique_names(outputs)
-    index = _find_baseline(baseline, names, outputs)
+    names = unique_names([evaluation.output for evaluation in evaluations])
+    index = _find_baseline(baseline, names, [evaluation.output for evaluation in evaluations])
     grouped = _documents(evaluations[0], documents)
     ranking = Systems(
         metric=evaluations[0].scores[0].metric,
