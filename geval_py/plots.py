@@ -19,7 +19,7 @@ from geval_py.text import visible
 if TYPE_CHECKING:
     from geval_py.explaining.comparison import Comparison
     from geval_py.scoring.evaluation import Evaluation
-    from geval_py.showing.report.charts import Chart
+    from geval_py.showing.report.charts.frame import Chart
 
 Given = ParamSpec("Given")
 Made = TypeVar("Made")

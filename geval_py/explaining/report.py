@@ -49,7 +49,7 @@ _OF_LOG_LOSSES = (LOG_LOSS, LIKELIHOOD, PERPLEXITY, CROSS_ENTROPY)
 class Report:
     """What is told of an output; its losses, in nats, are of the lines that the first metric scored, in order.
 
-    ``others`` are evaluations of the same lines, which ``comparison`` compares it with; None where there are none.
+    ``comparison`` and ``mixture`` are with other outputs of the same lines; None where there are none.
     Where ``dependence`` says that the lines of some documents are alike, the ``interval`` and the comparison are by
     these. ``by_frequency`` is empty where there is no train/expected.tsv beside the test set. ``calibration`` and
     ``luck`` are None for a metric that is not on hashed words, and luck for lines of buckets, too; ``tuning`` and
@@ -57,7 +57,6 @@ class Report:
     """
 
     evaluation: Evaluation
-    others: tuple[Evaluation, ...]
     interval: Interval
     dependence: Dependence | None
     losses: Floats
@@ -107,7 +106,6 @@ def report(
     tunable = honesty is not None and can_be_tuned(evaluation)
     return Report(
         evaluation=evaluation,
-        others=tuple(others),
         interval=evaluation.interval(documents=documents),
         dependence=dependence,
         losses=losses,

@@ -187,7 +187,7 @@ def test_tuning_never_makes_the_set_worse(tmp_path_factory, lines, temperature):
         {problem.rule.code for problem in check_submission(path).problems}
         for path in (folder / "dev-0/out.tsv", written)
     )
-    nothing = {"W214"} if before & {"W205", "W207"} else set()  # a word without mass, or next to none, is not listed
+    nothing = {"W214"} if before & {"W205", "W207"} else set()  # a word left without mass is not listed
     assert after <= before | nothing
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from xml.sax.saxutils import quoteattr
 
 if TYPE_CHECKING:
-    from geval_py.showing.report.charts import Chart
+    from geval_py.showing.report.charts.frame import Chart
 
 _GEOMETRY = re.compile(r'(?<= )(d|transform|x|y|x1|x2|y1|y2|width|height|r)="([^"]*)"')
 _NUMBER = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")

@@ -45,7 +45,8 @@ def percent(share: float) -> str:
     """
     if 0 < share < 0.0005:
         return "<0.1 %"
-    return f"{100 * share:.1f} %" if 0 < share < 0.0995 else f"{100 * share:.0f} %"
+    written = f"{100 * share:.1f}" if share < 0.0995 else f"{100 * share:.0f}"
+    return f"{written.removesuffix('.0')} %"
 
 
 def p_text(p: float) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from geval_py.showing.report.charts import Chart, Row, dots
-from geval_py.showing.report.curves import reliability
+from geval_py.showing.report.charts.curves import reliability
+from geval_py.showing.report.charts.dots import Row, dots
+from geval_py.showing.report.charts.frame import Chart
 from geval_py.showing.report.panels.panel import Key, Panel, table_of
 from geval_py.showing.report.panels.quality import as_perplexity, standing
 from geval_py.showing.report.wording import figure, percent

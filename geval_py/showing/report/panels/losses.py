@@ -6,7 +6,8 @@ import math
 from typing import TYPE_CHECKING
 
 from geval_py.explaining.anatomy.outcomes import Outcome
-from geval_py.showing.report.charts import Block, Chart, histogram, joined_bars
+from geval_py.showing.report.charts.frame import Chart
+from geval_py.showing.report.charts.shares import Block, histogram, joined_bars
 from geval_py.showing.report.panels.panel import Key, Panel, table_of
 from geval_py.showing.report.wording import OUTCOMES, figure, percent, perplexity
 

@@ -11,7 +11,7 @@ from geval_py.showing.tables import Column, Table, written
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from geval_py.showing.report.charts import Chart
+    from geval_py.showing.report.charts.frame import Chart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

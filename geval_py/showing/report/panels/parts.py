@@ -6,7 +6,9 @@ import math
 from typing import TYPE_CHECKING
 
 from geval_py.scoring.metrics.base import exp
-from geval_py.showing.report.charts import Chart, Row, bars, dots
+from geval_py.showing.report.charts.dots import Row, dots
+from geval_py.showing.report.charts.frame import Chart
+from geval_py.showing.report.charts.shares import bars
 from geval_py.showing.report.panels.panel import Panel, table_of
 from geval_py.showing.report.wording import p_text, percent, perplexity
 from geval_py.showing.templating import short

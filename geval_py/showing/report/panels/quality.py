@@ -6,7 +6,8 @@ import math
 from typing import TYPE_CHECKING
 
 from geval_py.scoring.metrics.base import exp
-from geval_py.showing.report.charts import Chart, Row, dots
+from geval_py.showing.report.charts.dots import Row, dots
+from geval_py.showing.report.charts.frame import Chart
 from geval_py.showing.report.panels.panel import Panel, table_of
 from geval_py.showing.report.wording import figure, p_text, percent
 from geval_py.showing.templating import short
@@ -26,7 +27,7 @@ LEVEL = 0.05
 def as_perplexity(value: float, unit: str) -> float:
     """Give a score as a perplexity, by its unit: nats, bits, a probability, or words, which it is already.
 
-    >>> as_perplexity(0.5, "probability"), as_perplexity(3.0, "bits")
+    >>> as_perplexity(0.5, "probability"), round(as_perplexity(3.0, "bits"), 9)
     (2.0, 8.0)
     """
     if unit == "probability":

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
-from geval_py.showing.report.charts import PERCENT, WIDTH, Chart, data, described, layered, round_ticks
+from geval_py.showing.report.charts.axes import round_ticks
+from geval_py.showing.report.charts.frame import PERCENT, WIDTH, Chart, data, described, layered
 from geval_py.showing.report.wording import percent
 
 if TYPE_CHECKING:
