@@ -9,15 +9,19 @@ import geval_py
 from geval_py import METRICS, Distribution, Item, WordProbs
 
 NAMES = {
-    "METRICS", "AmbiguousFileError", "Challenge", "Comparison", "ConfigError", "CorruptFileError", "DataError", "DataSet",
+    "METRICS", "AmbiguousFileError", "Calibration", "Challenge", "Comparison", "ConfigError", "CorruptFileError", "DataError", "DataSet",
     "Distribution", "EmptyFileError", "ExistingFileError",
-    "Evaluation", "GevalError", "Interval", "Item", "LineCountError",
-    "MalformedLineError", "Metric", "MissingFileError", "ModelError", "Output", "SchemeError", "Score", "TooLargeError",
-    "UnreadableFileError", "UsageError", "WordModel", "WordProbs", "__version__", "check_submission", "compare", "evaluate", "evaluate_all", "format_line",
-    "hashed_log_losses", "parse_line", "predict", "read_output", "write_output",
+    "Evaluation", "GevalError", "Interval", "Item", "LineCountError", "Luck", "MalformedLineError", "Metric", "MissingFileError", "Mixture",
+    "ModelError", "Output", "SchemeError", "Score", "TooLargeError", "Tuning", "UnreadableFileError", "UsageError", "WordModel", "WordProbs",
+    "__version__", "calibration", "check_submission", "compare", "evaluate", "evaluate_all", "format_line", "hashed_log_losses", "luck", "mix",
+    "parse_line", "plots", "predict", "read_output", "tune", "write_output",
 }  # fmt: skip
 SIGNATURES = {
-    "compare": "(evaluations, *, baseline=None, samples=10000, seed=12345, progress=None)",
+    "calibration": "(evaluation)",
+    "luck": "(evaluation, *, seeds=25, vocabulary=frozenset())",
+    "tune": "(evaluation, *, words=None, temperature=False, documents=None, seed=12345, force=False, threads=None, progress=None)",
+    "mix": "(evaluations, *, words=0, documents=None, seed=12345, force=False)",
+    "compare": "(evaluations, *, baseline=None, samples=10000, seed=12345, documents=None, progress=None)",
     "check_submission": "(path='.', *, challenge=None, tests=(), rules=None, max_places=20, max_bytes=20000000000, progress=None)",
     "evaluate_all": "(challenge, test='test-A', *, metrics=(), keep_texts=True)",
     "evaluate": "(challenge, test='test-A', *, out=None, metrics=(), keep_texts=True)",

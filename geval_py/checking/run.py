@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TypeAlias
 
 from geval_py.checking.answers import AnswerRules
 from geval_py.checking.file import FileRules, NotTextError
@@ -18,14 +17,12 @@ from geval_py.checking.targets import Target, find_targets
 from geval_py.errors import CorruptFileError, DataError, TooLargeError, UnreadableFileError
 from geval_py.reading.lines import LineReader
 from geval_py.scoring.blocks import BlockReader
-from geval_py.scoring.parallel import Progress
+from geval_py.scoring.parallel import Progress, ProgressOf, no_progress
 from geval_py.text import visible
 from geval_py.version import __version__
 
 DEFAULT_MAX_BYTES = 20 * 10**9
 DEFAULT_MAX_PLACES = 20
-
-ProgressOf: TypeAlias = Callable[[str], AbstractContextManager[Progress | None]]
 
 
 def check_submission(
@@ -60,17 +57,13 @@ def check_submission(
     )
 
 
-def _no_progress(_: str) -> AbstractContextManager[None]:
-    return nullcontext()
-
-
 def check_targets(
     targets: Iterable[Target | Problem],
     rules: Collection[str],
     *,
     max_places: int = DEFAULT_MAX_PLACES,
     max_bytes: int = DEFAULT_MAX_BYTES,
-    progress_of: ProgressOf = _no_progress,
+    progress_of: ProgressOf = no_progress,
     strict: bool = False,
 ) -> Report:
     """Check some outputs with some rules (by code), and add the problems of those that are not there.

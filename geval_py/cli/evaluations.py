@@ -63,6 +63,17 @@ def evaluate_lines(task: Task, settings: Settings, others: Sequence[str] = ()) -
     return evaluations
 
 
+def evaluate_with_texts(task: Task, settings: Settings) -> list[Evaluation]:
+    """Score each output with the first metric, and keep their texts; one that is at fault raises."""
+    split = locate(task)
+    results = _evaluated(task, split, select_schemes(task)[:1], settings, sign=True, keep_texts=True)
+    evaluations = evaluations_of(results)
+    _note_places(task, split, settings, evaluations)
+    for evaluation in evaluations:
+        _note_unknown_words(evaluation)
+    return evaluations
+
+
 def scored(
     task: Task, split: Split, schemes: Sequence[Named], settings: Settings, *, sign: bool
 ) -> list[Evaluation | Failure]:
@@ -82,14 +93,21 @@ def scored(
 
 
 def _evaluated(
-    task: Task, split: Split, schemes: Sequence[Named], settings: Settings, *, sign: bool, of_lines: bool = False
+    task: Task,
+    split: Split,
+    schemes: Sequence[Named],
+    settings: Settings,
+    *,
+    sign: bool,
+    of_lines: bool = False,
+    keep_texts: bool = False,
 ) -> Iterator[Evaluation | Failure]:
     """Score as :func:`scored`; those ``of_lines`` have their texts, and filters look at the lines as they are."""
     return evaluate_split(
         task,
         split,
         schemes,
-        keep_texts=of_lines,
+        keep_texts=of_lines or keep_texts,
         reread=of_lines,
         raw_filters=of_lines,
         sign=sign,

@@ -126,7 +126,7 @@ def _ordered(rows: Iterable[Row], key: str, evaluation: Evaluation, settings: Se
 
 
 def _marker(evaluation: Evaluation, settings: Settings) -> Marker:
-    features = rank(settings, evaluation)
+    features = rank(settings.replace(distinct=False, documents=None), evaluation)
     marked = features.only(features.p_values < STYLES[-1][0])
     p_values = dict(zip(marked.names, marked.p_values.tolist(), strict=True))
     return Marker(p_values, Fields(evaluation.split.in_header), kinds_of(settings).tokens)

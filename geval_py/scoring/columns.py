@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from geval_py.reading.preparation import Preparation
     from geval_py.reading.schemes import EvaluationScheme, Flag
     from geval_py.reading.splits import Split
-    from geval_py.scoring.evaluation import Texts
+    from geval_py.reading.texts import Texts
     from geval_py.scoring.metrics.base import Column
     from geval_py.scoring.parallel import Progress
     from geval_py.scoring.selection import Selection
@@ -75,23 +75,31 @@ class Reading(Value):
 
     def score(
         self, texts: Texts | None, threads: int | None, progress: Progress | None
-    ) -> dict[Column, LineStatistics]:
-        """Read all, in blocks: score the columns, select lines, and keep the texts where that is asked for."""
-        statistics = {column: LineStatistics() for column in self.columns}
+    ) -> tuple[dict[Key, LineStatistics], int]:
+        """Read all, in blocks: score the columns, select lines, and keep the texts where that is asked for.
+
+        Gives the statistics of the columns, and the number of lines that were read.
+        """
+        statistics: dict[Column, LineStatistics] = {}
+        lines = 0
         scoring = BlockScorer(self.outputs, self.expected, self.columns)
         for block, scored in scoring.scored(threads, progress):
-            for of_lines, of_block in zip(statistics.values(), scored, strict=True):
-                of_lines.extend(of_block)
+            for column, of_block in zip(self.columns, scored, strict=True):
+                if column in statistics:
+                    statistics[column].extend(of_block)
+                else:
+                    statistics[column] = of_block
+            lines += block.lines
             if self.selections:
                 self._select(block)
             if texts is not None:
-                texts.outputs.add(block.outputs, block.lines)
-                texts.expected.add(block.expected, block.lines)
+                texts.outputs.add(block.outputs)
+                texts.expected.add(block.expected)
         if self.inputs is not None:
             self.inputs.check_end()
         for selection in self.selections:
             selection.finish()
-        return statistics
+        return {(None, column): of_lines for column, of_lines in statistics.items()}, lines
 
     def _select(self, block: Block) -> None:
         outputs, expected = decode_lines(block.outputs), decode_lines(block.expected)

@@ -8,11 +8,10 @@ Metrics that need the same column share it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from operator import attrgetter
 
-from geval_py.errors import DataError, UsageError
+from geval_py.errors import DataError, SchemeError, UsageError
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.inputs import InputReader, InputText
 from geval_py.reading.lines import LineReader
@@ -21,8 +20,9 @@ from geval_py.reading.schemes import EvaluationScheme
 from geval_py.reading.sources import can_be_reread
 from geval_py.reading.splits import Split, locate, locate_pair, read_vocabulary
 from geval_py.reading.task import Task
-from geval_py.scoring.columns import Named, Reading, key_of, selections_of, statistics_of_selected
-from geval_py.scoring.evaluation import Evaluation, Texts
+from geval_py.reading.texts import Texts
+from geval_py.scoring.columns import Choice, Key, Named, Reading, key_of, selections_of, statistics_of_selected
+from geval_py.scoring.evaluation import Evaluation
 from geval_py.scoring.failure import Failure, evaluations_of
 from geval_py.scoring.metrics import LineStatistics, Metric, find_metric
 from geval_py.scoring.parallel import Progress
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import TypeAlias
 
+    from geval_py.scoring.selection import Selection
     from geval_py.scoring.signature import Signature
 
 
@@ -123,7 +124,7 @@ def evaluate_split(
 ) -> Iterator[Evaluation | Failure]:
     """Score the outputs of a split, each read once, with the metrics of a task, or with some of them.
 
-    An output that is at fault is a Failure; what is wrong in another file is raised, since it is for all outputs.
+    An output that is at fault, or of which a filter selects no line, is a Failure; what is wrong elsewhere is raised.
     ``watch`` gives, for an output, what watches its progress; the other arguments are those of
     :func:`evaluate_output`, and so are the errors.
     """
@@ -149,7 +150,7 @@ def evaluate_split(
                     threads=threads,
                     progress=progress,
                 )
-            except DataError as error:
+            except (DataError, SchemeError) as error:
                 if error.path != output.path:
                     raise
                 result = Failure(output=output, error=error)
@@ -206,31 +207,31 @@ def evaluate_output(
 
     ``keep_texts`` keeps the texts in memory or, with ``reread``, reads those that are in files again there.
     With ``raw_filters``, flags that select lines look at them as they are, not as the text flags leave them.
-    ``input_text`` is the split's input, shared by several outputs; ``sign`` computes the signature; ``threads`` (as
-    many as there are cores) score beside the one that reads, and do not change the scores; ``progress`` is called
-    after each block. Raises DataError, and SchemeError for a metric's filter that no line has.
+    ``input_text`` is the split's input, shared by several outputs; ``sign`` computes the signature; ``threads`` score
+    beside the one that reads; ``progress`` is called after each block. Raises DataError and SchemeError.
     """
     keys = [key_of(named, vocabulary, raw_filters) for named in schemes]
     selections = selections_of(schemes, keys, split)
-    needs_input = _scores_input(schemes, split) or any(map(attrgetter("filter.needs_input"), selections.values()))
     input_text = input_text or InputText(split, keep=keep_texts, digest=sign)
     with (
         LineReader(_path(output), header=split.output_header, digest=sign) as outputs,
         LineReader(split.expected, header=split.output_header, digest=sign) as expected,
     ):
-        texts = Texts.of(input_text, outputs, expected, split, reread=reread) if keep_texts else None
-        inputs = InputReader(input_text) if needs_input else None
+        texts = Texts.of(outputs, expected, split.output_header, reread=reread) if keep_texts else None
+        inputs = _inputs(input_text, selections.values(), _scores_input(schemes, split))
         columns = tuple(dict.fromkeys(column for choice, column in keys if choice is None))
-        found = Reading.of(outputs, expected, inputs, columns, selections.values()).score(texts, threads, progress)
-    statistics = {(None, key): found[key] for key in found} | statistics_of_selected(selections, keys, split, output)
-    scores = tuple(_score(named, statistics[key]) for named, key in zip(schemes, keys, strict=True))
-    of_input = (input_text.sha256, split.in_header) if needs_input else (None, None)
+        reading = Reading.of(outputs, expected, inputs, columns, selections.values())
+        found, file_lines = reading.score(texts, threads, progress)
+    found |= statistics_of_selected(selections, keys, split, output)
+    scores = tuple(_score(named, key, found, selections) for named, key in zip(schemes, keys, strict=True))
+    of_input = (input_text.sha256, split.in_header) if inputs else (None, None)
     return Evaluation(
         split=split,
         output=output,
         scores=scores,
-        line_numbers=None if keys[0][0] is None else selections[keys[0][0]].line_numbers,
+        file_lines=file_lines,
         signature=_signature(scores, outputs, expected, of_input, vocabulary, raw_filters) if sign else None,
+        input=input_text,
         texts=texts,
     )
 
@@ -243,6 +244,11 @@ def _scores_input(schemes: Sequence[Named], split: Split) -> bool:
     return bool(needing)
 
 
+def _inputs(text: InputText, selections: Iterable[Selection], needed: bool) -> InputReader | None:
+    """Give what takes the input's lines, where some metric, or flag that selects lines, looks at them."""
+    return InputReader(text) if needed or any(selection.filter.needs_input for selection in selections) else None
+
+
 def _path(output: Output) -> str:
     """Give the path of an output; raises what is known to be its fault."""
     if output.fault is not None:
@@ -250,10 +256,19 @@ def _path(output: Output) -> str:
     return output.path
 
 
-def _score(named: Named, statistics: LineStatistics) -> Score:
+def _score(
+    named: Named, key: Key, found: Mapping[Key, LineStatistics], selections: Mapping[Choice, Selection]
+) -> Score:
     scheme, metric = named
-    value = metric.value(statistics)
-    return Score(name=shown_name(scheme, metric), value=value, metric=metric, scheme=scheme, statistics=statistics)
+    choice, _ = key
+    return Score(
+        name=shown_name(scheme, metric),
+        value=metric.value(found[key]),
+        metric=metric,
+        scheme=scheme,
+        statistics=found[key],
+        line_numbers=None if choice is None else selections[choice].line_numbers,
+    )
 
 
 def _signature(

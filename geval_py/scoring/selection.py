@@ -90,13 +90,17 @@ class Selection:
     def statistics(self, column: Column, output_path: str, expected_path: str) -> LineStatistics:
         """Score the selected lines; raises SchemeError if there is none, and MalformedLineError."""
         if not self.line_numbers:
-            raise SchemeError(scheme=self._scheme.text, message=self.filter.nothing_found(self._others))
+            raise self._nothing_found(output_path)
         try:
             return beside_input(column, self._inputs).statistics(_block(self._outputs), _block(self._expected), 1)
         except MalformedLineError as error:
             error.line = self.line_numbers[error.line - 1]
             error.path = output_path if error.role == "output" else expected_path
             raise
+
+    def _nothing_found(self, output_path: str) -> SchemeError:
+        path = output_path if self.filter.is_of_outputs else ""
+        return SchemeError(scheme=self._scheme.text, message=self.filter.nothing_found(self._others), path=path)
 
 
 def beside_input(column: Column, inputs: Sequence[str]) -> Column:

@@ -14,7 +14,7 @@ from geval_py.board.answers import expected_of
 from geval_py.board.intake.crossing import Document, Findings, parcel_of
 from geval_py.board.storing.columns import pack
 from geval_py.board.values import FailedError, Parcel, ReceivedOutput, RejectedError, Scored
-from geval_py.errors import DataError, GevalError, MalformedLineError
+from geval_py.errors import DataError, GevalError, MalformedLineError, SchemeError
 from geval_py.reading.config import config_task
 from geval_py.reading.splits import locate
 from geval_py.scoring.evaluate import evaluate_output, select_schemes, vocabulary_for
@@ -104,17 +104,17 @@ def _evaluate(path: str, name: str, test: str, metrics: Sequence[str], arguments
         split = locate(task)
         schemes = select_schemes(task)
         return evaluate_output(split, split.outputs[0], schemes, vocabulary_for(schemes, task), sign=True)
-    except DataError as error:
-        if error.path == path:
-            raise RejectedError(reason=f"`{visible(name)}`: {_without_path(error, path, name)}") from error
-        raise _own_fault(error, test) from error
     except GevalError as error:
+        if isinstance(error, DataError | SchemeError) and error.path == path:
+            raise RejectedError(reason=f"`{visible(name)}`: {_without_path(error, path, name)}") from error
+        if isinstance(error, DataError):
+            raise _own_fault(error, test) from error
         raise FailedError(reason=f"{test} cannot be scored: {str(error).partition(chr(10))[0]}") from error
 
 
-def _without_path(error: DataError, path: str, name: str) -> str:
+def _without_path(error: GevalError, path: str, name: str) -> str:
     """Say what is wrong with an output in one line, under the name that it came with."""
-    said = str(error).replace(path, visible(name))
+    said = error.message if isinstance(error, SchemeError) else str(error).replace(path, visible(name))
     return "; ".join(line.strip() for line in said.splitlines()[:2])
 
 

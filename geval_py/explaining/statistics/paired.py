@@ -12,6 +12,10 @@ line losses. Both tests are two-sided.
 - *Approximate randomisation.* If the systems are no different, each line's two statistics might as well change places
   (Noreen 1989; Riezler and Maxwell 2005): how often is the difference then as far from 0?
 
+Where documents are told, these are drawn, or change places, whole: their lines are alike, and tests by line reject a
+true null hypothesis too often. There may be few of them: so the differences on resamples are spread as the intervals
+are (:func:`geval_py.explaining.statistics.interval.expansion`).
+
 A p-value counts the observed difference as one of the samples, (extreme + 1) / (samples + 1), so it is never 0.
 """
 
@@ -21,8 +25,8 @@ from itertools import combinations
 
 import numpy as np
 
-from geval_py.explaining.statistics.bootstrap import scores_on
-from geval_py.explaining.statistics.interval import Interval
+from geval_py.explaining.statistics.bootstrap import percentile_interval, scores_on
+from geval_py.explaining.statistics.interval import Interval, expansion
 from geval_py.explaining.statistics.resampling import Array, Totals
 from geval_py.explaining.statistics.ruled import Table
 from geval_py.reading.sampling import check_sampling
@@ -40,15 +44,17 @@ def tested_values(metric: Metric, totals: Totals) -> Array:
 def bootstrap_p_values(metric: Metric, table: Table, resampled: Totals, baseline: int) -> Array:
     """Test each system against the baseline by the bootstrap; gives a p-value a system, 1 for the baseline.
 
-    ``table`` holds finite statistics only, ``resampled`` its sums on resamples of the lines. A single line tells
+    ``table`` holds finite statistics only, ``resampled`` its sums on resamples. A single line, or document, tells
     nothing about the spread: p is 1.
     """
     observed = tested_values(metric, table.observed())
     values = tested_values(metric, resampled)
-    if table.lines == 1:
+    if table.units == 1:
         return np.ones(values.shape[1])
     difference = observed - observed[:, [baseline]]
     centred = (values - values[:, [baseline]]) - difference
+    if table.documents is not None:
+        centred *= expansion(table.units)
     noise = NOISE * (np.abs(observed) + np.abs(observed[:, [baseline]]))
     return _p_value(centred, difference, noise)
 
@@ -58,7 +64,7 @@ def randomisation_p_values(
 ) -> Array:
     """Test all pairs of systems by approximate randomisation; gives systems x systems, 1 on the diagonal.
 
-    ``table`` holds finite statistics only.
+    ``table`` holds finite statistics only. The systems of every pair change places on the same lines, or documents.
 
     Raises UsageError for fewer than one sample, or a seed below 0.
     """
@@ -78,16 +84,15 @@ def _pair_p_value(value: Array, values: Array) -> float:
     return float(_p_value(values[:, 0] - values[:, 1], value[:, 0] - value[:, 1], noise).item())
 
 
-def difference_intervals(scores: Array, baseline: int, *, seed: int) -> list[Interval | None]:
-    """Give the interval of each system's score minus the baseline's; ``scores`` are resamples x systems.
+def difference_intervals(scores: Array, table: Table, baseline: int, *, seed: int) -> list[Interval | None]:
+    """Give the interval of each system's score minus the baseline's; ``scores`` are resamples x systems of a table.
 
     None where some difference is none: both scores are infinite.
     """
     with np.errstate(invalid="ignore"):
         differences = scores - scores[:, [baseline]]
     return [
-        None if np.isnan(column).any() else Interval.of(column.tolist(), samples=len(scores), seed=seed)
-        for column in differences.T
+        None if np.isnan(column).any() else percentile_interval(column, table, seed=seed) for column in differences.T
     ]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,9 @@ from geval_py.explaining.statistics.resampling import (
 from geval_py.scoring.metrics.base import LineStatistics, Metric
 from geval_py.scoring.parallel import Progress
 
+if TYPE_CHECKING:
+    from geval_py.explaining.documents import Documents
+
 Places: TypeAlias = NDArray[np.intp]
 
 
@@ -35,6 +38,12 @@ class RuledTable:
     lines: int
     systems: int
     keys: list[bytes] = field(repr=False)
+    documents: Documents | None = None
+
+    @property
+    def units(self) -> int:
+        """The number of what is drawn: lines, or documents."""
+        return self.lines if self.documents is None else self.documents.count
 
     @property
     def infinite(self) -> Flags:
@@ -52,12 +61,13 @@ class RuledTable:
 
     def observed(self) -> Totals:
         """Score the lines as they are."""
-        return self.totals([np.ones((1, self.lines))])
+        return self.totals([np.ones((1, self.units))])
 
     def totals(self, blocks: Iterable[Array]) -> Totals:
         """Score the lines of each resample, each as often as its weight says."""
         starts = self.lines * np.arange(self.systems)
-        drawn = (np.repeat(np.arange(self.lines), weights.astype(np.intp)) for block in blocks for weights in block)
+        of_lines = (self._of_lines(weights) for block in blocks for weights in block)
+        drawn = (np.repeat(np.arange(self.lines), weights.astype(np.intp)) for weights in of_lines)
         return self._totals([[self.score(places + start) for start in starts] for places in drawn])
 
     def exchanges(self, samples: int, seed: int, progress: Progress | None = None) -> Exchange:
@@ -65,11 +75,16 @@ class RuledTable:
 
         def exchanged(pair: tuple[int, int]) -> Totals:
             one, other = (np.arange(self.lines) + self.lines * system for system in pair)
-            swaps = (swap > 0 for block in swap_weights(self.lines, samples, seed, progress) for swap in block)
+            blocks = swap_weights(self.units, samples, seed, progress)
+            swaps = (self._of_lines(swap) > 0 for block in blocks for swap in block)
             mixed = ((np.where(swap, other, one), np.where(swap, one, other)) for swap in swaps)
             return self._totals([list(map(self.score, both)) for both in mixed])
 
         return exchanged
+
+    def _of_lines(self, weights: Array) -> Array:
+        """Give each line the weight of its document."""
+        return weights if self.documents is None else weights[self.documents.of_line]
 
     def _totals(self, scores: list[list[float]]) -> Totals:
         sums = np.array(scores)[np.newaxis, :, :, np.newaxis]
@@ -79,12 +94,12 @@ class RuledTable:
 Table: TypeAlias = StatisticsTable | RuledTable
 
 
-def table_of(metric: Metric, systems: Sequence[LineStatistics]) -> Table:
-    """Make the table that a metric is computed on, of as many systems, all of the same lines."""
+def table_of(metric: Metric, systems: Sequence[LineStatistics], documents: Documents | None = None) -> Table:
+    """Make the table that a metric is computed on, of as many systems, all of the same lines or documents."""
     ruler = metric.measure.ruler
     if ruler is None:
-        return StatisticsTable.of_systems(systems)
-    return RuledTable(ruler(systems), systems[0].lines, len(systems), list(map(_key, systems)))
+        return StatisticsTable.of_systems(systems, documents)
+    return RuledTable(ruler(systems), systems[0].lines, len(systems), list(map(_key, systems)), documents)
 
 
 def _key(statistics: LineStatistics) -> bytes:

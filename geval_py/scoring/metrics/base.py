@@ -66,10 +66,11 @@ class LineStatistics:
     for Accuracy 0 (a hit) and 1 (a miss). ``classes`` gives each line's class, a number or a text, where a metric
     averages over classes, and is empty elsewhere. ``details`` gives what else of each line a ruler looks at, such as
     its labels, and is empty where it looks at the columns alone. ``out_of_vocabulary`` counts the expected words that
-    a metric on exact words has no vocabulary entry for.
+    a metric on exact words has no vocabulary entry for. ``bound`` is the greatest loss that any line could have had,
+    for metrics on hashed words, and 0 elsewhere.
     """
 
-    __slots__ = ("classes", "columns", "details", "out_of_vocabulary")
+    __slots__ = ("bound", "classes", "columns", "details", "out_of_vocabulary")
 
     def __init__(
         self,
@@ -77,16 +78,18 @@ class LineStatistics:
         classes: list[float | str] | None = None,
         out_of_vocabulary: int = 0,
         details: list[Any] | None = None,
+        bound: float = 0.0,
     ) -> None:
         self.columns = columns
         self.classes: list[float | str] = [] if classes is None else classes
         self.details: list[Any] = [] if details is None else details
         self.out_of_vocabulary = out_of_vocabulary
+        self.bound = bound
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, LineStatistics):
             return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+        return all(getattr(self, name) == getattr(other, name) for name in LineStatistics.__slots__)
 
     def extend(self, following: LineStatistics) -> None:
         """Append the statistics of the lines that follow."""
@@ -97,6 +100,7 @@ class LineStatistics:
         self.classes.extend(following.classes)
         self.details.extend(following.details)
         self.out_of_vocabulary += following.out_of_vocabulary
+        self.bound = max(self.bound, following.bound)
 
     @property
     def lines(self) -> int:
@@ -152,6 +156,11 @@ class Measure(Value):
     def of_losses(self) -> bool:
         """Whether it is made from losses alone: lines, and systems, are then compared by their losses."""
         return self.columns == LOSSES
+
+    @property
+    def in_nats(self) -> bool:
+        """Whether these losses are negative logarithms of probabilities, not misses."""
+        return self.of_losses and self.unit != "share"
 
 
 class Metric(Value):
