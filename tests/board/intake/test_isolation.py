@@ -209,8 +209,18 @@ def test_rejections_come_back_from_the_child(place, submission, settings):
             UsageError,
             "board.yaml does not allow git to fetch by file; `transports` are https",
         ),
+        (
+            "https://anna:s3cret@example.org/team.git@main",
+            UsageError,
+            "`https://example.org/team.git@main` is no submission: write git+URL@BRANCH for a branch",
+        ),
+        (
+            "gti+https://anna:s3cret@example.org/team.git",
+            UsageError,
+            "`gti+https://…@example.org/team.git` is no submission: write git+URL@BRANCH for a branch",
+        ),
     ],
-    ids=["missing", "file", "transport"],
+    ids=["missing", "file", "transport", "no git+", "misspelt git+"],
 )
 def test_what_is_no_source(place, settings, source, error, message):
     with pytest.raises(error) as raised:
