@@ -142,8 +142,12 @@ def _reason(row: Row[Any], reference: str) -> str:
 
 
 def _new_tests(connection: Connection, references: References) -> Iterator[Outdated]:
-    """Give what is not scored of submissions that are: their files for tests that board.yaml did not name then."""
+    """Give what is not scored of submissions that are: their files for tests that board.yaml did not name then.
+
+    What was looked into with all that is of now, and could not be scored, was left out.
+    """
     tests = tests_in(references)
+    now, then = checked_with(references), facts_about(connection, CHECKED)
     rows = connection.execute(
         select(submissions.c.id, submissions.c.code, files.c.name)
         .join_from(submissions, files)
@@ -151,7 +155,7 @@ def _new_tests(connection: Connection, references: References) -> Iterator[Outda
         .where(submissions.c.state == SCORED, outputs.c.id.is_(None))
     )
     for number, code, name in rows:
-        of = test_by_folder(name, tests)
+        of = test_by_folder(name, tests) if then.get(str(number)) != now else None
         for test, metric in references:
             if test == of:
                 yield Outdated(submission_id=number, code=code, reason=NEW_TEST, test=test, metric=metric)
