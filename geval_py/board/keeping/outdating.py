@@ -68,12 +68,18 @@ def received_with(settings: Settings) -> str:
 
 
 def to_be_sent_again(connection: Connection, settings: Settings) -> list[str]:
-    """Give the codes of submissions that could not be received, while board.yaml said something else than now."""
+    """Give the codes of submissions that could not be received, while board.yaml said something else than now.
+
+    One that its submitter sent again by the same name is not among them.
+    """
     now, then = received_with(settings), facts_about(connection, CHECKED)
     has_files = select(files.c.id).where(files.c.submission_id == submissions.c.id).exists()
+    later = submissions.alias()
+    is_same = (later.c.submitter_id == submissions.c.submitter_id) & (later.c.name == submissions.c.name)
+    was_sent_again = select(later.c.id).where(is_same, later.c.id > submissions.c.id).exists()
     rows = connection.execute(
         select(submissions.c.id, submissions.c.code)
-        .where(submissions.c.state == REJECTED, ~has_files, submissions.c.withdrawn.is_(None))
+        .where(submissions.c.state == REJECTED, ~has_files, ~was_sent_again, submissions.c.withdrawn.is_(None))
         .order_by(submissions.c.arrived, submissions.c.id)
     )
     return [code for number, code in rows if then.get(str(number)) != now]

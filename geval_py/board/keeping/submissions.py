@@ -90,6 +90,8 @@ def store(connection: Connection, board: Board, prepared: Prepared) -> Receipt:
     """Store a submission with all that belongs to it; raises QuotaError, as another process may have used it up."""
     same = look_up(connection, board, prepared) if prepared.same is None else prepared.same
     if same is not None:
+        if prepared.parcel is None:  # it was not let in again, by what board.yaml says now
+            remember(connection, f"{CHECKED}{same}", received_with(board.settings))
         return _known_receipt(connection, same)
     submission_id = _submission(connection, prepared)
     _files(connection, submission_id, prepared)
