@@ -87,7 +87,7 @@ def _whole(work: Work) -> Work:
 def _tell(connection: Connection, work: Work, was: Row[Any]) -> None:
     """Store the state of a submission, and why it has that."""
     charged, charge = charge_of(work.state, baseline=was.baseline)
-    told = {"state": work.state, "reason": storable(work.reason), "scorer": __version__}
+    told = {"state": work.state, "reason": storable(work.reason), "scorer": __version__, "digest": work.parcel.digest}
     is_other = (work.state, work.reason) != (was.state, was.reason)
     told |= {"problems": storable(list(work.problems))} if work.problems or is_other else {}
     told |= {"charged": charged, "charge": charge} if work.state != was.state else {}

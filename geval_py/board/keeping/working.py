@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import select
 
+from geval_py.board.answers import sets_to_come
+from geval_py.board.intake import digest_of
 from geval_py.board.intake.isolation import look_into
 from geval_py.board.intake.outputs import outputs_in_folders, outputs_of, test_by_folder
 from geval_py.board.keeping.outdating import tests_in
@@ -70,7 +72,7 @@ def score_again(board: Board, found: Sequence[Outdated], references: References,
     number, tests = found[0].submission_id, tests_in(references)
     with TemporaryDirectory(prefix=PLACE_BEGINNING) as place:
         with board.reading() as connection:
-            whole = _parcel(connection, number, place)
+            whole = _parcel(connection, number, place, sets_to_come(board.settings))
             stored = tuple(_stored_outputs(connection, number))
         work = Work(submission_id=number, outdated=tuple(found), parcel=whole)
         look = partial(_tried, board, work, place, references, now)
@@ -130,16 +132,19 @@ def _looked_into(
     return replace(work, problems=found.problems, numbers=numbers)
 
 
-def _parcel(connection: Connection, number: int, place: str) -> Parcel:
-    """Make the parcel of a submission that is stored, with paths for its files in a place, and without outputs."""
+def _parcel(connection: Connection, number: int, place: str, to_come: Sequence[str]) -> Parcel:
+    """Make the parcel of a submission that is stored, with paths for its files in a place, and without outputs.
+
+    Its digest is that which it would have if it were received now: of a test that is scored now it has the files.
+    """
     row = connection.execute(select(submissions).where(submissions.c.id == number)).one()
     stored = connection.execute(select(files).where(files.c.submission_id == number).order_by(files.c.id)).all()
     received = tuple(
         ReceivedFile(name=file.name, path=os.path.join(place, f"{n:03}"), sha256=file.sha256, bytes=file.bytes)
         for n, file in enumerate(stored)
     )
-    said = {name: getattr(row, name) for name in ("name", "source", "digest")}
-    return Parcel(**said, files=received, outputs=(), details=Details())
+    digest = digest_of([file for file in received if test_by_folder(file.name, to_come) is None])
+    return Parcel(name=row.name, source=row.source, digest=digest, files=received, outputs=(), details=Details())
 
 
 def _stored_outputs(connection: Connection, number: int) -> Iterator[ReceivedOutput]:

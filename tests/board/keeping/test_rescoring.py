@@ -377,6 +377,7 @@ def test_a_malformed_output_of_a_test_that_comes_later_is_left_out(with_later_te
     assert (status.outdated, status.without_output[LATER_TEST]) == ({}, [code])
     again = rescore(board, now=LATER)
     assert (again.outdated, again.receipts) == ((), ())
+    assert add(board, str(source), now=LATER).code == code
     site.build(board, str(tmp_path / "site"), now=LATER)
     (page,) = (tmp_path / "site").rglob(f"{code}*.html")
     assert "Not all of it is scored." in page.read_text(encoding="utf-8")
@@ -439,12 +440,21 @@ def test_of_two_runs_for_a_new_test_the_slower_one_changes_nothing(sqlite_board,
     assert [kept(board, table) for table in (scores, submissions, outputs)] == before
 
 
-def test_two_outputs_of_one_variant_of_a_test_that_comes_later_are_rejected_at_once(with_later_test, submission):
+def test_two_outputs_of_one_variant_of_a_test_that_comes_later(with_later_test, submission, tmp_path):
+    """They reject nothing as long as it is not scored, and then are left out."""
     source = submission("ann", tests=("test-A", LATER_TEST))
     write(source / LATER_TEST / "out.tsv.gz", "")
-    assert add(with_later_test, str(source), now=NOW).reason == (
-        "`test-B/out.tsv` and `test-B/out.tsv.gz` are the same variant; only one of them can be there"
+    code = add(with_later_test, str(source), now=NOW).code
+    before = places(with_later_test)
+    board = name_it(with_later_test, tmp_path)
+    (receipt,) = rescore(board, now=LATER).receipts
+    assert (receipt.code, receipt.state, receipt.reason) == (
+        code,
+        "scored",
+        "its outputs for test-B are left out: `test-B/out.tsv` and `test-B/out.tsv.gz` are the same variant; only one "
+        "of them can be there",
     )
+    assert (places(board), status_of(board, LATER).outdated) == (before, {})
 
 
 def test_files_that_are_one_variant_now_that_there_is_one_test(board, submission, monkeypatch):
