@@ -8,7 +8,7 @@ from hashlib import sha256
 from itertools import islice
 from stat import S_ISREG
 
-from geval_py.board.intake.nesting import bare_name, is_archive
+from geval_py.board.intake.archives import bare_name, is_archive
 from geval_py.text import natural_order
 
 GIT = "git+"
@@ -29,7 +29,8 @@ def own_name(source: str) -> str:
         url, branch = address_in(source)
         name = _repository(without_password(url)).rpartition("/")[2]
         return name if branch is None else f"{name}@{branch}"
-    return bare_name(source.rstrip("/")) or source
+    path = os.path.abspath(source)
+    return (os.path.basename(path) if os.path.isdir(path) else bare_name(path)) or source
 
 
 def submitter_of(source: str) -> str:

@@ -6,10 +6,10 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from geval_py.board.intake.archives import ARCHIVES, TARS, is_archive
 from geval_py.board.intake.budget import Budget
 from geval_py.board.intake.doors import GIT, shown_source
 from geval_py.board.intake.members import Source
-from geval_py.board.intake.nesting import ARCHIVES, TARS, is_archive
 from geval_py.errors import MissingFileError, UsageError
 from geval_py.text import visible
 

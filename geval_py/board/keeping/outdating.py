@@ -86,11 +86,15 @@ def to_be_sent_again(connection: Connection, settings: Settings) -> list[str]:
 
 
 def without_output(connection: Connection, test: str) -> list[str]:
-    """Give the codes of submissions that are scored, and have no file for a test."""
+    """Give the codes of submissions that are scored, not withdrawn, and have no output for a test."""
     of_test = (outputs.c.submission_id == submissions.c.id) & (outputs.c.test == test)
     rows = connection.execute(
         select(submissions.c.code)
-        .where(submissions.c.state == SCORED, ~select(outputs.c.id).where(of_test).exists())
+        .where(
+            submissions.c.state == SCORED,
+            submissions.c.withdrawn.is_(None),
+            ~select(outputs.c.id).where(of_test).exists(),
+        )
         .order_by(submissions.c.arrived, submissions.c.id)
     )
     return list(rows.scalars())

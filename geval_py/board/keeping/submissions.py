@@ -59,9 +59,9 @@ def add(
 ) -> Receipt:
     """Receive, check, score and store a submission: a folder, an archive, or ``git+URL@BRANCH``.
 
-    ``submitter`` is by default its name; ``at`` is when it arrived, by default now. A content that the submitter sent
-    before is not stored again: the first receipt is given, or that it was withdrawn. One that failed before takes the
-    place of that.
+    ``submitter`` is by default its name, for a branch its whole repository; ``at`` is when it arrived, by default
+    now. A content that the submitter sent before is not stored again: the first receipt is given, or that it was
+    withdrawn. One that failed before takes the place of that.
 
     Raises QuotaError before anything is scored; RejectedError for a name that cannot be a submitter's; UsageError for
     a time to come; MissingFileError for a source that is not there; StoreError. What is rejected, or failed, is

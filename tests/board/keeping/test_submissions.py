@@ -356,6 +356,19 @@ def test_repositories_of_one_name_are_different_submitters(sqlite_board):
     assert {line.name for line in lines} == {"gap@main"}
 
 
+def test_the_folder_that_one_stands_in_has_a_name(sqlite_board, submission, monkeypatch):
+    monkeypatch.chdir(submission("Ann.zip"))
+    receipt = add(sqlite_board, ".", now=NOW)
+    assert (receipt.submitter, receipt.name, receipt.state) == ("Ann.zip", "Ann.zip", "scored")
+
+
+def test_what_is_withdrawn_is_not_asked_for_an_output(sqlite_board, submission):
+    codes = [add(sqlite_board, str(submission(name, seed=seed)), now=NOW).code for seed, name in enumerate("ab")]
+    moderating.withdraw(sqlite_board, codes[0], reason="asked for", now=NOW)
+    status = status_of(sqlite_board, NOW)
+    assert (status.without_output, status.ranked) == ({"dev-0": codes[1:]}, 1)
+
+
 def test_a_digest_at_the_door_is_not_of_a_password():
     digests = {digest_at_the_door(f"git+https://{user}example.org/a.git@main") for user in ("", "anna:secret@")}
     assert len(digests) == 1
