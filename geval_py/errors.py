@@ -29,14 +29,17 @@ from geval_py.values import Fields, dataclass_transform
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, ClassVar, Literal
+    from typing import Any, Literal
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False)
 class GevalError(Fields, Exception):
     """The root of all errors that geval-py raises on purpose."""
 
-    exit_status: ClassVar[int] = 1
+    @property
+    def exit_status(self) -> int:
+        """Give 1 where the data is at fault, 2 where the command line is."""
+        return 1
 
     def __init__(self, **values: Any) -> None:
         super().__init__()
@@ -70,7 +73,9 @@ class UsageError(GevalError):
     message: str
     arguments: tuple[str, ...] = ()
 
-    exit_status: ClassVar[int] = 2
+    @property
+    def exit_status(self) -> int:
+        return 2
 
     def __str__(self) -> str:
         return self.said(_in_python)
@@ -87,6 +92,10 @@ class SchemeError(UsageError):
 
     scheme: str
     path: str = ""
+
+    @property
+    def exit_status(self) -> int:
+        return 1 if self.path else 2
 
     def said(self, call: Callable[[str], str]) -> str:
         return super().said(call) + (f"\n  in {named(self.path)}" if self.path else "")

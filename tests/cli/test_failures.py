@@ -142,7 +142,7 @@ def test_a_filter_selects_no_line_of_some_outputs(challenge, geval):
 
 def test_a_filter_selects_no_line_of_the_only_output(challenge, geval):
     words = ("-t", "dev-0", "-o", "out-n=1.tsv", "-a", OF_OUTPUTS)
-    assert geval(*words) == (2, "", f"geval: {NO_LINE.format(1)}\n")
+    assert geval(*words) == (1, "", f"geval: {NO_LINE.format(1)}\n")
 
 
 @pytest.mark.parametrize("metric", ["LogLossHashed:f<exp:b>", "LogLossHashed:f<in<Nix>:b>", "LogLossHashed:q"])

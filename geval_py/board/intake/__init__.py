@@ -12,11 +12,11 @@ from collections.abc import Sequence
 
 from geval_py.board.intake.budget import Budget
 from geval_py.board.intake.choosing import Choice, choose
-from geval_py.board.intake.copying import copy_members
+from geval_py.board.intake.copying import copy_if_possible, copy_members
 from geval_py.board.intake.describing import details_of
 from geval_py.board.intake.details import GONITO_FILE, MOST_BYTES
 from geval_py.board.intake.members import Source, refused
-from geval_py.board.intake.outputs import Sets, outputs_in_folders, outputs_of
+from geval_py.board.intake.outputs import Sets, outputs_of
 from geval_py.board.intake.sources import open_source
 from geval_py.board.values import Parcel, ReceivedFile
 
@@ -24,19 +24,20 @@ from geval_py.board.values import Parcel, ReceivedFile
 def receive(source: str, place: str, budget: Budget, sets: Sets, transports: Sequence[str]) -> Parcel:
     """Receive a submission into an empty folder; see :func:`geval_py.board.intake.isolation.receive_isolated`.
 
-    Raises RejectedError, whose reason names the member that is at fault, and FailedError.
+    Outputs for sets that are not scored are kept as they are, if they can be; the digest is not of them. Raises
+    RejectedError, whose reason names the member that is at fault, and FailedError.
     """
     with open_source(source, place, budget, transports) as opened:
         choice = _choose(opened, budget, sets)
         files = tuple(copy_members(opened, choice.names, place, budget))
         by_name = {file.name: file for file in files}
-        outputs_in_folders(files, sets.to_come)  # which must be as clear once they are scored
+        to_come = copy_if_possible(opened, choice.to_come, place, budget, len(files))
         param_files = [by_name[name] for name in choice.param_files]
         return Parcel(
             name=opened.name,
             source=opened.address,
             digest=digest_of(files),
-            files=files,
+            files=(*files, *to_come),
             outputs=outputs_of(files, sets.tests),
             details=details_of(choice.gonito, param_files, opened.commit, _content),
             notes=choice.gonito.notes,

@@ -20,10 +20,12 @@ LITTER = ("__MACOSX/", ".DS_Store", "pax_global_header")  # what archivers add
 class Choice:
     """The members to copy, each with the name that it is kept under; what gonito.yaml says; the files that it names.
 
-    These are in the order of its patterns: of parameters of one name, the first counts.
+    These are in the order of its patterns: of parameters of one name, the first counts. ``to_come`` are outputs for
+    sets that are not scored, which are copied too if there is room for them.
     """
 
     names: Mapping[str, str]
+    to_come: Mapping[str, str]
     gonito: Gonito
     param_files: tuple[str, ...]
 
@@ -31,16 +33,17 @@ class Choice:
 def choose(names: Sequence[str], gonito: Mapping[str, bytes], sets: Sets, *, strips: bool, most: int) -> Choice:
     """Choose among all names; ``gonito`` holds the files called so that are near the top.
 
-    Raises RejectedError for a name that cannot be kept, for more than ``most`` files, for no output at all, and for a
-    gonito.yaml that cannot be read.
+    Raises RejectedError for a name that cannot be kept, for more than ``most`` files, for no output that is scored,
+    and for a gonito.yaml that cannot be read; never for an output of a set that is not scored.
     """
     around = _folder_around(names, sets.tests) if strips else ""
     inner = {name.removeprefix(around): name for name in names if name.startswith(around)}
     outputs = [name for name in inner if sets.has(name)]
+    to_come = [name for name in inner if sets.comes(name)]
     meta = _read(gonito[inner[GONITO_FILE]]) if GONITO_FILE in inner else EMPTY
-    others = [name for name in inner if name not in outputs and name != GONITO_FILE]
+    others = [name for name in inner if name not in {*outputs, *to_come, GONITO_FILE}]
     params = dict.fromkeys(name for pattern in meta.param_files for name in sorted(others) if matches(name, pattern))
-    if all(map(sets.comes, outputs)):
+    if not outputs:
         raise RejectedError(reason=_no_output(inner, sets.tests))
     chosen = [*outputs, *params, *([GONITO_FILE] if GONITO_FILE in inner else [])]
     if len(chosen) > most:
@@ -48,7 +51,13 @@ def choose(names: Sequence[str], gonito: Mapping[str, bytes], sets: Sets, *, str
     for name in chosen:
         if not name.isprintable():
             raise refused(name, "has characters in its name that cannot be shown")
-    return Choice(names={inner[name]: name for name in chosen}, gonito=meta, param_files=tuple(params))
+    left = [name for name in to_come if name.isprintable()][: most - len(chosen)]
+    return Choice(
+        names={inner[name]: name for name in chosen},
+        to_come={inner[name]: name for name in left},
+        gonito=meta,
+        param_files=tuple(params),
+    )
 
 
 def _read(data: bytes) -> Gonito:

@@ -8,7 +8,7 @@ from hashlib import sha256
 from itertools import islice
 from stat import S_ISREG
 
-from geval_py.board.intake.nesting import bare_name, is_archive
+from geval_py.board.intake.archives import bare_name, is_archive
 from geval_py.text import natural_order
 
 GIT = "git+"
@@ -16,6 +16,7 @@ MOST_ENTRIES = 10_000  # of a folder that are looked at
 CHUNK_BYTES = 1 << 20
 MOST_OF_AN_ADDRESS = 60  # characters of one that names a submitter
 DIGITS = 8  # of the digest of a longer one
+HIDDEN = "…"  # what cannot be told from a password
 
 
 def own_name(source: str) -> str:
@@ -28,7 +29,8 @@ def own_name(source: str) -> str:
         url, branch = address_in(source)
         name = _repository(without_password(url)).rpartition("/")[2]
         return name if branch is None else f"{name}@{branch}"
-    return bare_name(source.rstrip("/")) or source
+    path = os.path.abspath(source)
+    return (os.path.basename(path) if os.path.isdir(path) else bare_name(path)) or source
 
 
 def submitter_of(source: str) -> str:
@@ -60,40 +62,57 @@ def address_in(source: str) -> tuple[str, str | None]:
     """
     address = source.removeprefix(GIT)
     url, _, branch = address.rpartition("@")
-    return (url, branch) if "/" in url.partition("://")[2] else (address, None)
+    is_whole = "/" in url.partition("://")[2] and not _HOST_AND_PATH.match(branch)
+    return (url, branch) if is_whole else (address, None)
 
 
 def shown_source(source: str) -> str:
     """Say where a submission comes from; of an address, without who logs in.
 
     >>> shown_source("git+https://anna:secret@host/team.git@main"), shown_source("git+https://anna:secret@host/team.git")
-    ('git+https://host/team.git@main', 'git+https://host/team.git')
+    ('git+https://host/team.git@main', 'git+https://…@host/team.git')
     """
     if not source.startswith(GIT):
         return source
     url, branch = address_in(source)
-    return f"{GIT}{without_password(url)}" + ("" if branch is None else f"@{branch}")
+    if branch is not None:
+        return f"{GIT}{without_password(url)}@{branch}"
+    before, at, after = url.rpartition("@")  # which may stand behind a login, or before a branch
+    if not at:
+        return GIT + without_password(url)
+    scheme = "".join(before.partition("://")[:2]) if "://" in before else ""
+    known = "" if _QUERY.search(before) else f"@{_QUERY.split(after, maxsplit=1)[0]}"
+    return f"{GIT}{scheme}{HIDDEN}{known}"
 
 
-# Who logs in stands before an @, the password behind a colon that begins no port; it may hold what it should not.
-_LOGIN = re.compile(r"([^/@:\[]*)(:(?!\d*(?:/|$))[^@]*)?@", re.DOTALL)
-_NO_PORT = re.compile(r"[^/@:\[]*:(?!\d*(?:/|$))")
+_HOST_AND_PATH = re.compile(r"[^/]*\.[^/]*/|.*\.git/*$", re.DOTALL)  # what is no branch, but a login's host
+_QUERY = re.compile(r"[?#]")  # what begins what may be a key
+# Who logs in stands before the last @, and what follows that is an address if a port is one; neither a login nor a
+# password may hold what ends them, yet people write them as they are.
+_REST = re.compile(r"(?:([^/?#]*)@)?((?:\[[^]/?#@]*\]|[^][:/?#@]*)(?::\d*)?(?:/[^?#@]*)?)(?:[?#][^@]*)?", re.DOTALL)
+_USER = re.compile(r"([^@:]+)(?::[^@]*)?", re.DOTALL)
 
 
 def without_password(url: str) -> str:
     """Leave out who logs in, and with what, and what may be a key behind ``?``; for ssh, the name is of the address.
 
-    >>> without_password("https://anna:se/cret@host:8080/team.git?key=1"), without_password("ssh://git:x@host/team.git")
+    What cannot be told from a password is an ellipsis: ``…@`` where an @ stands in a login, ``…`` where one stands
+    behind the host.
+
+    >>> without_password("https://anna:secret@host:8080/team.git?key=1"), without_password("ssh://git:x@host/team.git")
     ('https://host:8080/team.git', 'ssh://git@host/team.git')
+    >>> without_password("https://anna@x.org:secret@host/team.git"), without_password("https://anna:1/2@host/team.git")
+    ('https://…@host/team.git', 'https://…')
     """
-    scheme, is_url, rest = url.partition("://") if "://" in url else ("", "", url)
-    login = _LOGIN.match(rest)
-    if login is not None:
-        user = f"{login[1]}@" if scheme in ("ssh", "") and (scheme or not login[2]) else ""
-        rest = user + rest[login.end() :]
-    elif is_url and _NO_PORT.match(rest):  # a login whose host was forgotten
-        rest = "…"
-    return scheme + is_url + re.split(r"[?#]", rest, maxsplit=1)[0]
+    scheme, separator, rest = url.partition("://")
+    found = _REST.fullmatch(rest) if separator else None
+    if found is None:
+        return scheme + separator + HIDDEN if separator else HIDDEN
+    login, address = found[1] or "", found[2]
+    user = _USER.fullmatch(login)
+    if user is None:
+        return f"{scheme}://{f'{HIDDEN}@' if login else ''}{address}"
+    return f"{scheme}://{f'{user[1]}@' if scheme == 'ssh' else ''}{address}"
 
 
 def is_submission(entry: os.DirEntry[str]) -> bool:

@@ -11,10 +11,10 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from geval_py.board.intake.budget import Budget
-from geval_py.board.intake.doors import GIT, address_in, own_name, shown_source, without_password
+from geval_py.board.intake.doors import GIT, HIDDEN, address_in, own_name, shown_source, without_password
 from geval_py.board.intake.members import MOST_NAMES, Commit, Readable, checked_name, refused
 from geval_py.board.intake.running import Objects, run_git
 from geval_py.board.values import FailedError, RejectedError
@@ -69,6 +69,8 @@ def address_of(source: str, transports: Sequence[str]) -> Address:
     is_whole = parts.scheme and "://" in url and parts.path.strip("/") and url.isprintable()
     if branch is None or not is_whole:
         raise UsageError(message=f"{form}, such as git+https://example.org/anna/gap.git@main")
+    if HIDDEN in without_password(url):  # and git takes the first @ for the end of a login
+        raise UsageError(message=f"{form}, and in a login %40 for @, %2F for /")
     if not _BRANCH.fullmatch(branch):
         raise UsageError(message=f"`{visible(branch)}` is no name of a branch")
     if parts.scheme not in transports:
@@ -78,6 +80,16 @@ def address_of(source: str, transports: Sequence[str]) -> Address:
     if parts.netloc.startswith("-"):
         raise UsageError(message=form)
     return Address(url=url, branch=branch, transport=parts.scheme, shown=without_password(url))
+
+
+def _without_login(said: str, address: Address) -> str:
+    """Leave the login of an address out of what git says of it, be it written as there or plainly."""
+    parts, shown = urlsplit(address.url), urlsplit(address.shown)
+    said = said.replace(address.url, address.shown).replace(parts.netloc, shown.netloc)
+    for secret in (parts.password, None if shown.username else parts.username):
+        for written in (secret, unquote(secret)) if secret else ():
+            said = re.sub(rf"(?<!\w){re.escape(written)}(?!\w)", HIDDEN, said)
+    return said
 
 
 class Branch:
@@ -100,8 +112,7 @@ class Branch:
         words += ["--", address.url, self._git]
         outcome = run_git(settings, words, self._budget, folder=self._git, most=MOST_MESSAGE)
         if outcome.status:
-            said = visible(outcome.said.replace(address.url, address.shown))
-            said = said.replace(urlsplit(address.url).netloc, urlsplit(address.shown).netloc)
+            said = visible(_without_login(outcome.said, address))
             kind = RejectedError if "branch" in said or "fsck" in said else FailedError
             raise kind(reason=UNFETCHED, aside=f"{visible(address.shown)}: {said}")
 

@@ -16,6 +16,7 @@ from geval_py.board.storing.columns import pack
 from geval_py.board.values import FailedError, Parcel, ReceivedOutput, RejectedError, Scored
 from geval_py.errors import DataError, GevalError, MalformedLineError, SchemeError
 from geval_py.reading.config import config_task
+from geval_py.reading.schemes import parse_schemes
 from geval_py.reading.splits import locate
 from geval_py.scoring.evaluate import evaluate_output, select_schemes, vocabulary_for
 from geval_py.scoring.evaluation import Evaluation
@@ -40,8 +41,7 @@ def look(arguments: Document, max_bytes: int) -> Findings:
     scored: list[Scored] = []
     for test, name, metrics in arguments["wanted"]:
         (file,) = (file for file in parcel.files if file.name == name)
-        evaluation = _evaluate(file.path, name, test, metrics, arguments)
-        found = _scores(evaluation, test, metrics, arguments["metric"], arguments["seed"])
+        found = _scored(file.path, name, test, metrics, arguments)
         digests[name] = found[0].output_sha256
         scored += found
     return Findings(problems=tuple(problems), digests=digests, scored=tuple(scored))
@@ -86,30 +86,58 @@ def _reason(problems: Sequence[Document]) -> str:
     return f"`{visible(first['path'])}`: {first['summary']} [{first['rule']}]{more}"
 
 
-def _evaluate(path: str, name: str, test: str, metrics: Sequence[str], arguments: Document) -> Evaluation:
-    """Score an output with some metrics, each named by one scheme."""
-    challenge = arguments["challenge"]
+def _scored(path: str, name: str, test: str, metrics: Sequence[str], arguments: Document) -> list[Scored]:
+    """Score an output with some metrics; one beside that which ranks, whose filter selects no line, has no value."""
     try:
-        task = config_task(challenge)
-        task = task.replace(
-            out_directory=challenge,
-            expected_directory=challenge,
-            test_name=test,
-            out_files=(path,),
-            expected_file=expected_of(challenge, arguments["answers"], test),
-            metrics=(),
-            alt_metrics=tuple(metrics),
-            select_metrics=(),
-        )
-        split = locate(task)
-        schemes = select_schemes(task)
-        return evaluate_output(split, split.outputs[0], schemes, vocabulary_for(schemes, task), sign=True)
+        evaluation, had = _evaluated(path, test, metrics, arguments)
     except GevalError as error:
         if isinstance(error, DataError | SchemeError) and error.path == path:
             raise RejectedError(reason=f"`{visible(name)}`: {_without_path(error, path, name)}") from error
         if isinstance(error, DataError):
             raise _own_fault(error, test) from error
         raise FailedError(reason=f"{test} cannot be scored: {str(error).partition(chr(10))[0]}") from error
+    found = _scores(evaluation, test, had, arguments["metric"], arguments["seed"])
+    of = {one.metric: one for one in found}
+    none = replace(found[0], signature="", lines=0, score=None, low=None, high=None, losses=None)
+    return [of.get(metric) or replace(none, metric=metric) for metric in metrics]
+
+
+def _evaluated(path: str, test: str, metrics: Sequence[str], arguments: Document) -> tuple[Evaluation, Sequence[str]]:
+    """Score with all metrics of which some line is, or with that which ranks if there is none; gives them too."""
+    ranks, left = arguments["metric"], list(metrics)
+    while True:
+        try:
+            had = left or [ranks]
+            return _evaluate(path, test, had, arguments), had
+        except SchemeError as error:
+            others = [metric for metric in left if metric == ranks or _text_of(metric) != error.scheme]
+            if error.path != path or len(others) == len(left):
+                raise
+            left = others
+
+
+def _text_of(metric: str) -> str:
+    (scheme,) = parse_schemes(metric)
+    return scheme.text
+
+
+def _evaluate(path: str, test: str, metrics: Sequence[str], arguments: Document) -> Evaluation:
+    """Score an output with some metrics, each named by one scheme; raises GevalError."""
+    challenge = arguments["challenge"]
+    task = config_task(challenge)
+    task = task.replace(
+        out_directory=challenge,
+        expected_directory=challenge,
+        test_name=test,
+        out_files=(path,),
+        expected_file=expected_of(challenge, arguments["answers"], test),
+        metrics=(),
+        alt_metrics=tuple(metrics),
+        select_metrics=(),
+    )
+    split = locate(task)
+    schemes = select_schemes(task)
+    return evaluate_output(split, split.outputs[0], schemes, vocabulary_for(schemes, task), sign=True)
 
 
 def _without_path(error: GevalError, path: str, name: str) -> str:

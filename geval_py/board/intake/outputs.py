@@ -16,14 +16,17 @@ _OUTPUT = re.compile(r"out(?:-(.*))?\.tsv(?:\.(?:xz|gz|bz2|zst))?", re.DOTALL)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sets:
-    """The test sets whose outputs are taken: those that are scored, and those that may be one day."""
+    """The test sets whose outputs are taken: those that are scored, and those that may be one day.
+
+    Outputs of the latter are kept for that day, and have no part in anything before.
+    """
 
     tests: Sequence[str]
     to_come: Sequence[str] = ()
 
     def has(self, name: str) -> bool:
-        """Tell whether a file of a submission is an output for one of them."""
-        return test_and_variant(name, self.tests) is not None or self.comes(name)
+        """Tell whether a file of a submission is an output for one that is scored."""
+        return test_and_variant(name, self.tests) is not None
 
     def comes(self, name: str) -> bool:
         """Tell whether a file is an output for one that is not scored yet, which lies in its folder."""

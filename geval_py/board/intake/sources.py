@@ -6,10 +6,10 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from geval_py.board.intake.archives import ARCHIVES, TARS, is_archive
 from geval_py.board.intake.budget import Budget
-from geval_py.board.intake.doors import GIT
+from geval_py.board.intake.doors import GIT, shown_source
 from geval_py.board.intake.members import Source
-from geval_py.board.intake.nesting import ARCHIVES, TARS, is_archive
 from geval_py.errors import MissingFileError, UsageError
 from geval_py.text import visible
 
@@ -20,6 +20,9 @@ def check_source(source: str, transports: Sequence[str]) -> None:
         from geval_py.board.intake.git import address_of
 
         address_of(source, transports)
+    elif "://" in source and not os.path.exists(source):
+        shown = visible(shown_source(GIT + source).removeprefix(GIT))
+        raise UsageError(message=f"`{shown}` is no submission: write git+URL@BRANCH for a branch")
     elif not os.path.exists(source):
         raise MissingFileError(what="No submission", path=source)
     elif not os.path.isdir(source) and not (is_archive(source) and os.path.isfile(source)):

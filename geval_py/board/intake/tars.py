@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import IO, cast
 
+from geval_py.board.intake.archives import Archive, check_regular
 from geval_py.board.intake.members import Readable, checked_name, refused
-from geval_py.board.intake.nesting import Archive, check_regular
 from geval_py.board.intake.streams import Forward, Guarded
 from geval_py.board.values import RejectedError
 from geval_py.errors import CorruptFileError, GevalError, TooLargeError

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
 
+from geval_py.board.intake.archives import Archive, check_regular
 from geval_py.board.intake.budget import Budget
 from geval_py.board.intake.members import Readable, checked_name, refused
-from geval_py.board.intake.nesting import Archive, check_regular
 from geval_py.board.intake.streams import Bounded, Guarded
 from geval_py.board.values import RejectedError
 from geval_py.errors import GevalError

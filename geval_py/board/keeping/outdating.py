@@ -68,23 +68,33 @@ def received_with(settings: Settings) -> str:
 
 
 def to_be_sent_again(connection: Connection, settings: Settings) -> list[str]:
-    """Give the codes of submissions that could not be received, while board.yaml said something else than now."""
+    """Give the codes of submissions that could not be received, while board.yaml said something else than now.
+
+    One that its submitter sent again by the same name is not among them.
+    """
     now, then = received_with(settings), facts_about(connection, CHECKED)
     has_files = select(files.c.id).where(files.c.submission_id == submissions.c.id).exists()
+    later = submissions.alias()
+    is_same = (later.c.submitter_id == submissions.c.submitter_id) & (later.c.name == submissions.c.name)
+    was_sent_again = select(later.c.id).where(is_same, later.c.id > submissions.c.id).exists()
     rows = connection.execute(
         select(submissions.c.id, submissions.c.code)
-        .where(submissions.c.state == REJECTED, ~has_files, submissions.c.withdrawn.is_(None))
+        .where(submissions.c.state == REJECTED, ~has_files, ~was_sent_again, submissions.c.withdrawn.is_(None))
         .order_by(submissions.c.arrived, submissions.c.id)
     )
     return [code for number, code in rows if then.get(str(number)) != now]
 
 
 def without_output(connection: Connection, test: str) -> list[str]:
-    """Give the codes of submissions that are scored, and have no file for a test."""
+    """Give the codes of submissions that are scored, not withdrawn, and have no output for a test."""
     of_test = (outputs.c.submission_id == submissions.c.id) & (outputs.c.test == test)
     rows = connection.execute(
         select(submissions.c.code)
-        .where(submissions.c.state == SCORED, ~select(outputs.c.id).where(of_test).exists())
+        .where(
+            submissions.c.state == SCORED,
+            submissions.c.withdrawn.is_(None),
+            ~select(outputs.c.id).where(of_test).exists(),
+        )
         .order_by(submissions.c.arrived, submissions.c.id)
     )
     return list(rows.scalars())
@@ -142,8 +152,12 @@ def _reason(row: Row[Any], reference: str) -> str:
 
 
 def _new_tests(connection: Connection, references: References) -> Iterator[Outdated]:
-    """Give what is not scored of submissions that are: their files for tests that board.yaml did not name then."""
+    """Give what is not scored of submissions that are: their files for tests that board.yaml did not name then.
+
+    What was looked into with all that is of now, and could not be scored, was left out.
+    """
     tests = tests_in(references)
+    now, then = checked_with(references), facts_about(connection, CHECKED)
     rows = connection.execute(
         select(submissions.c.id, submissions.c.code, files.c.name)
         .join_from(submissions, files)
@@ -151,7 +165,7 @@ def _new_tests(connection: Connection, references: References) -> Iterator[Outda
         .where(submissions.c.state == SCORED, outputs.c.id.is_(None))
     )
     for number, code, name in rows:
-        of = test_by_folder(name, tests)
+        of = test_by_folder(name, tests) if then.get(str(number)) != now else None
         for test, metric in references:
             if test == of:
                 yield Outdated(submission_id=number, code=code, reason=NEW_TEST, test=test, metric=metric)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import select
 
-from geval_py.board.intake.doors import GIT, digest_at_the_door, submitter_of
+from geval_py.board.intake.doors import digest_at_the_door, submitter_of
 from geval_py.board.intake.isolation import look_into, receive_isolated
 from geval_py.board.intake.names import folded
 from geval_py.board.keeping.quota import check_quota
@@ -45,7 +45,7 @@ MOST_OF_A_NAME = 60  # characters of one that cannot be a submitter's as it is
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrival:
-    """A submission that stands at the door; ``submitter`` is None where it is to be named as it is itself."""
+    """A submission that stands at the door; ``submitter`` is None where its name says who sent it."""
 
     source: str
     submitter: str | None
@@ -97,18 +97,16 @@ def prepare(board: Board, arrival: Arrival, references: References, place: str) 
     try:
         parcel = receive_isolated(arrival.source, place, board.settings)
     except (RejectedError, FailedError) as error:
-        prepared = _at_the_door(arrival, submitter_of(arrival.source)).blamed(error)
+        prepared = _at_the_door(arrival).blamed(error)
         return replace(prepared, same=_look_up(board, prepared))
-    is_branch = arrival.source.startswith(GIT)
-    prepared = _at_the_door(arrival, submitter_of(arrival.source) if is_branch else parcel.name)
-    prepared = replace(prepared, digest=parcel.digest, parcel=parcel, references=references)
+    prepared = replace(_at_the_door(arrival), digest=parcel.digest, parcel=parcel, references=references)
     same = _look_up(board, prepared)
     return replace(prepared, same=same) if same is not None else _examined(board, prepared, parcel, place)
 
 
-def _at_the_door(arrival: Arrival, own: str) -> Prepared:
+def _at_the_door(arrival: Arrival) -> Prepared:
     """Say who submits: of a submission's own name that cannot be a submitter's, what can be seen of it."""
-    name = own if arrival.submitter is None else arrival.submitter
+    name = submitter_of(arrival.source) if arrival.submitter is None else arrival.submitter
     with naming(arrival.source):
         door = digest_at_the_door(arrival.source)
     try:

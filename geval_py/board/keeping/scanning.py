@@ -40,6 +40,7 @@ Progress: TypeAlias = "Callable[[int, int], None]"
 GROUP = 16  # submissions that are stored in one transaction
 AHEAD = 4  # times as many as there are cores are looked into before they are stored
 SCANNED = "scanned "  # what the names of facts begin with that tell what a path was like when it was stored
+RECEIVED = "received"  # what such a fact ends with; else with what board.yaml said when the path was not let in
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ def _new(board: Board, sources: Sequence[str]) -> Iterator[tuple[str, str]]:
     for source in sources:
         with naming(source):
             found = fingerprint(source)
-        if known.get(_place(source)) not in (found, f"{found} {of_now}"):
+        if known.get(_place(source)) not in (f"{found} {RECEIVED}", f"{found} {of_now}"):
             yield source, found
 
 
@@ -160,8 +161,8 @@ def _store_one(connection: Connection, board: Board, ready: _Ready, arrived: dat
     except QuotaError as error:  # one of the same submitter came before it in this scan
         return _refused(ready.source, error, arrived)
     if receipt.state != FAILED:
-        of_now = "" if ready.prepared.parcel is not None else f" {received_with(board.settings)}"
-        remember(connection, SCANNED + _place(ready.source), ready.fingerprint + of_now)
+        how = received_with(board.settings) if ready.prepared.parcel is None else RECEIVED
+        remember(connection, SCANNED + _place(ready.source), f"{ready.fingerprint} {how}")
     return receipt
 
 

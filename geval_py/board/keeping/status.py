@@ -14,7 +14,7 @@ from geval_py.board.keeping.quota import day_of, written
 from geval_py.board.keeping.submissions import ASIDE
 from geval_py.board.references import references_of
 from geval_py.board.storing.facts import facts_about
-from geval_py.board.storing.schema import STATES, evaluations, outputs, submissions, submitters
+from geval_py.board.storing.schema import SCORED, STATES, evaluations, outputs, submissions, submitters
 from geval_py.showing.tables import Column, Table
 from geval_py.text import shorten
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from geval_py.board.storing.store import Board
 
 MOST_OF_A_REASON = 200  # characters
+WITHDRAWN = "withdrawn: "  # what the reason of what the organiser has hidden begins with
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,13 +46,19 @@ class Line:
     charge: str
     day: str
 
+    @property
+    def is_withdrawn(self) -> bool:
+        """Tell whether the organiser has hidden it."""
+        return self.reason.startswith(WITHDRAWN)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
     """What there is in a board; ``outdated`` counts scores by the reason why they are out of date.
 
-    ``without_output`` has, by test, the codes of scored submissions that have none for it; ``to_be_sent_again`` those
-    of submissions that were rejected before they were received, while board.yaml said something else.
+    ``without_output`` has, by test, the codes of scored submissions that have none for it, but for those that are
+    withdrawn; ``to_be_sent_again`` those of submissions that were rejected before they were received, while
+    board.yaml said something else.
     """
 
     title: str
@@ -66,6 +73,11 @@ class Status:
     to_be_sent_again: list[str]
     zone: str
     lines: tuple[Line, ...]
+
+    @property
+    def ranked(self) -> int:
+        """Give how many submissions are scored and not withdrawn."""
+        return sum(1 for line in self.lines if line.state == SCORED and not line.is_withdrawn)
 
     def table(self) -> Table:
         """Give all submissions, in order of arrival."""
@@ -106,7 +118,7 @@ def status_of(board: Board, now: datetime) -> Status:
             phase=board.settings.phase_of(now),
             submitters=_count(connection, submitters),
             states={state: states[state] for state in STATES},
-            withdrawn=sum(1 for line in lines if line.reason.startswith(WITHDRAWN)),
+            withdrawn=sum(1 for line in lines if line.is_withdrawn),
             outputs=_count(connection, outputs),
             evaluations=_count(connection, evaluations),
             outdated=dict(Counter(one.reason for one in old)),
@@ -126,9 +138,6 @@ def _without_output(connection: Connection, tests: Sequence[str], old: Sequence[
         for test, codes in found.items()
         if (left := [code for code in codes if (test, code) not in to_be_scored])
     }
-
-
-WITHDRAWN = "withdrawn: "
 
 
 def _count(connection: Connection, table: Any) -> int:

@@ -59,9 +59,9 @@ def add(
 ) -> Receipt:
     """Receive, check, score and store a submission: a folder, an archive, or ``git+URL@BRANCH``.
 
-    ``submitter`` is by default its name; ``at`` is when it arrived, by default now. A content that the submitter sent
-    before is not stored again: the first receipt is given, or that it was withdrawn. One that failed before takes the
-    place of that.
+    ``submitter`` is by default its name, for a branch its whole repository; ``at`` is when it arrived, by default
+    now. A content that the submitter sent before is not stored again: the first receipt is given, or that it was
+    withdrawn. One that failed before takes the place of that.
 
     Raises QuotaError before anything is scored; RejectedError for a name that cannot be a submitter's; UsageError for
     a time to come; MissingFileError for a source that is not there; StoreError. What is rejected, or failed, is
@@ -90,6 +90,8 @@ def store(connection: Connection, board: Board, prepared: Prepared) -> Receipt:
     """Store a submission with all that belongs to it; raises QuotaError, as another process may have used it up."""
     same = look_up(connection, board, prepared) if prepared.same is None else prepared.same
     if same is not None:
+        if prepared.parcel is None:  # it was not let in again, by what board.yaml says now
+            remember(connection, f"{CHECKED}{same}", received_with(board.settings))
         return _known_receipt(connection, same)
     submission_id = _submission(connection, prepared)
     _files(connection, submission_id, prepared)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sqlalchemy import delete, insert, select, update
 
@@ -13,11 +13,21 @@ from geval_py.board.keeping.outdating import CHECKED, checked_with
 from geval_py.board.keeping.quota import charge_of
 from geval_py.board.storing.blobs import storable
 from geval_py.board.storing.facts import remember
-from geval_py.board.storing.schema import FAILED, SCORED, disclosures, files, history, outputs, scores, submissions
+from geval_py.board.storing.schema import (
+    FAILED,
+    REJECTED,
+    SCORED,
+    disclosures,
+    files,
+    history,
+    outputs,
+    scores,
+    submissions,
+)
 from geval_py.version import __version__
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
+    from sqlalchemy import Connection, Row
 
     from geval_py.board.keeping.outdating import Outdated
     from geval_py.board.keeping.working import Work
@@ -29,36 +39,59 @@ NOT_SCORED = "not all of its outputs could be scored again"
 
 
 def switch(connection: Connection, work: Work, references: References, now: datetime) -> Iterator[int]:
-    """Put what came of a submission in the place of what was; gives its id where it has another state by that.
+    """Put what came of a submission in the place of what was; gives its id where there is something to tell of it.
 
     One that lacks a score that it should have now has failed: no old score stands beside new ones. What another run
-    has put in that place meanwhile stays.
+    has put in that place meanwhile stays. Where only outputs for new tests are at fault, all that there was does.
     """
     was = connection.execute(select(submissions).where(submissions.c.id == work.submission_id)).one()
     old = {(one.output_id, one.metric): one for one in work.outdated if one.output_id is not None}
     standing = _standing(connection, work.submission_id)
-    if not _is_as_found(was.state, work, old, standing):
+    work = _whole(work)
+    if not _is_as_found(connection, was.state, work, old, standing):
         return
     new = _new_scores(connection, work, references) if work.state == SCORED else {}
     if work.state == SCORED and (not new or None in new.values() or old.keys() - new.keys()):
         work = replace(work, state=FAILED, reason=NOT_SCORED)
+        if not _is_as_found(connection, was.state, work, old, standing):
+            return
     for key, one in old.items():
-        if standing.get(key) == one.evaluation_id:
-            _remember_score(connection, one, now)
+        if one.evaluation_id is not None and standing.get(key) == one.evaluation_id:
+            _remember_score(connection, key, one.evaluation_id, one.reason, now)
     if work.state == SCORED:
         for key, evaluation_id in new.items():
             if standing.get(key) == (old[key].evaluation_id if key in old else None):
                 _put(connection, *key, evaluation_id)
     else:
+        for key in standing.keys() - old.keys():
+            _remember_score(connection, key, standing[key], work.reason, now)
         _unscore(connection, work)
+    _tell(connection, work, was)
+    if all(one.state == REJECTED for one in work.left_out.values()):  # what failed is tried again
+        remember(connection, f"{CHECKED}{work.submission_id}", checked_with(references))
+    if (work.state, work.reason) != (was.state, was.reason):
+        yield work.submission_id
+
+
+def _whole(work: Work) -> Work:
+    """Say of one that is scored what was left out, and why; where nothing else is there, that is what came of it."""
+    if work.state != SCORED or not work.left_out:
+        return work
+    first, *_ = work.left_out.values()
+    if not work.parcel.outputs:
+        return replace(work, state=first.state, reason=first.reason, left_out={})
+    said = (f"its outputs for {test} are left out: {one.reason}" for test, one in work.left_out.items())
+    return replace(work, reason="; ".join(said))
+
+
+def _tell(connection: Connection, work: Work, was: Row[Any]) -> None:
+    """Store the state of a submission, and why it has that."""
     charged, charge = charge_of(work.state, baseline=was.baseline)
-    told = {"state": work.state, "reason": storable(work.reason), "scorer": __version__}
-    told |= {"problems": storable(list(work.problems))} if work.problems or work.state != was.state else {}
+    told = {"state": work.state, "reason": storable(work.reason), "scorer": __version__, "digest": work.parcel.digest}
+    is_other = (work.state, work.reason) != (was.state, was.reason)
+    told |= {"problems": storable(list(work.problems))} if work.problems or is_other else {}
     told |= {"charged": charged, "charge": charge} if work.state != was.state else {}
     connection.execute(update(submissions).where(submissions.c.id == work.submission_id).values(told))
-    remember(connection, f"{CHECKED}{work.submission_id}", checked_with(references))
-    if work.state != was.state:
-        yield work.submission_id
 
 
 def _standing(connection: Connection, submission_id: int) -> dict[Key, int]:
@@ -68,20 +101,32 @@ def _standing(connection: Connection, submission_id: int) -> dict[Key, int]:
     return {(row.output_id, row.metric): row.evaluation_id for row in rows}
 
 
-def _is_as_found(state: str, work: Work, old: Mapping[Key, Outdated], standing: Mapping[Key, int]) -> bool:
-    """Tell whether something of what was out of date still is: another run may have scored it again meanwhile."""
+def _is_as_found(
+    connection: Connection, state: str, work: Work, old: Mapping[Key, Outdated], standing: Mapping[Key, int]
+) -> bool:
+    """Tell whether something of what was out of date still is: another run may have scored it again meanwhile.
+
+    A test that was new is so as long as none of its outputs has a score. What could not be scored takes nothing away
+    but what it was to replace.
+    """
     new_tests = {one.test for one in work.outdated if one.output_id is None and one.test}
     if not old and not new_tests:
         return state != SCORED
-    still = any(standing.get(key) == one.evaluation_id for key, one in old.items())
-    return state == SCORED and (still or bool(new_tests))
+    still_old = any(standing.get(key) == one.evaluation_id for key, one in old.items())
+    still_new = bool(new_tests - _scored_tests(connection, work.submission_id))
+    return state == SCORED and (still_old or (still_new and (work.state == SCORED or not old)))
 
 
-def _remember_score(connection: Connection, one: Outdated, now: datetime) -> None:
-    if one.evaluation_id is not None:
-        values = {"output_id": one.output_id, "metric": one.metric, "evaluation_id": one.evaluation_id}
-        moment = {"replaced": now.astimezone(UTC), "reason": one.reason}
-        connection.execute(insert(history).values(values | moment))
+def _scored_tests(connection: Connection, submission_id: int) -> set[str]:
+    query = select(outputs.c.test).join(scores).where(outputs.c.submission_id == submission_id)
+    return set(connection.execute(query.distinct()).scalars())
+
+
+def _remember_score(connection: Connection, key: Key, evaluation_id: int, reason: str, now: datetime) -> None:
+    output_id, metric = key
+    values = {"output_id": output_id, "metric": metric, "evaluation_id": evaluation_id}
+    moment = {"replaced": now.astimezone(UTC), "reason": storable(reason)}
+    connection.execute(insert(history).values(values | moment))
 
 
 def _new_scores(connection: Connection, work: Work, references: References) -> dict[Key, int | None]:

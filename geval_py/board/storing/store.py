@@ -8,7 +8,6 @@ takes long, is done outside.
 from __future__ import annotations
 
 import os
-import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -113,13 +112,21 @@ def engine_at(folder: str, place: str) -> Engine:
         message = f"the board's database needs {error.name}: pip install ./geval-py[board,postgresql]"
         raise UsageError(message=message) from error
     except (sqlalchemy.exc.ArgumentError, ValueError):
-        without = re.sub(r"(?<=://)(.*)@", "…@", place, flags=re.DOTALL)
-        message = f"the board's database is neither a file nor a URL such as postgresql://user@host/name: {without}"
+        form = "the board's database is neither a file nor a URL such as postgresql://user@host/name"
+        message = f"{form}: {_without_password(place)}"
         raise UsageError(message=visible(message)) from None
     if engine.dialect.name == "sqlite":
         event.listen(engine, "do_connect", _connect_to_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
     return engine
+
+
+def _without_password(place: str) -> str:
+    """Leave out of what should be a URL who logs in, and what stands behind ``?``, as a password may."""
+    scheme, separator, rest = place.partition("://")
+    login, at, address = rest.rpartition("@")
+    known = "…" if "?" in login else ("…@" if at else "") + address.partition("?")[0]
+    return scheme + separator + known
 
 
 def _arguments(url: str) -> dict[str, object]:
@@ -189,6 +196,6 @@ def said(engine: Engine) -> Iterator[None]:
 
 
 def shown(engine: Engine) -> str:
-    """Name a database without its password."""
-    url = engine.url
+    """Name a database without its password, which may stand behind ``?`` too."""
+    url = engine.url.set(query={})
     return str(url.database) if url.drivername.startswith("sqlite") else url.render_as_string(hide_password=True)

@@ -33,7 +33,8 @@ def make_parser() -> QuietParser:
     parser.add_argument(
         "submissions", nargs="+", metavar="SUBMISSION", help="a folder, an archive, or git+URL@BRANCH"
     )
-    parser.add_argument("--submitter", metavar="NAME", help="who sent it (default: the submission's own name)")
+    own_name = "the submission's own name, for a branch its whole repository"
+    parser.add_argument("--submitter", metavar="NAME", help=f"who sent it (default: {own_name})")
     parser.add_argument("--at", metavar="TIME", help="when it arrived, with its zone (default: now)")
     parser.add_argument("--baseline", action="store_true", help="it stands in the table without a place")
     add_format(parser)

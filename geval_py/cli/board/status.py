@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from geval_py.board.keeping.status import Status, status_of
-from geval_py.board.storing.schema import SCORED
 from geval_py.board.storing.store import Board
 from geval_py.cli.board.words import add_format, new_parser, now
 from geval_py.cli.tables import write_table
@@ -60,8 +59,8 @@ def _summary(status: Status) -> Iterator[str]:
     if not status.outdated:
         yield "nothing is out of date"
     for test, codes in status.without_output.items():
-        has_none = len(codes) == status.states[SCORED]
-        yield f"no output for {test}: " + ("of any that is scored" if has_none else _some(codes))
+        has_none = len(codes) == status.ranked
+        yield f"no output for {test}" + (" in any submission" if has_none else f": {_some(codes)}")
     if status.to_be_sent_again:
         codes = status.to_be_sent_again
         yield f"rejected under other tests or limits: {_some(codes)}; geval board scan or add takes them again"

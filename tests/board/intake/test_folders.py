@@ -2,10 +2,11 @@
 
 import hashlib
 import os
+import shutil
 from pathlib import Path
 
 import pytest
-from hostile import LINE
+from hostile import LINE, OUT
 
 from geval_py.board.intake.outputs import test_and_variant as tell
 
@@ -132,3 +133,42 @@ def test_a_folder_has_no_end_of_names(refusal, folder, monkeypatch):
     monkeypatch.setattr("geval_py.board.intake.folders.MOST_NAMES", 3)
     source = folder({"test-A/out.tsv": LINE, "a": "", "b": "", "c": ""})
     assert refusal(source) == "its folder holds more than 3 files"
+
+
+TO_COME = "test-B/out.tsv"
+
+
+@pytest.mark.parametrize(
+    ("more", "limits", "kept"),
+    [
+        ({TO_COME: LINE}, {}, [TO_COME]),
+        ({TO_COME: LINE, "test-B/out.tsv.gz": b""}, {}, [TO_COME, "test-B/out.tsv.gz"]),
+        ({TO_COME: LINE, "test-B/out-k=1.tsv": LINE}, {"files": 2}, ["test-B/out-k=1.tsv"]),
+        ({TO_COME: LINE}, {"files": 1}, []),
+        ({TO_COME: LINE}, {"bytes": len(LINE)}, []),
+        ({TO_COME: b"version https://git-lfs.github.com/spec/v1"}, {}, []),
+        ({"test-B/out-\u200b.tsv": LINE}, {}, []),
+    ],
+    ids=["kept", "variants that clash", "too many", "no room", "too large", "pointer", "name"],
+)
+def test_outputs_of_sets_that_are_not_scored_have_no_part_in_anything(
+    receiving, folder, tmp_path, more, limits, kept
+):
+    parcel = receiving(folder({OUT: LINE, **more}), to_come=("test-B",), **limits)
+    shutil.rmtree(tmp_path / "place")
+    (tmp_path / "place").mkdir()
+    alone = receiving(folder({OUT: LINE}, "alone"), to_come=("test-B",))
+    assert sorted(file.name for file in parcel.files) == sorted([OUT, *kept])
+    assert (parcel.digest, parcel.outputs) == (alone.digest, alone.outputs)
+
+
+def test_outputs_of_sets_that_are_not_scored_are_no_submission(refusal, folder):
+    assert refusal(folder({TO_COME: LINE}), to_come=("test-B",)) == (
+        "it has no output: test-A/out.tsv, or variants as out-NAME.tsv; there are `test-B/out.tsv`"
+    )
+
+
+def test_a_link_for_a_set_that_is_not_scored_is_left_out(receiving, folder):
+    source = folder({OUT: LINE, "test-B/x": b""})
+    (source / TO_COME).symlink_to("/etc/passwd")
+    assert [file.name for file in receiving(source, to_come=("test-B",)).files] == [OUT]

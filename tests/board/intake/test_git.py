@@ -4,14 +4,17 @@ import os
 import stat
 import subprocess
 import time
+from urllib.parse import unquote
 
 import pytest
 from hostile import LINE, OUT
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from geval_py.board.intake import running
 from geval_py.board.intake.budget import Budget
 from geval_py.board.intake.doors import own_name, shown_source, submitter_of
-from geval_py.board.intake.git import CONFIGURATION, address_of
+from geval_py.board.intake.git import CONFIGURATION, _without_login, address_of
 from geval_py.board.values import FailedError, RejectedError
 from geval_py.errors import UsageError
 
@@ -258,15 +261,15 @@ def test_after_the_fetch_no_transport_is_allowed(repository, tmp_path):
     ("source", "message"),
     [
         ("git+https://example.org/a.git", "`https://example.org/a.git` is no address"),
-        ("git+ssh://git@example.org/a.git", "`ssh://git@example.org/a.git` is no address"),
-        ("git+git@example.org:a.git@main", "`git@example.org:a.git@main` is no address"),
-        ("git+/srv/a.git@main", "`/srv/a.git@main` is no address"),
-        ("git+https://example.org@main", "`https://main` is no address"),
+        ("git+ssh://git@example.org/a.git", "`ssh://…@example.org/a.git` is no address"),
+        ("git+git@example.org:a.git@main", "`…@main` is no address"),
+        ("git+/srv/a.git@main", "`…@main` is no address"),
+        ("git+https://example.org@main", "`https://…@main` is no address"),
         ("git+https://example.org/a@-b", "`-b` is no name of a branch"),
         ("git+https://example.org/a@a..b", "`a..b` is no name of a branch"),
         ("git+https://example.org/a@a b", "`a b` is no name of a branch"),
         ("git+https://example.org/a@", "`` is no name of a branch"),
-        ("git+ext::sh -c id@main", "`main` is no address"),
+        ("git+ext::sh -c id@main", "`…@main` is no address"),
         ("git+ext://sh/x@main", "board.yaml does not allow git to fetch by ext; `transports` are https"),
         ("git+file:///srv/a.git@main", "board.yaml does not allow git to fetch by file; `transports` are https"),
         ("git+https://-oProxyCommand=x/a@main", "`https://-oProxyCommand=x/a@main` is no address"),
@@ -289,6 +292,7 @@ def test_addresses_that_are_none(source, message):
         ("git+https://secret@example.org/a.git@main", "https://example.org/a.git"),
         ("git+https://example.org/a.git?token=secret@main", "https://example.org/a.git"),
         ("git+https://[::1]:8080/a.git@main", "https://[::1]:8080/a.git"),
+        ("git+https://anna%40example.net:sec%40ret@example.org/a.git@main", "https://example.org/a.git"),
     ],
 )
 def test_a_password_is_not_shown(source, shown):
@@ -298,15 +302,21 @@ def test_a_password_is_not_shown(source, shown):
 @pytest.mark.parametrize(
     ("source", "shown"),
     [
-        ("https://anna:secret@example.org/a.git", "https://example.org/a.git"),
+        ("https://anna:secret@example.org/a.git", "https://…@example.org/a.git"),
         ("https://anna:sec/ret@example.org/a.git", "https://…@example.org/a.git"),
-        ("https://anna:sec/ret@example.org/a.git@main", "https://example.org/a.git@main"),
-        ("https://anna:sec@ret@example.org", "https://ret@example.org"),
-        ("https://anna:secret@main", "https://main"),
+        ("https://anna:sec/ret@example.org/a.git@main", "https://…@main"),
+        ("https://anna:sec@ret@example.org", "https://…@example.org"),
+        ("https://anna:1234/ret@example.org/a", "https://…@example.org/a"),
+        ("https://anna:1234/ret@example.org/a@main", "https://…@main"),
+        ("https://anna:12?ret@example.org/a", "https://…"),
+        ("https://anna:sec@ret@example.org/a@main", "https://…@example.org/a@main"),
+        ("https://anna@example.net:secret@example.org/a@main", "https://…@example.org/a@main"),
+        ("ssh://anna@example.net:secret@example.org/a@main", "ssh://…@example.org/a@main"),
+        ("https://anna:secret@main", "https://…@main"),
         ("https://anna:secret", "https://…"),
-        ("ssh://git:secret@example.org/a.git", "ssh://git@example.org/a.git"),
-        ("anna:secret@example.org/a.git", "example.org/a.git"),
-        ("anna:secret@example.org/a.git@main", "example.org/a.git@main"),
+        ("ssh://git:secret@example.org/a.git", "ssh://…@example.org/a.git"),
+        ("anna:secret@example.org/a.git", "…@example.org/a.git"),
+        ("anna:secret@example.org/a.git@main", "…@main"),
     ],
 )
 def test_a_password_in_what_is_no_address_of_a_branch_is_not_shown(source, shown):
@@ -314,6 +324,38 @@ def test_a_password_in_what_is_no_address_of_a_branch_is_not_shown(source, shown
         address_of(f"git+{source}", ("https", "ssh"))
     assert str(raised.value).startswith(f"`{shown}` is no address of a branch: write git+URL@BRANCH")
     assert shown_source(f"git+{source}") == f"git+{shown}"
+
+
+TYPED = "abcdefg0123456789@:/?#%[]."
+
+
+@given(
+    st.sampled_from(["https", "ssh"]),
+    st.text(TYPED, max_size=12),
+    st.text(TYPED, min_size=4, max_size=12),
+    st.sampled_from(["host/team@main", "host:8080/team.git@main", "host/team.git"]),
+)
+@example("https", "anna", "1234/5678", "host/team.git")
+@example("https", "anna@example.net", "s3cret", "host/team@main")
+def test_no_part_of_any_password_is_shown(scheme, user, password, rest):
+    """Of what is written as a login, no four characters of the password stand in any name or message."""
+    source = f"git+{scheme}://{user}:{password}@{rest}"
+    try:
+        address = address_of(source, ("https", "ssh"))
+        said = f"{address.shown} {submitter_of(source)} {own_name(source)}"
+    except UsageError as error:
+        said = str(error)
+    written = f"{said} {shown_source(source)}"
+    others = f"{scheme}://{user}:{rest} git+https://example.org/anna/gap.git@main"  # and the example in a message
+    parts = {password[start : start + 4] for start in range(len(password) - 3)}
+    assert not [part for part in parts if part in written and part not in others]
+
+
+@pytest.mark.parametrize("password", ["s3cret-s3cret", "s3cret%40s3cret"])
+def test_what_git_says_has_no_password(password, tmp_path):
+    address = address_of(f"git+https://anna:{password}@example.org/a.git@main", ("https",))
+    said = f"cannot read {address.url}, {address.url.replace('anna:', '')}, {unquote(password)}"
+    assert _without_login(said, address) == ("cannot read https://example.org/a.git, https://…@example.org/a.git, …")
 
 
 @pytest.mark.parametrize(

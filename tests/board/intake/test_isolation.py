@@ -1,6 +1,7 @@
 """Children: what they give, and what happens to those that blow up."""
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -182,6 +183,18 @@ def test_a_filter_that_selects_no_line_of_an_output(look, settings):
     assert raised.value.reason == f"`{OUT}`: No item has the feature `out:qx'"
 
 
+def test_a_metric_that_is_only_shown_and_selects_no_line_has_no_value(look, settings):
+    """It rejects nothing."""
+    also = ("LikelihoodHashed:f<out:qx>", "PerplexityHashed:f<out:qx>", "PerplexityHashed")
+    findings = look({OUT: b":1\n" * 212}, replace(settings, metric="LogLossHashed", also=also))
+    assert findings.reason == ""
+    found = {one.metric: one.score for one in findings.scored}
+    assert (found["LikelihoodHashed:f<out:qx>"], found["PerplexityHashed:f<out:qx>"]) == (None, None)
+    assert found["LogLossHashed"] == pytest.approx(math.log(1024))
+    assert found["PerplexityHashed"] == pytest.approx(1024)
+    assert len({one.output_sha256 for one in findings.scored}) == 1
+
+
 def test_a_filter_that_selects_no_line_of_any_output(look, settings):
     with pytest.raises(FailedError) as raised:
         look({OUT: b":1\n" * 212}, replace(settings, metric="LogLossHashed:f<exp:qx>", also=()))
@@ -209,8 +222,18 @@ def test_rejections_come_back_from_the_child(place, submission, settings):
             UsageError,
             "board.yaml does not allow git to fetch by file; `transports` are https",
         ),
+        (
+            "https://anna:s3cret@example.org/team.git@main",
+            UsageError,
+            "`https://example.org/team.git@main` is no submission: write git+URL@BRANCH for a branch",
+        ),
+        (
+            "gti+https://anna:s3cret@example.org/team.git",
+            UsageError,
+            "`gti+https://…@example.org/team.git` is no submission: write git+URL@BRANCH for a branch",
+        ),
     ],
-    ids=["missing", "file", "transport"],
+    ids=["missing", "file", "transport", "no git+", "misspelt git+"],
 )
 def test_what_is_no_source(place, settings, source, error, message):
     with pytest.raises(error) as raised:

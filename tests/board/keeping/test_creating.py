@@ -102,13 +102,35 @@ def test_without_answers_the_challenge_itself_must_have_them(challenge, tmp_path
             "postgresql://…@host:port/name",
             id="database's port",
         ),
+        pytest.param(
+            {"database": "postgresql://host:port/name?user=ann&password=secret"},
+            UsageError,
+            "the board's database is neither a file nor a URL such as postgresql://user@host/name: "
+            "postgresql://host:port/name",
+            id="database's query",
+        ),
+        pytest.param(
+            {"database": "postgresql://ann:sec?ret@host:port/name?password=sec@ret"},
+            UsageError,
+            "the board's database is neither a file nor a URL such as postgresql://user@host/name: postgresql://…",
+            id="database's password",
+        ),
     ],
 )
 def test_what_cannot_be_made(arguments, kind, message, challenge, tmp_path):
     with pytest.raises(kind) as caught:
         creating.create(tmp_path / "board", **({"challenge": challenge, "answers": tmp_path / "answers"} | arguments))
     assert str(caught.value).startswith(message)
+    assert "ret" not in str(caught.value)
     assert not (tmp_path / "board" / "board.yaml").exists()
+
+
+def test_a_database_is_named_without_its_password(challenge, tmp_path):
+    url = "postgresql://ann:s3cret@127.0.0.1:9/name?password=s3cret&user=ann"
+    with pytest.raises(StoreError) as caught:
+        creating.create(tmp_path / "board", challenge=challenge, answers=tmp_path / "answers", database=url)
+    assert caught.value.path == "postgresql+psycopg://ann:***@127.0.0.1:9/name"
+    assert "s3cret" not in str(caught.value)
 
 
 def test_a_challenge_without_a_metric(challenge, tmp_path):

@@ -13,6 +13,7 @@ from geval_py.board.keeping.rescoring import rescore
 from geval_py.board.keeping.status import status_of
 from geval_py.board.keeping.submissions import add
 from geval_py.board.keeping.switching import switch
+from geval_py.board.publishing import site
 from geval_py.board.ranking.standing import PlaceChange
 from geval_py.board.ranking.standings import standings
 from geval_py.board.references import references_of
@@ -348,23 +349,112 @@ def test_outputs_of_a_test_that_comes_later_are_kept_and_scored(with_later_test,
     assert add(board, str(tmp_path / "uploads" / "ann"), now=LATER).code == codes[0]
 
 
-def test_a_malformed_output_of_a_test_that_comes_later(with_later_test, submission, tmp_path):
+def kept(board, table):
+    with board.reading() as connection:
+        return connection.execute(select(table).order_by(*table.primary_key)).all()
+
+
+def test_a_malformed_output_of_a_test_that_comes_later_is_left_out(with_later_test, submission, tmp_path):
+    """It takes no place away that was won on the first one, and is not looked into again and again."""
     source = submission("ann", tests=("test-A", LATER_TEST))
     write(source / LATER_TEST / "out.tsv", "word1:0,5\n" * 60)
-    assert add(with_later_test, str(source), now=NOW).state == "scored"
-    (receipt,) = rescore(name_it(with_later_test, tmp_path), now=LATER).receipts
-    assert (receipt.state, receipt.reason) == (
-        "rejected",
-        "`test-B/out.tsv`: what follows the last colon is not a number [E114]",
+    code = add(with_later_test, str(source), now=NOW).code
+    add(with_later_test, str(submission("bob", 0.4, tests=("test-A", LATER_TEST))), now=NOW)
+    board = name_it(with_later_test, tmp_path)
+    before, old_scores = places(board), kept(board, scores)
+    (receipt,) = rescore(board, now=LATER).receipts
+    assert (receipt.code, receipt.state, receipt.reason) == (
+        code,
+        "scored",
+        "its outputs for test-B are left out: `test-B/out.tsv`: what follows the last colon is not a number [E114]",
     )
+    assert (places(board), count(board, history)) == (before, 0)
+    assert before[0][:2] == (1, "ann")
+    assert set(old_scores) < set(kept(board, scores))
+    assert [entry.submitter for entry in standings(board, LATER_TEST, now=LATER).entries] == ["bob"]
+    status = status_of(board, LATER)
+    assert [line.reason for line in status.lines if line.submitter == "ann"] == [receipt.reason]
+    assert (status.outdated, status.without_output[LATER_TEST]) == ({}, [code])
+    again = rescore(board, now=LATER)
+    assert (again.outdated, again.receipts) == ((), ())
+    assert add(board, str(source), now=LATER).code == code
+    site.build(board, str(tmp_path / "site"), now=LATER)
+    (page,) = (tmp_path / "site").rglob(f"{code}*.html")
+    assert "Not all of it is scored." in page.read_text(encoding="utf-8")
+    assert "E114" in page.read_text(encoding="utf-8")
 
 
-def test_two_outputs_of_one_variant_of_a_test_that_comes_later_are_rejected_at_once(with_later_test, submission):
+def test_what_failed_of_a_test_that_comes_later_is_tried_again(with_later_test, submission, tmp_path, monkeypatch):
+    add(with_later_test, str(submission("ann", tests=("test-A", LATER_TEST))), now=NOW)
+    board = name_it(with_later_test, tmp_path)
+    before = places(board)
+
+    def look_into(*_, **__):
+        raise FailedError(path="", reason="it took more than 600 seconds")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(working, "look_into", look_into)
+        (receipt,) = rescore(board, now=LATER).receipts
+    assert (receipt.state, receipt.reason) == (
+        "scored",
+        "its outputs for test-B are left out: it took more than 600 seconds",
+    )
+    assert (places(board), count(board, history)) == (before, 0)
+    (receipt,) = rescore(board, now=LATER).receipts
+    assert (receipt.state, receipt.reason, status_of(board, LATER).outdated) == ("scored", "", {})
+    assert places(board) == before
+
+
+def test_all_scores_that_are_taken_away_are_in_the_history(sqlite_board, submission, tmp_path):
+    """Those of a test that did not change too: nothing is known of them else."""
+    board = sqlite_board
+    add(board, str(submission("ann", tests=("test-A", "dev-0"))), now=NOW)
+    words = words_of("test-A")[:-1]
+    write(tmp_path / "answers" / "test-A" / "expected.tsv", "".join(f"{word}\n" for word in words))
+    (receipt,) = rescore(board, now=LATER).receipts
+    assert receipt.state == "rejected"
+    with board.reading() as connection:
+        query = select(outputs.c.test, history.c.metric, history.c.reason).join_from(history, outputs)
+        found = {tuple(row) for row in connection.execute(query)}
+    assert found == {
+        (test, metric, reason)
+        for test, reason in [("test-A", CHANGED), ("dev-0", receipt.reason)]
+        for metric in ("PerplexityHashed", "LikelihoodHashed")
+    }
+
+
+@pytest.mark.parametrize("state", ["scored", "failed", "rejected"])
+def test_of_two_runs_for_a_new_test_the_slower_one_changes_nothing(sqlite_board, challenge, submission, state):
+    write_set(challenge, LATER_TEST, answers=challenge.parent / "later")
+    add(sqlite_board, str(submission("ann", tests=("test-A", LATER_TEST))), now=NOW)
+    board = name_it(sqlite_board, challenge.parent)
+    references = references_of(board.settings)
+    with board.reading() as connection:
+        found = outdating.outdated(connection, references)
+    work = working.score_again(board, found, references, LATER)
+    rescore(board, now=LATER)
+    before = [kept(board, table) for table in (scores, submissions, outputs)]
+    assert len(before[0]) == 4
+    with board.writing() as connection:
+        assert list(switch(connection, replace(work, state=state, reason="slow"), references, LATER)) == []
+    assert [kept(board, table) for table in (scores, submissions, outputs)] == before
+
+
+def test_two_outputs_of_one_variant_of_a_test_that_comes_later(with_later_test, submission, tmp_path):
+    """They reject nothing as long as it is not scored, and then are left out."""
     source = submission("ann", tests=("test-A", LATER_TEST))
     write(source / LATER_TEST / "out.tsv.gz", "")
-    assert add(with_later_test, str(source), now=NOW).reason == (
-        "`test-B/out.tsv` and `test-B/out.tsv.gz` are the same variant; only one of them can be there"
+    code = add(with_later_test, str(source), now=NOW).code
+    before = places(with_later_test)
+    board = name_it(with_later_test, tmp_path)
+    (receipt,) = rescore(board, now=LATER).receipts
+    assert (receipt.code, receipt.state, receipt.reason) == (
+        code,
+        "scored",
+        "its outputs for test-B are left out: `test-B/out.tsv` and `test-B/out.tsv.gz` are the same variant; only one "
+        "of them can be there",
     )
+    assert (places(board), status_of(board, LATER).outdated) == (before, {})
 
 
 def test_files_that_are_one_variant_now_that_there_is_one_test(board, submission, monkeypatch):

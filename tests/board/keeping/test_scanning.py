@@ -11,10 +11,11 @@ from samples import NOW
 from sqlalchemy import select
 
 from geval_py.board.keeping import preparing, scanning
-from geval_py.board.keeping.scanning import scan
+from geval_py.board.keeping.scanning import SCANNED, scan
 from geval_py.board.keeping.status import status_of
 from geval_py.board.keeping.submissions import add
 from geval_py.board.ranking.standings import standings
+from geval_py.board.storing.facts import facts_about, remember
 from geval_py.board.storing.schema import submissions
 from geval_py.board.values import FailedError
 from geval_py.errors import MissingFileError, UnreadableFileError, UsageError
@@ -135,18 +136,36 @@ def test_what_a_limit_kept_out_is_looked_at_again_once_it_is_larger(board, submi
     assert states(again) == [("ann", "scored"), ("bob", "scored")]
     assert again[0].code != first[0].code
     assert (again[1].code, again[1].arrived) == (first[1].code, NOW)
-    assert status_of(board, NOW).to_be_sent_again == [first[0].code]
+    assert status_of(board, NOW).to_be_sent_again == []
     assert scan(board, str(uploads), now=NOW + timedelta(hours=2)) == []
 
 
-def test_what_is_rejected_under_other_limits_too_is_the_same(board, submission, tmp_path):
-    submission("ann", variants=("k=1", "k=2", "k=3"))
+@pytest.mark.parametrize("packed", [True, False], ids=["archive", "folder"])
+def test_what_is_rejected_under_other_limits_too_is_the_same(board, submission, tmp_path, packed):
+    """It is told as what could be sent again only once the limits are others again."""
+    source = submission("ann", variants=("k=1", "k=2", "k=3"))
     uploads = tmp_path / "uploads"
+    if packed:
+        shutil.make_archive(str(source), "zip", source)
+        shutil.rmtree(source)
     (receipt,) = scan(with_files(board, 1), str(uploads), now=NOW)
+    assert status_of(with_files(board, 2), NOW).to_be_sent_again == [receipt.code]
     (again,) = scan(with_files(board, 2), str(uploads), now=NOW + timedelta(hours=1))
-    assert (again.state, again.arrived) == ("rejected", again.arrived)
+    assert (again.code, again.state, again.arrived) == (receipt.code, "rejected", NOW)
     assert len(status_of(board, NOW).lines) == 1
-    assert again.code == receipt.code
+    assert status_of(with_files(board, 2), NOW).to_be_sent_again == []
+    assert scan(with_files(board, 2), str(uploads), now=NOW + timedelta(hours=2)) == []
+    assert status_of(board, NOW).to_be_sent_again == [receipt.code]
+
+
+def test_a_path_of_which_only_its_files_are_known_is_looked_at(board, uploads):
+    """Whether it was let in is not known of it."""
+    scan(board, str(uploads), now=NOW)
+    with board.writing() as connection:
+        for place, known in facts_about(connection, SCANNED).items():
+            remember(connection, SCANNED + place, known.partition(" ")[0])
+    assert [receipt.submitter for receipt in scan(board, str(uploads), now=NOW)] == [name for name, _ in ALL]
+    assert scan(board, str(uploads), now=NOW) == []
 
 
 def test_a_quota_is_kept_in_the_order_of_names(board, submission, tmp_path):

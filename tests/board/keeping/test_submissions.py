@@ -329,6 +329,24 @@ def test_neither_a_password_nor_gits_words_are_for_everyone(sqlite_board, tmp_pa
     assert [path for path in (*written, tmp_path / "board.tar") if b"secret" in path.read_bytes()] == []
 
 
+@pytest.mark.parametrize(
+    "login", ["anna@example.org:s3cret", "anna:s3c@s3cret", "anna:1234/s3cret", "anna%40example.org:pw%40s3cret"]
+)
+def test_no_password_is_stored_whoever_logs_in(sqlite_board, tmp_path, login, capfd):
+    """With an @ or a / in it as it is, the address is refused before anything is stored."""
+    board = replace(sqlite_board, settings=replace(sqlite_board.settings, transports=("https",)))
+    try:
+        said = str(add(board, f"git+https://{login}@127.0.0.1:1/team.git@main", now=NOW))
+    except UsageError as error:
+        said = str(error)
+    export(board, str(tmp_path / "board.tar"), now=NOW)
+    site.build(board, str(tmp_path / "site"), now=NOW)
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert [path for path in written if b"s3cret" in path.read_bytes()] == []
+    assert "s3cret" not in f"{said} {status_of(board, NOW)} {capfd.readouterr()}"
+    assert [line.submitter for line in status_of(board, NOW).lines] == ["127.0.0.1:1/team"] * ("%" in login)
+
+
 def test_repositories_of_one_name_are_different_submitters(sqlite_board):
     board = replace(sqlite_board, settings=replace(sqlite_board.settings, transports=("https",)))
     for team in ("annA", "annB"):
@@ -336,6 +354,19 @@ def test_repositories_of_one_name_are_different_submitters(sqlite_board):
     lines = status_of(board, NOW).lines
     assert [line.submitter for line in lines] == ["127.0.0.1:1/annA/gap", "127.0.0.1:1/annB/gap"]
     assert {line.name for line in lines} == {"gap@main"}
+
+
+def test_the_folder_that_one_stands_in_has_a_name(sqlite_board, submission, monkeypatch):
+    monkeypatch.chdir(submission("Ann.zip"))
+    receipt = add(sqlite_board, ".", now=NOW)
+    assert (receipt.submitter, receipt.name, receipt.state) == ("Ann.zip", "Ann.zip", "scored")
+
+
+def test_what_is_withdrawn_is_not_asked_for_an_output(sqlite_board, submission):
+    codes = [add(sqlite_board, str(submission(name, seed=seed)), now=NOW).code for seed, name in enumerate("ab")]
+    moderating.withdraw(sqlite_board, codes[0], reason="asked for", now=NOW)
+    status = status_of(sqlite_board, NOW)
+    assert (status.without_output, status.ranked) == ({"dev-0": codes[1:]}, 1)
 
 
 def test_a_digest_at_the_door_is_not_of_a_password():
