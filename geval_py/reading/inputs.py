@@ -64,6 +64,7 @@ class InputText:
             reader.source.check_state(self._state)
             while block := reader.block(READ_AHEAD_BYTES):
                 yield block
+            reader.source.check_unchanged()
             self.sha256 = reader.sha256
 
 

@@ -79,23 +79,15 @@ class LineReader:
         with memoryview(buffer) as view:
             with naming(self.path):
                 read = self._stream.readinto(view[filled:])
-            self._hash(view[filled : filled + read])
+            self.digest(view[filled : filled + read])
         filled += read
         if filled and buffer[filled - 1] != LF:
             rest = self._read_line()
             buffer[filled : filled + len(rest)] = rest
             filled += len(rest)
             if not rest.endswith(b"\n"):
-                filled = self._end_last_line(buffer, filled)
+                return end_last_line(buffer, 0, filled)
         return filled
-
-    def _end_last_line(self, buffer: bytearray, filled: int) -> int:
-        """Give the file's last line the line end that it lacks; carriage returns alone are no line."""
-        start = buffer.rfind(b"\n", 0, filled) + 1
-        if not buffer[start:filled].strip(b"\r"):
-            return start
-        buffer[filled : filled + 1] = b"\n"
-        return filled + 1
 
     def take(self, lines: int) -> bytes:
         """Give the next ``lines`` lines, fewer at the end. It reads ahead: do not call block() after it."""
@@ -121,6 +113,11 @@ class LineReader:
         return lines
 
     @property
+    def offset(self) -> int:
+        """Where the next line starts in the bytes of a plain file; do not ask after take(), which reads ahead."""
+        return self._stream.tell() - len(self._first)
+
+    @property
     def sha256(self) -> str | None:
         return self._digest.hexdigest() if self._digest else None
 
@@ -129,10 +126,11 @@ class LineReader:
             line = self._stream.readline(MOST_LINE_BYTES)
         if len(line) == MOST_LINE_BYTES:
             raise TooLargeError(path=self.path, max_bytes=MOST_LINE_BYTES, what="line")
-        self._hash(line)
+        self.digest(line)
         return line
 
-    def _hash(self, data: Bytes) -> None:
+    def digest(self, data: Bytes) -> None:
+        """Take the next bytes into the digest, where one is wanted: for who reads them past this reader."""
         if self._digest:
             self._digest.update(data)
 
@@ -151,6 +149,18 @@ def _end_of_lines(data: bytes, start: int, lines: int) -> tuple[int, int]:
         else:
             low, left = middle, left - before
     return high, lines
+
+
+def end_last_line(buffer: bytearray, start: int, filled: int) -> int:
+    """Give a file's last line the line end that it lacks; carriage returns alone are no line.
+
+    The last lines fill the buffer from ``start``; gives where they end then.
+    """
+    last = max(buffer.rfind(b"\n", start, filled) + 1, start)
+    if not buffer[last:filled].strip(b"\r"):
+        return last
+    buffer[filled : filled + 1] = b"\n"
+    return filled + 1
 
 
 def _new_sha256() -> Any:

@@ -59,11 +59,8 @@ class Source:
     def __init__(self, path: str, max_bytes: int | None = None) -> None:
         self.path = path
         self._file, regular = _open_raw(path)
-        found = os.fstat(self._file.fileno()) if regular else None
-        self.size = found.st_size if found else None
-        self.state: FileState | None = (
-            (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns) if found else None
-        )
+        self.state: FileState | None = self._state_now() if regular else None
+        self.size = self.state[2] if self.state else None
         try:
             head = self._read_head()
         except BaseException:
@@ -86,7 +83,22 @@ class Source:
     def check_state(self, state: FileState | None) -> None:
         """Raise UnreadableFileError if this is not the file that it was, in the same state."""
         if self.state != state:
-            raise UnreadableFileError(path=self.path, reason="it was changed while it was read")
+            raise changed(self.path)
+
+    def check_unchanged(self) -> None:
+        """Raise UnreadableFileError if the file has shrunk, grown or was written to since it was opened."""
+        if self.state is not None and self._state_now() != self.state:
+            raise changed(self.path)
+
+    def _state_now(self) -> FileState:
+        found = os.fstat(self._file.fileno())
+        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+    @property
+    def descriptor(self) -> int:
+        """The operating system's number of the opened file."""
+        number: int = self._file.fileno()
+        return number
 
     @property
     def position(self) -> int | None:
@@ -95,6 +107,11 @@ class Source:
     def close(self) -> None:
         if self.path != STANDARD_INPUT:
             self._file.close()
+
+
+def changed(path: str) -> UnreadableFileError:
+    """Make the error of a file that is not what it was when it was opened."""
+    return UnreadableFileError(path=path, reason="it was changed while it was read")
 
 
 @contextmanager

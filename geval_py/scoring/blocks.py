@@ -1,29 +1,34 @@
 """Read an output and its expected file side by side, in blocks of whole lines, and work on the blocks in threads.
 
-A block is read by one thread and may be worked on by another; its buffer is read into again once the block was taken.
+The ranges of a plain file are read by the threads that work; other sources by one thread, in the order of lines. One
+thread numbers the blocks and gives them their expected lines, and any works on them; a block's buffer is read into
+again once the block was taken.
 Who scores wants as many output lines as expected ones (:class:`BlockScorer`); who looks takes what there is
 (:class:`BlockReader`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from geval_py.errors import EmptyFileError, LineCountError, MalformedLineError
 from geval_py.reading.lines import LineReader
+from geval_py.reading.ranges import Range, RangeReader, rest_in_ranges
 from geval_py.scoring.kernel import choose_backend, count_lines
 from geval_py.scoring.metrics import LineStatistics
-from geval_py.scoring.parallel import Progress, available_cores, map_in_order
+from geval_py.scoring.parallel import Progress, Workers, available_cores
 from geval_py.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TypeVar
+    from typing import TypeAlias, TypeVar
 
     from geval_py.scoring.metrics.base import Column
 
     Result = TypeVar("Result")
+    Lines: TypeAlias = tuple[bytearray, memoryview, int, int | None]  # see BlockReader
 
+RANGE_BYTES = 1 << 22
 STAND_IN = b"0\n"  # for an expected line that is not there; every metric takes it for a word, or a class
 
 
@@ -31,7 +36,7 @@ class Block(Value):
     """Some output lines, the first of which has the number ``first_line``, and as many expected lines.
 
     Of the expected lines ``known`` are real, those after them stand-ins. ``outputs`` is a part of ``buffer``, which
-    is used again.
+    is used again. ``position`` is how many of the stored bytes were read then, where that can be known.
     """
 
     first_line: int
@@ -40,6 +45,7 @@ class Block(Value):
     expected: bytes
     known: int
     buffer: bytearray
+    position: int | None
 
     def head(self, lines: int) -> Block:
         """Copy the first lines."""
@@ -51,6 +57,7 @@ class Block(Value):
             expected=expected,
             known=min(self.known, lines),
             buffer=bytearray(),
+            position=self.position,
         )
 
 
@@ -72,23 +79,21 @@ class BlockReader:
         """Give the blocks in order, each with ``work(block)``; a block lasts until the next one is asked for.
 
         ``threads`` is the number of threads that work (by default, as many as there are cores) beside the one that
-        reads; ``progress`` is called after each block, where the size of the output can be known. An error of the
-        work or the reading is raised where it belongs: after the blocks before it.
+        numbers the blocks; ``progress`` is called after each block, where the size of the output can be known. An
+        error of the work or the reading is raised where it belongs: after the blocks before it.
         """
-        source = self._outputs.source
-        for block, result in map_in_order(lambda block: (block, work(block)), self.blocks(), self._threads(threads)):
-            yield block, result
-            block.outputs.release()
-            self._free.append(block.buffer)
-            if progress is not None and source.size is not None:
-                progress(source.position or 0, source.size)
+        size = self._outputs.source.size
+        with Workers(self._threads(threads)) as workers:
+            for block, result in workers.map_in_order(lambda block: (block, work(block)), self.blocks(workers)):
+                yield block, result
+                self._let_go(block)
+                if progress is not None and size is not None:
+                    progress(block.position or 0, size)
 
-    def blocks(self) -> Iterator[Block]:
-        """Read the blocks in order."""
-        first_line, buffer = 1, bytearray()
-        while size := self._outputs.read_block(buffer):
-            outputs = memoryview(buffer)[:size]
-            lines = count_lines(outputs)
+    def blocks(self, workers: Workers) -> Iterator[Block]:
+        """Give the blocks in order, those of ranges read by the workers."""
+        first_line = 1
+        for buffer, outputs, lines, position in self._read(workers):
             expected = self._expected.take(lines) if self._expected is not None else b""
             known = expected.count(b"\n")
             self._known += known
@@ -99,18 +104,67 @@ class BlockReader:
                 expected=expected + STAND_IN * (lines - known),
                 known=known,
                 buffer=buffer,
+                position=position,
             )
             first_line += lines
-            buffer = self._free.pop() if self._free else bytearray()
+
+    def _read(self, workers: Workers) -> Iterator[Lines]:
+        """Read lines of the output in order: a buffer, the part with the lines, how many, and the bytes read then.
+
+        What follows the first lines is read in ranges, by the workers, where that can be.
+        """
+        source, ranges = self._outputs.source, None
+        while ranges is None:
+            buffer = self._buffer()
+            if not (size := self._outputs.read_block(buffer)):
+                break
+            outputs = memoryview(buffer)[:size]
+            yield buffer, outputs, count_lines(outputs), source.position
+            ranges = rest_in_ranges(self._outputs) if workers.threads > 1 else None
+        if ranges is not None:
+            yield from self._read_ranges(ranges, workers)
+        source.check_unchanged()
+
+    def _read_ranges(self, ranges: RangeReader, workers: Workers) -> Iterator[Lines]:
+        def read(wanted: Range) -> tuple[Lines, memoryview]:
+            found = ranges.read(wanted, self._buffer())
+            view = memoryview(found.buffer)
+            outputs = view[found.start : found.stop]
+            return (found.buffer, outputs, count_lines(outputs), wanted.stop), view[found.start : found.stored]
+
+        for found, stored in workers.map_in_order(read, ranges.ranges(RANGE_BYTES)):
+            buffer, outputs, lines, _ = found
+            self._outputs.digest(stored)
+            stored.release()
+            if lines:
+                yield found
+            else:  # the range is inside of a line
+                outputs.release()
+                self._free.append(buffer)
+
+    def _buffer(self) -> bytearray:
+        try:
+            return self._free.pop()
+        except IndexError:
+            return bytearray()
+
+    def _let_go(self, block: Block) -> None:
+        """Let the buffer of a block be read into again."""
+        block.outputs.release()
+        self._free.append(block.buffer)
 
     def count_expected(self) -> int:
-        """Read the expected file to its end and count its lines; 0 where there is none."""
+        """Read the expected file to its end and count its lines; 0 where there is none.
+
+        Raises UnreadableFileError if it was changed while it was read.
+        """
         if self._expected is not None:
             self._known += self._expected.count_rest()
+            self._expected.source.check_unchanged()
         return self._known
 
     def _threads(self, wanted: int | None) -> int:
-        """Tell how many threads should work beside the one that reads: none where that would not help."""
+        """Tell how many threads should work beside the one that numbers: none where that would not help."""
         if not choose_backend().parallel:
             return 0
         threads = wanted or available_cores()
@@ -124,25 +178,33 @@ class MatchedBlockReader(BlockReader):
         super().__init__(outputs, expected)
         self._expected_path = expected.path
 
-    def blocks(self) -> Iterator[Block]:
-        """Read the blocks in order.
+    def blocks(self, workers: Workers) -> Iterator[Block]:
+        """Give the blocks in order, as :meth:`BlockReader.blocks`.
 
-        Raises EmptyFileError and, after the blocks that the two files have in common, LineCountError; an output
-        line beyond the last expected one is looked at first, since a malformed one (a blank line at the end) says
-        more.
+        Raises UnreadableFileError if a file was changed while it was read, EmptyFileError and, after the blocks that
+        the two files have in common, LineCountError; an output line beyond the last expected one is looked at first,
+        since a malformed one (a blank line at the end) says more.
         """
         lines = 0
-        for block in super().blocks():
+        blocks = super().blocks(workers)
+        for block in blocks:
             lines += block.lines
             if block.known < block.lines:
                 yield block.head(block.known + 1)
-                raise self._line_count(lines + self._outputs.count_rest(), lines - block.lines + block.known)
+                raise self._line_count(lines + self._count(blocks), self.count_expected())
             yield block
         if not lines:
             raise EmptyFileError(what="output", path=self._outputs.path)
         expected = self.count_expected()
         if expected > lines:
             raise self._line_count(lines, expected)
+
+    def _count(self, blocks: Iterable[Block]) -> int:
+        lines = 0
+        for block in blocks:
+            lines += block.lines
+            self._let_go(block)
+        return lines
 
     def _line_count(self, lines: int, expected_lines: int) -> LineCountError:
         return LineCountError(

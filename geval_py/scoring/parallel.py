@@ -1,4 +1,4 @@
-"""Do the same to many items in a pool of threads, and give the results in order."""
+"""Do the same to many items in threads, and give the results in order."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from geval_py.errors import GevalError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
     from typing import TypeAlias, TypeVar
 
     Item = TypeVar("Item")
@@ -26,25 +27,54 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
-def map_in_order(function: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Iterator[Result]:
-    """Give ``function(item)`` of each item, in order, computed by so many threads while the next item is made.
+class Workers:
+    """Some threads, which start when there is work for a second one; without threads (0) the caller does all.
 
-    At most ``threads`` + 1 items are under way. An error comes where it belongs: after the results of all items
-    before it, whether a function raises it or the making of an item. Without threads (0), or for a single item, all
-    is done in the calling thread.
+    Several maps may share them, and one may be made of what another gives: what is submitted first is done first.
     """
-    if threads == 0:
-        yield from map(function, items)
-        return
-    errors: list[GevalError] = []
-    made = _made(items, errors)
-    beginning = list(islice(made, 2))
-    if len(beginning) == 2:
-        yield from _map_in_pool(function, chain(beginning, made), threads)
-    else:
-        yield from map(function, beginning)
-    if errors:
-        raise errors[0]
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+        self._pool: ThreadPoolExecutor | None = None
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+
+    def map_in_order(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        """Give ``function(item)`` of each item, in order, computed in threads while the next item is made.
+
+        At most one item more than there are threads is under way. An error comes where it belongs: after the results
+        of all items before it, whether a function raises it or the making of an item. A single item is worked on by
+        the caller.
+        """
+        if self.threads == 0:
+            yield from map(function, items)
+            return
+        errors: list[GevalError] = []
+        made = _made(items, errors)
+        beginning = list(islice(made, 2))
+        if len(beginning) == 2:
+            yield from self._map_in_pool(function, chain(beginning, made))
+        else:
+            yield from map(function, beginning)
+        if errors:
+            raise errors[0]
+
+    def _map_in_pool(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        from concurrent.futures import ThreadPoolExecutor
+
+        self._pool = self._pool or ThreadPoolExecutor(self.threads)
+        under_way: deque[Future[Result]] = deque()
+        for item in items:
+            under_way.append(self._pool.submit(function, item))
+            if len(under_way) > self.threads:
+                yield under_way.popleft().result()
+        while under_way:
+            yield under_way.popleft().result()
 
 
 def _made(items: Iterable[Item], errors: list[GevalError]) -> Iterator[Item]:
@@ -53,19 +83,3 @@ def _made(items: Iterable[Item], errors: list[GevalError]) -> Iterator[Item]:
         yield from items
     except GevalError as error:
         errors.append(error)
-
-
-def _map_in_pool(function: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Iterator[Result]:
-    from concurrent.futures import Future, ThreadPoolExecutor
-
-    pool = ThreadPoolExecutor(threads)
-    under_way: deque[Future[Result]] = deque()
-    try:
-        for item in items:
-            under_way.append(pool.submit(function, item))
-            if len(under_way) > threads:
-                yield under_way.popleft().result()
-        while under_way:
-            yield under_way.popleft().result()
-    finally:
-        pool.shutdown(cancel_futures=True)
