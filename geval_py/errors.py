@@ -9,6 +9,7 @@
         ├── CorruptFileError    a compressed file is truncated or damaged
         ├── TooLargeError       a compressed file, or a line, is larger than is allowed
         ├── AmbiguousFileError  two compressed files where one was expected
+        ├── PartsError          the parts of a file (out-3-of-64.tsv) do not make a whole
         ├── ExistingFileError   a file or a folder is there, where a new one was to be written
         ├── ConfigError         config.txt cannot be understood
         ├── ModelError          a language model cannot be made of a text, or read, or used
@@ -147,6 +148,17 @@ class AmbiguousFileError(DataError):
     def __str__(self) -> str:
         names = " and ".join(f"`{visible(c)}`" for c in self.candidates)
         return f"More than one file could be {named(self.path)}: {names}\n  remove all but one"
+
+
+class PartsError(DataError):
+    """A part of a file is missing, or there twice, or one too many; ``names`` are the files that do not fit."""
+
+    reason: str
+    names: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        names = f"\n  {', '.join(map(named, self.names))}" if self.names else ""
+        return f"The parts of {named(self.path)} do not make a whole: {visible(self.reason)}{names}"
 
 
 class ExistingFileError(DataError):

@@ -11,7 +11,7 @@ from geval_py.checking.testsets import Meant, check_challenge, meant_test_set, s
 from geval_py.errors import DataError, UnreadableFileError, UsageError
 from geval_py.reading.config import config_task
 from geval_py.reading.outputs import OUTPUT_FILE, Output, find_outputs, output_at
-from geval_py.reading.sources import STANDARD_INPUT, find_file, is_address
+from geval_py.reading.sources import STANDARD_INPUT, find_file, is_address, is_file, parts_of
 from geval_py.reading.splits import EXPECTED_FILE, INPUT_FILE, OUT_HEADER_FILE, outputs_named, read_header
 from geval_py.text import natural_order, visible
 
@@ -188,15 +188,15 @@ def _folder_targets(folder: str, meant: Meant, submission: str) -> Iterator[Targ
             yield _missing(output.path, _one_line(output.fault))
         elif _leads_outside(output.path, submission):
             yield _missing(output.path, _LEADS_OUTSIDE)
-        elif not os.path.isfile(output.path):
+        elif not is_file(output.path):
             yield _missing(output.path, "it is not a file")
         else:
             yield _with_test_set(Target(output=output.path), meant)
 
 
 def _leads_outside(path: str, folder: str) -> bool:
-    real, root = os.path.realpath(path), os.path.realpath(folder)
-    return os.path.commonpath([real, root]) != root
+    root = os.path.realpath(folder)
+    return any(os.path.commonpath([os.path.realpath(part), root]) != root for part in parts_of(path))
 
 
 def _with_test_set(target: Target, meant: Meant) -> Target:
@@ -225,7 +225,7 @@ def _with_test_set(target: Target, meant: Meant) -> Target:
 def _find_regular(path: str) -> str | None:
     """Find one of the test set's files; raises DataError, also if it is no regular file, which might never end."""
     found = find_file(path)
-    if found is not None and not os.path.isfile(found):
+    if found is not None and not is_file(found):
         raise UnreadableFileError(path=found, reason="it is not a regular file")
     return found
 

@@ -94,16 +94,16 @@ class RangeReader:
 
 
 def rest_in_ranges(reader: LineReader) -> RangeReader | None:
-    """Give what reads the lines that a reader has not read yet; None where they cannot be read from anywhere.
+    """Give what reads the lines that a reader has not read yet, of the part that it is in.
 
-    They can of a plain file, on a system that has ``preadv``.
+    None where they cannot be read from anywhere; they can of a plain file, on a system that has ``preadv``.
     """
     source = reader.source
     if source.size is None or source.compression is not None or not hasattr(os, "preadv"):
         return None
     descriptor = source.descriptor
     return RangeReader(
-        reader.path,
+        source.path,
         lambda view, offset: os.preadv(descriptor, [view], offset),
         start=reader.offset,
         size=source.size,

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from geval_py.errors import AmbiguousFileError, UnreadableFileError
 from geval_py.reading.compression import COMPRESSED_ENDINGS, MAGIC_BYTES, Decompressed, compression_of
 from geval_py.reading.http import HttpBody
+from geval_py.reading.parts import is_whole, parts_among, wholes_among
 from geval_py.text import named
 
 TYPE_CHECKING = False
@@ -59,7 +60,7 @@ class Source:
     def __init__(self, path: str, max_bytes: int | None = None) -> None:
         self.path = path
         self._file, regular = _open_raw(path)
-        self.state: FileState | None = self._state_now() if regular else None
+        self.state = self._state_now() if regular else None
         self.size = self.state[2] if self.state else None
         try:
             head = self._read_head()
@@ -80,19 +81,13 @@ class Source:
                 head += more
         return head
 
-    def check_state(self, state: FileState | None) -> None:
-        """Raise UnreadableFileError if this is not the file that it was, in the same state."""
-        if self.state != state:
-            raise changed(self.path)
-
     def check_unchanged(self) -> None:
         """Raise UnreadableFileError if the file has shrunk, grown or was written to since it was opened."""
         if self.state is not None and self._state_now() != self.state:
             raise changed(self.path)
 
     def _state_now(self) -> FileState:
-        found = os.fstat(self._file.fileno())
-        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+        return _state_of(os.fstat(self._file.fileno()))
 
     @property
     def descriptor(self) -> int:
@@ -107,6 +102,16 @@ class Source:
     def close(self) -> None:
         if self.path != STANDARD_INPUT:
             self._file.close()
+
+
+def _state_of(found: os.stat_result) -> FileState:
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def state_at(path: str) -> FileState:
+    """Give what is another once a file was changed or replaced; raises UnreadableFileError."""
+    with naming(path):
+        return _state_of(os.stat(path))
 
 
 def changed(path: str) -> UnreadableFileError:
@@ -145,21 +150,49 @@ def _open_raw(path: str) -> tuple[Any, bool]:
 
 def can_be_reread(path: str) -> bool:
     """Tell whether a source can be read a second time: a file can; a pipe, or an address, cannot."""
-    return path != STANDARD_INPUT and not is_address(path) and os.path.isfile(path)
+    return path != STANDARD_INPUT and not is_address(path) and is_file(path)
+
+
+def is_file(path: str) -> bool:
+    """Tell whether a path is that of a regular file, or of one in parts."""
+    return os.path.isfile(path) or is_whole(path)
 
 
 def find_file(path: str) -> str | None:
-    """Complete a path: itself if it exists, else the one compressed file of that name; None if there is none.
+    """Complete a path: itself if it exists, else the one compressed file of that name, or the file in parts.
 
-    Raises AmbiguousFileError if there are several, and UnreadableFileError for one that cannot be reached: in a
-    folder that may not be entered, or behind a link that leads nowhere.
+    None if there is none. Raises AmbiguousFileError if there are several, PartsError where parts do not make a whole,
+    and UnreadableFileError for one that cannot be reached: in a folder that may not be entered, or behind a link that
+    leads nowhere.
     """
     if _exists(path):
         return path
     candidates = tuple(path + ending for ending in COMPRESSED_ENDINGS if _exists(path + ending))
+    folder, name = os.path.split(path)
+    wholes = wholes_among(names_beside(path))
+    pattern = name if name in wholes.values() else wholes.get(name)
+    if pattern is not None:
+        candidates = (*candidates, os.path.join(folder, pattern))
     if len(candidates) > 1:
         raise AmbiguousFileError(path=path, candidates=candidates)
+    if pattern is not None:
+        parts_of(candidates[0])
     return candidates[0] if candidates else None
+
+
+def names_beside(path: str) -> list[str]:
+    """Give the names in the folder of a path; none where it cannot be listed."""
+    try:
+        return os.listdir(os.path.dirname(path) or os.curdir)
+    except (OSError, ValueError):
+        return []
+
+
+def parts_of(path: str) -> tuple[str, ...]:
+    """Give the paths of the parts of a file in parts, in order, and of another its own; raises PartsError."""
+    if not is_whole(path) or os.path.lexists(path):
+        return (path,)
+    return parts_among(path, names_beside(path))
 
 
 def _exists(path: str) -> bool:

@@ -19,7 +19,8 @@ from geval_py.errors import AmbiguousFileError, EmptyFileError, MissingFileError
 from geval_py.reading.compression import COMPRESSED_ENDINGS
 from geval_py.reading.lines import read_lines
 from geval_py.reading.outputs import OUTPUT_FILE, Output, by_accepted_names, find_outputs, output_at
-from geval_py.reading.sources import STANDARD_INPUT, find_file, is_address, naming
+from geval_py.reading.parts import part_of, wholes_among
+from geval_py.reading.sources import STANDARD_INPUT, find_file, is_address, is_file, naming
 from geval_py.reading.task import Task
 from geval_py.text import natural_order, nearest, visible
 from geval_py.values import Value
@@ -94,7 +95,7 @@ def _input_beside(answers: str, *, needed: bool) -> str | None:
     place = os.path.join(os.path.dirname(answers), INPUT_FILE)
     if needed:
         return _file(place, "the input")
-    return find_file(place) if os.path.isfile(answers) else None
+    return find_file(place) if is_file(answers) else None
 
 
 def _file(path: str, what: str) -> str:
@@ -163,10 +164,20 @@ def _matching(folder: str, pattern: str) -> tuple[Output, ...]:
     if matching:
         return matching
     for place in (os.path.join(escape(folder), pattern), pattern):
-        paths = sorted(filter(os.path.isfile, glob(place)), key=natural_order)
-        if paths:
-            return tuple(map(output_at, paths))
+        found = list(filter(os.path.isfile, glob(place)))
+        if found:
+            return tuple(map(output_at, sorted(_joined(found), key=natural_order)))
     return ()
+
+
+def _joined(paths: Sequence[str]) -> set[str]:
+    """Put the file in parts in the place of its parts; raises PartsError where they do not make a whole."""
+    alone = {path for path in paths if part_of(os.path.basename(path)) is None}
+    of_folders: dict[str, list[str]] = {}
+    for folder, name in map(os.path.split, paths):
+        of_folders.setdefault(folder, []).append(name)
+    wholes = {os.path.join(folder, name) for folder, names in of_folders.items() for name in wholes_among(names)}
+    return alone | {find_file(whole) or whole for whole in wholes}
 
 
 def _called(folder: str, name: str) -> tuple[Output, ...]:
@@ -191,7 +202,7 @@ def _no_results(place: str, advice: str = "") -> MissingFileError:
 
 def _input(task: Task, expected: str) -> str | None:
     """Find the input: the one named; beside answers that were named; in DIRECTORY/TEST. None if it may be missing."""
-    if task.input_file is None and task.expected_file is not None and os.path.isfile(expected):
+    if task.input_file is None and task.expected_file is not None and is_file(expected):
         beside = find_file(os.path.join(os.path.dirname(expected), INPUT_FILE))
         if beside is not None:
             return beside
@@ -206,9 +217,7 @@ def _input(task: Task, expected: str) -> str | None:
 def other_test_set(split: Split, output: Output) -> str | None:
     """Give the name of the test set in whose folder an output lies, if it has answers, and others were taken."""
     folder = os.path.dirname(os.path.abspath(output.path))
-    if not os.path.isfile(output.path) or os.path.realpath(folder) == os.path.realpath(
-        os.path.dirname(split.expected)
-    ):
+    if not is_file(output.path) or os.path.realpath(folder) == os.path.realpath(os.path.dirname(split.expected)):
         return None
     answers = (os.path.join(folder, EXPECTED_FILE + ending) for ending in ("", *COMPRESSED_ENDINGS))
     return os.path.basename(folder) if any(map(os.path.isfile, answers)) else None

@@ -36,7 +36,9 @@ class Block(Value):
     """Some output lines, the first of which has the number ``first_line``, and as many expected lines.
 
     Of the expected lines ``known`` are real, those after them stand-ins. ``outputs`` is a part of ``buffer``, which
-    is used again. ``position`` is how many of the stored bytes were read then, where that can be known.
+    is used again. ``position`` is how many of the stored bytes were read then, where that can be known. ``part`` is
+    the path of the part of the output that the lines are in, or of the output, and ``lines_before`` are in the parts
+    before it.
     """
 
     first_line: int
@@ -46,18 +48,18 @@ class Block(Value):
     known: int
     buffer: bytearray
     position: int | None
+    part: str
+    lines_before: int
 
     def head(self, lines: int) -> Block:
         """Copy the first lines."""
         outputs, expected = (_head(text, lines) for text in (bytes(self.outputs), self.expected))
-        return Block(
-            first_line=self.first_line,
+        return self.replace(
             lines=lines,
             outputs=memoryview(outputs),
             expected=expected,
             known=min(self.known, lines),
             buffer=bytearray(),
-            position=self.position,
         )
 
 
@@ -82,7 +84,7 @@ class BlockReader:
         numbers the blocks; ``progress`` is called after each block, where the size of the output can be known. An
         error of the work or the reading is raised where it belongs: after the blocks before it.
         """
-        size = self._outputs.source.size
+        size = self._outputs.size
         with Workers(self._threads(threads)) as workers:
             for block, result in workers.map_in_order(lambda block: (block, work(block)), self.blocks(workers)):
                 yield block, result
@@ -92,8 +94,10 @@ class BlockReader:
 
     def blocks(self, workers: Workers) -> Iterator[Block]:
         """Give the blocks in order, those of ranges read by the workers."""
-        first_line = 1
+        first_line, lines_before, part = 1, 0, ""
         for buffer, outputs, lines, position in self._read(workers):
+            if part != self._outputs.source.path:
+                lines_before, part = first_line - 1, self._outputs.source.path
             expected = self._expected.take(lines) if self._expected is not None else b""
             known = expected.count(b"\n")
             self._known += known
@@ -105,32 +109,36 @@ class BlockReader:
                 known=known,
                 buffer=buffer,
                 position=position,
+                part=part,
+                lines_before=lines_before,
             )
             first_line += lines
 
     def _read(self, workers: Workers) -> Iterator[Lines]:
         """Read lines of the output in order: a buffer, the part with the lines, how many, and the bytes read then.
 
-        What follows the first lines is read in ranges, by the workers, where that can be.
+        What follows the first lines of a plain file is read in ranges, by the workers.
         """
-        source, ranges = self._outputs.source, None
-        while ranges is None:
-            buffer = self._buffer()
-            if not (size := self._outputs.read_block(buffer)):
-                break
+        reader = self._outputs
+        while size := reader.read_block(buffer := self._buffer()):
             outputs = memoryview(buffer)[:size]
-            yield buffer, outputs, count_lines(outputs), source.position
-            ranges = rest_in_ranges(self._outputs) if workers.threads > 1 else None
-        if ranges is not None:
-            yield from self._read_ranges(ranges, workers)
-        source.check_unchanged()
+            yield buffer, outputs, count_lines(outputs), reader.position
+            ranges = rest_in_ranges(reader) if workers.threads > 1 else None
+            if ranges is not None:
+                yield from self._read_ranges(ranges, workers)
+                if not reader.next_part():
+                    break
+        reader.check_unchanged()
 
     def _read_ranges(self, ranges: RangeReader, workers: Workers) -> Iterator[Lines]:
+        before = (self._outputs.position or 0) - (self._outputs.source.position or 0)
+
         def read(wanted: Range) -> tuple[Lines, memoryview]:
             found = ranges.read(wanted, self._buffer())
             view = memoryview(found.buffer)
             outputs = view[found.start : found.stop]
-            return (found.buffer, outputs, count_lines(outputs), wanted.stop), view[found.start : found.stored]
+            position = before + wanted.stop
+            return (found.buffer, outputs, count_lines(outputs), position), view[found.start : found.stored]
 
         for found, stored in workers.map_in_order(read, ranges.ranges(RANGE_BYTES)):
             buffer, outputs, lines, _ = found
@@ -160,7 +168,7 @@ class BlockReader:
         """
         if self._expected is not None:
             self._known += self._expected.count_rest()
-            self._expected.source.check_unchanged()
+            self._expected.check_unchanged()
         return self._known
 
     def _threads(self, wanted: int | None) -> int:
@@ -237,8 +245,16 @@ class BlockScorer:
             try:
                 scored.append(column.statistics(block.outputs, block.expected, block.first_line))
             except MalformedLineError as error:
-                error.path = (self._outputs if error.role == "output" else self._expected).path
+                self._place(error, block)
                 errors.append(error)
         if errors:
             raise min(errors, key=lambda error: error.line)
         return scored
+
+    def _place(self, error: MalformedLineError, block: Block) -> None:
+        """Say where a line is: of an output in parts, in which, and its number there."""
+        if error.role == "output":
+            error.path = block.part
+            error.line -= block.lines_before
+        else:
+            error.path = self._expected.path

@@ -16,6 +16,7 @@ from geval_py.reading.challenge import Challenge
 from geval_py.reading.inputs import InputReader, InputText
 from geval_py.reading.lines import LineReader
 from geval_py.reading.outputs import Output
+from geval_py.reading.parts import is_part_of
 from geval_py.reading.schemes import EvaluationScheme
 from geval_py.reading.sources import can_be_reread
 from geval_py.reading.splits import Split, locate, locate_pair, read_vocabulary
@@ -149,7 +150,7 @@ def evaluate_split(
                     progress=progress,
                 )
             except DataError as error:
-                if error.path != output.path:
+                if error.path != output.path and not is_part_of(error.path, output.path):
                     raise
                 result = Failure(output=output, error=error)
         yield result
