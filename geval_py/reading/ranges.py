@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 
 from geval_py.errors import TooLargeError
-from geval_py.reading.lines import MOST_LINE_BYTES, READ_AHEAD_BYTES, LineReader, end_last_line
+from geval_py.reading import lines
+from geval_py.reading.lines import READ_AHEAD_BYTES, LineReader, end_last_line
 from geval_py.reading.sources import changed, naming
 from geval_py.values import Value
 
@@ -71,11 +72,11 @@ class RangeReader:
             return RangeLines(buffer=buffer, start=0, stop=0, stored=0)
         searched = end
         while not (stop := buffer.find(b"\n", searched, filled) + 1):
+            if filled - end > lines.MOST_LINE_BYTES:
+                raise TooLargeError(path=self.path, max_bytes=lines.MOST_LINE_BYTES, what="line")
             if offset + filled == self._size:
                 stop = end_last_line(buffer, start, filled)
                 return RangeLines(buffer=buffer, start=start, stop=stop, stored=filled)
-            if filled - end > MOST_LINE_BYTES:
-                raise TooLargeError(path=self.path, max_bytes=MOST_LINE_BYTES, what="line")
             searched, filled = filled, self._fill(buffer, filled, offset + filled, max(filled, READ_AHEAD_BYTES))
         return RangeLines(buffer=buffer, start=start, stop=stop, stored=stop)
 

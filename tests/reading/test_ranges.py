@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from geval_py.errors import TooLargeError, UnreadableFileError
-from geval_py.reading import ranges
+from geval_py.reading import lines
 from geval_py.reading.compression import compression_of
 from geval_py.reading.lines import LineReader
 from geval_py.reading.ranges import Range, rest_in_ranges
@@ -71,7 +71,7 @@ def test_a_system_that_reads_less_than_it_is_asked_for(size, stored, monkeypatch
 
 
 def test_a_line_that_is_too_long(stored, monkeypatch):
-    monkeypatch.setattr(ranges, "MOST_LINE_BYTES", 100_000)
+    monkeypatch.setattr(lines, "MOST_LINE_BYTES", 100_000)
     path = stored(b"a\n" + b"b" * 400_000 + b"\nc\n")
     with LineReader(path) as reader, pytest.raises(TooLargeError) as caught:
         read_ranges(reader, 2)
