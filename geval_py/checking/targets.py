@@ -11,6 +11,7 @@ from geval_py.checking.testsets import Meant, check_challenge, meant_test_set, s
 from geval_py.errors import DataError, UnreadableFileError, UsageError
 from geval_py.reading.config import config_task
 from geval_py.reading.outputs import OUTPUT_FILE, Output, find_outputs, output_at
+from geval_py.reading.remote import is_remote
 from geval_py.reading.sources import STANDARD_INPUT, find_file, is_address, is_file, parts_of
 from geval_py.reading.splits import EXPECTED_FILE, INPUT_FILE, OUT_HEADER_FILE, outputs_named, read_header
 from geval_py.text import natural_order, visible
@@ -158,7 +159,7 @@ def _outputs_at(path: str) -> tuple[Output, ...]:
 
 
 def _output_target(output: Output, challenge: str | None, test: str | None) -> Target:
-    in_no_folder = output.path == STANDARD_INPUT or is_address(output.path)
+    in_no_folder = output.path == STANDARD_INPUT or is_address(output.path) or is_remote(output.path)
     folder = None if in_no_folder else os.path.dirname(os.path.abspath(output.path))
     return _with_test_set(Target(output=output.path), meant_test_set(folder, challenge, test))
 
@@ -195,6 +196,8 @@ def _folder_targets(folder: str, meant: Meant, submission: str) -> Iterator[Targ
 
 
 def _leads_outside(path: str, folder: str) -> bool:
+    if is_remote(path):
+        return False
     root = os.path.realpath(folder)
     return any(os.path.commonpath([os.path.realpath(part), root]) != root for part in parts_of(path))
 

@@ -10,6 +10,7 @@ from itertools import chain, count
 from geval_py.errors import AmbiguousFileError, DataError, MalformedLineError, MissingFileError
 from geval_py.reading.lines import read_lines
 from geval_py.reading.parts import name_of, part_of, wholes_among
+from geval_py.reading.places import names_in
 from geval_py.reading.sources import STANDARD_INPUT, find_file, is_address, naming
 from geval_py.text import natural_order
 from geval_py.values import Value
@@ -49,7 +50,7 @@ def find_outputs(directory: str) -> tuple[Output, ...]:
     Raises UnreadableFileError where the directory cannot be read; one output's fault does not hide the others.
     """
     with naming(directory):
-        entries = os.listdir(directory)
+        entries = names_in(directory)
     wholes = wholes_among(entries)
     alone = [*wholes, *(name for name in entries if part_of(name) is None)]
     matches = (re.fullmatch(_VARIANT, name, re.DOTALL) for name in alone)

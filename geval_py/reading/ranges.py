@@ -100,7 +100,7 @@ def rest_in_ranges(reader: LineReader) -> RangeReader | None:
     None where they cannot be read from anywhere; they can of a plain file, on a system that has ``preadv``.
     """
     source = reader.source
-    if source.size is None or source.compression is not None or not hasattr(os, "preadv"):
+    if not source.is_here or source.size is None or source.compression is not None or not hasattr(os, "preadv"):
         return None
     descriptor = source.descriptor
     return RangeReader(

@@ -1,7 +1,7 @@
 """Open what a user names.
 
-A source is a path, ``-`` (standard input) or an ``http(s)://`` address. What is compressed is decompressed
-(:mod:`geval_py.reading.compression`).
+A source is a path, ``-`` (standard input) or an address: ``http(s)://``, or one that fsspec reads
+(:mod:`geval_py.reading.remote`). What is compressed is decompressed (:mod:`geval_py.reading.compression`).
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from geval_py.errors import AmbiguousFileError, UnreadableFileError
 from geval_py.reading.compression import COMPRESSED_ENDINGS, MAGIC_BYTES, Decompressed, compression_of
 from geval_py.reading.http import HttpBody
 from geval_py.reading.parts import is_whole, parts_among, wholes_among
+from geval_py.reading.places import is_regular, names_in
+from geval_py.reading.remote import RemoteFile, is_remote, kind_at, state_of
 from geval_py.text import named
 
 TYPE_CHECKING = False
@@ -23,7 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any, TypeAlias
 
-    FileState: TypeAlias = tuple[int, int, int, int]  # device, inode, bytes, and when it was modified, in ns
+    # Device, inode, bytes, and when it was modified, in ns; what a driver tells of a file elsewhere.
+    FileState: TypeAlias = tuple[object, object, int, object]
 
     from geval_py.reading.compression import Readable
 
@@ -60,6 +63,7 @@ class Source:
     def __init__(self, path: str, max_bytes: int | None = None) -> None:
         self.path = path
         self._file, regular = _open_raw(path)
+        self.is_here = regular and not is_remote(path)
         self.state = self._state_now() if regular else None
         self.size = self.state[2] if self.state else None
         try:
@@ -87,7 +91,7 @@ class Source:
             raise changed(self.path)
 
     def _state_now(self) -> FileState:
-        return _state_of(os.fstat(self._file.fileno()))
+        return _state_of(os.fstat(self._file.fileno())) if self.is_here else state_of(self.path)
 
     @property
     def descriptor(self) -> int:
@@ -110,6 +114,8 @@ def _state_of(found: os.stat_result) -> FileState:
 
 def state_at(path: str) -> FileState:
     """Give what is another once a file was changed or replaced; raises UnreadableFileError."""
+    if is_remote(path):
+        return state_of(path)
     with naming(path):
         return _state_of(os.stat(path))
 
@@ -143,6 +149,8 @@ def _open_raw(path: str) -> tuple[Any, bool]:
         return sys.stdin.buffer, False
     if is_address(path):
         return HttpBody(path), False
+    if is_remote(path):
+        return RemoteFile(path), True
     with naming(path):
         file = open(path, "rb", buffering=0)
     return file, stat.S_ISREG(os.fstat(file.fileno()).st_mode)
@@ -155,7 +163,7 @@ def can_be_reread(path: str) -> bool:
 
 def is_file(path: str) -> bool:
     """Tell whether a path is that of a regular file, or of one in parts."""
-    return os.path.isfile(path) or is_whole(path)
+    return is_regular(path) or is_whole(path)
 
 
 def find_file(path: str) -> str | None:
@@ -183,19 +191,21 @@ def find_file(path: str) -> str | None:
 def names_beside(path: str) -> list[str]:
     """Give the names in the folder of a path; none where it cannot be listed."""
     try:
-        return os.listdir(os.path.dirname(path) or os.curdir)
-    except (OSError, ValueError):
+        return names_in(os.path.dirname(path) or os.curdir)
+    except (OSError, ValueError, UnreadableFileError):
         return []
 
 
 def parts_of(path: str) -> tuple[str, ...]:
     """Give the paths of the parts of a file in parts, in order, and of another its own; raises PartsError."""
-    if not is_whole(path) or os.path.lexists(path):
+    if not is_whole(path) or _exists(path):
         return (path,)
     return parts_among(path, names_beside(path))
 
 
 def _exists(path: str) -> bool:
+    if is_remote(path):
+        return kind_at(path) is not None
     try:
         os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
