@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from geval_py.checking.run import check_submission
     from geval_py.errors import (
         AmbiguousFileError,
+        ClusterError,
         ConfigError,
         CorruptFileError,
         DataError,
@@ -47,6 +48,7 @@ __all__ = [
     "METRICS",
     "AmbiguousFileError",
     "Challenge",
+    "ClusterError",
     "Comparison",
     "ConfigError",
     "CorruptFileError",

@@ -3,6 +3,7 @@
     GevalError
     ├── UsageError              the command line is at fault (exit status 2)
     │   └── SchemeError         a metric, or its flags, cannot be read or is not known
+    ├── ClusterError            a cluster does not answer, has no worker, or went away (exit status 1)
     └── DataError               the data is at fault (exit status 1)
         ├── MissingFileError    a file or a folder is not there
         ├── UnreadableFileError a file is there but cannot be read: a folder, no permission, no answer
@@ -84,6 +85,16 @@ class SchemeError(UsageError):
     """A metric's name or flags cannot be read; ``scheme`` is what was given."""
 
     scheme: str
+
+
+class ClusterError(GevalError):
+    """A cluster of workers does not answer, has no workers or others than are wanted, or went away."""
+
+    address: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"The cluster at {named(self.address)}: {visible(self.reason)}"
 
 
 class DataError(GevalError):

@@ -15,6 +15,7 @@ import geval_py
 from geval_py import errors
 from geval_py.errors import (
     AmbiguousFileError,
+    ClusterError,
     ConfigError,
     CorruptFileError,
     DataError,
@@ -225,6 +226,10 @@ ERRORS = {  # one or more of each class, with its sentence
     "ambiguous": (
         AmbiguousFileError(path=BAD_NAME, candidates=(BAD_NAME + ".xz", BAD_NAME + ".gz")),
         f"More than one file could be `{SAFE_NAME}`: `{SAFE_NAME}.xz` and `{SAFE_NAME}.gz`\n  remove all but one",
+    ),
+    "a cluster": (
+        ClusterError(address=BAD_NAME, reason="it went away"),
+        f"The cluster at `{SAFE_NAME}`: it went away",
     ),
     "parts": (
         PartsError(path=BAD_NAME, reason="part 0 of 1 is there twice", names=(BAD_NAME, "b")),

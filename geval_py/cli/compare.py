@@ -89,7 +89,7 @@ def make_parser() -> QuietParser:
     add_fields(parser, "vocabulary")
     _add_tests(parser)
     _add_appearance(parser)
-    add_fields(parser, "threads")
+    add_fields(parser, "threads", "cluster")
     add("-h", "--help", action="store_true", default=False, help="show this and exit")
     return parser
 
@@ -179,7 +179,10 @@ def _understood(given: Mapping[str, Any], outputs: Sequence[str], metrics: Seque
     """Read config.txt and the command line as for scoring; a metric that is given replaces the others."""
     values = merged(given)
     settings = Settings(
-        seed=values.get("seed", DEFAULT_SEED), threads=values.get("threads"), ignored=values.get("ignored", ())
+        seed=values.get("seed", DEFAULT_SEED),
+        threads=values.get("threads"),
+        cluster=values.get("cluster"),
+        ignored=values.get("ignored", ()),
     )
     task = task_of(values).replace(out_files=tuple(outputs))
     if not metrics:

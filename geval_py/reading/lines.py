@@ -31,7 +31,7 @@ class LineReader:
     ``header`` is the first name of the header line to skip, if the file begins with it, or a part. With ``digest``,
     ``sha256`` is the digest of the decompressed bytes once all are read. A compressed file that unpacks to more than
     ``max_bytes`` is a TooLargeError, and so is a line longer than MOST_LINE_BYTES. ``source`` is what is read now: a
-    block is from one part.
+    block is from one part of ``parts``.
     """
 
     source: Source
@@ -40,11 +40,11 @@ class LineReader:
         self, path: str, *, header: str | None = None, digest: bool = False, max_bytes: int | None = None
     ) -> None:
         self.path = path
-        self._parts = parts_of(path)
-        self._waiting = iter(self._parts)
-        self._states = [state_at(part) for part in self._parts] if len(self._parts) > 1 else None
+        self.parts = parts_of(path)
+        self._waiting = iter(self.parts)
+        self._states = [state_at(part) for part in self.parts] if len(self.parts) > 1 else None
         self.has_byte_order_mark = False
-        self._header, self._max_bytes = header, max_bytes
+        self.header, self._max_bytes = header, max_bytes
         self._digest = _new_sha256() if digest else None
         self._taking, self._taken = b"", 0
         self._read_before = 0
@@ -54,7 +54,7 @@ class LineReader:
         self.source = Source(part, self._max_bytes)
         self._stream = io.BufferedReader(self.source.stream, READ_AHEAD_BYTES)
         try:
-            self._first = self._skip_header(self._header)
+            self._first = self._skip_header(self.header)
         except BaseException:
             self.source.close()
             raise
@@ -94,7 +94,7 @@ class LineReader:
         if self._states is None:
             self.source.check_unchanged()
         else:
-            self.check_state([state_at(part) for part in self._parts])
+            self.check_state([state_at(part) for part in self.parts])
 
     def __enter__(self) -> LineReader:
         return self
@@ -150,7 +150,7 @@ class LineReader:
                 self._taking, self._taken = self.block(READ_AHEAD_BYTES), 0
                 if not self._taking:
                     break
-            end, found = _end_of_lines(self._taking, self._taken, lines)
+            end, found = end_of_lines(self._taking, self._taken, lines)
             parts.append(self._taking[self._taken : end])
             self._taken = end
             lines -= found
@@ -188,7 +188,7 @@ class LineReader:
             self._digest.update(data)
 
 
-def _end_of_lines(data: bytes, start: int, lines: int) -> tuple[int, int]:
+def end_of_lines(data: bytes, start: int, lines: int) -> tuple[int, int]:
     """Find where the next ``lines`` lines end, or the data; gives the place, and how many lines there are."""
     found = data.count(b"\n", start)
     if found <= lines:

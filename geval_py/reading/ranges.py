@@ -5,11 +5,15 @@ A range has the lines that start in it: so each line is in one range, however th
 
 from __future__ import annotations
 
+import io
 import os
+from contextlib import contextmanager
+from functools import partial
 
 from geval_py.errors import TooLargeError
 from geval_py.reading import lines
 from geval_py.reading.lines import READ_AHEAD_BYTES, LineReader, end_last_line
+from geval_py.reading.remote import is_remote, read_bytes
 from geval_py.reading.sources import changed, naming
 from geval_py.values import Value
 
@@ -92,6 +96,29 @@ class RangeReader:
                     raise changed(self.path)
                 filled, offset = filled + got, offset + got
         return filled
+
+
+@contextmanager
+def opened_anywhere(path: str) -> Iterator[ReadAt]:
+    """Open a plain file, on this machine or elsewhere, to be read from anywhere by one thread at a time."""
+    if is_remote(path):
+        yield partial(_read_elsewhere, path)
+        return
+    with naming(path):
+        file = open(path, "rb", buffering=0)
+    with file:
+        yield partial(_read_here, file)
+
+
+def _read_elsewhere(path: str, view: memoryview, offset: int) -> int:
+    data = read_bytes(path, offset, offset + len(view))
+    view[: len(data)] = data
+    return len(data)
+
+
+def _read_here(file: io.FileIO, view: memoryview, offset: int) -> int:
+    file.seek(offset)
+    return file.readinto(view) or 0
 
 
 def rest_in_ranges(reader: LineReader) -> RangeReader | None:

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from geval_py.scoring.metrics.base import Column
 
     Result = TypeVar("Result")
-    Lines: TypeAlias = tuple[bytearray, memoryview, int, int | None]  # see BlockReader
+    # A buffer, its part with the lines, how many they are, the bytes read then, and the part of the output.
+    Lines: TypeAlias = tuple[bytearray, memoryview, int, int | None, str]
 
 RANGE_BYTES = 1 << 22
 STAND_IN = b"0\n"  # for an expected line that is not there; every metric takes it for a word, or a class
@@ -95,9 +96,9 @@ class BlockReader:
     def blocks(self, workers: Workers) -> Iterator[Block]:
         """Give the blocks in order, those of ranges read by the workers."""
         first_line, lines_before, part = 1, 0, ""
-        for buffer, outputs, lines, position in self._read(workers):
-            if part != self._outputs.source.path:
-                lines_before, part = first_line - 1, self._outputs.source.path
+        for buffer, outputs, lines, position, of_part in self.read(workers):
+            if part != of_part:
+                lines_before, part = first_line - 1, of_part
             expected = self._expected.take(lines) if self._expected is not None else b""
             known = expected.count(b"\n")
             self._known += known
@@ -114,15 +115,15 @@ class BlockReader:
             )
             first_line += lines
 
-    def _read(self, workers: Workers) -> Iterator[Lines]:
-        """Read lines of the output in order: a buffer, the part with the lines, how many, and the bytes read then.
+    def read(self, workers: Workers) -> Iterator[Lines]:
+        """Read the lines of the output, in order.
 
         What follows the first lines of a plain file is read in ranges, by the workers.
         """
         reader = self._outputs
         while size := reader.read_block(buffer := self._buffer()):
             outputs = memoryview(buffer)[:size]
-            yield buffer, outputs, count_lines(outputs), reader.position
+            yield buffer, outputs, count_lines(outputs), reader.position, reader.source.path
             ranges = rest_in_ranges(reader) if workers.threads > 1 else None
             if ranges is not None:
                 yield from self._read_ranges(ranges, workers)
@@ -131,17 +132,17 @@ class BlockReader:
         reader.check_unchanged()
 
     def _read_ranges(self, ranges: RangeReader, workers: Workers) -> Iterator[Lines]:
-        before = (self._outputs.position or 0) - (self._outputs.source.position or 0)
+        before, part = (self._outputs.position or 0) - (self._outputs.source.position or 0), ranges.path
 
         def read(wanted: Range) -> tuple[Lines, memoryview]:
             found = ranges.read(wanted, self._buffer())
             view = memoryview(found.buffer)
             outputs = view[found.start : found.stop]
-            position = before + wanted.stop
-            return (found.buffer, outputs, count_lines(outputs), position), view[found.start : found.stored]
+            lines = found.buffer, outputs, count_lines(outputs), before + wanted.stop, part
+            return lines, view[found.start : found.stored]
 
         for found, stored in workers.map_in_order(read, ranges.ranges(RANGE_BYTES)):
-            buffer, outputs, lines, _ = found
+            buffer, outputs, lines, *_ = found
             self._outputs.digest(stored)
             stored.release()
             if lines:
@@ -225,36 +226,47 @@ class MatchedBlockReader(BlockReader):
 
 
 class BlockScorer:
-    """Scores an output against its expected file, block by block, for each of some columns."""
+    """Scores an output against its expected file, block by block, for each of some columns, in threads."""
 
-    def __init__(self, outputs: LineReader, expected: LineReader, columns: Sequence[Column]) -> None:
-        self._outputs, self._expected, self._columns = outputs, expected, columns
+    def __init__(
+        self, outputs: LineReader, expected: LineReader, columns: Sequence[Column], threads: int | None
+    ) -> None:
+        self._outputs, self._expected, self._columns, self._threads = outputs, expected, columns, threads
 
-    def scored(self, threads: int | None, progress: Progress | None) -> Iterator[tuple[Block, list[LineStatistics]]]:
+    @property
+    def sha256(self) -> str | None:
+        """The digest of the output's decompressed bytes, once all are read; None unless its reader makes one."""
+        return self._outputs.sha256
+
+    def scored(self, progress: Progress | None) -> Iterator[tuple[Block, list[LineStatistics]]]:
         """Give the blocks in order, each with the columns' losses, as :meth:`BlockReader.map` does.
 
         Raises EmptyFileError, MalformedLineError and LineCountError, of several the first in the order of lines.
         """
         reader = MatchedBlockReader(self._outputs, self._expected)
-        return reader.map(self._score, threads=threads, progress=progress)
+        return reader.map(self._score, threads=self._threads, progress=progress)
 
     def _score(self, block: Block) -> list[LineStatistics]:
-        scored: list[LineStatistics] = []
-        errors: list[MalformedLineError] = []
-        for column in self._columns:
-            try:
-                scored.append(column.statistics(block.outputs, block.expected, block.first_line))
-            except MalformedLineError as error:
-                self._place(error, block)
-                errors.append(error)
-        if errors:
-            raise min(errors, key=lambda error: error.line)
-        return scored
+        return score_block(block, self._columns, self._expected.path)
 
-    def _place(self, error: MalformedLineError, block: Block) -> None:
-        """Say where a line is: of an output in parts, in which, and its number there."""
-        if error.role == "output":
-            error.path = block.part
-            error.line -= block.lines_before
-        else:
-            error.path = self._expected.path
+
+def score_block(block: Block, columns: Sequence[Column], expected_path: str) -> list[LineStatistics]:
+    """Score a block for each of some columns; raises MalformedLineError, the first in the order of lines.
+
+    Of an output in parts it says in which the line is, and its number there.
+    """
+    scored: list[LineStatistics] = []
+    errors: list[MalformedLineError] = []
+    for column in columns:
+        try:
+            scored.append(column.statistics(block.outputs, block.expected, block.first_line))
+        except MalformedLineError as error:
+            errors.append(error)
+    if not errors:
+        return scored
+    first = min(errors, key=lambda error: error.line)
+    if first.role == "output":
+        first.path, first.line = block.part, first.line - block.lines_before
+    else:
+        first.path = expected_path
+    raise first

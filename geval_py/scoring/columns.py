@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from geval_py.reading.inputs import InputReader
-from geval_py.reading.lines import LineReader, decode_lines
+from geval_py.reading.lines import decode_lines
 from geval_py.scoring.blocks import Block, BlockScorer
 from geval_py.scoring.metrics import LineStatistics, Metric, column_of
 from geval_py.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from typing import TypeAlias
 
     from geval_py.reading.outputs import Output
     from geval_py.reading.preparation import Preparation
     from geval_py.reading.schemes import EvaluationScheme, Flag
     from geval_py.reading.splits import Split
+    from geval_py.scoring.cluster import ClusterScorer
     from geval_py.scoring.evaluation import Texts
     from geval_py.scoring.metrics.base import Column
     from geval_py.scoring.parallel import Progress
@@ -50,32 +51,15 @@ def statistics_of_selected(
 class Reading(Value):
     """What is read side by side, and what is made of it: columns of all lines, and lines selected for later."""
 
-    outputs: LineReader
-    expected: LineReader
+    scorer: BlockScorer | ClusterScorer
     inputs: InputReader | None
     columns: tuple[Column, ...]
     selections: tuple[Selection, ...]
 
-    @classmethod
-    def of(
-        cls,
-        outputs: LineReader,
-        expected: LineReader,
-        inputs: InputReader | None,
-        columns: tuple[Column, ...],
-        selections: Iterable[Selection],
-    ) -> Reading:
-        """Put together what is read and what is made of it."""
-        chosen = tuple(selections)
-        return cls(outputs=outputs, expected=expected, inputs=inputs, columns=columns, selections=chosen)
-
-    def score(
-        self, texts: Texts | None, threads: int | None, progress: Progress | None
-    ) -> dict[Column, LineStatistics]:
+    def score(self, texts: Texts | None, progress: Progress | None) -> dict[Column, LineStatistics]:
         """Read all, in blocks: score the columns, select lines, and keep the texts where that is asked for."""
         statistics = {column: LineStatistics() for column in self.columns}
-        scoring = BlockScorer(self.outputs, self.expected, self.columns)
-        for block, scored in scoring.scored(threads, progress):
+        for block, scored in self.scorer.scored(progress):
             for of_lines, of_block in zip(statistics.values(), scored, strict=True):
                 of_lines.extend(of_block)
             if self.selections:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import chain, islice
 
 from geval_py.errors import GevalError
@@ -12,10 +13,18 @@ from geval_py.errors import GevalError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
-    from typing import TypeAlias, TypeVar
+    from typing import Protocol, TypeAlias, TypeVar
 
     Item = TypeVar("Item")
     Result = TypeVar("Result")
+    Given = TypeVar("Given", covariant=True)
+
+    class Awaited(Protocol[Given]):
+        """A result that is under way."""
+
+        def result(self) -> Given:
+            """Wait for it; raises what its making raised."""
+
 
 Progress: TypeAlias = Callable[[int, int], None]  # what is done, and all there is, of long work
 
@@ -58,23 +67,34 @@ class Workers:
         made = _made(items, errors)
         beginning = list(islice(made, 2))
         if len(beginning) == 2:
-            yield from self._map_in_pool(function, chain(beginning, made))
+            yield from in_order(partial(self._submit, function), chain(beginning, made), ahead=self.threads)
         else:
             yield from map(function, beginning)
         if errors:
             raise errors[0]
 
-    def _map_in_pool(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    def _submit(self, function: Callable[[Item], Result], item: Item) -> Future[Result]:
         from concurrent.futures import ThreadPoolExecutor
 
         self._pool = self._pool or ThreadPoolExecutor(self.threads)
-        under_way: deque[Future[Result]] = deque()
-        for item in items:
-            under_way.append(self._pool.submit(function, item))
-            if len(under_way) > self.threads:
-                yield under_way.popleft().result()
-        while under_way:
+        return self._pool.submit(function, item)
+
+
+def in_order(submit: Callable[[Item], Awaited[Result]], items: Iterable[Item], *, ahead: int) -> Iterator[Result]:
+    """Submit items and give their results in order, while as many as ``ahead`` more are under way.
+
+    An error in the making of an item comes after the results of all items before it.
+    """
+    errors: list[GevalError] = []
+    under_way: deque[Awaited[Result]] = deque()
+    for item in _made(items, errors):
+        under_way.append(submit(item))
+        if len(under_way) > ahead:
             yield under_way.popleft().result()
+    while under_way:
+        yield under_way.popleft().result()
+    if errors:
+        raise errors[0]
 
 
 def _made(items: Iterable[Item], errors: list[GevalError]) -> Iterator[Item]:

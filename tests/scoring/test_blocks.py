@@ -108,9 +108,9 @@ ERRORS = {
 @EACH_NUMBER_OF_THREADS
 @pytest.mark.parametrize(("output", "expected", "error", "line"), ERRORS.values(), ids=ERRORS)
 def test_errors_come_in_the_order_of_lines(output, expected, error, line, threads, files):
-    scorer = BlockScorer(*files(output, expected), [HASHED])
+    scorer = BlockScorer(*files(output, expected), [HASHED], threads)
     with pytest.raises(error) as caught:
-        list(scorer.scored(threads, None))
+        list(scorer.scored(None))
     found = caught.value.line if error is MalformedLineError else caught.value.lines
     assert found == line
 
