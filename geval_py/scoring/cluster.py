@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 LOCAL = "local"
 SECONDS_TO_ANSWER = 10
 RETRIES = 2  # of a task that fails, on whichever worker
-LEAST_RANGE_BYTES, MOST_RANGE_BYTES = 1 << 22, 1 << 27
+LEAST_RANGE_BYTES, MOST_RANGE_BYTES = 1 << 22, 1 << 26
+MOST_RANGES = 100_000  # of an output so large, larger ranges: a scheduler takes a few thousand tasks a second
 RANGES_A_THREAD = 8  # where the output is large enough: so that all threads end at about the same time
 AHEAD_A_THREAD = 2  # pieces that are under way: what a worker keeps in memory
 
@@ -201,8 +202,9 @@ class _ClusterReader(MatchedBlockReader):
         super().__init__(outputs, expected)
         self._output, self._submit_task = outputs, submit
         self.ahead = AHEAD_A_THREAD * cluster.threads
-        wanted = (outputs.size or 0) // (RANGES_A_THREAD * cluster.threads)
-        self._range_bytes = min(max(wanted, LEAST_RANGE_BYTES), MOST_RANGE_BYTES)
+        size = outputs.size or 0
+        wanted = min(max(size // (RANGES_A_THREAD * cluster.threads), LEAST_RANGE_BYTES), MOST_RANGE_BYTES)
+        self._range_bytes = max(wanted, size // MOST_RANGES)
 
     def read(self, workers: Workers) -> Iterator[Lines]:
         del workers  # they are elsewhere

@@ -10,7 +10,7 @@ from geval_py.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import TypeAlias
 
     from geval_py.reading.outputs import Output
@@ -55,6 +55,17 @@ class Reading(Value):
     inputs: InputReader | None
     columns: tuple[Column, ...]
     selections: tuple[Selection, ...]
+
+    @classmethod
+    def of(
+        cls,
+        scorer: BlockScorer | ClusterScorer,
+        inputs: InputReader | None,
+        columns: tuple[Column, ...],
+        selections: Iterable[Selection],
+    ) -> Reading:
+        """Put together what is read and what is made of it."""
+        return cls(scorer=scorer, inputs=inputs, columns=columns, selections=tuple(selections))
 
     def score(self, texts: Texts | None, progress: Progress | None) -> dict[Column, LineStatistics]:
         """Read all, in blocks: score the columns, select lines, and keep the texts where that is asked for."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 
 from geval_py.errors import DataError, UsageError
 from geval_py.reading.challenge import Challenge
@@ -153,10 +153,8 @@ def evaluate_split(
     """
     schemes = select_schemes(task) if schemes is None else schemes
     vocabulary = vocabulary_for(schemes, task)
-    several_uses = keep_texts or len(split.outputs) > 1
-    from_file = reread and split.input is not None and can_be_reread(split.input)
-    input_text = InputText(split, keep=several_uses and not from_file, digest=sign)
-
+    again = reread and split.input is not None and can_be_reread(split.input)
+    input_text = InputText(split, keep=(keep_texts or len(split.outputs) > 1) and not again, digest=sign)
     for output in split.outputs:
         with nullcontext() if watch is None else watch(output) as progress:
             try:
@@ -232,26 +230,21 @@ def evaluate_output(
 
     ``keep_texts`` keeps the texts in memory or, with ``reread``, reads those that are in files again there.
     With ``raw_filters``, flags that select lines look at them as they are, not as the text flags leave them.
-    ``input_text`` is the split's input, shared by several outputs; ``sign`` computes the signature; ``threads`` (as
-    many as there are cores) score, and do not change the scores, or the workers of a ``cluster`` do; ``progress`` is
-    called after each block. Raises DataError, and SchemeError for a metric's filter that no line has.
+    ``input_text`` is the split's input, shared by several outputs; ``sign`` computes the signature; ``threads`` score
+    (as many as there are cores), or the workers of a ``cluster``; ``progress`` is called after each block. Raises
+    DataError, and SchemeError for a metric's filter that no line has.
     """
     keys = [key_of(named, vocabulary, raw_filters) for named in schemes]
     selections = selections_of(schemes, keys, split)
     needs_input = any(selection.filter.needs_input for selection in selections.values())
     input_text = input_text or InputText(split, keep=keep_texts, digest=sign)
-    with (
-        LineReader(_path(output), header=split.output_header, digest=sign and cluster is None) as outputs,
-        LineReader(split.expected, header=split.output_header, digest=sign) as expected,
-    ):
-        reread = reread or cluster is not None
-        texts = Texts.of(input_text, outputs, expected, split, reread=reread) if keep_texts else None
-        inputs = InputReader(input_text) if needs_input else None
+    with _opened(split, output, sign=sign, digest=sign and cluster is None) as (outputs, expected):
+        again = reread or cluster is not None
+        texts = Texts.of(input_text, outputs, expected, split, reread=again) if keep_texts else None
         columns = tuple(dict.fromkeys(column for choice, column in keys if choice is None))
         scorer = _scorer(outputs, expected, columns, selections, threads, cluster, sign=sign)
-        reading = Reading(scorer=scorer, inputs=inputs, columns=columns, selections=tuple(selections.values()))
-        found = reading.score(texts, progress)
-        sha256 = scorer.sha256
+        inputs = InputReader(input_text) if needs_input else None
+        found = Reading.of(scorer, inputs, columns, selections.values()).score(texts, progress)
     statistics = {(None, key): found[key] for key in found} | statistics_of_selected(selections, keys, split, output)
     scores = tuple(_score(named, statistics[key]) for named, key in zip(schemes, keys, strict=True))
     of_input = (input_text.sha256, split.in_header) if needs_input else (None, None)
@@ -260,9 +253,19 @@ def evaluate_output(
         output=output,
         scores=scores,
         line_numbers=None if keys[0][0] is None else selections[keys[0][0]].line_numbers,
-        signature=_signature(scores, sha256, expected, of_input, vocabulary, raw_filters) if sign else None,
+        signature=_signature(scores, scorer.sha256, expected, of_input, vocabulary, raw_filters) if sign else None,
         texts=texts,
     )
+
+
+@contextmanager
+def _opened(split: Split, output: Output, *, sign: bool, digest: bool) -> Iterator[tuple[LineReader, LineReader]]:
+    """Open an output and its answers; on a cluster, a worker makes the ``digest`` of the output."""
+    with (
+        LineReader(_path(output), header=split.output_header, digest=digest) as outputs,
+        LineReader(split.expected, header=split.output_header, digest=sign) as expected,
+    ):
+        yield outputs, expected
 
 
 def _scorer(

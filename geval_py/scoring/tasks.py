@@ -6,7 +6,7 @@ A piece is read once where memory allows: what was read is kept by the worker un
 from __future__ import annotations
 
 from geval_py.errors import MalformedLineError
-from geval_py.reading.lines import LineReader, end_of_lines
+from geval_py.reading.lines import READ_AHEAD_BYTES, LineReader, end_of_lines
 from geval_py.reading.ranges import Range, RangeReader, opened_anywhere
 from geval_py.scoring.blocks import Block, score_block
 from geval_py.scoring.kernel import count_lines
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from geval_py.scoring.metrics.base import Column
 
 MOST_KEPT_BYTES = 1 << 28  # of a compressed file: what unpacks to more is unpacked again when it is scored
+
+
+MOST_FREE = 4
+_free: list[bytearray] = []  # buffers that were scored, to be read into again: new memory costs as much as reading
 
 
 class Piece(Value):
@@ -37,22 +41,43 @@ class Piece(Value):
 
 
 class Lines(Value):
-    """What was read of a piece: how many lines, and their text, each ended by LF; None where it was not kept."""
+    """What was read of a piece: how many lines, and their text, each ended by LF; None where it was not kept.
+
+    The text is a part of a buffer, from ``start`` to before ``stop``: to copy it would take as long as to read it.
+    """
 
     count: int
-    text: bytes | None
+    buffer: bytes | bytearray | None
+    start: int = 0
+    stop: int = 0
+
+    def __del__(self) -> None:
+        if isinstance(self.buffer, bytearray) and len(_free) < MOST_FREE:
+            _free.append(self.buffer)
+
+    def __sizeof__(self) -> int:
+        """Tell Dask what it would cost to move them: they are scored where they are."""
+        return object.__sizeof__(self) + len(self.buffer or b"")
+
+    @property
+    def text(self) -> memoryview | None:
+        """The lines."""
+        return None if self.buffer is None else memoryview(self.buffer)[self.start : self.stop]
 
 
 def read(piece: Piece) -> Lines:
     """Read a piece; raises DataError."""
     if piece.range is None:
         return _unpack(piece)
-    buffer = bytearray()
+    try:
+        buffer = _free.pop()
+    except IndexError:
+        buffer = bytearray(piece.range.stop - piece.range.start + READ_AHEAD_BYTES + 2)
     with opened_anywhere(piece.path) as read_at:
         ranges = RangeReader(piece.path, read_at, start=piece.start, size=piece.size)
         found = ranges.read(piece.range, buffer)
-    text = bytes(memoryview(buffer)[found.start : found.stop])
-    return Lines(count=count_lines(text), text=text)
+    text = memoryview(buffer)[found.start : found.stop]
+    return Lines(count=count_lines(text), buffer=buffer, start=found.start, stop=found.stop)
 
 
 def _unpack(piece: Piece) -> Lines:
@@ -63,7 +88,7 @@ def _unpack(piece: Piece) -> Lines:
             count, size = count + count_lines(block), size + len(block)
             if size <= MOST_KEPT_BYTES:
                 kept.append(block)
-    return Lines(count=count, text=b"".join(kept) if size <= MOST_KEPT_BYTES else None)
+    return Lines(count=count, buffer=b"".join(kept) if size <= MOST_KEPT_BYTES else None, stop=size)
 
 
 def count(lines: Lines) -> int:
@@ -92,13 +117,12 @@ def score(
 def _blocks(piece: Piece, lines: Lines, numbers: Block) -> Iterator[Block]:
     line, place = 0, 0
     for text in [lines.text] if lines.text is not None else _read_again(piece):
-        left = numbers.lines - line
-        end, found = end_of_lines(text, 0, left)
+        end, found = _head(text, numbers.lines - line)
         expected_end, _ = end_of_lines(numbers.expected, place, found)
         yield numbers.replace(
             first_line=numbers.first_line + line,
             lines=found,
-            outputs=memoryview(text)[:end],
+            outputs=text[:end],
             expected=numbers.expected[place:expected_end],
         )
         line, place = line + found, expected_end
@@ -106,10 +130,16 @@ def _blocks(piece: Piece, lines: Lines, numbers: Block) -> Iterator[Block]:
             return
 
 
-def _read_again(piece: Piece) -> Iterator[bytes]:
+def _head(text: memoryview, lines: int) -> tuple[int, int]:
+    """Find where so many lines end, or the text; gives the place, and how many lines there are."""
+    found = count_lines(text)
+    return (len(text), found) if found <= lines else end_of_lines(bytes(text), 0, lines)
+
+
+def _read_again(piece: Piece) -> Iterator[memoryview]:
     with LineReader(piece.path, header=piece.header) as reader:
         while block := reader.block():
-            yield block
+            yield memoryview(block)
 
 
 def digest(path: str, header: str | None) -> str | None:
