@@ -37,7 +37,7 @@ LOCAL = "local"
 SECONDS_TO_ANSWER = 10
 RETRIES = 2  # of a task that fails, on whichever worker
 LEAST_RANGE_BYTES, MOST_RANGE_BYTES = 1 << 22, 1 << 26
-MOST_RANGES = 100_000  # of an output so large, larger ranges: a scheduler takes a few thousand tasks a second
+MOST_RANGES = 40_000  # of an output so large that it has more, larger ranges: each costs the client its time
 RANGES_A_THREAD = 8  # where the output is large enough: so that all threads end at about the same time
 AHEAD_A_THREAD = 2  # pieces that are under way: what a worker keeps in memory
 
