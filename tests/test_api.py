@@ -9,18 +9,18 @@ import geval_py
 from geval_py import METRICS, Distribution, Item, WordProbs
 
 NAMES = {
-    "METRICS", "AmbiguousFileError", "Challenge", "Comparison", "ConfigError", "CorruptFileError", "DataError", "DataSet",
+    "METRICS", "AmbiguousFileError", "Challenge", "ClusterError", "Comparison", "ConfigError", "CorruptFileError", "DataError", "DataSet",
     "Distribution", "EmptyFileError", "ExistingFileError",
     "Evaluation", "GevalError", "Interval", "Item", "LineCountError",
-    "MalformedLineError", "Metric", "MissingFileError", "ModelError", "Output", "SchemeError", "Score", "TooLargeError",
+    "MalformedLineError", "Metric", "MissingFileError", "ModelError", "Output", "PartsError", "SchemeError", "Score", "TooLargeError",
     "UnreadableFileError", "UsageError", "WordModel", "WordProbs", "__version__", "check_submission", "compare", "evaluate", "evaluate_all", "format_line",
     "hashed_log_losses", "parse_line", "predict", "read_output", "write_output",
 }  # fmt: skip
 SIGNATURES = {
     "compare": "(evaluations, *, baseline=None, samples=10000, seed=12345, progress=None)",
     "check_submission": "(path='.', *, challenge=None, tests=(), rules=None, max_places=20, max_bytes=20000000000, progress=None)",
-    "evaluate_all": "(challenge, test='test-A', *, metrics=(), keep_texts=True)",
-    "evaluate": "(challenge, test='test-A', *, out=None, metrics=(), keep_texts=True)",
+    "evaluate_all": "(challenge, test='test-A', *, metrics=(), keep_texts=True, cluster=None)",
+    "evaluate": "(challenge, test='test-A', *, out=None, metrics=(), keep_texts=True, cluster=None)",
     "format_line": "(probabilities, rest=None)",
     "hashed_log_losses": "(outputs, expected, bits=10, first_line=1)",
     "parse_line": "(text, line=1)",

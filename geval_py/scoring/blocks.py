@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     # A buffer, its part with the lines, how many they are, the bytes read then, and the part of the output.
     Lines: TypeAlias = tuple[bytearray, memoryview, int, int | None, str]
 
-RANGE_BYTES = 1 << 22
+RANGE_BYTES = 1 << 21
 STAND_IN = b"0\n"  # for an expected line that is not there; every metric takes it for a word, or a class
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from golden import check_golden, write_golden
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -91,6 +92,20 @@ def test_a_cluster_scores_as_one_thread(file, difference, size, cluster, tmp_pat
         patch.setattr(clusters, "LEAST_RANGE_BYTES", size)
         patch.setattr(clusters, "MOST_RANGE_BYTES", size)
         assert result(split_of(folder), cluster=cluster) == want
+
+
+@pytest.mark.parametrize("bits", [4, 10])
+@pytest.mark.parametrize("size", [5_000, 10_000_000])
+def test_golden_lines_on_a_cluster(bits, size, cluster, tmp_path, monkeypatch):
+    """GEval 1.42.2, --line-by-line --metric LogLossHashed10 and LogLossHashed4; and the single reader, to the bit."""
+    want = write_golden(tmp_path, bits)
+    split, schemes = split_of(tmp_path), select_schemes(Task(metrics=(f"LogLossHashed{bits}",)))
+    single = evaluate_output(split, split.outputs[0], schemes, frozenset(), threads=1).line_losses
+    monkeypatch.setattr(clusters, "LEAST_RANGE_BYTES", size)
+    monkeypatch.setattr(clusters, "MOST_RANGE_BYTES", size)
+    losses = evaluate_output(split, split.outputs[0], schemes, frozenset(), cluster=cluster).line_losses
+    assert losses == single
+    check_golden(losses, want)
 
 
 @pytest.mark.parametrize("compressed", [(), (0, 1, 2, 3), (1, 3)], ids=["plain", "compressed", "both"])

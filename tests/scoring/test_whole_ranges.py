@@ -5,6 +5,7 @@ from array import array
 from itertools import pairwise
 
 import pytest
+from golden import check_golden, write_golden
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -87,6 +88,21 @@ def test_ranges_score_as_the_single_reader(file, difference, first, size, thread
         patch.setattr(blocks, "RANGE_BYTES", size)
         patch.setattr(LineReader, "read_block", lambda self, buffer, _=0: read(self, buffer, first))
         assert result(split, threads) == want
+
+
+@pytest.mark.parametrize("bits", [4, 10])
+@pytest.mark.parametrize("size", [500, 10_000, 10_000_000])
+def test_golden_lines_in_ranges(bits, size, tmp_path, monkeypatch):
+    """GEval 1.42.2, --line-by-line --metric LogLossHashed10 and LogLossHashed4; and the single reader, to the bit."""
+    want = write_golden(tmp_path, bits)
+    split, schemes = split_of(tmp_path), select_schemes(Task(metrics=(f"LogLossHashed{bits}",)))
+    single = evaluate_output(split, split.outputs[0], schemes, frozenset(), threads=1).line_losses
+    read = LineReader.read_block
+    monkeypatch.setattr(blocks, "RANGE_BYTES", size)
+    monkeypatch.setattr(LineReader, "read_block", lambda self, buffer, _=0: read(self, buffer, 10))
+    losses = evaluate_output(split, split.outputs[0], schemes, frozenset(), threads=3).line_losses
+    assert losses == single
+    check_golden(losses, want)
 
 
 def parts_of(data, cuts):
