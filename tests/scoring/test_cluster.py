@@ -39,6 +39,14 @@ BAD = [b"", b"a", b"a:x", b"\r", b"a:0.5  b:1"]
 pytestmark = pytest.mark.filterwarnings("default")  # Dask's are its own
 
 
+@pytest.fixture(scope="module", autouse=True)
+def without_last_words():
+    """What Dask's own tasks raise when they are collected, with chains of causes too deep for pytest to show."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "unraisablehook", lambda _: None)
+        yield
+
+
 @pytest.fixture(scope="module", params=[1, 3])
 def cluster(request):
     """A cluster of so many workers on this machine."""
