@@ -8,6 +8,7 @@ from geval_py.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from geval_py import plots
     from geval_py.checking.run import check_submission
     from geval_py.errors import (
         AmbiguousFileError,
@@ -28,8 +29,12 @@ if TYPE_CHECKING:
         UnreadableFileError,
         UsageError,
     )
+    from geval_py.explaining.calibration.calibration import Calibration, calibration
+    from geval_py.explaining.calibration.luck import Luck, luck
     from geval_py.explaining.comparison import Comparison, compare
     from geval_py.explaining.statistics.interval import Interval
+    from geval_py.explaining.tuning.mixing import Mixture, mix
+    from geval_py.explaining.tuning.tune import Tuning, tune
     from geval_py.modelling.baselines import WordModel, predict
     from geval_py.reading.challenge import Challenge
     from geval_py.reading.dataset import DataSet
@@ -47,6 +52,7 @@ if TYPE_CHECKING:
 __all__ = [
     "METRICS",
     "AmbiguousFileError",
+    "Calibration",
     "Challenge",
     "ClusterError",
     "Comparison",
@@ -62,34 +68,43 @@ __all__ = [
     "Interval",
     "Item",
     "LineCountError",
+    "Luck",
     "MalformedLineError",
     "Metric",
     "MissingFileError",
+    "Mixture",
     "ModelError",
     "Output",
     "PartsError",
     "SchemeError",
     "Score",
     "TooLargeError",
+    "Tuning",
     "UnreadableFileError",
     "UsageError",
     "WordModel",
     "WordProbs",
     "__version__",
+    "calibration",
     "check_submission",
     "compare",
     "evaluate",
     "evaluate_all",
     "format_line",
     "hashed_log_losses",
+    "luck",
+    "mix",
     "parse_line",
+    "plots",
     "predict",
     "read_output",
+    "tune",
     "write_output",
 ]
 
 # Where each name is: it is imported when it is asked for, so that whoever needs little starts fast.
 _HOMES = {
+    "Calibration": "explaining.calibration.calibration",
     "Challenge": "reading.challenge",
     "Comparison": "explaining.comparison",
     "DataSet": "reading.dataset",
@@ -97,21 +112,28 @@ _HOMES = {
     "Evaluation": "scoring.evaluation",
     "Interval": "explaining.statistics.interval",
     "Item": "reading.items",
+    "Luck": "explaining.calibration.luck",
     "METRICS": "scoring.metrics",
     "Metric": "scoring.metrics",
+    "Mixture": "explaining.tuning.mixing",
     "Output": "reading.outputs",
     "Score": "scoring.score",
+    "Tuning": "explaining.tuning.tune",
     "WordModel": "modelling.baselines",
     "WordProbs": "reading.wordprobs",
+    "calibration": "explaining.calibration.calibration",
     "check_submission": "checking.run",
     "compare": "explaining.comparison",
     "evaluate": "scoring.evaluate",
     "evaluate_all": "scoring.evaluate",
     "format_line": "reading.writing",
     "hashed_log_losses": "scoring.metrics.hashed",
+    "luck": "explaining.calibration.luck",
+    "mix": "explaining.tuning.mixing",
     "parse_line": "reading.wordprobs",
     "predict": "modelling.baselines",
     "read_output": "reading.outputs",
+    "tune": "explaining.tuning.tune",
     "write_output": "reading.writing",
 }
 
@@ -121,6 +143,8 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
+    if name == "plots":  # a module, which is found by its own name
+        return import_module("geval_py.plots")
     value = getattr(import_module(f"geval_py.{_HOMES.get(name, 'errors')}"), name)
     globals()[name] = value
     return value

@@ -82,9 +82,16 @@ class UsageError(GevalError):
 
 
 class SchemeError(UsageError):
-    """A metric's name or flags cannot be read; ``scheme`` is what was given."""
+    """A metric's name or flags cannot be read, or no line has what its filter asks for; ``scheme`` is what was given.
+
+    ``path`` is that of the output where the filter speaks of outputs: of another one, it may select lines.
+    """
 
     scheme: str
+    path: str = ""
+
+    def said(self, call: Callable[[str], str]) -> str:
+        return super().said(call) + (f"\n  in {named(self.path)}" if self.path else "")
 
 
 class ClusterError(GevalError):

@@ -43,7 +43,7 @@ def load(path: Path) -> ModuleType:
 
 def compare(native: ModuleType, outputs: bytes, expected: bytes, bits: int, first_line: int) -> None:
     """Raise if the two kernels differ: in a loss by more than 1e-12, in a flag, in what is malformed and how."""
-    losses, flag_bytes, malformed, undecided = native.score_lines(outputs, expected, bits, first_line, True)
+    losses, flag_bytes, malformed, undecided, _ = native.score_lines(outputs, expected, bits, first_line, True)
     true_losses, true_flags = reference.score_lines(outputs, expected, bits, first_line)
     got = list(memoryview(losses).cast("d"))
     flags = list(memoryview(flag_bytes).cast("I"))
@@ -62,6 +62,23 @@ def compare(native: ModuleType, outputs: bytes, expected: bytes, bits: int, firs
             or (math.isnan(one) and math.isnan(true))
             or math.isclose(one, true, rel_tol=1e-12, abs_tol=1e-12)
         ), (one, true)
+    compare_guesses(native, outputs, expected, bits, first_line, bad)
+
+
+def compare_guesses(
+    native: ModuleType, outputs: bytes, expected: bytes, bits: int, first_line: int, bad: list[int]
+) -> None:
+    """Raise if the two kernels differ in what lines guess; ``bad`` are the malformed ones, where reading ends."""
+    counts, masses, hits, rests, malformed = native.read_guesses(outputs, expected, bits, first_line)
+    assert malformed == (bad[0] if bad else -1)
+    if bad:
+        return
+    true = reference.read_guesses(outputs, expected, bits, first_line)
+    assert list(memoryview(counts).cast("q")) == list(true.counts)
+    assert hits == true.hits
+    for got, wanted in ((masses, true.masses), (rests, true.rests)):
+        for one, other in zip(memoryview(got).cast("d"), wanted, strict=True):
+            assert math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-300), (one, other)
 
 
 def run_input(native: ModuleType, data: bytes) -> None:

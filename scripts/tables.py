@@ -10,23 +10,22 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from importlib import import_module
 from typing import NamedTuple
 
 import geval_py
 from geval_py.authoring.leaks.rules import LEAK_RULES
 from geval_py.checking.rules import RULES, Rule
-from geval_py.cli import module_of
-from geval_py.cli.help import parser_of
+from geval_py.cli.help import group_of, parser_of
 from geval_py.errors import GevalError
 from geval_py.reading.options import COMMANDS
 from geval_py.scoring.metrics import METRICS, Metric
 
-PARSERS = {"geval": partial(parser_of, None)} | {f"geval {name}": partial(parser_of, name) for name in COMMANDS}
+PARSERS = {"geval": parser_of} | {f"geval {name}": partial(parser_of, name) for name in COMMANDS}
 PARSERS |= {
-    f"geval {command} {name}": import_module(place).make_parser
+    f"geval {command} {name}": partial(parser_of, command, name)
     for command in COMMANDS
-    for name, (_, place) in getattr(module_of(command), "SUBCOMMANDS", {}).items()
+    if (group := group_of(command)) is not None
+    for name in group.subcommands
 }
 BLOCK = re.compile(r"(?<=^<!-- generated: )(.+?)( -->\n)(.*?)(?=^<!-- end -->$)", re.DOTALL | re.MULTILINE)
 

@@ -1,5 +1,7 @@
-"""What several test files use: the kernels, each of which every kernel test runs on, and the command."""
+"""What several test files use: the kernels, each of which every kernel test runs on, the command, a browser."""
 
+import os
+import shutil
 import sys
 
 import pytest
@@ -36,3 +38,14 @@ def geval(capsys, monkeypatch):
         return status, captured.out, captured.err
 
     return run
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Debian's Chromium; a missing one is an error, not a skip."""
+    from playwright.sync_api import sync_playwright
+
+    path = shutil.which("chromium")
+    assert path, "chromium is missing (on Debian: apt-get install chromium)"
+    with sync_playwright() as playwright:
+        yield playwright.chromium.launch(executable_path=path, args=["--no-sandbox"] if os.getuid() == 0 else [])

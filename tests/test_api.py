@@ -9,15 +9,19 @@ import geval_py
 from geval_py import METRICS, Distribution, Item, WordProbs
 
 NAMES = {
-    "METRICS", "AmbiguousFileError", "Challenge", "ClusterError", "Comparison", "ConfigError", "CorruptFileError", "DataError", "DataSet",
+    "METRICS", "AmbiguousFileError", "Calibration", "Challenge", "ClusterError", "Comparison", "ConfigError", "CorruptFileError", "DataError", "DataSet",
     "Distribution", "EmptyFileError", "ExistingFileError",
-    "Evaluation", "GevalError", "Interval", "Item", "LineCountError",
-    "MalformedLineError", "Metric", "MissingFileError", "ModelError", "Output", "PartsError", "SchemeError", "Score", "TooLargeError",
-    "UnreadableFileError", "UsageError", "WordModel", "WordProbs", "__version__", "check_submission", "compare", "evaluate", "evaluate_all", "format_line",
-    "hashed_log_losses", "parse_line", "predict", "read_output", "write_output",
+    "Evaluation", "GevalError", "Interval", "Item", "LineCountError", "Luck", "MalformedLineError", "Metric", "MissingFileError", "Mixture",
+    "ModelError", "Output", "PartsError", "SchemeError", "Score", "TooLargeError", "Tuning", "UnreadableFileError", "UsageError", "WordModel", "WordProbs",
+    "__version__", "calibration", "check_submission", "compare", "evaluate", "evaluate_all", "format_line", "hashed_log_losses", "luck", "mix",
+    "parse_line", "plots", "predict", "read_output", "tune", "write_output",
 }  # fmt: skip
 SIGNATURES = {
-    "compare": "(evaluations, *, baseline=None, samples=10000, seed=12345, progress=None)",
+    "calibration": "(evaluation)",
+    "luck": "(evaluation, *, seeds=25, vocabulary=frozenset())",
+    "tune": "(evaluation, *, words=None, temperature=False, documents=None, seed=12345, force=False, threads=None, progress=None)",
+    "mix": "(evaluations, *, words=0, documents=None, seed=12345, force=False)",
+    "compare": "(evaluations, *, baseline=None, samples=10000, seed=12345, documents=None, progress=None)",
     "check_submission": "(path='.', *, challenge=None, tests=(), rules=None, max_places=20, max_bytes=20000000000, progress=None)",
     "evaluate_all": "(challenge, test='test-A', *, metrics=(), keep_texts=True, cluster=None)",
     "evaluate": "(challenge, test='test-A', *, out=None, metrics=(), keep_texts=True, cluster=None)",
@@ -51,6 +55,45 @@ METRIC_TABLE = [
     ("CrossEntropy", "bits", "lower"),
     ("MacroAvg/Likelihood", "probability", "higher"),
     ("Accuracy", "share", "higher"),
+]
+TEXT_METRIC_TABLE = [
+    ("BLEU", "share", "higher"),
+    ("GLEU", "share", "higher"),
+    ("SacreBLEU", "points", "higher"),
+    ("chrF", "points", "higher"),
+    ("chrF++", "points", "higher"),
+    ("TER", "percent", "lower"),
+    ("WER", "per word", "lower"),
+    ("CER", "per character", "lower"),
+    ("WAR", "share", "higher"),
+    ("CAR", "share", "higher"),
+    ("Mean/WER", "per word", "lower"),
+    ("Mean/CER", "per character", "lower"),
+    ("Mean/WAR", "share", "higher"),
+    ("Mean/CAR", "share", "higher"),
+    ("CharMatch", "share", "higher"),
+    ("Lower/Accuracy", "share", "higher"),
+    ("MacroAvg/Accuracy", "share", "higher"),
+    ("F1", "share", "higher"),
+    ("Macro-F1", "share", "higher"),
+    ("NMI", "share", "higher"),
+    ("MultiLabel-F1", "share", "higher"),
+    ("Mean/MultiLabel-F1", "share", "higher"),
+    ("Probabilistic-MultiLabel-F1", "share", "higher"),
+    ("MultiLabel-LogLoss", "nats", "lower"),
+    ("MultiLabel-Likelihood", "probability", "higher"),
+    ("RMSE", "answers' unit", "lower"),
+    ("MSE", "its square", "lower"),
+    ("MAE", "answers' unit", "lower"),
+    ("SMAPE", "percent", "lower"),
+    ("Pearson", "correlation", "higher"),
+    ("Spearman", "correlation", "higher"),
+    ("Haversine", "kilometres", "lower"),
+    ("MAP", "share", "higher"),
+    ("NDCG@10", "share", "higher"),
+    ("TokenAccuracy", "share", "higher"),
+    ("BIO-F1", "share", "higher"),
+    ("BIO-F1-Labels", "share", "higher"),
 ]
 
 
@@ -94,5 +137,7 @@ def test_fields_of_values():
 
 
 def test_the_table_of_metrics():
-    assert [(name, metric.unit, metric.direction) for name, metric in METRICS.items()] == METRIC_TABLE
+    found = [(name, metric.unit, metric.direction) for name, metric in METRICS.items()]
+    assert found[: len(METRIC_TABLE)] == METRIC_TABLE
+    assert found[len(METRIC_TABLE) :] == TEXT_METRIC_TABLE
     assert all(metric.name == name and metric.summary for name, metric in METRICS.items())

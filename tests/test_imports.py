@@ -8,6 +8,8 @@ import pytest
 UNUSED = (
     "geval_py.reading.preparation",
     "geval_py.reading.tokenizers",
+    "geval_py.scoring.metrics.texts",
+    "rapidfuzz",
     "sacrebleu",
     "regex",
 )  # but for what the words ask for
@@ -30,6 +32,27 @@ def test_imports_nothing_heavy(words, tmp_path):
         [sys.executable, "-I", "-c", code, *words], cwd=tmp_path, capture_output=True, text=True, check=True
     )
     assert run.stderr == "[]\n"
+
+
+LIBRARIES = {"numpy", "pandas", "rapidfuzz", "sacrebleu", "scipy"}
+NEEDED = {
+    **dict.fromkeys(["BLEU", "GLEU", "RMSE", "MAP", "BIO-F1", "MultiLabel-F1", "F1"], frozenset()),
+    "WER": {"rapidfuzz"},
+    "Macro-F1": {"numpy"},
+    "Spearman": {"numpy"},
+}
+
+
+@pytest.mark.parametrize("metric", NEEDED)
+def test_a_metric_imports_its_libraries_alone(metric, tmp_path):
+    for name in ("out.tsv", "expected.tsv"):
+        (tmp_path / name).write_text("O\nO\n" if metric == "BIO-F1" else "1\n0\n")
+    code = (
+        f"import sys; from geval_py.cli import main; main(['-o', 'out.tsv', '-e', 'expected.tsv', '-m', {metric!r}]); "
+        f"print([m for m in {sorted(LIBRARIES)!r} if m in sys.modules], file=sys.stderr)"
+    )
+    run = subprocess.run([sys.executable, "-I", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert run.stderr == f"{sorted(NEEDED[metric])}\n"
 
 
 def test_the_package_imports_nothing_heavy():

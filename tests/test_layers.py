@@ -18,7 +18,7 @@ ROOMS = (  # those in one tuple do not import each other, but for authoring, whi
     ("scoring",),
     ("explaining", "checking"),
     ("showing",),
-    ("modelling", "authoring", "board"),
+    ("modelling", "authoring", "board", "plots"),
     ("cli",),
     ("__main__",),
 )
@@ -27,6 +27,10 @@ BACKWARDS = {  # the two doors: methods of an evaluation that explain, and value
     ("scoring.evaluation", "showing"),
     ("scoring.score", "explaining"),
     ("explaining.comparison", "showing"),
+    ("explaining.tuning.tune", "showing"),
+    ("explaining.tuning.mixing", "showing"),
+    ("explaining.calibration.calibration", "showing"),
+    ("explaining.calibration.luck", "showing"),
 }
 AMONG = {("authoring", "modelling")}  # rooms of one tuple
 RUN_BY_ALEMBIC = "board.storing.migrations.env"  # which cannot be imported without it

@@ -15,7 +15,8 @@ from geval_py.authoring.folders import (
     README_FILE,
     write_files,
 )
-from geval_py.authoring.samples import CLASSES, Sample, data_files, sample_for
+from geval_py.authoring.samples import Sample, data_files
+from geval_py.authoring.text_samples import sample_for
 from geval_py.errors import UsageError
 from geval_py.reading.config import words_of
 from geval_py.reading.splits import EXPECTED_FILE, TRAINING_SET
@@ -88,14 +89,8 @@ def readme(sample: Sample, scheme: Named, test_name: str, expected: str = EXPECT
         "\nThis is a sample: replace the data by your own, and then this page. `geval --validate` tells whether all\n"
         "fits together.\n"
     )
-    parts.append(_CLASSES if sample is CLASSES else _word_gaps(scheme[1].bits))
+    parts.append(f"\n{sample.how}\n" if sample.how else _word_gaps(scheme[1].bits))
     return "".join([*parts, _structure(test_name, expected)])
-
-
-_CLASSES = """
-A line of `in.tsv` is a sentence, and the line of `expected.tsv` beside it is 1 for a question and 0 for none. An
-output has a line for each, with one number: the probability of 1.
-"""
 
 
 def _word_gaps(bits: int | None) -> str:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from itertools import chain, islice
 
 from geval_py.authoring.documents import Document, column_names
 from geval_py.authoring.gaps import Cut, Gap, cut_gaps, frequent_words
-from geval_py.authoring.pages import Origin, answers_page, challenge_page
-from geval_py.authoring.parts import Parts, check_parts
+from geval_py.authoring.pages import DEFAULT_TITLE, Origin, answers_page, challenge_page
+from geval_py.authoring.parts import Parts, check_group, check_parts
 from geval_py.authoring.publishing import Contents, check_folders, config_of, publish
 from geval_py.errors import UsageError
 from geval_py.reading.splits import TRAINING_SET
-from geval_py.text import nearest, visible
+from geval_py.scoring.parallel import Progress, ProgressOf, no_progress
 
 CONTEXTS = ("LeftContext", "RightContext")
 DEFAULT_METRICS = ("PerplexityHashed",)
+CUTTING = "documents"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,18 +58,28 @@ class Making:
     without_gaps: int
 
 
-def make_challenge(documents: Sequence[Document], recipe: Recipe, out: str, answers: str) -> Making:
+def make_challenge(
+    documents: Sequence[Document],
+    recipe: Recipe,
+    out: str,
+    answers: str,
+    *,
+    progress_of: ProgressOf = no_progress,
+) -> Making:
     """Cut a challenge and write it into new folders, the hidden answers apart; gives what it holds.
 
-    Raises UsageError (no document, a column or a metric that there is not, a part without a gap, answers inside the
-    public folder) and ExistingFileError; nothing is left then.
+    ``progress_of`` gives what is called as documents are cut, and then as bytes are packed, by the names
+    :data:`CUTTING` and :data:`~geval_py.authoring.publishing.PACKING`. Raises UsageError (no document, a column or a
+    metric that there is not, a part without a gap, answers inside the public folder) and ExistingFileError; nothing
+    is left then.
     """
     check_folders(out, answers)
     config_of(recipe.metrics)
-    making = cut_challenge(documents, recipe)
+    with progress_of(CUTTING) as progress:
+        making = cut_challenge(documents, recipe, progress)
     columns = column_names(documents)
     origin = Origin(
-        title=recipe.title or "Guess the missing word",
+        title=recipe.title or DEFAULT_TITLE,
         columns=(*columns, *CONTEXTS),
         sizes=tuple((part.name, len(part.gaps), part.groups) for part in making.parts),
         group=recipe.group,
@@ -80,12 +92,15 @@ def make_challenge(documents: Sequence[Document], recipe: Recipe, out: str, answ
         answers_readme=answers_page(origin),
         metrics=recipe.metrics,
     )
-    publish(contents, out, answers)
+    publish(contents, out, answers, progress_of)
     return making
 
 
-def cut_challenge(documents: Sequence[Document], recipe: Recipe) -> Making:
-    """Cut the gaps of all documents, part by part; raises UsageError."""
+def cut_challenge(documents: Sequence[Document], recipe: Recipe, progress: Progress | None = None) -> Making:
+    """Cut the gaps of all documents, part by part; raises UsageError.
+
+    ``progress`` is called with how many documents are cut, and how many there are.
+    """
     _check(documents, recipe)
     if recipe.least_frequency > 1:
         frequent = frequent_words(documents, recipe.least_frequency)
@@ -95,7 +110,8 @@ def cut_challenge(documents: Sequence[Document], recipe: Recipe) -> Making:
     dealt: Mapping[str, list[Document]] = {name: [] for name in recipe.parts.names}
     for document in documents:
         dealt[places[groups[document.id]]].append(document)
-    parts = tuple(_part(name, dealt[name], recipe, groups) for name in dealt)
+    watched = _watched(chain.from_iterable(dealt.values()), len(documents), progress)
+    parts = tuple(_part(name, islice(watched, len(dealt[name])), recipe, groups) for name in dealt)
     if not any(part.gaps for part in parts):
         raise UsageError(
             message=f"no gap can be cut: no text has a word that may be one, with {recipe.cut.context} words on each "
@@ -113,11 +129,8 @@ def _check(documents: Sequence[Document], recipe: Recipe) -> None:
     taken = [name for name in CONTEXTS if name in columns]
     if taken:
         raise UsageError(message=f"a document's column cannot have the name {taken[0]}, which the gaps' texts have")
-    if recipe.group is not None and recipe.group not in columns:
-        close = nearest(recipe.group, columns)
-        advice = f"did you mean {visible(close)}? " if close else ""
-        there = visible(", ".join(columns))
-        raise UsageError(message=f"no column {visible(recipe.group)} to group by\n  {advice}there are {there}")
+    if recipe.group is not None:
+        check_group(recipe.group, columns)
     if recipe.cut.step < recipe.cut.window:
         raise UsageError(
             message=f"windows of {recipe.cut.window} words would overlap: answers could be read in other inputs\n"
@@ -130,7 +143,14 @@ def _group_of(document: Document, recipe: Recipe) -> str:
     return document.id if recipe.group is None else document.columns[recipe.group]
 
 
-def _part(name: str, documents: Sequence[Document], recipe: Recipe, groups: Mapping[str, str]) -> Part:
+def _watched(documents: Iterable[Document], number: int, progress: Progress | None) -> Iterator[Document]:
+    for done, document in enumerate(documents, 1):
+        if progress is not None:
+            progress(done, number)
+        yield document
+
+
+def _part(name: str, documents: Iterable[Document], recipe: Recipe, groups: Mapping[str, str]) -> Part:
     cut = recipe.cut
     if name == TRAINING_SET and recipe.train_every is not None:
         cut = replace(cut, every=recipe.train_every)
@@ -141,7 +161,7 @@ def _part(name: str, documents: Sequence[Document], recipe: Recipe, groups: Mapp
     return Part(name=name, gaps=gaps, documents=len(used), groups=len({groups[id] for id in used}))
 
 
-def _gaps(documents: Sequence[Document], cut: Cut) -> Iterator[Gap]:
+def _gaps(documents: Iterable[Document], cut: Cut) -> Iterator[Gap]:
     for document in documents:
         yield from cut_gaps(document, cut)
 

@@ -12,6 +12,8 @@ from geval_py.reading.splits import TRAINING_SET
 if TYPE_CHECKING:
     from geval_py.authoring.gaps import Cut
 
+DEFAULT_TITLE = "Guess the missing word"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:

@@ -11,7 +11,7 @@ from itertools import accumulate
 from geval_py.authoring.folders import DEV_SET, HIDDEN_SET
 from geval_py.errors import UsageError
 from geval_py.reading.splits import TRAINING_SET
-from geval_py.text import visible
+from geval_py.text import nearest, visible
 
 DEFAULT_SHARES = (80, 10, 10)
 DEFAULT_SALT = "set"
@@ -55,6 +55,15 @@ def read_shares(text: str) -> tuple[int, ...]:
     if not re.fullmatch("[1-9][0-9]{0,8}(,[1-9][0-9]{0,8}){2}", text):
         raise ValueError(f"{text!r} is not three whole numbers for train, dev-0 and test-A, as 80,10,10")
     return tuple(map(int, text.split(",")))
+
+
+def check_group(column: str, columns: Sequence[str]) -> None:
+    """Raise UsageError for a column to group by that is none of those that there are."""
+    if column not in columns:
+        close = nearest(column, columns)
+        advice = f"did you mean {visible(close)}? " if close else ""
+        there = visible(", ".join(columns))
+        raise UsageError(message=f"no column {visible(column)} to group by\n  {advice}there are {there}")
 
 
 def check_parts(parts: Parts, groups: Sequence[str], filled: Sequence[str], of: str) -> None:

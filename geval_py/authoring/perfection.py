@@ -20,7 +20,6 @@ from geval_py.scoring.metrics.binary import is_class_line
 from geval_py.showing.numbers import shortest
 
 TOLERANCE = 1e-4
-_PLAIN = frozenset({"Accuracy", "MacroAvg/Likelihood"})  # a perfect line is the expected one
 
 
 def score_faults(task: Task, test_name: str, expected: str, schemes: Sequence[Named]) -> Iterator[Fault]:
@@ -49,8 +48,10 @@ def write_perfect(path: str, expected: str, split: Split, metric: Metric) -> Non
 
 
 def perfect_line(word: str, metric: Metric) -> str:
-    """Give the line that is certain of an answer, in a metric's form: GEval's ``the:1.0``, or a class."""
-    plain = metric.name in _PLAIN or (metric.bits is None and is_class_line(word))
+    """Give the line that is certain of an answer, in a metric's form: GEval's ``the:1.0``, or the answer itself."""
+    if metric.answers == "any":
+        return word.partition("\t")[0]
+    plain = not metric.is_of_words or (metric.bits is None and is_class_line(word))
     return word if plain else f"{word}:1.0"
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from hashlib import sha256
+from threading import Lock
 from typing import TypeAlias
 
 from geval_py.authoring.folders import (
@@ -27,6 +28,7 @@ from geval_py.errors import UsageError
 from geval_py.reading.splits import EXPECTED_FILE
 from geval_py.reading.task import Task
 from geval_py.scoring.evaluate import select_schemes
+from geval_py.scoring.parallel import Progress, ProgressOf, no_progress
 from geval_py.text import named
 
 DIGESTS_FILE = "SHA256SUMS"
@@ -35,6 +37,8 @@ OUT_HEADER = "Word"
 PRECISION = 2
 BEST_PRESET, FAST_PRESET = 6, 0  # of xz
 MOST_BYTES_PACKED_WELL = 1_000_000  # more would take minutes
+PACKING = "packing"
+_BYTES_AT_ONCE = 1 << 18
 
 Items: TypeAlias = "Sequence[tuple[str, str]]"  # lines of in.tsv and of expected.tsv, without their ends
 
@@ -70,10 +74,11 @@ def config_of(metrics: Sequence[str]) -> str:
     return config_text(select_schemes(Task(metrics=tuple(metrics))), precision=PRECISION) + "\n"
 
 
-def publish(contents: Contents, out: str, answers: str) -> None:
+def publish(contents: Contents, out: str, answers: str, progress_of: ProgressOf = no_progress) -> None:
     """Write a challenge into a new folder, and what scores its hidden set into another; neither is left half done.
 
-    Raises UsageError, SchemeError and ExistingFileError.
+    ``progress_of`` gives what is called as bytes are packed, by the name :data:`PACKING`. Raises UsageError,
+    SchemeError and ExistingFileError.
     """
     check_folders(out, answers)
     common = {
@@ -82,7 +87,8 @@ def publish(contents: Contents, out: str, answers: str) -> None:
         IN_HEADER_FILE: ("\t".join(contents.in_header) + "\n").encode(),
         OUT_HEADER_FILE: f"{OUT_HEADER}\n".encode(),
     }
-    data = _data_files(contents.items)
+    with progress_of(PACKING) as progress:
+        data = _data_files(contents.items, progress)
     hidden = f"{HIDDEN_SET}/{EXPECTED_FILE}"
     public = common | {README_FILE: contents.readme.encode()} | {n: d for n, d in data.items() if n != hidden}
     private = common | {README_FILE: contents.answers_readme.encode()}
@@ -92,13 +98,14 @@ def publish(contents: Contents, out: str, answers: str) -> None:
             write_files(folder, files | {DIGESTS_FILE: digests_text(files)})
 
 
-def _data_files(items: Mapping[str, Items]) -> dict[str, bytes]:
+def _data_files(items: Mapping[str, Items], progress: Progress | None) -> dict[str, bytes]:
     """Give the data files of all parts, by their paths; inputs are packed, the parts at the same time."""
+    inputs = [_joined(text for text, _ in of_part) for of_part in items.values()]
+    packer = _Packer(sum(map(len, inputs)), progress)
     files: dict[str, bytes] = {}
     with ThreadPoolExecutor() as threads:
-        packed = {name: threads.submit(_pack, _joined(text for text, _ in items[name])) for name in items}
-        for name in items:
-            files[f"{name}/{PACKED_INPUT_FILE}"] = packed[name].result()
+        for name, packed in zip(items, threads.map(packer.pack, inputs), strict=True):
+            files[f"{name}/{PACKED_INPUT_FILE}"] = packed
             files[f"{name}/{EXPECTED_FILE}"] = _joined(word for _, word in items[name])
     return files
 
@@ -107,8 +114,28 @@ def _joined(lines: Iterable[str]) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode("utf-8", "replace")
 
 
-def _pack(data: bytes) -> bytes:
-    return lzma.compress(data, preset=BEST_PRESET if len(data) <= MOST_BYTES_PACKED_WELL else FAST_PRESET)
+class _Packer:
+    """Packs data, ``size`` bytes in all, on several threads, and tells how far they are together."""
+
+    def __init__(self, size: int, progress: Progress | None) -> None:
+        self._size, self._progress = size, progress
+        self._done, self._lock = 0, Lock()
+
+    def pack(self, data: bytes) -> bytes:
+        """Pack some data."""
+        packer = lzma.LZMACompressor(preset=BEST_PRESET if len(data) <= MOST_BYTES_PACKED_WELL else FAST_PRESET)
+        packed = []
+        for start in range(0, len(data), _BYTES_AT_ONCE):
+            piece = data[start : start + _BYTES_AT_ONCE]
+            packed.append(packer.compress(piece))
+            self._tell(len(piece))
+        return b"".join((*packed, packer.flush()))
+
+    def _tell(self, done: int) -> None:
+        with self._lock:
+            self._done += done
+            if self._progress is not None:
+                self._progress(self._done, self._size)
 
 
 def digests_text(files: Mapping[str, bytes]) -> bytes:

@@ -7,16 +7,13 @@ from dataclasses import dataclass
 
 from geval_py.authoring.folders import DEV_SET
 from geval_py.reading.splits import EXPECTED_FILE, INPUT_FILE, TRAINING_SET
-from geval_py.scoring.metrics import Metric
-
-BINARY_METRICS = frozenset({"Likelihood", "LogLoss", "MacroAvg/Likelihood"})  # as in GEval, classes of 0 and 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
     """What a kind of challenge begins with: its title and task, the columns, and items as (input, expected).
 
-    ``hidden`` are those of dev-0 and of the hidden set.
+    ``hidden`` are those of dev-0 and of the hidden set. ``how`` says in README.md what stands in the files.
     """
 
     title: str
@@ -25,6 +22,7 @@ class Sample:
     out_header: str
     train: tuple[tuple[str, str], ...]
     hidden: tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]
+    how: str = ""
 
 
 WORD_GAPS = Sample(
@@ -54,6 +52,8 @@ CLASSES = Sample(
     task="Give the probability that a sentence, its punctuation taken away, was a question.",
     in_header=("Text",),
     out_header="Probability",
+    how="A line of `in.tsv` is a sentence, and the line of `expected.tsv` beside it is 1 for a question and 0 for\n"
+    "none. An output has a line for each, with one number: the probability of 1.",
     train=(
         ("where did you leave the boat", "1"),
         ("the boat lies behind the bridge", "0"),
@@ -73,11 +73,6 @@ CLASSES = Sample(
         ),
     ),
 )
-
-
-def sample_for(metric: Metric) -> Sample:
-    """Give the sample for a metric: gaps in texts, or sentences of two classes."""
-    return CLASSES if metric.name in BINARY_METRICS else WORD_GAPS
 
 
 def data_files(sample: Sample, test_name: str, expected_file: str = EXPECTED_FILE) -> Mapping[str, str]:

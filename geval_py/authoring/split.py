@@ -8,16 +8,14 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from geval_py.authoring.folders import IN_HEADER_FILE, OUT_HEADER_FILE
-from geval_py.authoring.pages import Origin, answers_page, challenge_page
-from geval_py.authoring.parts import Parts, check_parts
+from geval_py.authoring.pages import DEFAULT_TITLE, Origin, answers_page, challenge_page
+from geval_py.authoring.parts import Parts, check_group, check_parts
 from geval_py.authoring.publishing import Contents, check_folders, config_of, publish
 from geval_py.errors import EmptyFileError, LineCountError, MissingFileError, UnreadableFileError, UsageError
 from geval_py.reading.lines import read_lines
 from geval_py.reading.sources import find_file
 from geval_py.reading.splits import EXPECTED_FILE, INPUT_FILE, read_header
-from geval_py.text import nearest, visible
-
-DEFAULT_TITLE = "Guess the missing word"
+from geval_py.scoring.parallel import ProgressOf, no_progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,11 +50,7 @@ def read_items(folder: str, *, columns: Sequence[str] = (), group: str | None = 
         )
         raise UsageError(message=message)
     chosen = names[0] if group is None else group
-    if chosen not in names:
-        close = nearest(chosen, names)
-        advice = f"did you mean {visible(close)}? " if close else ""
-        there = visible(", ".join(names))
-        raise UsageError(message=f"no column {visible(chosen)} to group by\n  {advice}there are {there}")
+    check_group(chosen, names)
     path = _file(folder, INPUT_FILE, "the input")
     answers = _answers(folder, path)
     lines = _checked_lines(path, names)
@@ -115,10 +109,11 @@ def split_items(
     metrics: Sequence[str],
     title: str = "",
     keep_order: bool = False,
+    progress_of: ProgressOf = no_progress,
 ) -> list[tuple[str, int, int]]:
     """Split items and write them as a challenge into new folders; gives each part's name, items and groups.
 
-    Raises as :func:`geval_py.authoring.make.make_challenge`.
+    ``progress_of`` gives what is called as they are packed. Raises as :func:`geval_py.authoring.make.make_challenge`.
     """
     check_folders(out, answers)
     config_of(metrics)
@@ -146,5 +141,5 @@ def split_items(
         answers_readme=answers_page(origin),
         metrics=tuple(metrics),
     )
-    publish(contents, out, answers)
+    publish(contents, out, answers, progress_of)
     return sizes

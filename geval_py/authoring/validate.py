@@ -118,7 +118,10 @@ def _set_faults(directory: str, name: str, task: Task, schemes: Sequence[Named])
     inputs, expected = files_named(folder, INPUT_FILE), files_named(folder, EXPECTED_FILE)
     lines: list[Lines] = []
     yield from _file_faults(inputs, folder, INPUT_FILE, "the input", "input", lines)
-    yield from _file_faults(expected, folder, EXPECTED_FILE, "the expected results", "expected", lines)
+    one_answer = all(metric.answers == "one" for _, metric in schemes)
+    yield from _file_faults(
+        expected, folder, EXPECTED_FILE, "the expected results", "expected", lines, columns=one_answer
+    )
     if len(lines) == 2 and lines[0].count != lines[1].count:
         yield Fault(
             "The number of lines in input and expected file is not the same",
@@ -132,16 +135,26 @@ def _set_faults(directory: str, name: str, task: Task, schemes: Sequence[Named])
 
 
 def _file_faults(
-    paths: Sequence[str], folder: str, name: str, what: str, kind: str, lines: list[Lines]
+    paths: Sequence[str],
+    folder: str,
+    name: str,
+    what: str,
+    kind: str,
+    lines: list[Lines],
+    *,
+    columns: bool = True,
 ) -> Iterator[Fault]:
-    """Give the faults of one data file; adds what was counted in it to ``lines``."""
+    """Give the faults of one data file; adds what was counted in it to ``lines``.
+
+    With ``columns``, all its lines must have as many.
+    """
     if not paths:
         hint = _HIDDEN if name == EXPECTED_FILE and os.path.basename(folder).startswith("test-") else ""
         yield Fault.of_file(f"No file with {what}", os.path.join(folder, name), hint)
     elif len(paths) > 1:
         yield Fault.of_files(f"Too many {kind} files", paths)
     else:
-        faults, counted = text_faults(paths[0], columns=True)
+        faults, counted = text_faults(paths[0], columns=columns)
         lines += [] if counted is None else [counted]
         yield from faults
 

@@ -47,9 +47,10 @@ def _parts(settings: Settings, test: str, metric: str) -> Iterator[str]:
     header = read_header(task.directory, task.out_header)
     yield f"expected:{_digest_of_lines(expected)}"
     yield f"out-header:{'|'.join(header[:1])}"
-    if task.needs_input:
+    metrics = [find_metric(scheme.metric) for scheme in task.schemes()]
+    if task.needs_input or any(metric.needs_input for metric in metrics):
         yield from _input_parts(task, expected)
-    if any(find_metric(scheme.metric).needs_vocabulary for scheme in task.schemes()):
+    if any(metric.needs_vocabulary for metric in metrics):
         yield f"vocabulary:{_digest(sorted(read_vocabulary(task)))}"
     if metric == settings.metric:
         yield f"seed:{settings.seed}"

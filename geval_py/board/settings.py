@@ -38,7 +38,7 @@ from geval_py.board.keys import (
     text,
 )
 from geval_py.errors import ConfigError, SchemeError, UnreadableFileError
-from geval_py.reading.sampling import DEFAULT_SEED, DEFAULT_TEST_SAMPLES
+from geval_py.reading.sampling import DEFAULT_SAMPLES, DEFAULT_SEED
 from geval_py.reading.schemes import parse_schemes
 from geval_py.text import visible
 
@@ -112,7 +112,7 @@ class Settings:
     entries: str = BEST
     ties: str = TIES[0]
     seed: int = DEFAULT_SEED
-    samples: int = DEFAULT_TEST_SAMPLES
+    samples: int = DEFAULT_SAMPLES
     transports: tuple[str, ...] = ("https",)
     limits: Limits = Limits()
     url: str = ""

@@ -124,6 +124,11 @@ RULES = (
         "Look for an overflow in the model's code.",
     ),
     Rule(
+        "E117", "not-in-format", "a line is not what the challenge's metric reads: a number, a point, tags",
+        "GEval says `Unexpected data` and stops.",
+        "Write each line as the metric's page says.",
+    ),
+    Rule(
         "W201", "read-as-logs", "a value outside [0,1] makes GEval read the whole line as logarithms",
         "Every number of the line is then the logarithm of a probability: 0.5 counts as e^0.5, and all are rescaled.",
         "Clip probabilities to [0,1]; a tiny overshoot is mended by --fix.",
@@ -208,6 +213,16 @@ RULES = (
         "W215", "header-as-data", "the first line is the header's name",
         "Unless the challenge names an out-header, GEval takes it for the first item: all lines are one too late.",
         "Leave the header out.",
+    ),
+    Rule(
+        "W216", "unknown-class", "a class that the training set has not",
+        "It is compared with the expected class as it stands: a slip of the pen is another class.",
+        "Write the classes as train/expected.tsv does.",
+    ),
+    Rule(
+        "W217", "empty-text", "a line is empty, where the challenge's metric is not of word gaps",
+        "It is scored as it is: no word, no class, no label.",
+        "Write a line for each item; an empty one only where that is the answer.",
     ),
     Rule(
         "W301", "impossible-word", "the expected word has no mass: the loss is infinite",

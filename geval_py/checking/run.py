@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TypeAlias
 
 from geval_py.checking.answers import AnswerRules
 from geval_py.checking.file import FileRules, NotTextError
 from geval_py.checking.findings import Findings
 from geval_py.checking.lines import check_lines
+from geval_py.checking.others import OtherRules, SeenTexts
 from geval_py.checking.rules import COUNTED, UNREADABLE, Problem, Report, Uncounted, select_rules
 from geval_py.checking.seen import Seen
 from geval_py.checking.targets import Target, find_targets
 from geval_py.errors import CorruptFileError, DataError, TooLargeError, UnreadableFileError
 from geval_py.reading.lines import LineReader
 from geval_py.scoring.blocks import BlockReader
-from geval_py.scoring.parallel import Progress
+from geval_py.scoring.parallel import Progress, ProgressOf, no_progress
 from geval_py.text import visible
 from geval_py.version import __version__
 
 DEFAULT_MAX_BYTES = 20 * 10**9
 DEFAULT_MAX_PLACES = 20
-
-ProgressOf: TypeAlias = Callable[[str], AbstractContextManager[Progress | None]]
 
 
 def check_submission(
@@ -59,17 +57,13 @@ def check_submission(
     )
 
 
-def _no_progress(_: str) -> AbstractContextManager[None]:
-    return nullcontext()
-
-
 def check_targets(
     targets: Iterable[Target | Problem],
     rules: Collection[str],
     *,
     max_places: int = DEFAULT_MAX_PLACES,
     max_bytes: int = DEFAULT_MAX_BYTES,
-    progress_of: ProgressOf = _no_progress,
+    progress_of: ProgressOf = no_progress,
     strict: bool = False,
 ) -> Report:
     """Check some outputs with some rules (by code), and add the problems of those that are not there.
@@ -179,6 +173,9 @@ def _look_at(
     """Look at the lines of an output, beside the answers if there are any, and at it as a whole."""
     if outputs.has_byte_order_mark:
         findings.add_file("W211", "the file begins with a byte order mark", line=1, column=1, token="\ufeff")
+    if target.metric is not None:
+        _look_at_others(outputs, target, file, findings, progress)
+        return
     answers = AnswerRules(findings) if target.expected is not None and target.words_are_plain else None
     with _open_expected(target) as expected:
         reader = BlockReader(outputs, expected)
@@ -191,6 +188,20 @@ def _look_at(
     file.conclude(items)
     if answers is not None:
         answers.conclude()
+
+
+def _look_at_others(
+    outputs: LineReader, target: Target, file: FileRules, findings: Findings, progress: Progress | None
+) -> None:
+    """Look at the lines of an output that is no distributions over words, and at it as a whole."""
+    rules = OtherRules(target, findings)
+    with _open_expected(target) as expected:
+        reader = BlockReader(outputs, expected)
+        for _, seen in reader.map(SeenTexts, threads=0, progress=progress):
+            file.see(seen)
+            rules.see(seen)
+        items = _count_input(target) if expected is None else reader.count_expected()
+    file.conclude(items)
 
 
 def _open_expected(target: Target) -> AbstractContextManager[LineReader | None]:

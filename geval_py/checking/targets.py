@@ -8,12 +8,21 @@ from dataclasses import dataclass, replace
 
 from geval_py.checking.rules import RULES_BY_CODE, Place, Problem
 from geval_py.checking.testsets import Meant, check_challenge, meant_test_set, submitted_sets, test_sets
-from geval_py.errors import DataError, UnreadableFileError, UsageError
+from geval_py.errors import DataError, SchemeError, UnreadableFileError, UsageError
 from geval_py.reading.config import config_task
 from geval_py.reading.outputs import OUTPUT_FILE, Output, find_outputs, output_at
 from geval_py.reading.remote import is_remote
 from geval_py.reading.sources import STANDARD_INPUT, find_file, is_address, is_file, parts_of
-from geval_py.reading.splits import EXPECTED_FILE, INPUT_FILE, OUT_HEADER_FILE, outputs_named, read_header
+from geval_py.reading.splits import (
+    EXPECTED_FILE,
+    INPUT_FILE,
+    OUT_HEADER_FILE,
+    TRAINING_SET,
+    outputs_named,
+    read_header,
+)
+from geval_py.reading.task import Task
+from geval_py.scoring.metrics import Metric, find_metric
 from geval_py.text import natural_order, visible
 
 
@@ -25,7 +34,8 @@ class Target:
     ``unreadable`` holds the errors of those that are there. ``header`` is the name that a header line would begin
     with, and ``header_is_skipped`` tells whether the challenge's options name it. ``words_are_plain`` is False where
     the challenge's metric changes the lines before it compares words, as ``l`` for lower case does: whether a word
-    is found can then not be told from the lines as they are.
+    is found can then not be told from the lines as they are. ``metric`` is the challenge's first one where none is of
+    word gaps: other rules hold then; ``training`` are the training set's answers, where they are.
     """
 
     output: str
@@ -37,6 +47,8 @@ class Target:
     in_header: str | None = None
     header_is_skipped: bool = False
     words_are_plain: bool = True
+    metric: Metric | None = None
+    training: str | None = None
 
     @property
     def output_header(self) -> str | None:
@@ -248,7 +260,9 @@ def with_options(target: Target, challenge: str) -> Target:
         else:
             names = ()
         inputs = read_header(challenge, options.in_header)
-    except DataError:
+        metric = _other_metric(options)
+        training = find_file(os.path.join(challenge, TRAINING_SET, EXPECTED_FILE))
+    except (DataError, SchemeError):
         return target  # a challenge that is broken is not the submission's fault
     return replace(
         target,
@@ -256,4 +270,12 @@ def with_options(target: Target, challenge: str) -> Target:
         in_header=inputs[0] if inputs else None,
         header_is_skipped=options.out_header is not None,
         words_are_plain=not any(scheme.text_flags for scheme in options.schemes()[:1]),
+        metric=metric,
+        training=training,
     )
+
+
+def _other_metric(options: Task) -> Metric | None:
+    """Give a challenge's first metric; None where one is of word gaps, or there is none."""
+    metrics = [find_metric(scheme.metric) for scheme in options.schemes()]
+    return None if any(metric.is_of_words for metric in metrics) else next(iter(metrics), None)

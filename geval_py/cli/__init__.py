@@ -20,15 +20,18 @@ if TYPE_CHECKING:
 COMMANDS = {
     "baseline": "geval_py.cli.baseline",
     "board": "geval_py.cli.board",
-    "challenge leaks": "geval_py.cli.challenge.leaks",
-    "challenge make": "geval_py.cli.challenge.make",
-    "challenge split": "geval_py.cli.challenge.split",
+    "calibration": "geval_py.cli.calibration",
+    "challenge": "geval_py.cli.challenge",
     "check": "geval_py.cli.check",
     "compare": "geval_py.cli.compare",
     "completion": "geval_py.cli.completion",
     "help": "geval_py.cli.help",
     "lm": "geval_py.cli.lm",
+    "luck": "geval_py.cli.luck",
+    "mix": "geval_py.cli.mix",
+    "report": "geval_py.cli.report",
     "sample": "geval_py.cli.sample",
+    "tune": "geval_py.cli.tune",
 }
 CLOSED_PIPE_STATUS = 128 + 13  # what a shell reports for a program ended by SIGPIPE
 
@@ -72,14 +75,9 @@ def _forget_output() -> None:
 def _run(words: list[str]) -> int:
     if words[0:1] in (["-h"], ["--help"]) and 2 <= len(words) <= 3 and not words[1].startswith("-"):
         words = ["help", *words[1:]]
-    for length in (2, 1):
-        command = " ".join(words[:length])
-        if command in COMMANDS and len(words) >= length:
-            run: Callable[[Sequence[str]], int] = module_of(command).run
-            return run(words[length:])
-    if words and any(command.startswith(f"{words[0]} ") for command in COMMANDS):
-        run_group: Callable[[str, Sequence[str]], int] = module_of("help").run_group
-        return run_group(words[0], words[1:])
+    if words and words[0] in COMMANDS:
+        run: Callable[[Sequence[str]], int] = module_of(words[0]).run
+        return run(words[1:])
     from geval_py.cli import score
 
     return score.run(words)

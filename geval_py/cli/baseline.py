@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import sys
 from collections.abc import Iterator, Sequence
 
 from geval_py.cli.parsers import QuietParser, add_fields, number_type
@@ -54,17 +53,16 @@ def make_parser() -> QuietParser:
     add("--top", type=number_type, default=TOP, metavar="K", help=top)
     add("--force", action="store_true", default=False, help="write over an output of that name")
     add("--no-cache", action="store_true", default=False, help="train anew, and do not keep what was learnt")
-    add("-h", "--help", action="store_true", default=False, help="show this and exit")
-    return parser
+    return parser.with_help()
 
 
 def run(words: Sequence[str]) -> int:
     """Run the command; gives the exit status, raises GevalError."""
-    given = vars(make_parser().read(words))
-    own = {name: given.pop(name) for name in ("model", "top", "force", "no_cache", "help")}
-    if own["help"]:
-        sys.stdout.write(make_parser().format_help())
+    understood = make_parser().understood(words)
+    if understood is None:
         return 0
+    given = vars(understood)
+    own = {name: given.pop(name) for name in ("model", "top", "force", "no_cache")}
     model = baseline(own["model"], top=own["top"])
     task = task_of(merged(given))
     challenge = Challenge(path=task.directory, task=task)

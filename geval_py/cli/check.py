@@ -7,21 +7,17 @@ import sys
 from collections.abc import Sequence
 
 from geval_py.checking.mending import DIFF_LINES, fix_file
-from geval_py.checking.rules import Problem, find_rule, select_rules
-from geval_py.checking.run import DEFAULT_MAX_BYTES, DEFAULT_MAX_PLACES, check_targets, unreadable_output
+from geval_py.checking.rules import COMMAND, RULES, Problem, select_rules
+from geval_py.checking.run import DEFAULT_MAX_BYTES, check_targets, unreadable_output
 from geval_py.checking.targets import Target, find_targets
 from geval_py.cli.parsers import QuietParser, number_type
 from geval_py.cli.progress import ProgressBar
-from geval_py.cli.tables import write_listing
+from geval_py.cli.rules import add_choice, add_listing, chosen, listed, most_places, show
 from geval_py.errors import GevalError, UsageError
 from geval_py.reading.sources import STANDARD_INPUT
-from geval_py.showing.colours import shows_colours
-from geval_py.showing.listings import explanation, rules_table
-from geval_py.showing.problems import FORMATS, render
 from geval_py.showing.problems.github import inert
 from geval_py.text import named, visible
 
-TEXT_MAX_PLACES = 3  # for people, who see the line too
 _ADVICE = "; --challenge and --test-name (-t) say which test set is meant"
 
 _EPILOG = """\
@@ -40,7 +36,7 @@ Exit status: 0 no error (with --strict: no warning either), 1 problems, 2 the co
 def make_parser() -> QuietParser:
     """Make the parser of ``geval check``."""
     parser = QuietParser(
-        prog="geval check",
+        prog=COMMAND,
         description="Find every problem of a submission, at its line and column, without the hidden answers.",
         epilog=_EPILOG,
     )
@@ -57,16 +53,7 @@ def make_parser() -> QuietParser:
         metavar="TEST",
         help="only this test set; the one that an output is for",
     )
-    add("--format", choices=FORMATS, default="text", help="text (the default), or for programs")
-    add("--strict", action="store_true", help="warnings too make the exit status 1")
-    add("--select", metavar="RULE,…", help="only these rules, by code, its beginning (E1) or name")
-    add("--ignore", metavar="RULE,…", help="not these rules")
-    add(
-        "--max-problems",
-        type=number_type,
-        metavar="N",
-        help=f"places shown of each rule (default: {DEFAULT_MAX_PLACES}, in text {TEXT_MAX_PLACES}; 0: all)",
-    )
+    add_choice(parser, "E1")
     add(
         "--max-bytes",
         type=number_type,
@@ -75,10 +62,8 @@ def make_parser() -> QuietParser:
         help="what a compressed output may unpack to (default: 20 GB)",
     )
     _add_mending(parser)
-    add("--rules", action="store_true", help="list the rules and exit")
-    add("--explain", metavar="RULE", help="explain a rule and exit")
-    add("-h", "--help", action="store_true", help="show this and exit")
-    return parser
+    add_listing(parser)
+    return parser.with_help()
 
 
 def _add_mending(parser: QuietParser) -> None:
@@ -101,20 +86,14 @@ def _mass(text: str) -> float:
 
 def run(words: Sequence[str]) -> int:
     """Run the command; gives the exit status, raises GevalError."""
-    given = make_parser().read(words)
-    if given.help:
-        sys.stdout.write(make_parser().format_help())
-    elif given.rules:
-        write_listing(rules_table())
-    elif given.explain is not None:
-        sys.stdout.write(explanation(find_rule(given.explain)))
-    elif given.fix or given.diff:
+    given = make_parser().understood(words)
+    if given is None or listed(given, RULES, COMMAND):
+        return 0
+    if given.fix or given.diff:
         return _fix(given)
-    elif given.rest_mass is not None or given.no_backup:
+    if given.rest_mass is not None or given.no_backup:
         raise UsageError(message="--rest-mass and --no-backup go with --fix or --diff")
-    else:
-        return _report(given)
-    return 0
+    return _report(given)
 
 
 def _targets(given: argparse.Namespace) -> list[Target | Problem]:
@@ -124,8 +103,8 @@ def _targets(given: argparse.Namespace) -> list[Target | Problem]:
 def _report(given: argparse.Namespace) -> int:
     report = check_targets(
         _targets(given),
-        _rules(given),
-        max_places=_max_places(given),
+        select_rules(*chosen(given)),
+        max_places=most_places(given),
         max_bytes=given.max_bytes,
         progress_of=ProgressBar,
         strict=given.strict,
@@ -134,31 +113,22 @@ def _report(given: argparse.Namespace) -> int:
         _complain(f"note: checked without a file of the test set: {error}")
     for output in report.uncounted if given.format != "json" else ():
         _complain(f"note: the lines of {named(output.path)} are not counted: {output.reason}{_ADVICE}")
-    colour = given.format == "text" and shows_colours(sys.stdout)
-    sys.stdout.write(render(report, given.format, colour=colour))
-    return report.status
-
-
-def _rules(given: argparse.Namespace) -> frozenset[str]:
-    select = None if given.select is None else given.select.split(",")
-    return select_rules(select, given.ignore.split(",") if given.ignore else ())
-
-
-def _max_places(given: argparse.Namespace) -> int:
-    if given.max_problems is not None:
-        return int(given.max_problems)
-    return TEXT_MAX_PLACES if given.format == "text" else DEFAULT_MAX_PLACES
+    return show(report, given.format)
 
 
 def _fix(given: argparse.Namespace) -> int:
     """Mend the outputs, and check them again; gives 1 if one could not be mended, or still has errors."""
-    rules = _rules(given)
+    rules = select_rules(*chosen(given))
     targets = _targets(given)
     if any(isinstance(target, Target) and target.output == STANDARD_INPUT for target in targets):
         raise UsageError(message="--fix and --diff mend files: standard input is none")
     failed = False
     for target in targets:
         path = target.path if isinstance(target, Problem) else target.output
+        if isinstance(target, Target) and target.metric is not None:
+            metric = target.metric.name
+            _complain(f"{named(path)} is scored with {metric}: only distributions over words are mended")
+            continue
         problem = target if isinstance(target, Problem) else unreadable_output(path, given.max_bytes)
         if problem is None:
             failed |= not _mend(path, rules, given)

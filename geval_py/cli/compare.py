@@ -8,16 +8,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NoReturn
 
+from geval_py.cli.doubts import advise_documents, warn_of_ruin
 from geval_py.cli.evaluations import blaming_config, document_head, scored
 from geval_py.cli.messages import complain, note
 from geval_py.cli.parsers import QuietParser, add_fields, add_option, digits_type, number_type
 from geval_py.cli.progress import ProgressBar
 from geval_py.cli.settings import Settings, merged
 from geval_py.errors import UsageError
+from geval_py.explaining.calibration.ties import near_ties
 from geval_py.explaining.comparison import Comparison, compare
 from geval_py.reading.config import task_of
 from geval_py.reading.options import option_of
-from geval_py.reading.sampling import DEFAULT_SEED, DEFAULT_TEST_SAMPLES
+from geval_py.reading.sampling import DEFAULT_SAMPLES, DEFAULT_SEED
 from geval_py.reading.splits import locate
 from geval_py.reading.task import Task
 from geval_py.scoring.evaluate import select_schemes
@@ -26,6 +28,7 @@ from geval_py.scoring.failure import Failure
 from geval_py.showing import records
 from geval_py.showing.comparison import comparison_latex, comparison_markdown, comparison_text
 from geval_py.showing.json import json_text
+from geval_py.showing.luck import near_tie_text
 from geval_py.showing.terminals import width_of
 from geval_py.text import named, visible
 
@@ -43,7 +46,7 @@ PLACES = (
     "in_header",
     "out_header",
 )
-_NOT_OF_SCORING = ("outputs", "metrics", "baseline", "samples", "digits", "form", "help")
+_NOT_OF_SCORING = ("outputs", "metrics", "baseline", "samples", "digits", "form")
 
 _EPILOG = """\
 examples:
@@ -51,6 +54,8 @@ examples:
   geval compare -t dev-0 --baseline unigram
                                        the baseline is out-model=unigram.tsv
   geval compare old/out.tsv new/out.tsv -t dev-0 -m LogLossHashed
+  geval compare -t dev-0 --documents FileId
+                                       lines of one file are alike: draw whole files
   geval compare -t dev-0 --format latex >table.tex
 
 Exit status: 0 fine, 1 the data is at fault, 2 the command line is at fault."""
@@ -90,8 +95,7 @@ def make_parser() -> QuietParser:
     _add_tests(parser)
     _add_appearance(parser)
     add_fields(parser, "threads", "cluster")
-    add("-h", "--help", action="store_true", default=False, help="show this and exit")
-    return parser
+    return parser.with_help()
 
 
 def _add_tests(parser: QuietParser) -> None:
@@ -105,11 +109,16 @@ def _add_tests(parser: QuietParser) -> None:
     add(
         "--samples",
         type=number_type,
-        default=DEFAULT_TEST_SAMPLES,
+        default=DEFAULT_SAMPLES,
         metavar="N",
-        help=f"random samples of each test and interval (default: {DEFAULT_TEST_SAMPLES})",
+        help=f"random samples of each test and interval (default: {DEFAULT_SAMPLES})",
     )
     add_option(parser, option_of("seed"), f"of the random numbers (default: {DEFAULT_SEED})")
+    add_option(
+        parser,
+        option_of("documents"),
+        "by documents, the lines on which a column of the input (its name or number) is the same",
+    )
 
 
 def _add_appearance(parser: QuietParser) -> None:
@@ -147,11 +156,11 @@ class _OutFile(argparse.Action):
 
 def run(words: Sequence[str]) -> int:
     """Run the command; gives the exit status, raises GevalError."""
-    given = vars(make_parser().read(words))
-    own = {name: given.pop(name) for name in _NOT_OF_SCORING}
-    if own["help"]:
-        sys.stdout.write(make_parser().format_help())
+    understood = make_parser().understood(words)
+    if understood is None:
         return 0
+    given = vars(understood)
+    own = {name: given.pop(name) for name in _NOT_OF_SCORING}
     task, settings = _understood(given, own["outputs"], own["metrics"])
     with blaming_config(task):
         results = scored(task, locate(task), select_schemes(task)[:1], settings, sign=own["form"] in ("json", "csv"))
@@ -167,11 +176,16 @@ def run(words: Sequence[str]) -> int:
             baseline=own["baseline"],
             samples=own["samples"],
             seed=settings.seed,
+            documents=settings.documents,
             progress=progress,
         )
+    if settings.documents is None:
+        advise_documents(evaluations, settings.seed)
+    warn_of_ruin(evaluations)
     failures = [result for result in results if isinstance(result, Failure)]
     notes = [f"{named(failure.output.path)} could not be scored and is left out" for failure in failures]
-    _show(replace(comparison, notes=(*notes, *comparison.notes)), task, own["form"], own["digits"])
+    ties = [near_tie_text(tie) for tie in near_ties(evaluations, comparison)]
+    _show(replace(comparison, notes=(*notes, *comparison.notes, *ties)), task, own["form"], own["digits"])
     return 1 if failures else 0
 
 
@@ -180,11 +194,12 @@ def _understood(given: Mapping[str, Any], outputs: Sequence[str], metrics: Seque
     values = merged(given)
     settings = Settings(
         seed=values.get("seed", DEFAULT_SEED),
+        documents=values.get("documents"),
         threads=values.get("threads"),
         cluster=values.get("cluster"),
         ignored=values.get("ignored", ()),
     )
-    task = task_of(values).replace(out_files=tuple(outputs))
+    task = task_of(values).replace(out_files=tuple(outputs), needs_items=settings.documents is not None)
     if not metrics:
         return task, settings
     task = task.replace(alt_metrics=tuple(metrics), select_metrics=())

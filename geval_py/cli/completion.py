@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import sys
-from importlib import import_module
 from typing import TYPE_CHECKING
 
-from geval_py.cli import module_of
-from geval_py.cli.help import members, parser_of
+from geval_py.cli.help import group_of, parser_of
 from geval_py.cli.parsers import QuietParser
 from geval_py.errors import UsageError
 from geval_py.modelling.baselines import BASELINES
@@ -19,11 +17,13 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
+    from geval_py.cli.subcommands import Group
+
 SHELLS = ("bash", "zsh", "fish")
 FILES, FOLDERS = ("FILE", "OTHER", "OUT", "PATH", "TEXT"), ("DIR",)  # how values are named in the help
 CHOICES = {  # of the values of options, by field
     "alt_metrics": tuple(METRICS),
-    "command": tuple(dict.fromkeys(word for command in COMMANDS for word in command.split(" "))),
+    "command": tuple(COMMANDS),
     "format": FORMATS,
     "metrics": tuple(METRICS),
     "model": tuple(BASELINES),
@@ -48,15 +48,13 @@ def make_parser() -> QuietParser:
         epilog=_EPILOG,
     )
     parser.add_argument("shell", nargs="?", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
-    parser.add_argument("-h", "--help", action="store_true", help="show this and exit")
-    return parser
+    return parser.with_help()
 
 
 def run(words: Sequence[str]) -> int:
     """Run the command; gives the exit status, raises UsageError."""
-    given = make_parser().read(words)
-    if given.help:
-        sys.stdout.write(make_parser().format_help())
+    given = make_parser().understood(words)
+    if given is None:
         return 0
     if given.shell is None:
         raise UsageError(message=f"a shell is missing: {', '.join(SHELLS)}\n  for example geval completion bash")
@@ -77,38 +75,29 @@ def script(shell: str) -> str:
 
 def _whole_parser() -> argparse.ArgumentParser:
     """Make the parser of the plain command line and, below it, of its commands; values know what completes them."""
-    parser = parser_of(None)
+    parser = parser_of()
     _complete_values(parser)
     commands = parser.add_subparsers(metavar="COMMAND")
-    groups: dict[str, argparse._SubParsersAction[QuietParser]] = {}
     for name, summary in COMMANDS.items():
-        own = _parser_with_subcommands(name)
+        group = group_of(name)
+        own = parser_of(name) if group is None else _parser_of_group(group)
         _complete_values(own)
-        group, _, member = name.rpartition(" ")
-        if group and group not in groups:
-            of_group = commands.add_parser(group, help=f"commands: {', '.join(members(group))}")
-            groups[group] = of_group.add_subparsers(metavar="COMMAND")
-        (groups[group] if group else commands).add_parser(member, parents=[own], help=summary)
+        commands.add_parser(name, parents=[own], help=summary)
     return parser
 
 
-def _parser_with_subcommands(command: str) -> QuietParser:
-    """Make the parser of a command and, where it has sub-commands, theirs below it."""
-    own = parser_of(command)
-    places: dict[str, tuple[str, str]] = getattr(module_of(command), "SUBCOMMANDS", {})
-    if not places:
-        return own
-    parser = QuietParser(prog=own.prog, description=own.description)
-    parser.add_argument("-h", "--help", action="store_true", help="show this and exit")
+def _parser_of_group(group: Group) -> QuietParser:
+    """Make the parser of a command with those of its sub-commands below it."""
+    parser = QuietParser(prog=f"geval {group.name}", description=group.description).with_help()
     below = parser.add_subparsers(metavar="COMMAND")
-    for name, (summary, module) in places.items():
+    for name, (summary, _) in group.subcommands.items():
         try:
-            sub: QuietParser = import_module(module).make_parser()
-        except ModuleNotFoundError:  # its extra is not installed
+            own = group.parser_of(name)
+        except UsageError:  # its extra is not installed
             below.add_parser(name, help=summary)
             continue
-        _complete_values(sub)
-        below.add_parser(name, parents=[sub], help=summary)
+        _complete_values(own)
+        below.add_parser(name, parents=[own], help=summary)
     return parser
 
 

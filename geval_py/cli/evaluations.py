@@ -28,12 +28,21 @@ if TYPE_CHECKING:
 
 def evaluate_outputs(task: Task, settings: Settings) -> list[Evaluation | Failure]:
     """Score each output with all metrics."""
-    results = scored(task, locate(task), select_schemes(task), settings, sign=settings.format != "text")
+    split, schemes = locate(task), select_schemes(task)
+    _note_tokenizer(schemes, settings)
+    results = scored(task, split, schemes, settings, sign=settings.format != "text")
     for result in results:
         if isinstance(result, Evaluation):
             _note_unknown_words(result)
             _note_infinite_losses(result)
     return results
+
+
+def _note_tokenizer(schemes: Sequence[Named], settings: Settings) -> None:
+    """Say that a score is of words between white space, where GEval would have tokenised the lines first."""
+    others = [metric.name for _, metric in schemes if not metric.is_of_words]
+    if settings.tokenizer is not None and others:
+        note(f"--tokenizer {settings.tokenizer} is for features alone: {others[0]} is of the lines as they are")
 
 
 def evaluate_lines(task: Task, settings: Settings, others: Sequence[str] = ()) -> list[Evaluation]:
@@ -51,6 +60,17 @@ def evaluate_lines(task: Task, settings: Settings, others: Sequence[str] = ()) -
     split = locate_others(split, task, others)
     sign = settings.format == "json"
     results = _evaluated(task, split, select_schemes(task)[:1], settings, sign=sign, of_lines=True)
+    evaluations = evaluations_of(results)
+    _note_places(task, split, settings, evaluations)
+    for evaluation in evaluations:
+        _note_unknown_words(evaluation)
+    return evaluations
+
+
+def evaluate_with_texts(task: Task, settings: Settings) -> list[Evaluation]:
+    """Score each output with the first metric, and keep their texts; one that is at fault raises."""
+    split = locate(task)
+    results = _evaluated(task, split, select_schemes(task)[:1], settings, sign=True, keep_texts=True)
     evaluations = evaluations_of(results)
     _note_places(task, split, settings, evaluations)
     for evaluation in evaluations:
@@ -103,6 +123,7 @@ def _evaluated(
     *,
     sign: bool,
     of_lines: bool = False,
+    keep_texts: bool = False,
     cluster: Cluster | None = None,
 ) -> Iterator[Evaluation | Failure]:
     """Score as :func:`scored`; those ``of_lines`` have their texts, and filters look at the lines as they are."""
@@ -110,7 +131,7 @@ def _evaluated(
         task,
         split,
         schemes,
-        keep_texts=of_lines,
+        keep_texts=of_lines or keep_texts,
         reread=of_lines,
         raw_filters=of_lines,
         sign=sign,

@@ -21,7 +21,7 @@ from geval_py.showing.features import features_table
 from geval_py.showing.json import json_list_text
 
 if TYPE_CHECKING:
-    from geval_py.explaining.features.worst import WorstFeatures
+    from geval_py.explaining.features.table import WorstFeatures
 
 
 def show_worst(task: Task, settings: Settings) -> None:
@@ -31,8 +31,7 @@ def show_worst(task: Task, settings: Settings) -> None:
     if infinite:
         note(f"{infinite} of {evaluation.line_count} lines have an infinite score: so has the mean of their features")
     features = rank(settings, evaluation, best=settings.reverse_sort)
-    if not len(features):
-        note(_why_nothing(evaluation.line_count, settings.min_frequency))
+    _note_of(features, evaluation.line_count, settings)
     _write(task, settings, [evaluation], features)
 
 
@@ -46,9 +45,18 @@ def show_worsening(task: Task, settings: Settings) -> None:
     if infinite:
         note(f"{infinite} of {len(differences)} lines are infinite in one output: so are means, or not defined")
     features = rank(settings, evaluation, other, best=settings.reverse_sort)
-    if not len(features):
-        note(_why_nothing(len(differences) - undefined, settings.min_frequency))
+    _note_of(features, len(differences) - undefined, settings)
     _write(task, settings, [evaluation, other], features)
+
+
+def _note_of(features: WorstFeatures, lines: int, settings: Settings) -> None:
+    """Say why there is no feature, or what distinct ones explain."""
+    if settings.distinct and len(features):
+        note(f"together, these explain {features.more['explained'][-1]:.1%} of how lines differ")
+    elif settings.distinct:
+        note("no feature is shown: none explains more of how lines differ than chance does")
+    elif not len(features):
+        note(_why_nothing(lines, settings.min_frequency))
 
 
 def _why_nothing(lines: int, least: int) -> str:
@@ -66,13 +74,19 @@ def rank(
     settings: Settings, evaluation: Evaluation, other: Evaluation | None = None, *, best: bool = False
 ) -> WorstFeatures:
     """Rank the features of the lines as the options say: what goes with bad scores, or with the best."""
+    from geval_py.explaining.features.ranking import Frequencies
+    from geval_py.explaining.features.worst import rank_features
+
     with ProgressBar("features", unit="items") as progress:
-        return evaluation.rank_features(
+        return rank_features(
+            evaluation,
             kinds_of(settings),
             other=other,
             best=best,
-            least=settings.min_frequency,
-            least_cartesian=settings.min_cartesian_frequency,
+            frequencies=Frequencies(least=settings.min_frequency, least_cartesian=settings.min_cartesian_frequency),
+            costs=settings.format != "text",
+            documents=settings.documents,
+            distinct=settings.distinct,
             progress=progress,
         )
 

@@ -14,6 +14,8 @@ from geval_py.text import visible
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from geval_py.cli.subcommands import Group
+
 
 def make_parser() -> parsers.QuietParser:
     """Make the parser of ``geval help``."""
@@ -23,50 +25,37 @@ def make_parser() -> parsers.QuietParser:
     parser.add_argument(
         "command", nargs="*", metavar="COMMAND", help=f"{', '.join(COMMANDS)} (default: geval itself)"
     )
-    parser.add_argument("-h", "--help", action="store_true", help="show this and exit")
-    return parser
+    return parser.with_help()
 
 
 def run(words: Sequence[str]) -> int:
     """Run the command; gives the exit status, raises UsageError."""
-    given = make_parser().read(words)
-    command = " ".join(given.command)
-    if members(command) and not given.help:
-        sys.stdout.write(group_help(command))
-    else:
-        sys.stdout.write(parser_of("help" if given.help else command or None).format_help())
+    given = make_parser().understood(words)
+    if given is not None:
+        sys.stdout.write(parser_of(*given.command).format_help())
     return 0
 
 
-def members(group: str) -> list[str]:
-    """Give the commands that begin with a word, as those of ``geval challenge``; none for a command."""
-    return [command for command in COMMANDS if command.startswith(f"{group} ")]
+def group_of(command: str) -> Group | None:
+    """Give the sub-commands of a command; None where it has none."""
+    group: Group | None = getattr(module_of(command), "GROUP", None)
+    return group
 
 
-def group_help(group: str) -> str:
-    """Write which commands begin with a word."""
-    lines = [f"  geval {command:20} {COMMANDS[command]}\n" for command in members(group)]
-    return f"commands (geval help {group} COMMAND says more):\n{''.join(lines)}"
+def parser_of(*command: str) -> parsers.QuietParser:
+    """Make the parser of a command, of a sub-command, or of the plain command line.
 
-
-def run_group(group: str, words: Sequence[str]) -> int:
-    """Run a group's name without a command of it: only help is to be had; raises UsageError."""
-    if list(words[:1]) in (["-h"], ["--help"]):
-        sys.stdout.write(group_help(group))
-        return 0
-    commands = ", ".join(members(group))
-    if not words:
-        raise UsageError(message=f"a command is missing: {commands}")
-    raise UsageError(message=_unknown(f"{group} {words[0]}"))
-
-
-def parser_of(command: str | None) -> parsers.QuietParser:
-    """Make the parser of a command, or of the plain command line; raises UsageError if there is no such command."""
-    if command is None:
+    Raises UsageError where there is no such command, or its extra is not installed.
+    """
+    if not command:
         return parsers.make_parser()
-    if command not in COMMANDS:
-        raise UsageError(message=_unknown(command))
-    parser: parsers.QuietParser = module_of(command).make_parser()
+    name, *names = command
+    group = group_of(name) if name in COMMANDS else None
+    if group is not None and len(names) == 1:
+        return group.parser_of(names[0])
+    if name not in COMMANDS or names:
+        raise UsageError(message=_unknown(" ".join(command)))
+    parser: parsers.QuietParser = module_of(name).make_parser()
     return parser
 
 

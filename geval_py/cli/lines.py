@@ -89,7 +89,8 @@ def show_best(task: Task, settings: Settings) -> None:
     outputs = zip(*(evaluation.read_outputs() for evaluation in evaluations), strict=True)
     for of_line, candidates in zip(scores, outputs, strict=True):
         best = best_of(of_line)
-        index = max(index for index, score in enumerate(of_line) if isclose(score, best, rel_tol=NOISE))
+        ties = (index for index, score in enumerate(of_line) if isclose(score, best, rel_tol=NOISE))
+        index = max(ties, default=len(candidates) - 1)  # where a single line has no score, all tie
         line = candidates[index]
         sys.stdout.write((visible(line) if for_terminal else line) + "\n")
 
@@ -125,7 +126,7 @@ def _ordered(rows: Iterable[Row], key: str, evaluation: Evaluation, settings: Se
 
 
 def _marker(evaluation: Evaluation, settings: Settings) -> Marker:
-    features = rank(settings, evaluation)
+    features = rank(settings.replace(distinct=False, documents=None), evaluation)
     marked = features.only(features.p_values < STYLES[-1][0])
     p_values = dict(zip(marked.names, marked.p_values.tolist(), strict=True))
     return Marker(p_values, Fields(evaluation.split.in_header), kinds_of(settings).tokens)

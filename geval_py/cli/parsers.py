@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from geval_py.errors import UsageError
@@ -13,8 +14,12 @@ from geval_py.text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Self
 
     from geval_py.reading.words import Option
+
+
+_HELP = ("-h", "--help")
 
 
 class QuietParser(argparse.ArgumentParser):
@@ -24,8 +29,23 @@ class QuietParser(argparse.ArgumentParser):
         formatter = argparse.RawDescriptionHelpFormatter
         super().__init__(formatter_class=formatter, allow_abbrev=False, add_help=False, **settings)
 
-    def read(self, words: Sequence[str]) -> argparse.Namespace:
-        """Understand words; raises UsageError, which says what may have been meant by an option that there is not."""
+    def with_help(self) -> Self:
+        """Add ``--help``, as the last option, which :meth:`understood` shows; it is no value of a namespace."""
+        self.add_argument(*_HELP, action="store_true", default=argparse.SUPPRESS, help="show this and exit")
+        return self
+
+    def understood(self, words: Sequence[str]) -> argparse.Namespace | None:
+        """Understand words; None where only help was wanted, which is shown, whatever else stands there.
+
+        Raises UsageError, which says what may have been meant by an option that there is not.
+        """
+        options = words[: words.index("--")] if "--" in words else words
+        if any(word in _HELP for word in options):
+            sys.stdout.write(self.format_help())
+            return None
+        return self._read(words)
+
+    def _read(self, words: Sequence[str]) -> argparse.Namespace:
         given, strays = self.parse_known_args(words)
         if not strays:
             return given

@@ -36,15 +36,13 @@ def make_parser() -> QuietParser:
         epilog=_EPILOG,
     )
     parser.add_argument("folder", nargs="?", metavar="DIR", help="the folder to make")
-    parser.add_argument("-h", "--help", action="store_true", help="show this and exit")
-    return parser
+    return parser.with_help()
 
 
 def run(words: Sequence[str]) -> int:
     """Run the command; gives the exit status, raises UsageError and UnreadableFileError."""
-    given = make_parser().read(words)
-    if given.help:
-        sys.stdout.write(make_parser().format_help())
+    given = make_parser().understood(words)
+    if given is None:
         return 0
     if given.folder is None:
         raise UsageError(message="a folder to make is missing\n  for example geval sample gazette")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from geval_py.cli.evaluations import blaming_config, document_head, evaluate_outputs
 from geval_py.cli.progress import ProgressBar
@@ -21,6 +22,9 @@ from geval_py.showing.json import json_text
 from geval_py.showing.scores import scores_text
 from geval_py.showing.terminals import width_of
 from geval_py.version import __version__
+
+if TYPE_CHECKING:
+    from geval_py.explaining.statistics.interval import Interval
 
 
 def run(words: Sequence[str]) -> int:
@@ -54,6 +58,7 @@ def _list_metrics() -> None:
 
     write_listing(metrics_table())
     print("A name in …Hashed may end in a number of bits, 1 to 24 (10 where none is given): LogLossHashed8.")
+    print("An F-score's and NDCG's may be any: F2, Macro-F0.5, NDCG@3.")
 
 
 def _show_scores(task: Task, settings: Settings) -> int:
@@ -61,12 +66,13 @@ def _show_scores(task: Task, settings: Settings) -> int:
     results = evaluate_outputs(task, settings)
     if settings.by_score:
         results.sort(key=_place_by_score)
-    if settings.format == "json":
-        sys.stdout.write(json_text(_document(task, settings, results)))
-    else:
-        with ProgressBar("samples", unit="items") as progress:
-            text = _text(results, _names(task), settings, progress)
-        sys.stdout.write(text)
+    with ProgressBar("samples", unit="items") as progress:
+        interval = _interval(results, settings, progress)
+        if settings.format == "json":
+            text = json_text(_document(task, results, interval))
+        else:
+            text = _text(results, _names(task), settings, interval)
+    sys.stdout.write(text)
     return 1 if any(isinstance(result, Failure) for result in results) else 0
 
 
@@ -74,12 +80,32 @@ def _names(task: Task) -> list[str]:
     return [shown_name(*named) for named in select_schemes(task)]
 
 
+def _interval(
+    results: Sequence[Evaluation | Failure], settings: Settings, progress: ProgressBar
+) -> Callable[[Score], Interval] | None:
+    """Tell how a score's interval is made, where that is asked for: in text as GEval does."""
+    if settings.bootstrap is None:
+        return None
+    from geval_py.cli.doubts import documents_asked_for, warn_of_ruin
+
+    evaluations = [result for result in results if isinstance(result, Evaluation)]
+    warn_of_ruin(evaluations)
+    return partial(
+        Score.interval,
+        samples=settings.bootstrap,
+        seed=settings.seed,
+        documents=documents_asked_for(evaluations, settings.documents, settings.seed),
+        as_geval=settings.format == "text",
+        progress=progress,
+    )
+
+
 def _text(
-    results: Sequence[Evaluation | Failure], names: Sequence[str], settings: Settings, progress: ProgressBar
+    results: Sequence[Evaluation | Failure],
+    names: Sequence[str],
+    settings: Settings,
+    interval: Callable[[Score], Interval] | None,
 ) -> str:
-    interval = None
-    if settings.bootstrap is not None:
-        interval = partial(Score.interval, samples=settings.bootstrap, seed=settings.seed, progress=progress)
     if settings.format == "csv":
         from geval_py.showing.records import scores_table
 
@@ -101,13 +127,10 @@ def _place_by_score(result: Evaluation | Failure) -> tuple[bool, float]:
     return False, -result.score if result.scores[0].greatest_first(worst=False) else result.score
 
 
-def _document(task: Task, settings: Settings, results: Sequence[Evaluation | Failure]) -> dict[str, object]:
-    outputs = [
-        result.to_dict()
-        if isinstance(result, Failure)
-        else result.to_dict(samples=settings.bootstrap, seed=settings.seed)
-        for result in results
-    ]
+def _document(
+    task: Task, results: Sequence[Evaluation | Failure], interval: Callable[[Score], Interval] | None
+) -> dict[str, object]:
+    outputs = [result.to_dict() if isinstance(result, Failure) else result.to_dict(interval) for result in results]
     return document_head(task) | {"test": task.test_name, "outputs": outputs}
 
 

@@ -26,6 +26,7 @@ class Settings(Value):
     percentage: bool = False
     bootstrap: int | None = None
     seed: int = DEFAULT_SEED
+    documents: str | None = None
     by_score: bool = False
     format: str = "text"
     threads: int | None = None
@@ -41,6 +42,7 @@ class Settings(Value):
     most_worsening_features: str | None = None
     oracle_item_based: bool = False
     alt_out_files: tuple[str, ...] = ()
+    distinct: bool = False
     min_frequency: int = 1
     bigrams: bool = False
     word_shapes: bool = False
@@ -78,6 +80,12 @@ class Settings(Value):
         """What is shown: "scores", or the field of the option that asks for another thing."""
         return next(iter(self._modes()), SCORES)
 
+    @property
+    def needs_items(self) -> bool:
+        """Whether the input has to be there."""
+        by_document = self.documents is not None and self.bootstrap is not None
+        return self.mode in (*LINES, *FEATURES) or by_document
+
 
 def parse(words: Sequence[str]) -> tuple[Task, Settings]:
     """Understand the plain command line's words, with those of the challenge's config.txt in front.
@@ -93,7 +101,9 @@ def parse(words: Sequence[str]) -> tuple[Task, Settings]:
     _check_mode_of(given.keys(), settings.mode)
     if "seed" in given and settings.bootstrap is None:
         raise UsageError(message="--seed goes with --bootstrap")
-    return task_of(values).replace(needs_items=settings.mode in (*LINES, *FEATURES)), settings
+    if "documents" in given and settings.mode == SCORES and settings.bootstrap is None:
+        raise UsageError(message="--documents goes with --bootstrap, --worst-features or geval compare")
+    return task_of(values).replace(needs_items=settings.needs_items), settings
 
 
 def _settings_of(values: Mapping[str, Any]) -> Settings:

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
 
 from geval_py.errors import UsageError
-from geval_py.explaining.statistics.groups import samples_needed
+from geval_py.explaining.statistics.groups import LEVEL, samples_needed
 from geval_py.reading.outputs import Output, by_accepted_names, unique_names
-from geval_py.reading.sampling import DEFAULT_SEED, DEFAULT_TEST_SAMPLES, check_sampling
+from geval_py.reading.sampling import DEFAULT_SAMPLES, DEFAULT_SEED, check_sampling
 from geval_py.scoring.evaluation import Evaluation, checked_evaluation
 from geval_py.scoring.parallel import Progress
 from geval_py.scoring.score import Score
@@ -26,6 +26,7 @@ from geval_py.text import named, nearest, shown, visible
 if TYPE_CHECKING:
     import pandas as pd
 
+    from geval_py.explaining.documents import Documents
     from geval_py.explaining.statistics.systems import Ranking, System
 
 FEW_LINES = 20
@@ -40,7 +41,9 @@ class Comparison:
     ``test`` is the test set's name; ``metric``, ``unit`` and ``direction`` say what the scores are. Of ``lines``
     lines, ``compared`` are those on which every system's statistics, such as its loss, are finite. ``groups`` are the
     greatest sets of systems, by name, of which no two can be told apart (approximate randomisation of all pairs,
-    Holm's correction, 5 %). ``notes`` are warnings, for people.
+    Holm's correction, 5 %). Where whole documents were drawn, ``documents`` is the column that tells them, and
+    ``compared_documents`` how many they are. ``notes`` are warnings, for people. ``of_losses`` tells that lines are
+    compared by their losses, rather than by other statistics.
     """
 
     test: str
@@ -52,9 +55,12 @@ class Comparison:
     baseline: str
     samples: int
     seed: int
+    documents: str | None
+    compared_documents: int | None
     systems: tuple[System, ...] = field(repr=False)
     groups: tuple[tuple[str, ...], ...] = field(repr=False)
     notes: tuple[str, ...] = field(repr=False)
+    of_losses: bool = field(repr=False)
 
     def __str__(self) -> str:
         from geval_py.showing.comparison import comparison_text
@@ -98,7 +104,7 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Give what ``--format json`` shows; values may be inf."""
-        values = {known.name: getattr(self, known.name) for known in fields(self)}
+        values = {known.name: getattr(self, known.name) for known in fields(self) if known.name != "of_losses"}
         return values | {"systems": [system.to_dict() for system in self.systems]}
 
 
@@ -106,8 +112,9 @@ def compare(
     evaluations: Iterable[Evaluation],
     *,
     baseline: Baseline = None,
-    samples: int = DEFAULT_TEST_SAMPLES,
+    samples: int = DEFAULT_SAMPLES,
     seed: int = DEFAULT_SEED,
+    documents: str | int | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
     """Compare two evaluations or more with a baseline, and all with each other.
@@ -117,31 +124,41 @@ def compare(
     of resamples of the lines for the intervals and the bootstrap test, and of exchanges for approximate
     randomisation; ``seed`` that of the random numbers; ``progress`` is called now and then.
 
-    Lines on which some system's loss is infinite are counted, and left out of the differences and tests, but not of
-    the shares of lines won, lost and tied.
+    With ``documents``, a column of the input (its name or number, from 1), lines on which it is the same belong
+    together: intervals are by documents, and the tests draw, or swap, whole ones. Lines on which some system's loss
+    is infinite are counted, and left out of the differences and tests, but not of the shares won, lost and tied.
 
-    Raises UsageError for fewer than two evaluations, what is none, different answers or metrics, an unknown or
-    ambiguous baseline, and samples or a seed out of range; LineCountError for different numbers of lines.
+    Raises UsageError for fewer than two evaluations, what is none, different answers or metrics, a baseline, column,
+    samples or seed that cannot be, a single document; LineCountError for different numbers of lines.
     """
     from geval_py.explaining.statistics.systems import Systems
 
     check_sampling(samples, seed)
     evaluations = tuple(map(checked_evaluation, evaluations))
-    _check_comparable(evaluations)
+    if len(evaluations) < 2:
+        raise UsageError(message=f"a comparison takes two outputs or more; there is {len(evaluations) or 'none'}")
+    check_comparable(evaluations)
     outputs = [evaluation.output for evaluation in evaluations]
     names = unique_names(outputs)
     index = _find_baseline(baseline, names, outputs)
-    first = evaluations[0].scores[0]
+    grouped = _documents(evaluations[0], documents)
     ranking = Systems(
-        metric=first.metric,
+        metric=evaluations[0].scores[0].metric,
         names=names,
         statistics=[evaluation.scores[0].statistics for evaluation in evaluations],
         baseline=index,
         samples=samples,
         seed=seed,
+        documents=grouped and grouped.several(),
         progress=progress,
     ).rank()
-    return _comparison(evaluations, names, names[index], ranking, samples=samples, seed=seed)
+    return _comparison(evaluations, names, names[index], ranking, samples=samples, seed=seed, documents=grouped)
+
+
+def _documents(evaluation: Evaluation, column: str | int | None) -> Documents | None:
+    from geval_py.explaining.documents import documents_of
+
+    return None if column is None else documents_of(evaluation, column)
 
 
 def _comparison(
@@ -152,6 +169,7 @@ def _comparison(
     *,
     samples: int,
     seed: int,
+    documents: Documents | None,
 ) -> Comparison:
     first = evaluations[0].scores[0]
     signatures = {name: of.signature for name, of in zip(names, evaluations, strict=True)}
@@ -165,15 +183,17 @@ def _comparison(
         baseline=baseline,
         samples=samples,
         seed=seed,
+        documents=None if ranking.documents is None or documents is None else documents.column,
+        compared_documents=ranking.documents,
         systems=tuple(replace(system, signature=signatures[system.name]) for system in ranking.systems),
         groups=ranking.groups,
-        notes=tuple(_notes(evaluations, ranking, samples)),
+        notes=(*_document_notes(documents, ranking), *_notes(evaluations, ranking, samples)),
+        of_losses=first.metric.measure.of_losses,
     )
 
 
-def _check_comparable(evaluations: Sequence[Evaluation]) -> None:
-    if len(evaluations) < 2:
-        raise UsageError(message=f"a comparison takes two outputs or more; there is {len(evaluations) or 'none'}")
+def check_comparable(evaluations: Sequence[Evaluation]) -> None:
+    """Raise UsageError for evaluations (at least one) with different answers or metrics, LineCountError for lines."""
     first = evaluations[0]
     for other in evaluations[1:]:
         both = f"{named(first.output.path)} and {named(other.output.path)} were scored with different"
@@ -227,6 +247,14 @@ def _unknown_baseline(baseline: str, names: Sequence[str], accepted: Sequence[st
     close = nearest(baseline, accepted)
     advice = f"did you mean {visible(close)}? " if close else ""
     return f"`{visible(baseline)}` is none of the outputs compared\n  {advice}there are {visible(', '.join(names))}"
+
+
+def _document_notes(documents: Documents | None, ranking: Ranking) -> Iterator[str]:
+    if documents is not None and documents.are_lines:
+        yield documents.nothing_gained
+    few = ranking.documents
+    if few is not None and 2 ** (1 - few) > LEVEL:
+        yield f"{few} document{'s' if few > 1 else ''}: of so few, p rand cannot be below {2 ** (1 - few):g}"
 
 
 def _notes(evaluations: Sequence[Evaluation], ranking: Ranking, samples: int) -> Iterator[str]:

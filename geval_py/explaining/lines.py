@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -11,11 +12,14 @@ if TYPE_CHECKING:
 
 
 class Line(NamedTuple):
-    """A scored line: its number in the file, from 1, the first metric's score and loss, its texts."""
+    """A scored line: its number in the file, from 1, the first metric's score and loss, its texts.
+
+    The loss is None where the metric is made from other statistics.
+    """
 
     number: int
     score: float
-    loss: float
+    loss: float | None
     item: ScoredItem
 
 
@@ -40,7 +44,7 @@ def read_lines(evaluation: Evaluation) -> Iterator[Line]:
         Line,
         range(1, count + 1) if numbers is None else numbers,
         evaluation.each_line_score(),
-        evaluation.line_losses,
+        evaluation.line_losses if evaluation.scores[0].metric.measure.of_losses else repeat(None),
         evaluation.read_items(),
     )
 

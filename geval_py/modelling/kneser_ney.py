@@ -175,7 +175,9 @@ def _kept_words(words: list[bytes], kept: Flags) -> list[bytes]:
 
 
 def _compressed(ngrams: Sequence[Ngrams], kept: Sequence[Flags]) -> tuple[Ngrams, ...]:
-    """Leave out what is not kept, and number the rows anew."""
+    """Leave out what is not kept, and number the rows anew; without a copy, which is large, where all are kept."""
+    if all(flags.all() for flags in kept):
+        return tuple(ngrams)
     new_words: Ids = np.cumsum(kept[0], dtype=np.int32) - 1
     new_rows, compressed = np.zeros(1, np.int32), []
     for length, (level, flags) in enumerate(zip(ngrams, kept, strict=True), 1):

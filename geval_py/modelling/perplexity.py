@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geval_py.errors import EmptyFileError, ModelError
-from geval_py.explaining.statistics.interval import Interval
+from geval_py.explaining.statistics.interval import Interval, expanded_tail
 from geval_py.explaining.statistics.resampling import bootstrap_weights
 from geval_py.modelling.model import Doubles, NgramModel
 from geval_py.modelling.texts import MARKS, UNKNOWN, Ids, Sentence, blocks_of, sentences_of, with_marks
@@ -72,9 +72,10 @@ class TextScore:
             [_perplexity(log, number) for log, number in zip(sums, counts, strict=True) if number > 0]
             for sums, counts in ((logs, tokens), (known_logs, known))
         )
+        tail = expanded_tail(len(columns))
         return (
-            Interval.of(including or [math.nan], samples=samples, seed=seed),
-            Interval.of(excluding or [math.nan], samples=samples, seed=seed),
+            Interval.of(including or [math.nan], samples=samples, seed=seed, tail=tail),
+            Interval.of(excluding or [math.nan], samples=samples, seed=seed, tail=tail),
         )
 
 

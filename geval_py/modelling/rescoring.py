@@ -70,7 +70,7 @@ def _texts(words: Sentence) -> list[str]:
 
 
 def _open(path: str) -> tuple[Any, Any]:
-    """Import the package and open a model; raises UsageError, MissingFileError and ModelError."""
+    """Import the package and open a model, silently; raises UsageError, MissingFileError and ModelError."""
     if not os.path.isfile(path):
         raise MissingFileError(what="No file with the model", path=path)
     try:
@@ -81,7 +81,10 @@ def _open(path: str) -> tuple[Any, Any]:
             "\n  pip install ./geval-py[models]"
         )
         raise UsageError(message=message) from error
+    config = kenlm.Config()
+    config.show_progress = False
+    config.arpa_complain = kenlm.ARPALoadComplain.NONE
     try:
-        return kenlm, kenlm.Model(path)
+        return kenlm, kenlm.Model(path, config)
     except (OSError, RuntimeError) as error:
         raise ModelError(path=path, message="KenLM cannot read this model") from error

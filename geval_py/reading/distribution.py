@@ -54,20 +54,23 @@ class Distribution(Value):
 
 def distribution_of(words: Sequence[str], values: Sequence[float]) -> Distribution:
     """Give what the entries of a line mean; an empty word is the rest. What stands there twice is added up."""
+    listed, rest = entry_masses(words, values)
+    masses: dict[str, float] = {}
+    for word, mass in zip(filter(None, words), listed, strict=True):
+        masses[word] = masses.get(word, 0.0) + mass
+    return Distribution(masses=masses, rest=rest)
+
+
+def entry_masses(words: Sequence[str], values: Sequence[float]) -> tuple[list[float], float]:
+    """Give the mass of each entry that is not a rest, in order, and that of the rest."""
     rests = [value for word, value in zip(words, values, strict=True) if not word]
+    listed = [value for word, value in zip(words, values, strict=True) if word] if rests else values
     if are_probabilities(values):
         divisor, missing = scale_probabilities(values, bool(rests))
-        scaled = [value / divisor for value in values]
-        rest = sum(rests) / divisor + missing
-    else:
-        shift, log_divisor, log_missing = scale_logarithms(values, bool(rests))
-        scaled = [exp(value - shift - log_divisor) for value in values]
-        rest = exp(log_sum_exp([value - shift for value in rests]) - log_divisor) + exp(log_missing)
-    masses: dict[str, float] = {}
-    for word, mass in zip(words, scaled, strict=True):
-        if word:
-            masses[word] = masses.get(word, 0.0) + mass
-    return Distribution(masses=masses, rest=rest)
+        return [value / divisor for value in listed], sum(rests) / divisor + missing
+    shift, log_divisor, log_missing = scale_logarithms(values, bool(rests))
+    rest = exp(log_sum_exp([value - shift for value in rests]) - log_divisor) + exp(log_missing)
+    return [exp(value - shift - log_divisor) for value in listed], rest
 
 
 def vector_masses(values: Sequence[float]) -> list[float]:

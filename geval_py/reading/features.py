@@ -255,11 +255,21 @@ def parse_feature(name: str, fields: Fields) -> Feature:
 
 
 def _unknown_column(name: str, column: str, header: Sequence[str]) -> str:
+    there_are = columns_there_are(column, header, "in<{}>")
+    return f"Unknown column `{visible(column)}' in the feature `{visible(name)}'\n  {there_are}"
+
+
+def columns_there_are(column: str, header: Sequence[str], written: str = "{}") -> str:
+    """Say which column of the input may have been meant, as it is ``written``, and which there are.
+
+    >>> columns_there_are("year", ("FileId", "Year"))
+    'did you mean Year? the columns are FileId, Year'
+    """
     other_case = (name for name in header if name.casefold() == column.casefold())
     close = next(other_case, None) or nearest(column, header)
-    guess = f"did you mean in<{visible(close)}>? " if close else ""
+    guess = f"did you mean {written.format(visible(close))}? " if close else ""
     there_are = f"the columns are {visible(', '.join(header))}" if header else "the columns have numbers, from 1"
-    return f"Unknown column `{visible(column)}' in the feature `{visible(name)}'\n  {guess}{there_are}"
+    return guess + there_are
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,6 +282,11 @@ class ItemFilter:
     @property
     def needs_input(self) -> bool:
         return any(feature.needs_input for feature in self.features)
+
+    @property
+    def is_of_outputs(self) -> bool:
+        """Tell whether of different outputs it may select different items."""
+        return any(feature.field == OUTPUT for feature in self.features)
 
     def selects(self, item: ScoredItem) -> bool:
         """Tell whether an item has all the features."""

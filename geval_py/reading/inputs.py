@@ -27,13 +27,13 @@ class InputText:
         """Give the lines; empty ones without end if there is no input."""
         if self._split.input is None:
             return repeat("")
-        return (line for block in self._all_blocks() for line in decode_lines(block))
+        return (line for block in self.blocks() for line in decode_lines(block))
 
     def check_lines(self, expected: int) -> None:
         """Raise LineCountError if there is an input, and its number of lines is another."""
         if self._split.input is not None:
             if self._count is None:
-                self._count = sum(block.count(b"\n") for block in self._all_blocks())
+                self._count = sum(block.count(b"\n") for block in self.blocks())
             self.check_count(self._count, expected)
 
     def check_count(self, lines: int, expected: int) -> None:
@@ -47,7 +47,8 @@ class InputText:
                 expected_lines=expected,
             )
 
-    def _all_blocks(self) -> Iterable[bytes]:
+    def blocks(self) -> Iterable[bytes]:
+        """Give the bytes of an input that is there, as blocks of whole lines."""
         if not self._keep:
             return self._read()
         if self._blocks is None:

@@ -96,7 +96,10 @@ def option_meant(word: str, names: Iterable[str], commands: Iterable[str] = ()) 
     """
     known = {name: name for name in names}
     meant = {other: ours for other, ours in SYNONYMS.items() if ours.partition(" ")[0] in known}
-    return _meant(word.partition("=")[0], meant | {f"--{command}": command for command in commands} | known)
+    name = word.partition("=")[0]
+    alike = (command for command in commands if nearest(name.lstrip("-"), [command]))  # not by the dashes alone
+    meanings = meant | {f"--{command}": command for command in alike} | known
+    return _meant(name, meanings)
 
 
 def command_meant(word: str, commands: Iterable[str]) -> str | None:

@@ -15,15 +15,18 @@ from geval_py.text import visible
 COMMANDS = {
     "baseline": "outputs of simple models, trained on the challenge's train",
     "board": "submissions collected, scored, ranked and published",
-    "challenge leaks": "what a challenge gives away of its hidden answers",
-    "challenge make": "a challenge, cut from texts",
-    "challenge split": "a challenge, cut from items that are there",
+    "calibration": "whether an output means what it says",
+    "challenge": "a challenge cut from texts, and what it gives away",
     "check": "every problem of a submission, without its answers",
     "compare": "which outputs are better, and whether by more than chance",
     "completion": "completions of a shell: bash, zsh or fish",
     "help": "what a command does, and its options",
     "lm": "n-gram language models, and the perplexity of texts",
+    "luck": "what hashing gave scores, and what other seeds would give",
+    "mix": "outputs mixed, where that is better than the best of them",
+    "report": "an output explained on one page, with charts",
     "sample": "a sample challenge, copied into a new folder",
+    "tune": "what would make an output better at once, found and applied",
 }
 FORMATS = ("text", "json", "csv")
 MOST_DIGITS = 1100  # after the point: the smallest double has 1074
@@ -142,6 +145,10 @@ OPTIONS = (
            help="show the 95 % interval of a score, from N resamples of the lines (1000 are typical)"),
     Option(names=("--seed",), field="seed", group=HOW, read=natural_number, metavar="S",
            help=f"with -B: of its random numbers (default: {DEFAULT_SEED})"),
+    Option(names=("--documents",), field="documents", group=HOW, read=str, metavar="COLUMN",
+           goes_with=(SCORES, *FEATURES),
+           help="with -B: by documents, the lines on which a column of the input (its name or number) is the same; "
+           "with -w and --format json: on how many a feature is"),
     Option(names=("--by-score",), field="by_score", group=HOW, goes_with=(SCORES,),
            otherwise="; lines have --sort and --reverse-sort",
            help="of several outputs, the best first, by the first metric"),
@@ -163,6 +170,8 @@ OPTIONS = (
            help="only write standard input as tokens, by -T"),
     Option(names=("--min-frequency",), field="min_frequency", group=OF_FEATURES, read=natural_number, metavar="N",
            goes_with=(*FEATURES, "line_by_line"), help="only what is on N items, and missing on N (1)"),
+    Option(names=("--distinct",), field="distinct", group=OF_FEATURES, goes_with=FEATURES,
+           help="only the few that together explain the bad lines, the one that says most first"),
     Option(names=("--bigrams",), field="bigrams", group=OF_FEATURES, goes_with=(*FEATURES, *LINES),
            help="neighbouring words too, as in<Text>:New++York"),
     Option(names=("--word-shapes",), field="word_shapes", group=OF_FEATURES, goes_with=(*FEATURES, *LINES),

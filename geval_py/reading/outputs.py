@@ -133,7 +133,8 @@ def by_accepted_names(names: Sequence[str], outputs: Sequence[Output]) -> dict[s
         [{name} for name in names],
         [{output.path, os.path.normpath(output.path)} for output in outputs],
         [_file_names(output) for output in outputs],
-        [_parameter_names(output) for output in outputs],
+        [_all_parameters(output) for output in outputs],
+        [_one_parameter(output) for output in outputs],
     ):
         called = {name: [n for n, known in enumerate(kind) if name in known] for name in set().union(*kind)} | called
     return called
@@ -144,8 +145,13 @@ def _file_names(output: Output) -> set[str]:
     return {os.path.basename(output.path), output.name, stem, stem.removeprefix("out-")}
 
 
-def _parameter_names(output: Output) -> set[str]:
-    """Give ``10``, ``lr=0.01`` and the like for epochs=10,lr=0.01: a parameter or a value, or all of them."""
-    values = list(output.parameters.values())
-    pairs = [f"{key}={value}" for key, value in output.parameters.items()]
-    return {*pairs, *values, ",".join(pairs), ",".join(values)} - {""}
+def _all_parameters(output: Output) -> set[str]:
+    """Give ``epochs=10,lr=0.01`` and ``10,0.01``: all parameters, or all values."""
+    values, pairs = output.parameters.values(), (f"{key}={value}" for key, value in output.parameters.items())
+    return {",".join(pairs), ",".join(values)} - {""}
+
+
+def _one_parameter(output: Output) -> set[str]:
+    """Give ``10``, ``lr=0.01`` and the like for epochs=10,lr=0.01: a parameter, or a value."""
+    pairs = (f"{key}={value}" for key, value in output.parameters.items())
+    return {*pairs, *output.parameters.values()} - {""}

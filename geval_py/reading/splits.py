@@ -13,7 +13,7 @@ they are shown as they were given.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from geval_py.errors import AmbiguousFileError, EmptyFileError, MissingFileError, UnreadableFileError, UsageError
 from geval_py.reading import places
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 EXPECTED_FILE, INPUT_FILE = "expected.tsv", "in.tsv"
 OUT_HEADER_FILE = "out-header.tsv"  # its usual name; which looks like that of an output
 
+_DEFAULT_NAMES = (EXPECTED_FILE, INPUT_FILE, OUTPUT_FILE)
 TRAINING_SET = "train"
 
 
@@ -110,7 +111,7 @@ def _file(path: str, what: str) -> str:
         return path
     found = find_file(path)
     if found is None:
-        raise MissingFileError(what=f"No file with {what}", path=path, hint=_what_is_there(path))
+        raise _not_there(what, "", path)
     return found
 
 
@@ -149,7 +150,7 @@ def outputs_named(folder: str, name: str) -> tuple[Output, ...]:
         if is_folder(place):
             outputs = find_outputs(place)
             if not outputs:
-                raise _no_results(os.path.join(place, OUTPUT_FILE))
+                raise _not_there("the test results", place, OUTPUT_FILE)
             return outputs
         path = find_file(place)
         if path is not None:
@@ -193,15 +194,8 @@ def _called(folder: str, name: str) -> tuple[Output, ...]:
         several = visible(", ".join(outputs[n].name for n in found))
         raise UsageError(message=f"`{visible(name)}` names {len(found)} outputs\n  {several}")
     if not found:
-        close = nearest(name, called)
-        raise _no_results(join(folder, name), f"did you mean {visible(close)}? " if close else "")
+        raise _not_there("the test results", folder, name, called)
     return (outputs[found[0]],)
-
-
-def _no_results(place: str, advice: str = "") -> MissingFileError:
-    return MissingFileError(
-        what="No file with the test results", path=place, hint=(advice + _what_is_there(place)).strip()
-    )
 
 
 def _input(task: Task, expected: str) -> str | None:
@@ -253,7 +247,7 @@ def _find(directory: str, test_name: str, given: str | None, default: str, what:
         return found
     check_directory(directory, what)
     check_directory(os.path.dirname(os.path.join(directory, test_name, "")), what, "test subdirectory")
-    raise MissingFileError(what=f"No file with {what}", path=place, hint=_what_is_there(place))
+    raise _not_there(what, os.path.join(directory, test_name), given or default)
 
 
 def check_directory(path: str, what: str, kind: str = "directory") -> None:
@@ -282,16 +276,34 @@ def _which_sets(directory: str) -> tuple[str, tuple[str, ...]]:
     return (f"there are {visible(', '.join(sets))}; choose one with", ("test",)) if sets else ("", ())
 
 
-def _what_is_there(place: str) -> str:
-    directory = os.path.dirname(place)
+def _not_there(what: str, folder: str, name: str, known: Iterable[str] = ()) -> MissingFileError:
+    """Say that a file is neither in a folder nor, by its own path, elsewhere, and what there is that is like it.
+
+    It is named as a path where only that leads to a folder. ``known`` are names in the folder that can be meant, if
+    not all that are there.
+    """
+    inside = join(folder, name)
+    here = not is_folder(os.path.dirname(inside)) and is_folder(os.path.dirname(name))
+    place, known = (name, ()) if here else (inside, known)
+    return MissingFileError(what=f"No file with {what}", path=place, hint=_what_is_there(place, [*known]))
+
+
+def _what_is_there(place: str, known: list[str]) -> str:
+    directory, name = os.path.split(place)
     if not is_folder(directory):
-        return ""
+        return _meant(name, known).rstrip()
     try:
         names = sorted(names_in(directory, "file"), key=natural_order)
     except UnreadableFileError as error:
         return str(error)
     shown = visible(", ".join(names[:8])) + (" …" if len(names) > 8 else "")
-    return f"{named(directory)} holds {shown or 'no file'}"
+    close = _meant(name, known or ([] if name in _DEFAULT_NAMES else names))  # nobody misspelt those
+    return f"{close}{named(directory)} holds {shown or 'no file'}"
+
+
+def _meant(name: str, known: list[str]) -> str:
+    close = nearest(name, known)
+    return f"did you mean {visible(close)}? " if close else ""
 
 
 def read_header(directory: str, name: str | None) -> tuple[str, ...]:
@@ -320,8 +332,14 @@ def read_vocabulary(task: Task) -> frozenset[str]:
         if not words:
             raise EmptyFileError(what="vocabulary", path=task.vocabulary)
         return words
-    path = find_file(os.path.join(task.directory, TRAINING_SET, EXPECTED_FILE))
-    if path is None:
-        return frozenset()
     header = read_header(task.directory, task.out_header)
-    return frozenset(read_lines(path, header=header[0] if header else None))
+    return frozenset(training_words(task.directory, header[0] if header else None))
+
+
+def training_words(directory: str, header: str | None) -> Iterator[str]:
+    """Give the words of a challenge's train/expected.tsv, in order; none where it has no such file.
+
+    ``header`` is the first name of the header line to skip, if the file begins with it.
+    """
+    path = find_file(os.path.join(directory, TRAINING_SET, EXPECTED_FILE))
+    return iter(()) if path is None else read_lines(path, header=header)

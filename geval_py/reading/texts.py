@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from geval_py.reading.lines import READ_AHEAD_BYTES, LineReader, decode_lines
+from geval_py.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,18 +15,16 @@ if TYPE_CHECKING:
 class Text:
     """The lines of a file, taken as a reader reads them; it has to be read to its end.
 
-    With ``reread``, those of a regular file are not kept, but read again. ``lines`` is how many there are.
+    With ``reread``, those of a regular file are not kept, but read again.
     """
 
     def __init__(self, reader: LineReader, *, header: str | None, reread: bool) -> None:
         self._path, self._header = reader.path, header
         self._state = reader.state if reread else None
         self._blocks: list[bytes] = []
-        self.lines = 0
 
-    def add(self, block: Bytes, lines: int) -> None:
-        """Take the next block, of so many whole lines."""
-        self.lines += lines
+    def add(self, block: Bytes) -> None:
+        """Take the next block, of whole lines."""
         if self._state is None:
             self._blocks.append(bytes(block))
 
@@ -39,3 +38,16 @@ class Text:
             reader.check_state(self._state)
             while block := reader.block(READ_AHEAD_BYTES):
                 yield block
+
+
+class Texts(Value):
+    """The texts that were scored."""
+
+    outputs: Text
+    expected: Text
+
+    @classmethod
+    def of(cls, outputs: LineReader, expected: LineReader, header: str | None, *, reread: bool) -> Texts:
+        """Take the texts as they are read; see :class:`Text`."""
+        both = (Text(reader, header=header, reread=reread) for reader in (outputs, expected))
+        return cls(outputs=next(both), expected=next(both))

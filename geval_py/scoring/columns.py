@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from geval_py.reading.preparation import Preparation
     from geval_py.reading.schemes import EvaluationScheme, Flag
     from geval_py.reading.splits import Split
+    from geval_py.reading.texts import Texts
     from geval_py.scoring.cluster import ClusterScorer
-    from geval_py.scoring.evaluation import Texts
     from geval_py.scoring.metrics.base import Column
     from geval_py.scoring.parallel import Progress
     from geval_py.scoring.selection import Selection
@@ -30,10 +30,14 @@ Key: TypeAlias = "tuple[Choice | None, Column]"  # what a metric is made from: t
 
 
 def key_of(named: Named, vocabulary: frozenset[str], raw_filters: bool) -> Key:
-    """Tell what a metric is made from; with ``raw_filters``, the flags that select look at lines as they are."""
+    """Tell what a metric is made from; with ``raw_filters``, the flags that select look at lines as they are.
+
+    A metric that needs the input is made from lines that are collected first, as those are that flags select.
+    """
     scheme, metric = named
     preparation = preparation_for(scheme)
-    choice = (scheme.selecting_flags, None if raw_filters else preparation) if scheme.selecting_flags else None
+    collects = scheme.selecting_flags or metric.needs_input
+    choice = (scheme.selecting_flags, None if raw_filters else preparation) if collects else None
     return choice, column_of(metric, vocabulary, preparation)
 
 
@@ -67,22 +71,32 @@ class Reading(Value):
         """Put together what is read and what is made of it."""
         return cls(scorer=scorer, inputs=inputs, columns=columns, selections=tuple(selections))
 
-    def score(self, texts: Texts | None, progress: Progress | None) -> dict[Column, LineStatistics]:
-        """Read all, in blocks: score the columns, select lines, and keep the texts where that is asked for."""
-        statistics = {column: LineStatistics() for column in self.columns}
+    def score(
+        self, texts: Texts | None, progress: Progress | None
+    ) -> tuple[dict[Key, LineStatistics], int]:
+        """Read all, in blocks: score the columns, select lines, and keep the texts where that is asked for.
+
+        Gives the statistics of the columns, and the number of lines that were read.
+        """
+        statistics: dict[Column, LineStatistics] = {}
+        lines = 0
         for block, scored in self.scorer.scored(progress):
-            for of_lines, of_block in zip(statistics.values(), scored, strict=True):
-                of_lines.extend(of_block)
+            for column, of_block in zip(self.columns, scored, strict=True):
+                if column in statistics:
+                    statistics[column].extend(of_block)
+                else:
+                    statistics[column] = of_block
+            lines += block.lines
             if self.selections:
                 self._select(block)
             if texts is not None:
-                texts.outputs.add(block.outputs, block.lines)
-                texts.expected.add(block.expected, block.lines)
+                texts.outputs.add(block.outputs)
+                texts.expected.add(block.expected)
         if self.inputs is not None:
             self.inputs.check_end()
         for selection in self.selections:
             selection.finish()
-        return statistics
+        return {(None, column): of_lines for column, of_lines in statistics.items()}, lines
 
     def _select(self, block: Block) -> None:
         outputs, expected = decode_lines(block.outputs), decode_lines(block.expected)

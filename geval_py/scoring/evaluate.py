@@ -8,10 +8,10 @@ Metrics that need the same column share it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 
-from geval_py.errors import DataError, UsageError
+from geval_py.errors import DataError, SchemeError, UsageError
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.inputs import InputReader, InputText
 from geval_py.reading.lines import LineReader
@@ -21,9 +21,10 @@ from geval_py.reading.schemes import EvaluationScheme
 from geval_py.reading.sources import can_be_reread
 from geval_py.reading.splits import Split, locate, locate_pair, read_vocabulary
 from geval_py.reading.task import Task
+from geval_py.reading.texts import Texts
 from geval_py.scoring.blocks import BlockScorer
-from geval_py.scoring.columns import Named, Reading, key_of, selections_of, statistics_of_selected
-from geval_py.scoring.evaluation import Evaluation, Texts
+from geval_py.scoring.columns import Choice, Key, Named, Reading, key_of, selections_of, statistics_of_selected
+from geval_py.scoring.evaluation import Evaluation
 from geval_py.scoring.failure import Failure, evaluations_of
 from geval_py.scoring.metrics import LineStatistics, Metric, find_metric
 from geval_py.scoring.parallel import Progress
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     import distributed
 
     from geval_py.scoring.cluster import Cluster, ClusterScorer
-    from geval_py.scoring.columns import Choice
     from geval_py.scoring.metrics.base import Column
     from geval_py.scoring.selection import Selection
     from geval_py.scoring.signature import Signature
@@ -147,7 +147,7 @@ def evaluate_split(
 ) -> Iterator[Evaluation | Failure]:
     """Score the outputs of a split, each read once, with the metrics of a task, or with some of them.
 
-    An output that is at fault is a Failure; what is wrong in another file is raised, since it is for all outputs.
+    An output that is at fault, or of which a filter selects no line, is a Failure; what is wrong elsewhere is raised.
     ``watch`` gives, for an output, what watches its progress; the other arguments are those of
     :func:`evaluate_output`, and so are the errors.
     """
@@ -172,7 +172,7 @@ def evaluate_split(
                     cluster=cluster,
                     progress=progress,
                 )
-            except DataError as error:
+            except (DataError, SchemeError) as error:
                 if error.path != output.path and not is_part_of(error.path, output.path):
                     raise
                 result = Failure(output=output, error=error)
@@ -236,24 +236,24 @@ def evaluate_output(
     """
     keys = [key_of(named, vocabulary, raw_filters) for named in schemes]
     selections = selections_of(schemes, keys, split)
-    needs_input = any(selection.filter.needs_input for selection in selections.values())
     input_text = input_text or InputText(split, keep=keep_texts, digest=sign)
     with _opened(split, output, sign=sign, digest=sign and cluster is None) as (outputs, expected):
         again = reread or cluster is not None
-        texts = Texts.of(input_text, outputs, expected, split, reread=again) if keep_texts else None
+        texts = Texts.of(outputs, expected, split.output_header, reread=again) if keep_texts else None
+        inputs = _inputs(input_text, selections.values(), _scores_input(schemes, split))
         columns = tuple(dict.fromkeys(column for choice, column in keys if choice is None))
         scorer = _scorer(outputs, expected, columns, selections, threads, cluster, sign=sign)
-        inputs = InputReader(input_text) if needs_input else None
-        found = Reading.of(scorer, inputs, columns, selections.values()).score(texts, progress)
-    statistics = {(None, key): found[key] for key in found} | statistics_of_selected(selections, keys, split, output)
-    scores = tuple(_score(named, statistics[key]) for named, key in zip(schemes, keys, strict=True))
-    of_input = (input_text.sha256, split.in_header) if needs_input else (None, None)
+        found, file_lines = Reading.of(scorer, inputs, columns, selections.values()).score(texts, progress)
+    found |= statistics_of_selected(selections, keys, split, output)
+    scores = tuple(_score(named, key, found, selections) for named, key in zip(schemes, keys, strict=True))
+    of_input = (input_text.sha256, split.in_header) if inputs else (None, None)
     return Evaluation(
         split=split,
         output=output,
         scores=scores,
-        line_numbers=None if keys[0][0] is None else selections[keys[0][0]].line_numbers,
+        file_lines=file_lines,
         signature=_signature(scores, scorer.sha256, expected, of_input, vocabulary, raw_filters) if sign else None,
+        input=input_text,
         texts=texts,
     )
 
@@ -291,6 +291,19 @@ def _scorer(
     return ClusterScorer(outputs, expected, columns, cluster, digest=sign)
 
 
+def _scores_input(schemes: Sequence[Named], split: Split) -> bool:
+    """Tell whether a metric looks at the input's lines; raises UsageError if there are none."""
+    needing = [metric.name for _, metric in schemes if metric.needs_input]
+    if needing and split.input is None:
+        raise UsageError(message=f"{needing[0]} looks at the input, and there is no input file")
+    return bool(needing)
+
+
+def _inputs(text: InputText, selections: Iterable[Selection], needed: bool) -> InputReader | None:
+    """Give what takes the input's lines, where some metric, or flag that selects lines, looks at them."""
+    return InputReader(text) if needed or any(selection.filter.needs_input for selection in selections) else None
+
+
 def _path(output: Output) -> str:
     """Give the path of an output; raises what is known to be its fault."""
     if output.fault is not None:
@@ -298,10 +311,19 @@ def _path(output: Output) -> str:
     return output.path
 
 
-def _score(named: Named, statistics: LineStatistics) -> Score:
+def _score(
+    named: Named, key: Key, found: Mapping[Key, LineStatistics], selections: Mapping[Choice, Selection]
+) -> Score:
     scheme, metric = named
-    value = metric.value(statistics)
-    return Score(name=shown_name(scheme, metric), value=value, metric=metric, scheme=scheme, statistics=statistics)
+    choice, _ = key
+    return Score(
+        name=shown_name(scheme, metric),
+        value=metric.value(found[key]),
+        metric=metric,
+        scheme=scheme,
+        statistics=found[key],
+        line_numbers=None if choice is None else selections[choice].line_numbers,
+    )
 
 
 def _signature(

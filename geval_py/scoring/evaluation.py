@@ -8,56 +8,37 @@ from itertools import compress
 
 from geval_py.errors import LineCountError, UsageError
 from geval_py.reading.inputs import InputText
-from geval_py.reading.lines import LineReader
 from geval_py.reading.outputs import Output
 from geval_py.reading.sampling import DEFAULT_SAMPLES, DEFAULT_SEED
 from geval_py.reading.splits import Split
-from geval_py.reading.texts import Text
+from geval_py.reading.texts import Texts
 from geval_py.scoring.metrics import NOISE
-from geval_py.scoring.parallel import Progress
 from geval_py.scoring.score import Score
 from geval_py.text import named, shown
 from geval_py.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any, ClassVar, Literal, TypeVar
 
     import pandas as pd
 
-    from geval_py.explaining.features.worst import WorstFeatures
+    from geval_py.explaining.documents import Documents
     from geval_py.explaining.statistics.interval import Interval
-    from geval_py.reading.features import FeatureKinds, ItemFilter
+    from geval_py.reading.features import ItemFilter
     from geval_py.reading.items import ScoredItem
     from geval_py.scoring.signature import Signature
 
     Line = TypeVar("Line")  # what belongs to a line: a text, or an item
 
 
-class Texts(Value):
-    """The texts that were scored; the input when it is asked for."""
-
-    input: InputText
-    outputs: Text
-    expected: Text
-
-    @classmethod
-    def of(
-        cls, input_text: InputText, outputs: LineReader, expected: LineReader, split: Split, *, reread: bool
-    ) -> Texts:
-        """Take the texts as they are read; see :class:`Text`."""
-        header = split.output_header
-        both = (Text(reader, header=header, reread=reread) for reader in (outputs, expected))
-        return cls(input=input_text, outputs=next(both), expected=next(both))
-
-
 class Evaluation(Value):
     """One output, scored; printed, a line a score, or in Jupyter a table.
 
-    ``scores`` are in the order of the metrics. ``line_numbers`` are those of the lines that the first metric's flags
-    select, from 1, in the order in which they are scored; None for all lines. Two equal ``signature`` mean the same
-    scores; it is None where it was not asked for, since it costs time.
+    ``scores`` are in the order of the metrics. ``file_lines`` is the number of lines of the output, scored or not,
+    and ``input`` what goes with them. Two equal ``signature`` mean the same scores; it is None where it was not asked
+    for, since it costs time.
 
     Evaluations are equal if their signatures are, whatever their files are called; one without a signature equals
     itself alone.
@@ -66,11 +47,12 @@ class Evaluation(Value):
     split: Split
     output: Output
     scores: tuple[Score, ...]
-    line_numbers: array[int] | None
+    file_lines: int
     signature: Signature | None
+    input: InputText
     texts: Texts | None
 
-    hidden: ClassVar[frozenset[str]] = frozenset({"line_numbers", "texts"})
+    hidden: ClassVar[frozenset[str]] = frozenset({"input", "texts"})
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Evaluation):
@@ -98,6 +80,11 @@ class Evaluation(Value):
         return first.statistics.columns[0]
 
     @property
+    def line_numbers(self) -> array[int] | None:
+        """The numbers of the lines that the first metric scored; see :class:`Score`."""
+        return self.scores[0].line_numbers
+
+    @property
     def line_count(self) -> int:
         """The number of lines that the first metric scored."""
         return self.scores[0].statistics.lines
@@ -112,9 +99,23 @@ class Evaluation(Value):
         """The value of the first metric."""
         return self.scores[0].value
 
-    def interval(self, *, samples: int = DEFAULT_SAMPLES, seed: int = DEFAULT_SEED) -> Interval:
-        """Give the interval of the first metric's value; see :meth:`Score.interval`."""
-        return self.scores[0].interval(samples=samples, seed=seed)
+    def interval(
+        self, *, samples: int = DEFAULT_SAMPLES, seed: int = DEFAULT_SEED, documents: str | int | None = None
+    ) -> Interval:
+        """Give the 95 % interval of the first metric's value, from as many resamples of the lines as ``samples``.
+
+        With ``documents``, a column of the input (its name or its number, from 1), lines on which it is the same
+        belong together: the interval is by documents, since lines of one are alike.
+
+        Raises UsageError for fewer than one sample, a seed below 0, what is no column and a single document.
+        """
+        return self.scores[0].interval(samples=samples, seed=seed, documents=self._documents(documents))
+
+    def _documents(self, column: str | int | None) -> Documents | None:
+        """Give the documents of all lines of the file."""
+        from geval_py.explaining.documents import documents_in
+
+        return None if column is None else documents_in(self, column)
 
     def line_scores(self) -> list[float]:
         """Give the first metric's value of each line alone."""
@@ -122,7 +123,7 @@ class Evaluation(Value):
 
     def each_line_score(self) -> Iterator[float]:
         """Give the same one by one."""
-        return map(self.scores[0].metric.of_line, *self.scores[0].statistics.columns)
+        return self.scores[0].metric.line_scores(self.scores[0].statistics)
 
     def read_items(self) -> Iterator[ScoredItem]:
         """Give each scored line's input, expected word and output; the input is "" if there is no input file.
@@ -132,8 +133,8 @@ class Evaluation(Value):
         from geval_py.reading.items import ScoredItem
 
         texts = self._kept_texts()
-        texts.input.check_lines(texts.outputs.lines)
-        return self._scored(map(ScoredItem, texts.input.lines(), texts.expected.read(), texts.outputs.read()))
+        self.input.check_lines(self.file_lines)
+        return self._scored(map(ScoredItem, self.input.lines(), texts.expected.read(), texts.outputs.read()))
 
     def read_outputs(self) -> Iterator[str]:
         """Give each scored line of the output; raises UsageError if the texts were not kept."""
@@ -239,18 +240,25 @@ class Evaluation(Value):
         cartesian: bool = False,
         min_cartesian_frequency: int | None = None,
         tokenizer: str | None = None,
+        documents: str | int | None = None,
+        distinct: bool = False,
     ) -> pd.DataFrame:
-        """Rank the features of the lines by how surely they go with bad scores.
+        """Rank the features of the lines by how surely they go with bad scores, in a table by rising p.
 
-        Gives a table with the columns ``feature``, ``count`` (lines that have it), ``score`` (their mean), ``p``
-        (one-sided, of the Mann-Whitney U test) and ``q`` (p corrected by Benjamini and Hochberg for the number of
-        features in the table), by rising p. A numerical feature has the count and the mean of the quarter at one end,
-        and p of Kendall's rank correlation, two-sided.
+        ``count`` lines have a ``feature``, ``score`` is their mean, ``p`` one-sided, of the Mann-Whitney U test, and
+        ``q`` is p corrected for ties and, by Benjamini and Hochberg, for the number of features in the table. Where
+        losses are in nats there are ``perplexity`` (exp of their mean) and, with a 95 % interval, ``gain``: by what
+        share the perplexity of all lines would fall if these were no worse than the others. A numerical feature has
+        the figures of the quarter at one end, and p of Kendall's rank correlation, two-sided.
 
-        With an ``other`` evaluation, of the same lines, the differences to its scores are ranked: what goes with
-        being worse than it. ``best`` ranks what goes with good scores. The other arguments are those of the command
-        line.
+        ``documents``, a column of the input (its name or number, from 1), asks for how many of these are concerned.
+        With ``distinct`` there are only the few features that together explain the bad lines, the one that says most
+        first, with the share of the losses' variance ``explained`` so far. With an ``other`` evaluation, differences
+        to its scores are ranked. ``best`` ranks what goes with good scores. The other arguments are those of the
+        command line. Raises UsageError for what is no column, and for distinct features among pairs.
         """
+        from geval_py.explaining.features.ranking import Frequencies
+        from geval_py.explaining.features.worst import rank_features
         from geval_py.reading.features import FeatureKinds, tokens_of
 
         kinds = FeatureKinds(
@@ -260,33 +268,10 @@ class Evaluation(Value):
             cartesian=cartesian,
             tokens=tokens_of(tokenizer),
         )
-        ranking = self.rank_features(
-            kinds, other=other, best=best, least=min_frequency, least_cartesian=min_cartesian_frequency
-        )
-        return ranking.to_frame()
-
-    def rank_features(
-        self,
-        kinds: FeatureKinds,
-        *,
-        other: Evaluation | None = None,
-        best: bool = False,
-        least: int = 1,
-        least_cartesian: int | None = None,
-        progress: Progress | None = None,
-    ) -> WorstFeatures:
-        """Rank features as :meth:`worst_features` does, into aligned arrays."""
-        from geval_py.explaining.features.worst import Frequencies, worst_features
-
-        return worst_features(
-            self.read_items(),
-            self.line_scores() if other is None else self.score_differences(other),
-            worst_is_greatest=self.scores[0].greatest_first(worst=not best),
-            header=self.split.in_header,
-            kinds=kinds,
-            frequencies=Frequencies(least=least, least_cartesian=least_cartesian),
-            progress=progress,
-        )
+        least = Frequencies(least=min_frequency, least_cartesian=min_cartesian_frequency)
+        return rank_features(
+            self, kinds, other=other, best=best, frequencies=least, costs=True, documents=documents, distinct=distinct
+        ).to_frame()
 
     def score_differences(self, other: Evaluation) -> list[float]:
         """Give each line's score minus the other output's: 0 for rounding noise, NaN where both are infinite.
@@ -314,10 +299,10 @@ class Evaluation(Value):
                 expected_lines=self.line_count,
             )
 
-    def to_dict(self, *, samples: int | None = None, seed: int = DEFAULT_SEED) -> dict[str, Any]:
+    def to_dict(self, interval: Callable[[Score], Interval] | None = None) -> dict[str, Any]:
         """Give what ``--format json`` shows of one output; values may be inf.
 
-        With a number of ``samples``, each metric has its bootstrap interval; raises as :meth:`interval`.
+        With ``interval``, which gives a score's, each metric has its own.
         """
         return {
             "file": self.output.name,
@@ -325,7 +310,7 @@ class Evaluation(Value):
             "lines": self.line_count,
             "out_of_vocabulary": self.out_of_vocabulary,
             "signature": None if self.signature is None else str(self.signature),
-            "metrics": [score.to_dict(samples=samples, seed=seed) for score in self.scores],
+            "metrics": [score.to_dict(None if interval is None else interval(score)) for score in self.scores],
         }
 
     def _repr_html_(self) -> str:

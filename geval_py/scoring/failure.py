@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from geval_py.errors import DataError, MalformedLineError
+from geval_py.errors import DataError, MalformedLineError, SchemeError
 from geval_py.reading.outputs import Output
 from geval_py.values import Value
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class Failure(Value):
-    """An output that is at fault, and the error that says how."""
+    """An output that is at fault, or of which a metric's filter selects no line, and the error that says how."""
 
     output: Output
-    error: DataError
+    error: DataError | SchemeError
 
     def to_dict(self) -> dict[str, Any]:
         """Give what ``--format json`` shows of it; the line and the column are None where no place is at fault."""

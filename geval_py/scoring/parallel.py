@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import chain, islice
 
@@ -27,6 +28,12 @@ if TYPE_CHECKING:
 
 
 Progress: TypeAlias = Callable[[int, int], None]  # what is done, and all there is, of long work
+ProgressOf: TypeAlias = Callable[[str], AbstractContextManager[Progress | None]]  # by the name of the work
+
+
+def no_progress(_: str) -> AbstractContextManager[None]:
+    """Tell nobody how far a work is."""
+    return nullcontext()
 
 
 def available_cores() -> int:

@@ -10,8 +10,10 @@ from geval_py.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from array import array
     from typing import Any, ClassVar
 
+    from geval_py.explaining.documents import Documents
     from geval_py.explaining.statistics.interval import Interval
 
 
@@ -19,6 +21,8 @@ class Score(Value):
     """One metric's value on one output.
 
     ``name`` is the name shown, from the scheme; ``statistics`` the line statistics that it is made from.
+    ``line_numbers`` are those of the lines that the scheme's flags select, from 1, in the order in which they are
+    scored; None for all lines.
     """
 
     name: str
@@ -26,8 +30,9 @@ class Score(Value):
     metric: Metric
     scheme: EvaluationScheme
     statistics: LineStatistics
+    line_numbers: array[int] | None = None
 
-    hidden: ClassVar[frozenset[str]] = frozenset({"statistics"})
+    hidden: ClassVar[frozenset[str]] = frozenset({"statistics", "line_numbers"})
 
     @property
     def unit(self) -> str:
@@ -44,18 +49,38 @@ class Score(Value):
         return (self.direction == "lower") == worst
 
     def interval(
-        self, *, samples: int = DEFAULT_SAMPLES, seed: int = DEFAULT_SEED, progress: Progress | None = None
+        self,
+        *,
+        samples: int = DEFAULT_SAMPLES,
+        seed: int = DEFAULT_SEED,
+        documents: Documents | None = None,
+        as_geval: bool = False,
+        progress: Progress | None = None,
     ) -> Interval:
-        """Give the 95 % percentile bootstrap interval, from as many resamples of the lines as ``samples``.
+        """Give the 95 % interval, from as many resamples of the lines as ``samples``.
 
-        Raises UsageError for fewer than one sample, or a seed below 0.
+        With ``documents``, those of all lines of the file, it is by these. With ``as_geval``, the percentiles are
+        GEval's, which are too near to each other where lines are few.
+
+        Raises UsageError for fewer than one sample, a seed below 0, and a single document.
         """
         from geval_py.explaining.statistics import bootstrap
 
-        return bootstrap.interval(self.metric, self.statistics, samples=samples, seed=seed, progress=progress)
+        return bootstrap.interval(
+            self.metric,
+            self.statistics,
+            samples=samples,
+            seed=seed,
+            documents=None if documents is None else documents.of_score(self).several(),
+            as_geval=as_geval,
+            progress=progress,
+        )
 
-    def to_dict(self, *, samples: int | None = None, seed: int = DEFAULT_SEED) -> dict[str, Any]:
-        """Give what ``--format json`` shows of one metric: its lines only where its flags select some."""
+    def to_dict(self, interval: Interval | None = None) -> dict[str, Any]:
+        """Give what ``--format json`` shows of one metric.
+
+        Its lines are there only where its flags select some, its signature where a library signs its scores.
+        """
         shown: dict[str, Any] = {
             "name": self.name,
             "value": self.value,
@@ -63,8 +88,10 @@ class Score(Value):
             "direction": self.direction,
             "infinite_losses": self.statistics.infinite,
         }
+        if self.metric.signature is not None:
+            shown["signature"] = self.metric.signature(self.statistics)
         if self.scheme.selecting_flags:
             shown["lines"] = self.statistics.lines
-        if samples is not None:
-            shown["interval"] = self.interval(samples=samples, seed=seed).to_dict()
+        if interval is not None:
+            shown["interval"] = interval.to_dict()
         return shown

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Sequence
+from dataclasses import replace
 
 from geval_py.errors import MalformedLineError, SchemeError, UsageError
 from geval_py.reading.features import Fields, ItemFilter, parse_filter
@@ -16,6 +17,8 @@ from geval_py.reading.items import ScoredItem
 from geval_py.reading.schemes import EvaluationScheme
 from geval_py.scoring.confidence import line_confidence
 from geval_py.scoring.metrics import LineStatistics
+from geval_py.scoring.metrics.prepared import PreparedColumn
+from geval_py.scoring.metrics.rows import InputColumn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,6 +46,7 @@ class Selection:
         except UsageError as error:
             raise SchemeError(scheme=scheme.text, message=error.message) from error
         self.line_numbers: array[int] = array("q")
+        self._inputs: list[str] = []
         self._outputs: list[str] = []
         self._expected: list[str] = []
         self._confidences = array("d")
@@ -54,9 +58,10 @@ class Selection:
         ``texts`` are an item's input, expected line and output.
         """
         items = [self._prepared(item) for item in texts]
-        for line, (item, (_, expected, output)) in enumerate(zip(items, texts, strict=True), first_line):
+        for line, (item, (text, expected, output)) in enumerate(zip(items, texts, strict=True), first_line):
             if self.filter.selects(item):
                 self.line_numbers.append(line)
+                self._inputs.append(text)
                 self._outputs.append(output)
                 self._expected.append(expected)
                 if self._scheme.percentage is not None:
@@ -78,19 +83,31 @@ class Selection:
         kept = math.ceil(self._scheme.percentage * len(confidences) / 100)
         order = sorted(range(len(confidences)), key=lambda n: -confidences[n])[:kept]
         self.line_numbers = array("q", (self.line_numbers[n] for n in order))
+        self._inputs = [self._inputs[n] for n in order]
         self._outputs = [self._outputs[n] for n in order]
         self._expected = [self._expected[n] for n in order]
 
     def statistics(self, column: Column, output_path: str, expected_path: str) -> LineStatistics:
         """Score the selected lines; raises SchemeError if there is none, and MalformedLineError."""
         if not self.line_numbers:
-            raise SchemeError(scheme=self._scheme.text, message=self.filter.nothing_found(self._others))
+            raise self._nothing_found(output_path)
         try:
-            return column.statistics(_block(self._outputs), _block(self._expected), 1)
+            return beside_input(column, self._inputs).statistics(_block(self._outputs), _block(self._expected), 1)
         except MalformedLineError as error:
             error.line = self.line_numbers[error.line - 1]
             error.path = output_path if error.role == "output" else expected_path
             raise
+
+    def _nothing_found(self, output_path: str) -> SchemeError:
+        path = output_path if self.filter.is_of_outputs else ""
+        return SchemeError(scheme=self._scheme.text, message=self.filter.nothing_found(self._others), path=path)
+
+
+def beside_input(column: Column, inputs: Sequence[str]) -> Column:
+    """Give a column that needs the lines of the input these lines, prepared as the others are; others as they are."""
+    if isinstance(column, PreparedColumn):
+        return replace(column, column=beside_input(column.column, list(map(column.preparation, inputs))))
+    return replace(column, inputs=tuple(inputs)) if isinstance(column, InputColumn) else column
 
 
 def _block(lines: Sequence[str]) -> bytes:

@@ -18,7 +18,8 @@ class Signature:
     without; ``lines`` are those that the first metric scored. ``expected``, ``output``, ``input`` and ``vocabulary``
     are sha256 digests, in hexadecimal, of the lines that were read and of the words, ``header`` of the input's
     columns; None for what no metric needs. ``filters`` is "raw" where lines were selected as they are, and text
-    flags would have changed them. ``version`` is geval-py's.
+    flags would have changed them. ``library`` is what the libraries sign with that compute scores; None where they
+    sign none. ``version`` is geval-py's.
     """
 
     metrics: tuple[str, ...]
@@ -30,6 +31,7 @@ class Signature:
     header: str | None = None
     vocabulary: str | None = None
     filters: str | None = None
+    library: str | None = None
     version: str = __version__
 
     @classmethod
@@ -56,6 +58,7 @@ class Signature:
             header=None if header is None else _digest("\t".join(header)),
             vocabulary=_digest("\n".join(sorted(vocabulary))) if vocabulary else None,
             filters="raw" if differ else None,
+            library=library_signature(scores),
         )
 
     def __str__(self) -> str:
@@ -70,8 +73,15 @@ class Signature:
             "version": self.version,
             "vocabulary": self.vocabulary,
             "filters": self.filters,
+            "library": self.library,
         }
         return "|".join(f"{key}:{value}" for key, value in parts.items() if value is not None)
+
+
+def library_signature(scores: Sequence[Score]) -> str | None:
+    """Give what the libraries sign with that compute some scores, ``;`` for the ``|`` in it; None for nothing."""
+    signed = [score.metric.signature(score.statistics) for score in scores if score.metric.signature is not None]
+    return ",".join(text.replace("|", ";") for text in signed) or None
 
 
 def _digest(text: str) -> str:

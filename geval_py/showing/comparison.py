@@ -79,19 +79,20 @@ class _Digits:
     comparison: Comparison
     precision: int | None
 
-    def measured(self, value: float | None, interval: Interval | None) -> str:
-        return "" if value is None else self._written(value, interval)
-
-    def ends(self, interval: Interval | None) -> str:
-        if interval is None:
+    def measured(self, value: float | None, interval: Interval | None, *, ends: bool = False) -> str:
+        """Write a value and, where they are wanted, the ends of its interval: 227 [169, 303]."""
+        if value is None:
             return ""
+        text = self._written(value, interval)
+        if not ends or interval is None:
+            return text
         low, high = (self._written(end, interval) for end in (interval.low, interval.high))
-        return f"[{low}, {high}]"
+        return f"{text} [{low}, {high}]"
 
     def difference(self, system: System) -> str:
         if system.name == self.comparison.baseline:
             return "baseline"
-        text = self.measured(system.difference, system.difference_interval)
+        text = self.measured(system.difference, system.difference_interval, ends=True)
         return f"+{text}" if system.difference is not None and system.difference > 0 else text
 
     def _written(self, value: float, interval: Interval | None) -> str:
@@ -119,8 +120,9 @@ class _Column:
 
 _COLUMNS = (
     _Column("system", "left", lambda system, _: system.name),
-    _Column("score", "right", lambda system, digits: digits.measured(system.score, system.interval)),
-    _Column("95 % interval", "centre", lambda system, digits: digits.ends(system.interval)),
+    _Column(
+        "score [95 %]", "right", lambda system, digits: digits.measured(system.score, system.interval, ends=True)
+    ),
     _Column("infinite", "right", lambda system, _: str(system.infinite), if_infinite=True),
     _Column(
         "score on {}",
@@ -129,8 +131,7 @@ _COLUMNS = (
         of_finite=True,
         if_infinite=True,
     ),
-    _Column("diff.", "right", lambda system, digits: digits.difference(system), of_finite=True),
-    _Column("diff. 95 %", "centre", lambda system, digits: digits.ends(system.difference_interval), of_finite=True),
+    _Column("diff. [95 %]", "right", lambda system, digits: digits.difference(system), of_finite=True),
     _Column("p boot", "right", lambda system, _: p_value_text(system.p_bootstrap), of_finite=True),
     _Column("p rand", "right", lambda system, _: p_value_text(system.p_randomisation), of_finite=True),
     _Column("won", "right", lambda system, _: share_text(system.won)),
@@ -187,13 +188,20 @@ def _legend(comparison: Comparison) -> Iterator[str]:
         f"{comparison.test}; the baseline is {comparison.baseline}; {comparison.samples} samples, "
         f"seed {comparison.seed}."
     )
+    if comparison.documents is not None:
+        yield visible(
+            f"Intervals and tests are by document: {comparison.compared_documents} of them, told by the column "
+            f"{comparison.documents}."
+        )
     if 0 < comparison.compared < comparison.lines:
+        what = "loss" if comparison.of_losses else "score"
         *names, last = (c.name.format(comparison.compared) for c in _COLUMNS if c.of_finite)
         yield (
-            f"{', '.join(names)} and {last} are of the {comparison.compared} lines with a finite loss for all; "
+            f"{', '.join(names)} and {last} are of the {comparison.compared} lines with a finite {what} for all; "
             f"the rest is of all {comparison.lines}."
         )
-    yield "won: lines with a lower loss than the baseline's; the score weighs by how much, so fewer may be better."
+    better = "a lower loss" if comparison.of_losses else "a better score"
+    yield f"won: lines with {better} than the baseline's; the score weighs by how much, so fewer may be better."
     if comparison.compared:
         yield "p boot: paired bootstrap test; p rand: approximate randomisation; two-sided, against the baseline."
         yield "group: systems that share a letter cannot be told apart (p rand of all pairs, Holm's correction, 5 %)."

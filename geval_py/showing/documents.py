@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from geval_py.reading.features import Fields
 
 if TYPE_CHECKING:
-    from geval_py.explaining.features.worst import WorstFeatures
+    from geval_py.explaining.features.table import WorstFeatures
     from geval_py.explaining.lines import Line, LineDifference
     from geval_py.reading.items import ScoredItem
     from geval_py.scoring.evaluation import Evaluation
@@ -60,11 +61,12 @@ def difference_documents(differences: Iterable[LineDifference], fields: Fields) 
 
 
 def feature_documents(features: WorstFeatures) -> Iterator[Document]:
-    """Give a document a feature, with the keys of :meth:`WorstFeatures.to_frame`."""
-    columns = (features.counts, features.means, features.p_values, features.q_values)
-    figures = zip(*(column.tolist() for column in columns), strict=True)
-    for name, (count, mean, p, q) in zip(features.names, figures, strict=True):
-        yield {"feature": name, "count": count, "score": mean, "p": p, "q": q}
+    """Give a document a feature, with the keys of :meth:`WorstFeatures.to_frame`; None for what is not known."""
+    columns = features.columns
+    own = [columns[name].tolist() for name in columns if name not in features.more]
+    more = ([None if math.isnan(value) else value for value in column.tolist()] for column in features.more.values())
+    for name, *row in zip(features.names, *own, *more, strict=True):
+        yield {"feature": name} | dict(zip(columns, row, strict=True))
 
 
 def _input(item: ScoredItem, fields: Fields) -> dict[str, str]:

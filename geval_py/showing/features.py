@@ -15,7 +15,7 @@ from geval_py.showing.tables import Column, Table
 from geval_py.text import visible
 
 if TYPE_CHECKING:
-    from geval_py.explaining.features.worst import WorstFeatures
+    from geval_py.explaining.features.table import WorstFeatures
     from geval_py.reading.features import Field, Fields, Tokens
     from geval_py.reading.items import ScoredItem
 

@@ -12,9 +12,9 @@ from geval_py.showing.documents import feature_documents
 from geval_py.showing.tables import Column, Table
 
 if TYPE_CHECKING:
-    from geval_py.errors import DataError
+    from geval_py.errors import GevalError
     from geval_py.explaining.comparison import Comparison
-    from geval_py.explaining.features.worst import WorstFeatures
+    from geval_py.explaining.features.table import WorstFeatures
     from geval_py.explaining.lines import Line, LineDifference
     from geval_py.explaining.statistics.interval import Interval
     from geval_py.scoring.evaluation import Evaluation
@@ -57,7 +57,7 @@ def _values(score: Score, interval: Callable[[Score], Interval] | None) -> Itera
         yield from (found.low, found.high)
 
 
-def _in_a_line(error: DataError) -> str:
+def _in_a_line(error: GevalError) -> str:
     """Write an error without the picture of its line."""
     return " ".join(line.strip() for line in str(error).split("\n")[:2])
 
@@ -83,7 +83,7 @@ def _input_columns(evaluation: Evaluation) -> list[str]:
     return column_names(evaluation.input_width(), evaluation.split.in_header, OWN_COLUMNS)
 
 
-def _figures(row: LineDifference) -> tuple[float, ...]:
+def _figures(row: LineDifference) -> tuple[float | None, ...]:
     return row.difference, row.line.score, row.line.loss, row.other.score, row.other.loss
 
 
@@ -95,7 +95,8 @@ def _texts(line: Line, columns: Sequence[str]) -> list[str | None]:
 
 def features_table(features: WorstFeatures) -> Table:
     """Make a table with a row a feature."""
-    return _table(["feature", "count", "score", "p", "q"], (list(of.values()) for of in feature_documents(features)))
+    rows = (list(of.values()) for of in feature_documents(features))
+    return _table(["feature", *features.columns], rows)
 
 
 def comparison_table(comparison: Comparison) -> Table:

@@ -189,8 +189,8 @@ def _greatest_grid(names: Sequence[str]) -> Grid | None:
 
 
 def _part_boundaries(name: str) -> list[int]:
-    """Give the places where a name may be split: before a digit run or a capital, after other characters."""
+    """Give the places where a name may be split: before a run of digits or capitals, after other characters."""
     if len(name) > LONGEST_NAME_IN_CROSS_TABLES:
         return []
-    found = re.finditer(r"(?<=[^0-9])(?=[0-9])|(?=[A-Z])|(?<=[\W_])", name)
+    found = re.finditer(r"(?<=[^0-9])(?=[0-9])|(?<![A-Z])(?=[A-Z])|(?<=[\W_])", name)
     return sorted({match.start() for match in found} - {0, len(name)})

@@ -74,7 +74,7 @@ class Table:
     def text(self, *, header: bool = True) -> Iterator[str]:
         """Write columns of equal width, two spaces between them; all flush left, since numbers differ in decimals."""
         rows: list[Sequence[str]] = [[column.heading for column in self.columns]] if header else []
-        rows += self._cells()
+        rows += self.cells()
         widths = [max(map(display_width, column)) for column in zip(*rows, strict=True)]
         for row in rows:
             padded = (cell + " " * (width - display_width(cell)) for cell, width in zip(row, widths, strict=True))
@@ -83,13 +83,13 @@ class Table:
     def terminal(self, width: int, *, header: bool = True) -> Iterator[str]:
         """Write columns that fit into a terminal's width, below their names; see :func:`laid_out`."""
         head = [[column.heading for column in self.columns]] if header else []
-        yield from laid_out(chain(head, self._cells()), [column.alignment for column in self.columns], width)
+        yield from laid_out(chain(head, self.cells()), [column.alignment for column in self.columns], width)
 
     def markdown(self) -> Iterator[str]:
         """Write a table of GitHub's Markdown."""
         yield _markdown_row(markdown_text(column.heading) for column in self.columns)
         yield _markdown_row(_MARKDOWN_RULES[column.alignment] for column in self.columns)
-        for row in self._cells():
+        for row in self.cells():
             yield _markdown_row(map(markdown_text, row))
 
     def latex(self) -> Iterator[str]:
@@ -99,7 +99,7 @@ class Table:
         yield "\\hline\n"
         yield _latex_row(latex_text(column.heading) for column in self.columns)
         yield "\\hline\n"
-        for row in self._cells():
+        for row in self.cells():
             yield _latex_row(escape(cell) for escape, cell in zip(escapes, row, strict=True))
         yield "\\hline\n\\end{tabular}\n"
 
@@ -118,12 +118,13 @@ class Table:
         yield f"<tr>{''.join(f'<th>{html_text(column.heading)}</th>' for column in self.columns)}</tr>\n"
         yield "</thead>\n<tbody>\n"
         starts = [_HTML_CELLS[column.alignment] for column in self.columns]
-        for row in self._cells():
+        for row in self.cells():
             cells = (f"{start}{html_text(cell)}</td>" for start, cell in zip(starts, row, strict=True))
             yield f"<tr>{''.join(cells)}</tr>\n"
         yield "</tbody>\n</table>\n"
 
-    def _cells(self) -> Iterator[tuple[str, ...]]:
+    def cells(self) -> Iterator[tuple[str, ...]]:
+        """Write the cells of each row, for a format of one's own."""
         for block in self._blocks():
             yield from zip(*block, strict=True)
 

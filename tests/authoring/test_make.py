@@ -4,6 +4,7 @@ import hashlib
 import lzma
 import re
 import shutil
+from contextlib import nullcontext
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,9 +16,9 @@ from geval_py import ExistingFileError, SchemeError, UsageError
 from geval_py.authoring.documents import Document
 from geval_py.authoring.gaps import Cut, cut_gaps, read_pattern
 from geval_py.authoring.leaks.find import find_leaks
-from geval_py.authoring.make import Recipe, cut_challenge, make_challenge
+from geval_py.authoring.make import CUTTING, Recipe, cut_challenge, make_challenge
 from geval_py.authoring.parts import Parts
-from geval_py.authoring.publishing import default_answers
+from geval_py.authoring.publishing import PACKING, default_answers
 from geval_py.authoring.validate import validate_challenge
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=60)
@@ -387,3 +388,18 @@ def test_large_inputs_are_packed_fast(tmp_path, monkeypatch):
     make_challenge(TEXTS, Recipe(cut=Cut(context=2)), str(tmp_path / "c"), str(tmp_path / "a"))
     assert lines(tmp_path / "c/train/in.tsv.xz")
     shutil.rmtree(tmp_path / "c")
+
+
+def test_progress_is_told(tmp_path):
+    """First the documents that are cut, then the bytes that are packed, up to all of them."""
+    told = {}
+
+    def progress_of(what):
+        return nullcontext(lambda done, size: told.setdefault(what, []).append((done, size)))
+
+    making = make_challenge(gazette(), SMALL, str(tmp_path / "c"), str(tmp_path / "a"), progress_of=progress_of)
+    size = sum(len(f"{gap.input_line()}\n".encode()) for part in making.parts for gap in part.gaps)
+    assert list(told) == [CUTTING, PACKING]
+    assert told[CUTTING] == [(done, 160) for done in range(1, 161)]
+    assert told[PACKING] == sorted(told[PACKING])
+    assert told[PACKING][-1] == (size, size)

@@ -166,7 +166,8 @@ def test_scan_and_status(there, submission, tmp_path):
         "Guess the word\n"
         "2 submissions of 2 submitters: 1 scored, 1 rejected, 0 failed, 0 withdrawn\n"
         "1 outputs, 2 evaluations\n"
-        "nothing is out of date"
+        "nothing is out of date\n"
+        "no output for dev-0: of any that is scored"
     )
     code = rows[0][0]
     assert table.splitlines()[0] == f"{code}\tAnn \t2026-01-31T23:59:00Z\tscored\t2026-01-31\tit was scored\t"

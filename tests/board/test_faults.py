@@ -8,18 +8,19 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from samples import NOW, WORDS, words_of, write
 from sqlalchemy import func, select, text
 
+from geval_py.board.keeping.moderating import note
 from geval_py.board.keeping.receipts import id_of
 from geval_py.board.keeping.rescoring import rescore
 from geval_py.board.keeping.scanning import scan
 from geval_py.board.keeping.status import status_of
 from geval_py.board.keeping.submissions import add
+from geval_py.board.publishing import site
 from geval_py.board.ranking.standings import standings
 from geval_py.board.storing import blobs
 from geval_py.board.storing.schema import (
@@ -48,23 +49,38 @@ def start(*words, **settings):
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, **settings)
 
 
-def seconds_of(*words):
-    begin = time.monotonic()
-    process = start(*words)
-    assert process.wait() == 0, process.stderr.read()
-    process.stderr.close()
-    return time.monotonic() - begin
+class Killing:
+    """Run a command again and again, and kill it at a random moment, until it was still running so many times.
 
+    The span from which the moment is chosen follows the command: it grows after each kill, and shrinks after each run
+    that was done before, so that about one in six is.
+    """
 
-def kill_at(moment, *words):
-    """Start the command, and kill it after some seconds; tells whether it was still running."""
-    process = start(*words)
-    try:
-        process.wait(moment)
-    except subprocess.TimeoutExpired:
-        process.send_signal(signal.SIGKILL)
-    process.stderr.close()
-    return process.wait() == -signal.SIGKILL
+    def __init__(self, kills):
+        self.kills, self.killed, self.tried = kills, 0, 0
+        self._chance, self._span = random.Random(kills), 1.0
+
+    def __iter__(self):
+        """Give numbers, from 0, as long as there is something to kill."""
+        while self.killed < self.kills:
+            yield self.tried
+            self.tried += 1
+
+    def __call__(self, *words):
+        """Run the command; tells whether it was killed."""
+        process = start(*words)
+        try:
+            process.wait(self._chance.uniform(0, self._span if self.tried else self._span / 4))
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+        process.stderr.close()
+        killed = process.wait() == -signal.SIGKILL
+        self.killed += killed
+        self._span *= 1.1 if killed else 0.6
+        return killed
+
+    def report(self, what, landed):
+        print(f"{what}: killed {self.killed} times in {self.tried} runs; {landed}")
 
 
 def count(board, table):
@@ -93,18 +109,17 @@ def check_whole(folder):
 
 
 @pytest.mark.parametrize("kills", KILLS)
-def test_add_is_killed(kills, board, submission, tmp_path):
-    whole = seconds_of("board", "add", board.folder, submission("first"))
-    chance, killed = random.Random(kills), 0
-    for number in range(kills):
+def test_add_is_killed(kills, board, submission):
+    kill, done = Killing(kills), 0
+    for number in kill:
         source = submission(f"s{number}", 0.3, seed=number)
-        moment = chance.uniform(0, whole if number else whole / 4)
-        killed += kill_at(moment, "board", "add", board.folder, source)
-        before = count(check_whole(board.folder), submissions)
-        assert number + 1 <= before <= number + 2
+        killed = kill("board", "add", board.folder, source)
+        stored = count(check_whole(board.folder), submissions)
+        assert stored in (number, number + 1)
+        done += killed and stored > number
         add(board, str(source), now=status_now())
-        assert count(check_whole(board.folder), submissions) == number + 2
-    assert killed
+        assert count(check_whole(board.folder), submissions) == number + 1
+    kill.report("add", f"after {done} kills the submission was stored")
 
 
 def status_now():
@@ -113,28 +128,21 @@ def status_now():
     return datetime.now(UTC)
 
 
-def moment_of(chance, number):
-    """Choose when to kill: the first time before the work can be done, however fast the machine is."""
-    return chance.uniform(0.1, 3.0 if number else 0.7)
-
-
 @pytest.mark.parametrize("kills", KILLS)
 def test_scan_is_killed(kills, board, submission, tmp_path):
-    for number in range(6):
-        submission(f"s{number}", 0.3, seed=number)
-    words = ("board", "scan", board.folder, tmp_path / "uploads")
-    chance, killed, stored = random.Random(kills), 0, 0
-    for number in range(kills):
-        killed += kill_at(moment_of(chance, number), *words)
+    """Three are new each time, and what the runs before it have not come to."""
+    kill, stored, done = Killing(kills), 0, 0
+    for number in kill:
+        for one in range(3):
+            submission(f"s{number}-{one}", 0.3, seed=3 * number + one)
+        killed = kill("board", "scan", board.folder, tmp_path / "uploads")
         now = count(check_whole(board.folder), submissions)
-        assert now >= stored
+        assert stored <= now <= 3 * number + 3
+        done += killed and now > stored
         stored = now
-        if stored >= 6:
-            submission(f"t{number}", 0.3, seed=100 + number)
-    assert killed
+    kill.report("scan", f"after {done} kills some submissions were stored")
     scan(board, str(tmp_path / "uploads"), now=status_now())
-    there = len(list((tmp_path / "uploads").iterdir()))
-    assert count(check_whole(board.folder), submissions) == there
+    assert count(check_whole(board.folder), submissions) == 3 * kill.tried
     assert scan(board, str(tmp_path / "uploads"), now=status_now()) == []
 
 
@@ -142,20 +150,49 @@ def test_scan_is_killed(kills, board, submission, tmp_path):
 def test_rescore_is_killed(kills, board, submission, tmp_path):
     for number in range(4):
         add(board, str(submission(f"s{number}", 0.3, seed=number)), now=NOW)
-    chance, killed = random.Random(kills), 0
-    for number in range(kills):
+    kill, switched = Killing(kills), 0
+    for number in kill:
         words = [*words_of("test-A")[:-1], WORDS[number % len(WORDS)]]
         write(tmp_path / "answers" / "test-A" / "expected.tsv", "".join(f"{word}\n" for word in words))
         before, kept = standings(board, now=NOW), count(board, history)
-        killed += kill_at(moment_of(chance, number), "board", "rescore", board.folder)
+        killed = kill("board", "rescore", board.folder)
         opened = check_whole(board.folder)
         done = count(opened, history) - kept
         assert done in (0, 8)  # all scores, or none
         assert done or standings(opened, now=NOW) == before
+        switched += killed and done > 0
         rescore(board, now=NOW)
         assert status_of(board, NOW).outdated == {}
-    assert killed
     assert count(check_whole(board.folder), submissions) == 4
+    kill.report("rescore", f"after {switched} kills all new scores were in place")
+
+
+def built(board, folder):
+    """Build the site in this process; gives its files."""
+    site.build(board, str(folder), now=NOW)
+    return files_of(folder)
+
+
+def files_of(folder):
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("kills", KILLS)
+def test_site_is_killed(kills, board, submission, tmp_path):
+    codes = [add(board, str(submission(f"s{number}", seed=number)), now=NOW).code for number in range(3)]
+    public = tmp_path / "public"
+    kill, exchanged, before = Killing(kills), 0, built(board, public)
+    for number in kill:
+        note(board, codes[number % 3], f"remark {number}")
+        after = built(board, tmp_path / "other")
+        killed = kill("board", "site", board.folder, "-o", public)
+        found = files_of(public)
+        assert found in (before, after)
+        exchanged += killed and found == after
+        before = built(board, public)
+        assert before == after
+        assert not list(tmp_path.glob(".public*"))
+    kill.report("site", f"after {exchanged} kills the new site was in place")
 
 
 def add_at_once(board, submissions_of):

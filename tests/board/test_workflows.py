@@ -1,11 +1,14 @@
 """The two workflows to copy: they parse, give no secret to what strangers propose, and their scripts do what they say."""
 
 import base64
+import csv
+import io
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 import yaml
@@ -83,7 +86,8 @@ class Runner:
     """A repository as the workflows want it, with scripts that are run in it."""
 
     def __init__(self, folder):
-        self.origin, self.folder = folder / "origin.git", folder / "work"
+        self.origin, self.folder, self.installed = folder / "origin.git", folder / "work", folder / "installed"
+        write(folder / "bin/pip", f'#!/bin/sh\necho "$@" >>{self.installed}\n').chmod(0o755)  # geval is there already
         challenge, self.answers = hide_answers(folder)
         bare = ["git", "init", "--quiet", "--bare", "--initial-branch=main", self.origin]
         subprocess.run(bare, check=True)
@@ -97,7 +101,7 @@ class Runner:
 
     def run(self, script, **variables):
         """Run a script as the runners do; gives its exit status and all that it prints."""
-        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        path = os.pathsep.join([f"{self.folder.parent}/bin", str(Path(sys.executable).parent), os.environ["PATH"]])
         user = {f"GIT_{who}_{what}": "x" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
         done = subprocess.run(
             ["bash", "-eo", "pipefail", "-c", script],
@@ -141,6 +145,14 @@ def test_only_the_submitters_own_folder_may_change(runner, path, status):
     runner.propose(path, output(0.5))
     script = scripts(JOBS["check"])["Only the submitter's own folder may change"]
     assert runner.run(script, SUBMITTER="ann")[0] == status
+
+
+@pytest.mark.parametrize(("text", "status"), [(output(0.5), 0), ("the:0,5 :0.5\n" * 123, 1)])
+def test_github_checks_what_is_proposed(runner, text, status):
+    """Of the sets of the challenge, those that something is sent for."""
+    (runner.folder / "ours").symlink_to(".")
+    write(runner.folder / f"submissions/ann/{TEST}/out.tsv", text)
+    assert runner.run(scripts(JOBS["check"])["Check the outputs"], SUBMITTER="ann")[0] == status
 
 
 def arrived(said, name):
@@ -198,3 +210,70 @@ def test_what_is_merged_is_added_kept_and_published(runner, tmp_path):
     assert ">bob</a>" in page
     kept = runner.run("git fetch -q origin board && git ls-tree --name-only FETCH_HEAD")
     assert kept == (0, "board.sqlite.gpg\n")
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "status", "said"),
+    [
+        pytest.param(f"submissions/ann/{TEST}/out.tsv", output(0.5), 0, "", id="fine"),
+        pytest.param(f"submissions/ann/{TEST}/out.tsv", "the:0,5 :0.5\n" * 123, 1, "E114", id="malformed"),
+        pytest.param("submissions/ann/gonito.yaml", "tags: [x]\n", 1, "E101", id="no output"),
+        pytest.param(
+            f"submissions/bob/{TEST}/out.tsv",
+            output(0.5),
+            1,
+            "a merge request of ann may change submissions/ann/ alone\n",
+            id="another's folder",
+        ),
+        pytest.param("challenge/config.txt", "--metric LogLoss\n", 1, "submissions/ann/ alone\n", id="the challenge"),
+    ],
+)
+def test_gitlab_checks_what_is_proposed(runner, path, text, status, said):
+    """The main branch has gone on meanwhile, which is no change of the merge request's."""
+    assert runner.run("git checkout -q -b proposed")[0] == 0
+    write(runner.folder / path, text)
+    runner.commit("A proposal")
+    assert runner.run("git checkout -q main")[0] == 0
+    write(runner.folder / "README.md", "News\n")
+    runner.commit("News")
+    assert runner.run("git checkout -q --detach proposed")[0] == 0
+    variables = {"GITLAB_USER_LOGIN": "ann", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main"}
+    found = runner.run(gitlab_script("check"), **variables)
+    assert (found[0], said in found[1]) == (status, True), found[1]
+    assert runner.installed.read_text() == "install --quiet ./ours/geval-py\n"
+    is_own = path.startswith("submissions/ann/")
+    assert (runner.folder / "check.xml").exists() == is_own
+    if is_own:
+        report = ElementTree.parse(runner.folder / "check.xml").getroot()
+        assert bool(report.findall(".//failure")) == bool(status)
+
+
+def test_gitlab_adds_and_publishes_what_is_merged(runner, postgresql):
+    """Two merges, each on a new machine, the first one of a malformed output too; the database is a server's."""
+    packed = subprocess.run(["tar", "-C", runner.answers, "-cJ", "."], capture_output=True, check=True).stdout
+    variables = {
+        "BOARD_ANSWERS": base64.b64encode(packed).decode(),
+        "GEVAL_BOARD_DATABASE": postgresql.new_database(),
+    }
+    assert (
+        runner.run(
+            "geval board init again --challenge challenge --answers $ANSWERS", ANSWERS=runner.answers, **variables
+        )[0]
+        == 0
+    )
+    runner.propose(f"submissions/dan/{TEST}/out.tsv", "the:0,5 :0.5\n" * 123)
+    for day, name in enumerate(("ann", "bob"), 20):
+        runner.propose(f"submissions/{name}/{TEST}/out.tsv", output(0.5, seed=day))
+        assert runner.run("git clean -qfdx")[0] == 0
+        done = runner.run(gitlab_script("pages"), CI_PIPELINE_CREATED_AT=f"2025-01-{day}T11:00:00Z", **variables)
+        assert done[0] == 0, done[1]
+    assert "scored\tbob\tbob" in done[1]
+    page = (runner.folder / "public/index.html").read_text()
+    assert [f">{name}</a>" in page for name in ("ann", "bob", "dan")] == [True, True, False]
+    rows = csv.DictReader(io.StringIO((runner.folder / "public/data/submissions.csv").read_text()))
+    assert sorted((row["submitter"], row["state"], row["arrived"]) for row in rows) == [
+        ("ann", "scored", "2025-01-20T11:00:00Z"),
+        ("bob", "scored", "2025-01-21T11:00:00Z"),
+        ("dan", "rejected", "2025-01-20T11:00:00Z"),
+    ]
+    assert runner.installed.read_text() == "install --quiet ./geval-py[board,postgresql]\n" * 2

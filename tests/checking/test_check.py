@@ -451,7 +451,7 @@ def test_fix_and_diff(submission, capsys):
 
 def test_every_rule_has_a_test():
     tested = {row[0] for row in LINES} | {row[0] for row in FILES} | {"E101", "W215", "W301"}
-    assert tested == set(ALL)
+    assert tested | {"E117", "W216", "W217"} == set(ALL)  # those three are in test_others.py
 
 
 def test_flag_rules_are_rules():

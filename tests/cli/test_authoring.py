@@ -2,12 +2,17 @@
 
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
 from geval_py.authoring.validate import OLD_TRAIN_WARNINGS
+from geval_py.cli import progress
 from geval_py.cli.challenge import init, validate
+from geval_py.modelling.baselines import BASELINES
+
+GAZETTE = Path(__file__).parents[2] / "challenges/gazette"
 
 
 @pytest.fixture(autouse=True)
@@ -113,6 +118,43 @@ def test_make_validate_and_leaks(here, geval):
     assert geval("-t", "dev-0", "--expected-directory", "c", "--out-directory", "c")[0] == 1  # no output yet
 
 
+def test_a_challenge_of_the_gazettes_text_and_its_baselines(here, geval, monkeypatch):
+    """It is valid, gives nothing away but that it is small, and every baseline is a well-formed submission to it."""
+    monkeypatch.setenv("GEVAL_CACHE", str(here / "cache"))
+    blocks = (GAZETTE / "gazette.txt").read_text(encoding="utf-8").strip("\n").split("\n\n")
+    headed = [block.partition("\n") for block in blocks]
+    rows = [{"id": heading.split()[1], "text": text, "year": heading.split()[2]} for heading, _, text in headed]
+    (here / "news.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    make = "challenge make news.jsonl -o c --context 8 --split 60,25,15 --train-every 4"
+    assert geval(*make.split())[0] == 0
+    assert geval("--validate", "--expected-directory", "c-answers")[:2] == (0, "")
+    status, out, _ = geval("challenge", "leaks", "c", "--answers", "c-answers", "--ignore", "W410")
+    assert (status, out) == (0, "no problems in 3 files\n")
+    places = ("--expected-directory", "c", "--out-directory", "outputs")
+    for test in ("dev-0", "test-A"):
+        for model in BASELINES:
+            assert geval("baseline", model, "-t", test, *places)[0] == 0
+        status, out, err = geval("check", "outputs", "--challenge", "c", "-t", test, "--format", "json")
+        assert (status, err, len(json.loads(out)["files"])) == (0, "", len(BASELINES))
+    status, out, _ = geval("-t", "test-A", "--expected-directory", "c-answers", *places[2:], "--by-score")
+    assert status == 0
+    assert [line.split("\t")[0] for line in out.splitlines()[1:]] == [*reversed(BASELINES)]
+
+
+@pytest.mark.parametrize("command", ["challenge make texts", "challenge split old --columns Doc,Text"])
+def test_long_work_shows_a_bar_on_a_terminal(command, here, geval, monkeypatch):
+    monkeypatch.setattr(progress, "PATIENCE_SECONDS", -1)
+    texts(here)
+    (here / "old").mkdir()
+    (here / "old/in.tsv").write_text("".join(f"d{n}\ta {n}\n" for n in range(200)))
+    (here / "old/expected.tsv").write_text("w\n" * 200)
+    assert "packing" not in geval(*command.split(), "-o", "quiet")[2]
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    shown = geval(*command.split(), "-o", "c")[2]
+    assert "packing" in shown
+    assert ("documents" in shown.partition("packing")[0]) == ("make" in command)
+
+
 def test_make_says_which_texts_are_too_short(here, geval):
     texts(here)
     (here / "texts/short.txt").write_text("a few words")
@@ -192,7 +234,7 @@ def test_explain_and_rules(geval):
 @pytest.fixture
 def gazette(here):
     """A copy, which has no git history."""
-    shutil.copytree(Path(__file__).parents[2] / "challenges/gazette", here / "gazette")
+    shutil.copytree(GAZETTE, here / "gazette")
     return "gazette"
 
 

@@ -1,6 +1,9 @@
 """``geval baseline``: outputs of simple models."""
 
+import lzma
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -93,7 +96,7 @@ def test_a_model_of_kenlm_that_is_not_there(geval):
 
 
 def test_the_package_kenlm_is_missing(geval, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "kenlm", None)
+    monkeypatch.setitem(sys.modules, "kenlm", None)
     Path("x.arpa").touch()
     assert geval("baseline", "-t", "dev-0", "kenlm:x.arpa") == (
         2,
@@ -108,10 +111,17 @@ class FakeKenlm:
 
     State = dict
 
+    class Config:
+        pass
+
+    class ARPALoadComplain:
+        NONE = 0
+
     class Model:
         order = 2
 
-        def __init__(self, path):
+        def __init__(self, path, config):
+            assert (config.show_progress, config.arpa_complain) == (False, FakeKenlm.ARPALoadComplain.NONE)
             if "broken" in path:
                 raise OSError("not a model")
 
@@ -124,7 +134,7 @@ class FakeKenlm:
 
 
 def test_a_model_of_kenlm_scores_the_most_frequent_words(geval, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "kenlm", FakeKenlm)
+    monkeypatch.setitem(sys.modules, "kenlm", FakeKenlm)
     Path("m.arpa").touch()
     assert geval("baseline", "-t", "dev-0", "kenlm:m.arpa", "--top", "4")[0] == 0
     lines = Path("dev-0/out-model=kenlm-m.arpa.tsv").read_text().splitlines()
@@ -135,6 +145,20 @@ def test_a_model_of_kenlm_scores_the_most_frequent_words(geval, monkeypatch):
         1,
         "geval: KenLM cannot read this model\n  in `broken.arpa`\n",
     )
+
+
+@pytest.mark.long
+def test_the_package_kenlm_scores_them(folder):
+    """In a process of its own: what the package says itself goes past Python's streams."""
+    Path("text.txt").write_text("\n".join(lzma.open("train/in.tsv.xz", "rt", encoding="utf-8").read().split("\t")))
+    for words, said in (
+        ("lm train -o 3 text.txt --arpa m.arpa", None),
+        ("baseline -t dev-0 kenlm:m.arpa --top 50", "wrote `./dev-0/out-model=kenlm-m.arpa.tsv`\n"),
+        ("check -t dev-0 --select E", None),
+    ):
+        run = subprocess.run([sys.executable, "-m", "geval_py", *words.split()], capture_output=True, text=True)
+        assert (run.returncode, run.stderr) == (0, "")
+        assert said is None or run.stdout == said
 
 
 def test_help(geval):

@@ -224,6 +224,9 @@ def test_standard_input_twice(challenge, geval):
 
 ERRORS = [
     (["-t", "dev-9"], 1, "No test subdirectory with the expected results: `./dev-9`\n  there are dev-0; choose one with -t"),
+    (["-t", "dev-0", "-e", "expectd.tsv"], 1, "No file with the expected results: `./dev-0/expectd.tsv`\n  did you mean expected.tsv? `./dev-0` holds expected.tsv, in.tsv, out.tsv"),
+    (["-o", "dev-0/ou.tsv"], 1, "No file with the test results: `dev-0/ou.tsv`\n  did you mean out.tsv? `dev-0` holds expected.tsv, in.tsv, out.tsv"),
+    (["-t", "dev-0", "-e", "dev-0/expectd.tsv"], 1, "No file with the expected results: `dev-0/expectd.tsv`\n  did you mean expected.tsv? `dev-0` holds expected.tsv, in.tsv, out.tsv"),
     (["-t", "dev-0", "-o", "no.tsv"], 1, "No file with the test results: `./dev-0/no.tsv`\n  did you mean out.tsv? `./dev-0` holds expected.tsv, in.tsv, out.tsv"),
     (["--expected-directory", "no"], 1, "No directory with the expected results: `no`"),
     (["-t", "dev-0", "-m", "Perplexityy"], 2, "Unknown or broken metric definition: Perplexityy\n  did you mean Perplexity?"),
@@ -362,7 +365,7 @@ def test_help_version_and_list(challenge, geval):
     assert out.startswith("usage: geval [options]\n")
     assert "geval -t dev-0 -l -s | head -3" in out
     assert geval("--version")[1].startswith(f"geval-py {__version__} (")
-    assert "PerplexityHashed     words        lower is better   inverse" in geval("--list-metrics")[1]
+    assert "PerplexityHashed             words          lower is better   inverse" in geval("--list-metrics")[1]
 
 
 def command(*words):

@@ -1,5 +1,6 @@
 """The commands around scoring: help, a sample to try things on, completions; and what misspelt words mean."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -9,13 +10,13 @@ import pytest
 from geval_py import evaluate
 from geval_py.cli import COMMANDS as MODULES
 from geval_py.cli import completion, parsers, sample
-from geval_py.cli.help import parser_of
+from geval_py.cli.help import group_of, parser_of
 from geval_py.reading.meanings import OTHER_COMMANDS, SYNONYMS
 from geval_py.reading.options import COMMANDS, OPTIONS
 
 
 def test_each_command_has_its_module():
-    assert {name: f"geval_py.cli.{name.replace(' ', '.')}" for name in COMMANDS} == MODULES
+    assert {name: f"geval_py.cli.{name}" for name in COMMANDS} == MODULES
     assert [parser_of(name).prog for name in COMMANDS] == [f"geval {name}" for name in COMMANDS]
 
 
@@ -41,18 +42,23 @@ HELPS = {
 
 @pytest.mark.parametrize(("words", "command"), HELPS.items(), ids=HELPS)
 def test_help(words, command, geval):
-    assert geval(*words.split()) == (0, parser_of(command).format_help(), "")
+    assert geval(*words.split()) == (0, parser_of(*(command or "").split()).format_help(), "")
 
 
-@pytest.mark.parametrize("words", ["challenge --help", "challenge -h", "help challenge", "--help challenge"])
-def test_help_of_several_commands(words, geval):
-    text = (
-        "commands (geval help challenge COMMAND says more):\n"
-        "  geval challenge leaks      what a challenge gives away of its hidden answers\n"
-        "  geval challenge make       a challenge, cut from texts\n"
-        "  geval challenge split      a challenge, cut from items that are there\n"
-    )
-    assert geval(*words.split()) == (0, text, "")
+@pytest.mark.parametrize("name", [name for name in COMMANDS if group_of(name) is not None])
+def test_help_of_several_commands(name, geval):
+    status, out, err = geval(name, "--help")
+    assert (status, err) == (0, "")
+    assert f"commands (geval {name} COMMAND --help says more):\n" in out
+    for member, (summary, _) in group_of(name).subcommands.items():
+        assert re.search(rf"^  {member} +{re.escape(summary)}$", out, re.MULTILINE)
+        assert geval("help", name, member) == geval(name, member, "-h")
+
+
+def test_a_file_may_be_named_as_help_is(geval):
+    """Behind -- there are no options; in front of it help is shown, whatever else stands there."""
+    assert geval("check", "--", "-h")[1].startswith("-h\n")
+    assert geval("check", "--qwerty", "-h", "--") == geval("check", "-h")
 
 
 def test_help_names_each_command():
@@ -63,6 +69,7 @@ def test_help_names_each_command():
 
 
 COMMANDS_ARE = f"the commands are {', '.join(COMMANDS)}"
+OF_CHALLENGE = "the commands are make, split, leaks"
 NO_HELP = {
     "help chekc": f"there is no command `chekc`\n  did you mean check? {COMMANDS_ARE}",
     "--help comapre": f"there is no command `comapre`\n  did you mean compare? {COMMANDS_ARE}",
@@ -70,9 +77,11 @@ NO_HELP = {
     "help qqq": f"there is no command `qqq`\n  {COMMANDS_ARE}",
     "help \x1b": f"there is no command `\\x1b`\n  {COMMANDS_ARE}",
     "help check compare": f"there is no command `check compare`\n  did you mean compare? {COMMANDS_ARE}",
-    "help challenge maek": f"there is no command `challenge maek`\n  did you mean challenge make? {COMMANDS_ARE}",
-    "challenge": "a command is missing: challenge leaks, challenge make, challenge split",
-    "challenge maek": f"there is no command `challenge maek`\n  did you mean challenge make? {COMMANDS_ARE}",
+    "help challenge maek": f"there is no command `geval challenge maek`\n  did you mean make? {OF_CHALLENGE}",
+    "help challenge make x": f"there is no command `challenge make x`\n  did you mean challenge? {COMMANDS_ARE}",
+    "challenge": f"a command of geval challenge is missing\n  {OF_CHALLENGE}",
+    "challenge maek": f"there is no command `geval challenge maek`\n  did you mean make? {OF_CHALLENGE}",
+    "challenge --hlep": "unrecognized arguments: --hlep\n  did you mean --help?",
 }
 
 
@@ -143,8 +152,8 @@ def options_of_all():
 
 def test_what_is_meant_is_there():
     """No synonym is an option or a command itself, and each leads to one."""
-    for command in (None, *COMMANDS):
-        names = {*parser_of(command)._option_string_actions}
+    for command in ((), *((name,) for name in COMMANDS)):
+        names = {*parser_of(*command)._option_string_actions}
         assert not {name for name, ours in SYNONYMS.items() if name in names and ours.partition(" ")[0] in names}
     assert {ours.partition(" ")[0] for ours in SYNONYMS.values()} <= options_of_all()
     assert not {*OTHER_COMMANDS} & {*COMMANDS}
@@ -248,8 +257,8 @@ def test_a_completion_knows_what_there_is(shell, geval):
 
 
 COMPLETIONS = {
-    "geval ": "baseline board challenge check compare completion help lm sample",
-    "geval challenge ": "leaks make split",
+    "geval ": "baseline board calibration challenge check compare completion help lm luck mix report sample tune",
+    "geval challenge ": "make split leaks",
     "geval challenge make --con": "--context",
     "geval challenge leaks --format s": "sarif",
     "geval --by": "--by-score",

@@ -109,7 +109,8 @@ def test_differences(challenge, rows):
 def test_features(mode, challenge, rows, geval):
     head, *found = rows("-o", "out-n=2.tsv", *mode)
     shown = [line.split("\t") for line in geval("-o", "out-n=2.tsv", *mode)[1].splitlines()]
-    assert head == ["feature", "count", "score", "p", "q"]
+    costs = ["perplexity", "gain", "gain_low", "gain_high"] if mode == ["-w"] else []
+    assert head == ["feature", "count", "score", "p", "q", *costs]
     assert [row[:2] for row in found] == [row[:2] for row in shown]
     assert [float(row[3]) for row in found] == pytest.approx([float(row[3]) for row in shown])
 

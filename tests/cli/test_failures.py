@@ -118,6 +118,40 @@ def test_what_is_wrong_in_another_file_is_no_output_s_fault(challenge, geval):
     assert err.startswith("geval: Corrupt gzip file `./dev-0/expected.tsv`: ")
 
 
+OF_OUTPUTS = "LogLossHashed:f<out:b>"
+NO_LINE = "No item has the feature `out:b'\n  in `./dev-0/out-n={}.tsv`"
+
+
+def test_a_filter_selects_no_line_of_some_outputs(challenge, geval):
+    """GEval 1.42.2: NaN."""
+    (challenge / "dev-0/out-n=2.tsv").write_text("a:0.5 b:0.5\na:1\n")
+    (challenge / "dev-0/out-n=4.tsv").unlink()
+    words = ("-t", "dev-0", "-a", OF_OUTPUTS)
+    rows = "n\tLogLossHashed:f<out:b>\n1\terror\n2\t0.69\n3\terror\n"
+    assert geval(*words) == (1, rows, f"geval: {NO_LINE.format(1)}\ngeval: {NO_LINE.format(3)}\n")
+    _, out, _ = geval(*words, "--format", "json")
+    error = {"message": NO_LINE.format(1), "line": None, "column": None}
+    assert json.loads(out)["outputs"][0]["error"] == error
+    _, out, _ = geval(*words, "--format", "csv")
+    assert [row["error"] for row in csv.DictReader(io.StringIO(out))] == [
+        "No item has the feature `out:b' in `./dev-0/out-n=1.tsv`",
+        "",
+        "No item has the feature `out:b' in `./dev-0/out-n=3.tsv`",
+    ]
+
+
+def test_a_filter_selects_no_line_of_the_only_output(challenge, geval):
+    words = ("-t", "dev-0", "-o", "out-n=1.tsv", "-a", OF_OUTPUTS)
+    assert geval(*words) == (2, "", f"geval: {NO_LINE.format(1)}\n")
+
+
+@pytest.mark.parametrize("metric", ["LogLossHashed:f<exp:b>", "LogLossHashed:f<in<Nix>:b>", "LogLossHashed:q"])
+def test_what_is_wrong_in_a_metric_is_no_output_s_fault(metric, challenge, geval):
+    status, out, err = geval("-t", "dev-0", "-a", metric)
+    assert (status, out) == (2, "")
+    assert "out-n=" not in err
+
+
 def test_modes_end_at_the_first(challenge, geval):
     for other in ("out-n=2.tsv", "n=2"):
         assert geval("-t", "dev-0", "-o", "out-n=1.tsv", "-d", other) == (1, "", f"geval: {MESSAGE}\n")

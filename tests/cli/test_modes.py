@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from five_items import OUT, TEXTS, WORDS, YEARS, make_challenge, write
 
-from geval_py.explaining.features.worst import WorstFeatures
+from geval_py.explaining.features.table import WorstFeatures
 from geval_py.reading.features import Fields, split_tokens, tokens_of
 from geval_py.reading.items import ScoredItem
 from geval_py.showing.features import Marker, features_table
@@ -660,7 +660,8 @@ def test_p_values(p, written):
 )
 def test_means(mean, written):
     """Feature, n1, mean score ``%.8f``, p."""
-    features = WorstFeatures(["exp:a\x1b"], np.array([3]), np.array([mean]), np.array([0.25]))
+    figures = {"means": np.array([mean]), "p_values": np.array([0.25]), "q_values": np.array([0.5])}
+    features = WorstFeatures(names=["exp:a\x1b"], counts=np.array([3]), **figures, more={})
     p = "0.25000000000000000000"
     assert list(features_table(features).tabs()) == [f"exp:a\x1b\t3\t{written}\t{p}\n"]
     assert list(features_table(features, for_terminal=True).tabs()) == [f"exp:a\\x1b\t3\t{written}\t{p}\n"]

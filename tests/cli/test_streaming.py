@@ -75,7 +75,7 @@ def test_a_file_that_is_changed_meanwhile(name, challenge, geval, monkeypatch):
     read = modes.read_lines
 
     def change_first(evaluation):
-        evaluation._kept_texts().input.check_lines(3)
+        evaluation.input.check_lines(3)
         path.write_text("a:1\n" * 4)
         return read(evaluation)
 

@@ -41,7 +41,7 @@ MODES = {
 }
 ALIGNED_ANYWHERE = {  # with a width into which it does not fit uncut
     "rules": (70, ["check", "--rules"]),
-    "metrics": (30, ["--list-metrics"]),
+    "metrics": (70, ["--list-metrics"]),
     "a comparison": (100, ["compare", "--samples", "20"]),
 }
 

@@ -231,7 +231,7 @@ def test_the_interval_of_an_evaluation(challenge):
     assert result.interval(samples=50, seed=3) == interval(
         METRICS["LogLossHashed"], result.scores[0].statistics, samples=50, seed=3
     )
-    assert result.interval().samples == 1000
+    assert result.interval().samples == 10_000
     accuracy = result.scores[1].interval(samples=50, seed=3)
     assert {accuracy.low, accuracy.high} <= {0.0, 1 / 3, 2 / 3, 1.0}
     assert accuracy.low < accuracy.high

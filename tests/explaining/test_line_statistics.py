@@ -7,6 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+import scipy.stats
 
 from geval_py import UsageError, compare, evaluate
 from geval_py.explaining.statistics.bootstrap import bootstrap_scores, resample_totals
@@ -275,6 +276,12 @@ def test_there_are_no_line_losses(challenge):
     assert str(caught.value) == "Precision is not made from losses, but from matches, words"
 
 
+def expanded_cut(lines, samples):
+    """Hesterberg's: Phi(-sqrt(n / (n - 1)) t) of the samples, t with n - 1 degrees of freedom."""
+    t = scipy.stats.t.ppf(0.975, lines - 1)
+    return math.floor(samples * scipy.stats.norm.cdf(-math.sqrt(lines / (lines - 1)) * t))
+
+
 @pytest.mark.parametrize(("name", "sign"), [("Precision", 1), ("ErrorRate", -1)])
 def test_a_comparison(name, sign, challenge):
     (one, other), (many, few) = zip(of_files(challenge, "poor"), of_files(challenge, "good"), strict=True)
@@ -284,7 +291,8 @@ def test_a_comparison(name, sign, challenge):
     assert (good.name, poor.name, result.compared) == ("out-good.tsv", "out-poor.tsv", LINES)
     assert good.difference == pytest.approx(sign * (other.sum() / few.sum() - one.sum() / many.sum()), rel=1e-12)
     drawn = [sign * (other[n].sum() / few[n].sum() - one[n].sum() / many[n].sum()) for n in drawn_lines()]
-    low, high = sorted(drawn)[10], sorted(drawn)[-11]
+    cut = expanded_cut(LINES, SAMPLES)
+    low, high = sorted(drawn)[cut], sorted(drawn)[-1 - cut]
     assert (good.difference_interval.low, good.difference_interval.high) == pytest.approx((low, high), rel=1e-12)
     assert (good.won, good.lost) == ((other / few > one / many).mean(), (other / few < one / many).mean())
     assert good.p_bootstrap == good.p_randomisation == 1 / (SAMPLES + 1)

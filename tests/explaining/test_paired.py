@@ -1,10 +1,12 @@
 """Paired tests, Holm's correction and groups: exact on small cases."""
 
+import math
 from array import array
 from itertools import combinations, product
 
 import numpy as np
 import pytest
+import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -125,20 +127,20 @@ def test_the_bootstrap_of_a_mean_over_classes_tests_the_metric():
 def test_the_interval_of_the_difference_is_that_of_the_scores():
     """Not of the losses: of perplexities, say."""
     first, second = systems(EIGHT_LINES["a great one"])
-    resampled = resample_totals(table(first, second), samples=2000, seed=2)
-    scores = scores_on(METRICS["PerplexityHashed"], resampled)
-    none, interval = difference_intervals(scores, 0, seed=2)
+    tested = table(first, second)
+    scores = scores_on(METRICS["PerplexityHashed"], resample_totals(tested, samples=2000, seed=2))
+    none, interval = difference_intervals(scores, tested, 0, seed=2)
     assert (none.low, none.high) == (0, 0)
     differences = np.sort(scores[:, 1] - scores[:, 0])
-    assert (interval.low, interval.high) == (differences[50], differences[-51])
+    cut = math.floor(2000 * scipy.stats.norm.cdf(-math.sqrt(8 / 7) * scipy.stats.t.ppf(0.975, 7)))
+    assert (interval.low, interval.high) == (differences[cut], differences[-1 - cut])
     assert (interval.samples, interval.seed) == (2000, 2)
 
 
 def test_there_is_no_interval_of_the_difference_of_infinite_scores():
-    scores = scores_on(
-        METRICS["PerplexityHashed"], resample_totals(table([800.0] * 3, [900.0] * 3), samples=9, seed=2)
-    )
-    assert difference_intervals(scores, 0, seed=2) == [None, None]
+    tested = table([800.0] * 3, [900.0] * 3)
+    scores = scores_on(METRICS["PerplexityHashed"], resample_totals(tested, samples=9, seed=2))
+    assert difference_intervals(scores, tested, 0, seed=2) == [None, None]
 
 
 # Both

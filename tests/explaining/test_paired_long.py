@@ -46,7 +46,7 @@ def test_the_level_and_the_coverage_where_the_systems_are_the_same():
                 moses_p_value(means[:, 1] - means[:, 0], observed),
             )
         )
-        interval = difference_intervals(scores_on(PERPLEXITY, resampled), 0, seed=trial)[1]
+        interval = difference_intervals(scores_on(PERPLEXITY, resampled), table, 0, seed=trial)[1]
         covered += interval.low <= 0 <= interval.high
     bootstrap, randomisation, moses = (np.array(p_values) < 0.05).mean(axis=0)
     print(f"\n{TRIALS} trials of {LINES} lines, {SAMPLES} samples, no difference: p < 0.05 in")
@@ -65,7 +65,7 @@ def test_the_coverage_where_the_systems_differ():
     for trial in range(TRIALS):
         table = StatisticsTable.of_losses(draw(rng, scale=1.2))
         scores = scores_on(LOG_LOSS, resample_totals(table, samples=SAMPLES, seed=trial))
-        interval = difference_intervals(scores, 0, seed=trial)[1]
+        interval = difference_intervals(scores, table, 0, seed=trial)[1]
         covered += interval.low <= 0.4 <= interval.high
     print(f"\n{TRIALS} trials, a difference of 0.4 nats: the interval covers it in {covered / TRIALS:.2%}")
     assert 0.94 <= covered / TRIALS <= 0.96
@@ -101,7 +101,7 @@ def test_the_bootstrap_agrees_with_scipy(losses):
     )
     table = StatisticsTable.of_losses(losses[:, ::-1])
     resampled = resample_totals(table, samples=MANY, seed=2)
-    ours = difference_intervals(scores_on(LOG_LOSS, resampled), 0, seed=2)[1]
+    ours = difference_intervals(scores_on(LOG_LOSS, resampled), table, 0, seed=2)[1]
     print(f"\ninterval [{ours.low:.4f}, {ours.high:.4f}], scipy {np.round(theirs.confidence_interval, 4)}")
     width = ours.high - ours.low
     assert list(theirs.confidence_interval) == pytest.approx([ours.low, ours.high], abs=0.02 * width)

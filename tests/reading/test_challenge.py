@@ -620,10 +620,16 @@ def test_a_name_that_no_output_has_is_said_even_where_the_test_set_is_missing(na
 
 
 def test_a_name_that_several_outputs_have(outputs):
-    write(outputs / "dev-0", "out-a=b,c=b.tsv", "out-z=b.tsv")
+    write(outputs / "dev-0", "out-a=b,c=b.tsv", "out-z=b,y=1.tsv")
     with pytest.raises(UsageError) as caught:
         locate(dev0(out_files=("b",)))
-    assert str(caught.value) == "`b` names 2 outputs\n  out-a=b,c=b.tsv, out-z=b.tsv"
+    assert str(caught.value) == "`b` names 2 outputs\n  out-a=b,c=b.tsv, out-z=b,y=1.tsv"
+
+
+def test_a_name_of_all_parameters_comes_before_one_of_some(outputs):
+    write(outputs / "dev-0", "out-a=b,c=b.tsv", "out-z=b.tsv")
+    (found,) = locate(dev0(out_files=("b",))).outputs
+    assert found.name == "out-z=b.tsv"
 
 
 def test_a_link_that_leads_nowhere_is_named(here):

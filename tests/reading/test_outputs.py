@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from geval_py.errors import AmbiguousFileError, MalformedLineError, MissingFileError
-from geval_py.reading.outputs import read_output
+from geval_py.reading.outputs import by_accepted_names, output_at, read_output
 from geval_py.reading.wordprobs import parse_line
 
 TEXT = "the:0.5 :0.5\n-1 -2\r\n:1"
@@ -67,3 +67,11 @@ def test_a_malformed_line_is_named_with_its_path(tmp_path):
         "    the:0,5 :0.5\n"
         "        ^"
     )
+
+
+def test_all_parameters_of_one_name_it_before_some_of_another_do():
+    outputs = [output_at(f"out-{name}.tsv") for name in ("model=a", "model=a,tuned=nu", "model=b,tuned=nu")]
+    called = by_accepted_names([output.name for output in outputs], outputs)
+    assert called["a"] == called["model=a"] == [0]
+    assert called["a,nu"] == called["model=a,tuned=nu"] == [1]
+    assert called["nu"] == called["tuned=nu"] == [1, 2]

@@ -62,6 +62,39 @@ def test_both_backends_agree(lines, bits, first_line, ended):
         )
 
 
+@settings(deadline=None, max_examples=200)
+@given(st.lists(st.one_of(ENTRIES, VECTOR), min_size=1, max_size=6), st.sampled_from([1, 2, 24]))
+def test_both_backends_bound_losses_alike(lines, bits):
+    """The bound is the loss of a word in a bucket that no word of the line is in, or of a vector's least bucket."""
+    outputs, unlisted = "".join(f"{line}\n" for line in lines).encode(), b"unlisted\xf0\x9f\x9c\x82\n" * len(lines)
+    try:
+        losses, bound = reference.bounded_losses(outputs, unlisted, bits, 1)
+    except errors.MalformedLineError:
+        return
+    native_losses, native_bound = native.bounded_losses(outputs, unlisted, bits, 1)
+    assert native_bound == pytest.approx(bound, rel=1e-12, abs=1e-12)
+    assert list(native_losses) == list(native.hashed_losses(outputs, unlisted, bits, 1))
+    assert bound >= max(losses) - 1e-12
+    if bits == 24:
+        assert bound == pytest.approx(max(losses), rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("line", "bits", "bound"),
+    [
+        ("a:0.5 :0.5", 1, math.log(4)),
+        ("a:0.5 b:0.25", 2, math.log(16)),
+        ("a:1 :0", 1, math.inf),
+        ("a:-1 :-3", 1, math.log(2) - math.log(math.exp(-3) / (math.exp(-1) + math.exp(-3)))),
+        ("-0.1 -2.5", 1, math.log(math.exp(-0.1) + math.exp(-2.5)) + 2.5),
+        ("", 1, None),
+    ],
+)
+def test_a_bound(line, bits, bound, kernel):
+    outputs, expected = (f"{line}\n".encode(), b"a\n") if line else (b"", b"")
+    assert kernel.bounded_losses(outputs, expected, bits, 1)[1] == pytest.approx(bound or 0.0)
+
+
 POSITIVE = st.floats(0, allow_nan=False, allow_infinity=False)
 
 
@@ -203,7 +236,7 @@ def test_mistaken_numbers_are_told_apart_alike(mistake, before, after):
     (want,) = reference.score_lines(line, b"x\n", 10, 1)[1]
     (got,) = native.score_lines(line, b"x\n", 10, 1)[1]
     assert got == want
-    _, raw, malformed, undecided = _native.score_lines(line, b"x\n", 10, 1, True)
+    _, raw, malformed, undecided, _ = _native.score_lines(line, b"x\n", 10, 1, True)
     assert undecided == (-1 if line.isascii() or not want & flags.MALFORMED else undecided)
     assert malformed == (0 if want & flags.MALFORMED else -1)
     assert int.from_bytes(raw, sys.byteorder) in {want, want & ~flags.ERROR_KINDS}

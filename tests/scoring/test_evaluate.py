@@ -118,7 +118,9 @@ def test_lines_of_a_feature_that_there_is_not(filter, message, challenge):
 def test_worst_features(challenge):
     """By rising p; ``count`` lines have a feature, ``score`` is their mean."""
     frame = evaluate(challenge, "dev-0").worst_features()
-    assert list(frame.columns) == ["feature", "count", "score", "p", "q"]
+    assert list(frame.columns) == [
+        "feature", "count", "score", "p", "q", "perplexity", "gain", "gain_low", "gain_high",
+    ]  # fmt: skip
     assert list(frame["feature"][:5]) == ["exp:b", "out:0.25", "out:0.75", "in<Left>:x2", "out:a"]
     row = frame[frame["feature"] == "out:a"].iloc[0]
     assert (row["count"], row["score"]) == (2, pytest.approx(3))

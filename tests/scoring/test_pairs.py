@@ -77,7 +77,7 @@ REFUSED = {
     "no output": (
         ("sub/min.tsv", "sub/exp.tsv"),
         {"metrics": "Accuracy"},
-        "No file with the test results: `sub/min.tsv`\n  `sub` holds expected.tsv, in.tsv, mine.tsv",
+        "No file with the test results: `sub/min.tsv`\n  did you mean mine.tsv? `sub` holds expected.tsv, in.tsv, mine.tsv",
     ),
     "no answers": ((OUTPUT, "no.tsv"), {"metrics": "Accuracy"}, "No file with the expected results: `no.tsv`"),
     "a folder": (("sub", EXPECTED), {"metrics": "Accuracy"}, "Cannot read `sub`: it is a folder, not a file"),

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from typing import TypeAlias
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
@@ -21,14 +19,8 @@ from geval_py.authoring.parts import FEW_GROUPS
 from geval_py.checking.rules import Problem, Report
 from geval_py.checking.run import DEFAULT_MAX_PLACES
 from geval_py.reading.splits import TRAINING_SET
-from geval_py.scoring.parallel import Progress
+from geval_py.scoring.parallel import ProgressOf, no_progress
 from geval_py.version import __version__
-
-ProgressOf: TypeAlias = Callable[[str], AbstractContextManager[Progress | None]]
-
-
-def _no_progress(_: str) -> AbstractContextManager[None]:
-    return nullcontext()
 
 
 def find_leaks(
@@ -39,7 +31,7 @@ def find_leaks(
     rules: Collection[str] | None = None,
     max_places: int = DEFAULT_MAX_PLACES,
     strict: bool = False,
-    progress_of: ProgressOf = _no_progress,
+    progress_of: ProgressOf = no_progress,
 ) -> Report:
     """Find what a challenge's public folder gives away of its hidden answers.
 

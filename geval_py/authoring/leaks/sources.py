@@ -6,13 +6,13 @@ import os
 from collections.abc import Sequence
 
 from geval_py.authoring.leaks.items import Columns, Source
-from geval_py.errors import MissingFileError, UsageError
+from geval_py.authoring.parts import check_group
+from geval_py.errors import MissingFileError
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.lines import read_lines
 from geval_py.reading.sources import find_file
 from geval_py.reading.splits import EXPECTED_FILE, INPUT_FILE, TRAINING_SET, read_header
 from geval_py.reading.task import Task
-from geval_py.text import nearest, visible
 
 LEFT, RIGHT = "LeftContext", "RightContext"
 
@@ -76,12 +76,7 @@ def columns_of(names: Sequence[str], group: str | None) -> Columns:
     if LEFT in names and RIGHT in names:
         left, right = names.index(LEFT), names.index(RIGHT)
     left = max(left, 0)
-    if group is not None and group not in names:
-        close = nearest(group, names)
-        advice = f"did you mean {visible(close)}? " if close else ""
-        raise UsageError(
-            message=f"no column {visible(group)} to group by\n  {advice}there are {visible(', '.join(names))}"
-        )
     if group is not None:
+        check_group(group, names)
         return Columns(left=left, right=right, group=names.index(group))
     return Columns(left=left, right=right, group=0 if 0 not in (left, right) else None)

@@ -16,27 +16,28 @@ from geval_py.board.intake.copying import copy_members
 from geval_py.board.intake.describing import details_of
 from geval_py.board.intake.details import GONITO_FILE, MOST_BYTES
 from geval_py.board.intake.members import Source, refused
-from geval_py.board.intake.outputs import outputs_of
+from geval_py.board.intake.outputs import Sets, outputs_in_folders, outputs_of
 from geval_py.board.intake.sources import open_source
 from geval_py.board.values import Parcel, ReceivedFile
 
 
-def receive(source: str, place: str, budget: Budget, tests: Sequence[str], transports: Sequence[str]) -> Parcel:
+def receive(source: str, place: str, budget: Budget, sets: Sets, transports: Sequence[str]) -> Parcel:
     """Receive a submission into an empty folder; see :func:`geval_py.board.intake.isolation.receive_isolated`.
 
     Raises RejectedError, whose reason names the member that is at fault, and FailedError.
     """
     with open_source(source, place, budget, transports) as opened:
-        choice = _choose(opened, budget, tests)
+        choice = _choose(opened, budget, sets)
         files = tuple(copy_members(opened, choice.names, place, budget))
         by_name = {file.name: file for file in files}
+        outputs_in_folders(files, sets.to_come)  # which must be as clear once they are scored
         param_files = [by_name[name] for name in choice.param_files]
         return Parcel(
             name=opened.name,
             source=opened.address,
             digest=digest_of(files),
             files=files,
-            outputs=outputs_of(files, tests),
+            outputs=outputs_of(files, sets.tests),
             details=details_of(choice.gonito, param_files, opened.commit, _content),
             notes=choice.gonito.notes,
         )
@@ -47,7 +48,7 @@ def _content(path: str) -> bytes:
         return file.read(MOST_BYTES + 1)
 
 
-def _choose(source: Source, budget: Budget, tests: Sequence[str]) -> Choice:
+def _choose(source: Source, budget: Budget, sets: Sets) -> Choice:
     """Look through the names, and into gonito.yaml, which may name files with parameters."""
     names: list[str] = []
 
@@ -61,7 +62,7 @@ def _choose(source: Source, budget: Budget, tests: Sequence[str]) -> Choice:
         if len(data) > MOST_BYTES:
             raise refused(name, f"is larger than {MOST_BYTES} bytes")
         gonito[name] = data
-    return choose(names, gonito, tests, strips=source.strips, most=budget.files)
+    return choose(names, gonito, sets, strips=source.strips, most=budget.files)
 
 
 def digest_of(files: Sequence[ReceivedFile]) -> str:

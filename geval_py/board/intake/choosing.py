@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from geval_py.board.intake.details import EMPTY, GONITO_FILE, Gonito
 from geval_py.board.intake.globs import matches
 from geval_py.board.intake.members import refused
-from geval_py.board.intake.outputs import test_and_variant
+from geval_py.board.intake.outputs import Sets
 from geval_py.board.values import RejectedError
 from geval_py.text import visible
 
@@ -28,22 +28,20 @@ class Choice:
     param_files: tuple[str, ...]
 
 
-def choose(
-    names: Sequence[str], gonito: Mapping[str, bytes], tests: Sequence[str], *, strips: bool, most: int
-) -> Choice:
+def choose(names: Sequence[str], gonito: Mapping[str, bytes], sets: Sets, *, strips: bool, most: int) -> Choice:
     """Choose among all names; ``gonito`` holds the files called so that are near the top.
 
     Raises RejectedError for a name that cannot be kept, for more than ``most`` files, for no output at all, and for a
     gonito.yaml that cannot be read.
     """
-    around = _folder_around(names, tests) if strips else ""
+    around = _folder_around(names, sets.tests) if strips else ""
     inner = {name.removeprefix(around): name for name in names if name.startswith(around)}
-    outputs = [name for name in inner if test_and_variant(name, tests) is not None]
+    outputs = [name for name in inner if sets.has(name)]
     meta = _read(gonito[inner[GONITO_FILE]]) if GONITO_FILE in inner else EMPTY
     others = [name for name in inner if name not in outputs and name != GONITO_FILE]
     params = dict.fromkeys(name for pattern in meta.param_files for name in sorted(others) if matches(name, pattern))
-    if not outputs:
-        raise RejectedError(reason=_no_output(inner, tests))
+    if all(map(sets.comes, outputs)):
+        raise RejectedError(reason=_no_output(inner, sets.tests))
     chosen = [*outputs, *params, *([GONITO_FILE] if GONITO_FILE in inner else [])]
     if len(chosen) > most:
         raise RejectedError(reason=f"it has {len(chosen)} files; at most {most} are taken")

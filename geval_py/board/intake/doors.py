@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from hashlib import sha256
 from itertools import islice
 from stat import S_ISREG
-from urllib.parse import urlsplit, urlunsplit
 
 from geval_py.board.intake.nesting import bare_name, is_archive
 from geval_py.text import natural_order
@@ -14,6 +14,8 @@ from geval_py.text import natural_order
 GIT = "git+"
 MOST_ENTRIES = 10_000  # of a folder that are looked at
 CHUNK_BYTES = 1 << 20
+MOST_OF_AN_ADDRESS = 60  # characters of one that names a submitter
+DIGITS = 8  # of the digest of a longer one
 
 
 def own_name(source: str) -> str:
@@ -23,32 +25,75 @@ def own_name(source: str) -> str:
     ('ann', 'bob', 'team@main')
     """
     if source.startswith(GIT):
-        url, _, branch = source.rpartition("@")
-        return f"{url.rstrip('/').rpartition('/')[2].removesuffix('.git')}@{branch}"
+        url, branch = address_in(source)
+        name = _repository(without_password(url)).rpartition("/")[2]
+        return name if branch is None else f"{name}@{branch}"
     return bare_name(source.rstrip("/")) or source
+
+
+def submitter_of(source: str) -> str:
+    """Name who submits where no one says it: as the submission or, of a branch, as its whole repository.
+
+    Of a long address the beginning and the end are kept, and a digest of all between them.
+
+    >>> submitter_of("uploads/ann.tar.gz"), submitter_of("git+https://anna:secret@host/ann/gap.git@main")
+    ('ann', 'host/ann/gap')
+    """
+    if not source.startswith(GIT):
+        return own_name(source)
+    name = _repository(without_password(address_in(source)[0])).partition("://")[2].lstrip("/")
+    if len(name) <= MOST_OF_AN_ADDRESS:
+        return name
+    kept = MOST_OF_AN_ADDRESS // 2 - DIGITS
+    return f"{name[:kept]}…{sha256(_bytes(name)).hexdigest()[:DIGITS]}…{name[-kept:]}"
+
+
+def _repository(url: str) -> str:
+    return url.rstrip("/").removesuffix(".git")
+
+
+def address_in(source: str) -> tuple[str, str | None]:
+    """Split git+URL@BRANCH into the URL and the branch, None where there is none: the @ may stand before the host.
+
+    >>> address_in("git+ssh://git@host/team.git@main"), address_in("git+ssh://git@host/team.git")
+    (('ssh://git@host/team.git', 'main'), ('ssh://git@host/team.git', None))
+    """
+    address = source.removeprefix(GIT)
+    url, _, branch = address.rpartition("@")
+    return (url, branch) if "/" in url.partition("://")[2] else (address, None)
 
 
 def shown_source(source: str) -> str:
     """Say where a submission comes from; of an address, without who logs in.
 
-    >>> shown_source("git+https://anna:secret@host/team.git@main")
-    'git+https://host/team.git@main'
+    >>> shown_source("git+https://anna:secret@host/team.git@main"), shown_source("git+https://anna:secret@host/team.git")
+    ('git+https://host/team.git@main', 'git+https://host/team.git')
     """
     if not source.startswith(GIT):
         return source
-    url, at, branch = source.removeprefix(GIT).rpartition("@")
-    return f"{GIT}{without_password(url)}{at}{branch}"
+    url, branch = address_in(source)
+    return f"{GIT}{without_password(url)}" + ("" if branch is None else f"@{branch}")
+
+
+# Who logs in stands before an @, the password behind a colon that begins no port; it may hold what it should not.
+_LOGIN = re.compile(r"([^/@:\[]*)(:(?!\d*(?:/|$))[^@]*)?@", re.DOTALL)
+_NO_PORT = re.compile(r"[^/@:\[]*:(?!\d*(?:/|$))")
 
 
 def without_password(url: str) -> str:
-    """Leave out who logs in, and with what; for ssh, the name is a part of the address."""
-    try:
-        parts = urlsplit(url)
-        user, at, host = parts.netloc.rpartition("@")
-        kept = user.partition(":")[0] + at if parts.scheme == "ssh" else ""
-        return urlunsplit(parts._replace(netloc=kept + host))
-    except ValueError:
-        return ""
+    """Leave out who logs in, and with what, and what may be a key behind ``?``; for ssh, the name is of the address.
+
+    >>> without_password("https://anna:se/cret@host:8080/team.git?key=1"), without_password("ssh://git:x@host/team.git")
+    ('https://host:8080/team.git', 'ssh://git@host/team.git')
+    """
+    scheme, is_url, rest = url.partition("://") if "://" in url else ("", "", url)
+    login = _LOGIN.match(rest)
+    if login is not None:
+        user = f"{login[1]}@" if scheme in ("ssh", "") and (scheme or not login[2]) else ""
+        rest = user + rest[login.end() :]
+    elif is_url and _NO_PORT.match(rest):  # a login whose host was forgotten
+        rest = "…"
+    return scheme + is_url + re.split(r"[?#]", rest, maxsplit=1)[0]
 
 
 def is_submission(entry: os.DirEntry[str]) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from geval_py.board.intake.budget import Budget
-from geval_py.board.intake.doors import own_name, without_password
+from geval_py.board.intake.doors import GIT, address_in, own_name, shown_source, without_password
 from geval_py.board.intake.members import MOST_NAMES, Commit, Readable, checked_name, refused
 from geval_py.board.intake.running import Objects, run_git
 from geval_py.board.values import FailedError, RejectedError
@@ -58,13 +58,16 @@ class Address:
 
 def address_of(source: str, transports: Sequence[str]) -> Address:
     """Read git+URL@BRANCH; raises UsageError for what is none, and for a transport that is not allowed."""
-    url, at, branch = source.removeprefix("git+").rpartition("@")
-    form = f"`{visible(without_password(url) + at + branch)}` is no address of a branch: write git+URL@BRANCH"
+    url, branch = address_in(source)
+    shown = shown_source(source).removeprefix(GIT)
+    form = f"`{visible(shown)}` is no address of a branch: write git+URL@BRANCH"
     try:
         parts = urlsplit(url)
+        _ = parts.port  # which is no number where a password has a / in it
     except ValueError:
         raise UsageError(message=form) from None
-    if not at or not parts.scheme or "://" not in url or not parts.path.strip("/") or not url.isprintable():
+    is_whole = parts.scheme and "://" in url and parts.path.strip("/") and url.isprintable()
+    if branch is None or not is_whole:
         raise UsageError(message=f"{form}, such as git+https://example.org/anna/gap.git@main")
     if not _BRANCH.fullmatch(branch):
         raise UsageError(message=f"`{visible(branch)}` is no name of a branch")
@@ -97,7 +100,8 @@ class Branch:
         words += ["--", address.url, self._git]
         outcome = run_git(settings, words, self._budget, folder=self._git, most=MOST_MESSAGE)
         if outcome.status:
-            said = visible(outcome.said.replace(urlsplit(address.url).netloc, urlsplit(address.shown).netloc))
+            said = visible(outcome.said.replace(address.url, address.shown))
+            said = said.replace(urlsplit(address.url).netloc, urlsplit(address.shown).netloc)
             kind = RejectedError if "branch" in said or "fsck" in said else FailedError
             raise kind(reason=UNFETCHED, aside=f"{visible(address.shown)}: {said}")
 

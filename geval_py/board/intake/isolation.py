@@ -22,6 +22,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import IO
 
+from geval_py.board.answers import sets_to_come
 from geval_py.board.intake.crossing import (
     Document,
     Findings,
@@ -53,6 +54,7 @@ def receive_isolated(source: str, place: str, settings: Settings) -> Parcel:
     arguments = {
         "source": source if source.startswith("git+") else os.path.abspath(source),
         "tests": [test.name for test in settings.tests],
+        "to_come": sets_to_come(settings),
         "transports": list(settings.transports),
     }
     return parcel_of(run_isolated("receive", arguments, limits=settings.limits, place=place))

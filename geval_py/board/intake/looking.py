@@ -14,13 +14,13 @@ from geval_py.board.answers import expected_of
 from geval_py.board.intake.crossing import Document, Findings, parcel_of
 from geval_py.board.storing.columns import pack
 from geval_py.board.values import FailedError, Parcel, ReceivedOutput, RejectedError, Scored
-from geval_py.errors import DataError, GevalError, MalformedLineError
+from geval_py.errors import DataError, GevalError, MalformedLineError, SchemeError
 from geval_py.reading.config import config_task
 from geval_py.reading.splits import locate
 from geval_py.scoring.evaluate import evaluate_output, select_schemes, vocabulary_for
 from geval_py.scoring.evaluation import Evaluation
 from geval_py.scoring.score import Score
-from geval_py.scoring.signature import Signature
+from geval_py.scoring.signature import Signature, library_signature
 from geval_py.text import visible
 
 if TYPE_CHECKING:
@@ -104,17 +104,17 @@ def _evaluate(path: str, name: str, test: str, metrics: Sequence[str], arguments
         split = locate(task)
         schemes = select_schemes(task)
         return evaluate_output(split, split.outputs[0], schemes, vocabulary_for(schemes, task), sign=True)
-    except DataError as error:
-        if error.path == path:
-            raise RejectedError(reason=f"`{visible(name)}`: {_without_path(error, path, name)}") from error
-        raise _own_fault(error, test) from error
     except GevalError as error:
+        if isinstance(error, DataError | SchemeError) and error.path == path:
+            raise RejectedError(reason=f"`{visible(name)}`: {_without_path(error, path, name)}") from error
+        if isinstance(error, DataError):
+            raise _own_fault(error, test) from error
         raise FailedError(reason=f"{test} cannot be scored: {str(error).partition(chr(10))[0]}") from error
 
 
-def _without_path(error: DataError, path: str, name: str) -> str:
+def _without_path(error: GevalError, path: str, name: str) -> str:
     """Say what is wrong with an output in one line, under the name that it came with."""
-    said = str(error).replace(path, visible(name))
+    said = error.message if isinstance(error, SchemeError) else str(error).replace(path, visible(name))
     return "; ".join(line.strip() for line in said.splitlines()[:2])
 
 
@@ -144,7 +144,7 @@ def _scores(evaluation: Evaluation, test: str, metrics: Sequence[str], main: str
 
 def _signature_of(score: Score, signature: Signature) -> Signature:
     """Give the signature of one of the scores that were made together: what it does not depend on is left out."""
-    needs_input = any(name.startswith("in") for name in score.scheme.filters)
+    needs_input = score.metric.needs_input or any(name.startswith("in") for name in score.scheme.filters)
     return replace(
         signature,
         metrics=(score.scheme.text,),
@@ -153,12 +153,13 @@ def _signature_of(score: Score, signature: Signature) -> Signature:
         input=signature.input if needs_input else None,
         header=signature.header if needs_input else None,
         vocabulary=signature.vocabulary if score.metric.needs_vocabulary else None,
+        library=library_signature([score]),
     )
 
 
 def _with_losses(scored: Scored, score: Score, seed: int) -> Scored:
-    """Add the line statistics, one column after the other; where lines have classes, the 95 % interval instead."""
-    if not score.statistics.classes:
+    """Add the line statistics, one column after the other; the 95 % interval of what is not made from their sums."""
+    if score.metric.measure.of_sums and not score.statistics.classes:
         return replace(scored, losses=pack(score.statistics.columns))
     from geval_py.board.ranking.intervals import SAMPLES, ends
     from geval_py.explaining.statistics.bootstrap import interval

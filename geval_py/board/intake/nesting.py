@@ -1,12 +1,29 @@
-"""Archives are told by their endings; what none may hold: other archives, and two members of one name."""
+"""What archives have in common: they are told by their endings, and hold no other archive, and no name twice."""
 
 from __future__ import annotations
 
-from geval_py.board.intake.members import refused
+import os
+
+from geval_py.board.intake.budget import Budget
+from geval_py.board.intake.members import Commit, refused
+from geval_py.text import visible
 
 TARS = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.zst")
 ARCHIVES = (".zip", *TARS)
 NESTED = (*ARCHIVES, ".7z", ".rar", ".tar.bz2", ".tbz2", ".txz", ".tzst", ".jar", ".whl", ".cab", ".iso")
+
+
+class Archive:
+    """What archives have in common as sources; ``budget`` learns how many bytes one has, packed."""
+
+    strips = True
+    commit: Commit | None = None
+
+    def __init__(self, path: str, budget: Budget) -> None:
+        self.path = self.address = path
+        self.name, self._shown = bare_name(path), visible(os.path.basename(path))
+        self._budget = budget
+        budget.packed = os.path.getsize(path)
 
 
 def is_archive(path: str) -> bool:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import tarfile
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import IO, cast
 
-from geval_py.board.intake.budget import Budget
-from geval_py.board.intake.members import Commit, Readable, checked_name, refused
-from geval_py.board.intake.nesting import bare_name, check_regular
+from geval_py.board.intake.members import Readable, checked_name, refused
+from geval_py.board.intake.nesting import Archive, check_regular
 from geval_py.board.intake.streams import Forward, Guarded
 from geval_py.board.values import RejectedError
 from geval_py.errors import CorruptFileError, GevalError, TooLargeError
@@ -21,17 +19,8 @@ HEADER_BYTES = 1 << 16  # of one member: its own header, and those before it for
 BLOCK = 512  # POSIX.1-2017, pax, "ustar Interchange Format"
 
 
-class Tar:
-    """An archive; ``budget`` learns how many bytes it has, packed."""
-
-    strips = True
-    commit: Commit | None = None
-
-    def __init__(self, path: str, budget: Budget) -> None:
-        self.path = self.address = path
-        self.name, self._shown = bare_name(path), visible(os.path.basename(path))
-        self._budget = budget
-        budget.packed = os.path.getsize(path)
+class Tar(Archive):
+    """A tar archive, packed or not."""
 
     def walk(self, wanted: Callable[[str], bool]) -> Iterator[tuple[str, Readable]]:
         seen: set[str] = set()

@@ -61,9 +61,11 @@ def _receive(arguments: Document, limits: Document, place: str) -> Document:
     from geval_py.board.intake import receive
     from geval_py.board.intake.budget import Budget
     from geval_py.board.intake.crossing import parcel_document
+    from geval_py.board.intake.outputs import Sets
 
     budget = Budget(bytes=limits["bytes"], files=limits["files"], ends=time.monotonic() + limits["seconds"])
-    parcel = receive(arguments["source"], place, budget, arguments["tests"], arguments["transports"])
+    sets = Sets(tests=arguments["tests"], to_come=arguments["to_come"])
+    parcel = receive(arguments["source"], place, budget, sets, arguments["transports"])
     return parcel_document(parcel)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import stat
 import zipfile
 import zlib
@@ -11,8 +10,8 @@ from contextlib import contextmanager
 from types import TracebackType
 
 from geval_py.board.intake.budget import Budget
-from geval_py.board.intake.members import Commit, Readable, checked_name, refused
-from geval_py.board.intake.nesting import bare_name, check_regular
+from geval_py.board.intake.members import Readable, checked_name, refused
+from geval_py.board.intake.nesting import Archive, check_regular
 from geval_py.board.intake.streams import Bounded, Guarded
 from geval_py.board.values import RejectedError
 from geval_py.errors import GevalError
@@ -23,17 +22,11 @@ METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # of the others zipfile un
 ENCRYPTED = 1 << 0 | 1 << 6 | 1 << 13  # APPNOTE.TXT 6.3.10, section 4.4.4: encryption, a strong one, a hidden list
 
 
-class Zip:
-    """An archive; ``budget`` learns how many bytes it has, packed."""
-
-    strips = True
-    commit: Commit | None = None
+class Zip(Archive):
+    """A .zip archive."""
 
     def __init__(self, path: str, budget: Budget) -> None:
-        self.path = self.address = path
-        self.name, self._shown = bare_name(path), visible(os.path.basename(path))
-        self._budget = budget
-        budget.packed = os.path.getsize(path)
+        super().__init__(path, budget)
         self._file = open(path, "rb", buffering=0)
 
     def __enter__(self) -> Zip:

@@ -10,11 +10,11 @@ import yaml
 from sqlalchemy import inspect, text
 
 from geval_py.board.settings import Settings, settings_of
-from geval_py.board.storing.store import SETTINGS_FILE, Board, StoreError, engine_of, migrate, said
+from geval_py.board.storing.store import SETTINGS_FILE, Board, StoreError, engine_of, migrate, said, shown
 from geval_py.errors import ConfigError, MissingFileError, UnreadableFileError, UsageError
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.rewriting import written_whole
-from geval_py.reading.sampling import DEFAULT_SEED, DEFAULT_TEST_SAMPLES
+from geval_py.reading.sampling import DEFAULT_SAMPLES, DEFAULT_SEED
 from geval_py.reading.sources import find_file
 from geval_py.reading.splits import EXPECTED_FILE, TRAINING_SET
 from geval_py.text import named
@@ -67,7 +67,7 @@ def _new_database(folder: str, settings: Settings) -> Engine:
     with said(engine), engine.connect() as connection:
         stored = "submissions" in inspect(connection).get_table_names()
         if stored and connection.execute(text("SELECT 1 FROM submissions LIMIT 1")).first():
-            raise StoreError(path=settings.database, reason="it holds the submissions of a board already")
+            raise StoreError(path=shown(engine), reason="it holds the submissions of a board already")
     migrate(engine)
     return engine
 
@@ -84,7 +84,7 @@ def _content(folder: str, challenge: Challenge, answers: str, database: str, tit
         "also": f"[{', '.join(scalar(scheme.text) for scheme in schemes[1:])}]",
         "tests": _tests(challenge, answers),
         "seed": DEFAULT_SEED,
-        "samples": DEFAULT_TEST_SAMPLES,
+        "samples": DEFAULT_SAMPLES,
     }
     return TEMPLATE.format(**values)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import and_, select
 
+from geval_py.board.intake.outputs import test_by_folder
 from geval_py.board.storing.facts import facts_about
 from geval_py.board.storing.schema import FAILED, REJECTED, SCORED, evaluations, files, outputs, scores, submissions
 from geval_py.version import __version__
@@ -17,9 +18,11 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Row
 
     from geval_py.board.references import References
+    from geval_py.board.settings import Settings
 
 CHECKED = "checked "  # what the names of facts begin with that tell with which references a submission was checked
 NEW_METRIC = "it was not scored by this metric"
+NEW_TEST = "it came before this test was scored"
 OTHER_REFERENCE = "the challenge, its answers or the seed changed"
 TRIED_AGAIN = "it failed, and is tried again"
 CHECKED_AGAIN = "it was rejected, and the challenge, its answers or geval-py changed"
@@ -29,7 +32,8 @@ CHECKED_AGAIN = "it was rejected, and the challenge, its answers or geval-py cha
 class Outdated:
     """A score that is not of now, and why; ``evaluation_id`` is that of then, None where there is none.
 
-    ``test`` and ``metric`` are "" for a submission without a score, which is to be looked into again.
+    ``output_id`` is None for a test that came after its submission. ``test`` and ``metric`` are "" for a submission
+    without a score, which is to be looked into again.
     """
 
     submission_id: int
@@ -43,7 +47,11 @@ class Outdated:
 
 def outdated(connection: Connection, references: References) -> list[Outdated]:
     """Give what is out of date, by submission."""
-    found = [*_scores(connection, references), *_without_scores(connection, references)]
+    found = [
+        *_scores(connection, references),
+        *_new_tests(connection, references),
+        *_without_scores(connection, references),
+    ]
     return sorted(found, key=lambda one: (one.submission_id, one.output_id or 0))
 
 
@@ -51,6 +59,35 @@ def checked_with(references: References) -> str:
     """Give a digest of all that the check of a submission may depend on."""
     parts = [__version__, *(f"{test} {metric} {digest}" for (test, metric), digest in sorted(references.items()))]
     return sha256("\n".join(parts).encode()).hexdigest()
+
+
+def received_with(settings: Settings) -> str:
+    """Give a digest of what board.yaml says of which submissions can be received."""
+    tests = [test.name for test in settings.tests]
+    return sha256(repr((__version__, tests, settings.limits, settings.transports)).encode()).hexdigest()
+
+
+def to_be_sent_again(connection: Connection, settings: Settings) -> list[str]:
+    """Give the codes of submissions that could not be received, while board.yaml said something else than now."""
+    now, then = received_with(settings), facts_about(connection, CHECKED)
+    has_files = select(files.c.id).where(files.c.submission_id == submissions.c.id).exists()
+    rows = connection.execute(
+        select(submissions.c.id, submissions.c.code)
+        .where(submissions.c.state == REJECTED, ~has_files, submissions.c.withdrawn.is_(None))
+        .order_by(submissions.c.arrived, submissions.c.id)
+    )
+    return [code for number, code in rows if then.get(str(number)) != now]
+
+
+def without_output(connection: Connection, test: str) -> list[str]:
+    """Give the codes of submissions that are scored, and have no file for a test."""
+    of_test = (outputs.c.submission_id == submissions.c.id) & (outputs.c.test == test)
+    rows = connection.execute(
+        select(submissions.c.code)
+        .where(submissions.c.state == SCORED, ~select(outputs.c.id).where(of_test).exists())
+        .order_by(submissions.c.arrived, submissions.c.id)
+    )
+    return list(rows.scalars())
 
 
 def _scores(connection: Connection, references: References) -> Iterator[Outdated]:
@@ -102,6 +139,27 @@ def _reason(row: Row[Any], reference: str) -> str:
     if row.reference != reference:
         return OTHER_REFERENCE
     return "" if row.version == __version__ else f"geval-py {row.version} became {__version__}"
+
+
+def _new_tests(connection: Connection, references: References) -> Iterator[Outdated]:
+    """Give what is not scored of submissions that are: their files for tests that board.yaml did not name then."""
+    tests = tests_in(references)
+    rows = connection.execute(
+        select(submissions.c.id, submissions.c.code, files.c.name)
+        .join_from(submissions, files)
+        .outerjoin(outputs, outputs.c.file_id == files.c.id)
+        .where(submissions.c.state == SCORED, outputs.c.id.is_(None))
+    )
+    for number, code, name in rows:
+        of = test_by_folder(name, tests)
+        for test, metric in references:
+            if test == of:
+                yield Outdated(submission_id=number, code=code, reason=NEW_TEST, test=test, metric=metric)
+
+
+def tests_in(references: References) -> list[str]:
+    """Give the tests that are scored, in the order of board.yaml."""
+    return list(dict.fromkeys(test for test, _ in references))
 
 
 def _without_scores(connection: Connection, references: References) -> Iterator[Outdated]:

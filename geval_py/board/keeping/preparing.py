@@ -5,6 +5,7 @@ Nothing is scored of what is there already, of one whose quota is used up, and o
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import select
 
-from geval_py.board.intake.doors import digest_at_the_door, own_name
+from geval_py.board.intake.doors import GIT, digest_at_the_door, submitter_of
 from geval_py.board.intake.isolation import look_into, receive_isolated
 from geval_py.board.intake.names import folded
 from geval_py.board.keeping.quota import check_quota
@@ -96,9 +97,10 @@ def prepare(board: Board, arrival: Arrival, references: References, place: str) 
     try:
         parcel = receive_isolated(arrival.source, place, board.settings)
     except (RejectedError, FailedError) as error:
-        prepared = _at_the_door(arrival, own_name(arrival.source)).blamed(error)
+        prepared = _at_the_door(arrival, submitter_of(arrival.source)).blamed(error)
         return replace(prepared, same=_look_up(board, prepared))
-    prepared = _at_the_door(arrival, parcel.name)
+    is_branch = arrival.source.startswith(GIT)
+    prepared = _at_the_door(arrival, submitter_of(arrival.source) if is_branch else parcel.name)
     prepared = replace(prepared, digest=parcel.digest, parcel=parcel, references=references)
     same = _look_up(board, prepared)
     return replace(prepared, same=same) if same is not None else _examined(board, prepared, parcel, place)
@@ -124,10 +126,10 @@ def _look_up(board: Board, prepared: Prepared) -> int | None:
 
 
 def look_up(connection: Connection, board: Board, prepared: Prepared) -> int | None:
-    """Find the same submission, unless it failed, which may be tried again; raises QuotaError where there is none."""
+    """Find the same submission, unless that failed, or can be received now; raises QuotaError where there is none."""
     same = stored_as(connection, prepared)
     if same is not None:
-        return None if same.state == FAILED else int(same.id)
+        return None if same.state == FAILED or same.digest != prepared.digest else int(same.id)
     if not prepared.arrival.baseline:
         submitter_id = connection.execute(select(submitters.c.id).where(submitters.c.key == prepared.key)).scalar()
         check_quota(connection, board.settings, submitter_id, prepared.name, prepared.arrival.arrived)
@@ -135,13 +137,18 @@ def look_up(connection: Connection, board: Board, prepared: Prepared) -> int | N
 
 
 def stored_as(connection: Connection, prepared: Prepared) -> Row[Any] | None:
-    """Give the submission with the same submitter and content, or that failed at the door; None if there is none."""
+    """Give the submission with the same submitter and content, or that was not let in; None if there is none.
+
+    An archive that was rejected is the same only if its bytes are, which its digest at the door tells; a folder or a
+    branch may be another one by now, which then is a new submission.
+    """
     is_same = submissions.c.digest == prepared.digest
-    failed_at_the_door = (submissions.c.state == FAILED) & (submissions.c.digest == prepared.door)
+    tried_again = (FAILED, REJECTED) if os.path.isfile(prepared.arrival.source) else (FAILED,)
+    not_let_in = submissions.c.state.in_(tried_again) & (submissions.c.digest == prepared.door)
     return connection.execute(
         select(submissions)
         .join_from(submissions, submitters)
-        .where(submitters.c.key == prepared.key, is_same | failed_at_the_door)
+        .where(submitters.c.key == prepared.key, is_same | not_let_in)
         .order_by(is_same.desc())
     ).first()
 

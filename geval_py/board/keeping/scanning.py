@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, TypeAlias
 
 from geval_py.board.intake.doors import fingerprint, own_name, submissions_in
+from geval_py.board.keeping.outdating import received_with
 from geval_py.board.keeping.preparing import Prepared, prepare
 from geval_py.board.keeping.quota import QuotaError
 from geval_py.board.keeping.receipts import REFUSED, Receipt
@@ -82,13 +83,17 @@ def scan(
 
 
 def _new(board: Board, sources: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Give the paths that are not as they were when they were stored, and what they are like."""
+    """Give the paths that are not as they were when they were stored, and what they are like.
+
+    What could not be received is looked at again once board.yaml lets other things in.
+    """
+    of_now = received_with(board.settings)
     with board.reading() as connection:
         known = facts_about(connection, SCANNED)
     for source in sources:
         with naming(source):
             found = fingerprint(source)
-        if known.get(_place(source)) != found:
+        if known.get(_place(source)) not in (found, f"{found} {of_now}"):
             yield source, found
 
 
@@ -155,7 +160,8 @@ def _store_one(connection: Connection, board: Board, ready: _Ready, arrived: dat
     except QuotaError as error:  # one of the same submitter came before it in this scan
         return _refused(ready.source, error, arrived)
     if receipt.state != FAILED:
-        remember(connection, SCANNED + _place(ready.source), ready.fingerprint)
+        of_now = "" if ready.prepared.parcel is not None else f" {received_with(board.settings)}"
+        remember(connection, SCANNED + _place(ready.source), ready.fingerprint + of_now)
     return receipt
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import func, select
 
-from geval_py.board.keeping.outdating import outdated
+from geval_py.board.keeping.outdating import outdated, tests_in, to_be_sent_again, without_output
 from geval_py.board.keeping.quota import day_of, written
 from geval_py.board.keeping.submissions import ASIDE
 from geval_py.board.references import references_of
@@ -19,8 +19,11 @@ from geval_py.showing.tables import Column, Table
 from geval_py.text import shorten
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sqlalchemy import Connection, Row
 
+    from geval_py.board.keeping.outdating import Outdated
     from geval_py.board.settings import Settings
     from geval_py.board.storing.store import Board
 
@@ -45,7 +48,11 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """What there is in a board; ``outdated`` counts scores by the reason why they are out of date."""
+    """What there is in a board; ``outdated`` counts scores by the reason why they are out of date.
+
+    ``without_output`` has, by test, the codes of scored submissions that have none for it; ``to_be_sent_again`` those
+    of submissions that were rejected before they were received, while board.yaml said something else.
+    """
 
     title: str
     phase: str
@@ -55,6 +62,8 @@ class Status:
     outputs: int
     evaluations: int
     outdated: dict[str, int]
+    without_output: dict[str, list[str]]
+    to_be_sent_again: list[str]
     zone: str
     lines: tuple[Line, ...]
 
@@ -69,7 +78,7 @@ class Status:
 
     def document(self) -> dict[str, Any]:
         """Give it as a JSON document."""
-        names = ("title", "phase", "submitters", "states", "withdrawn", "outputs", "evaluations", "outdated", "zone")
+        names = [name for name in Status.__slots__ if name != "lines"]
         lines = [
             {name: getattr(line, name) for name in Line.__slots__} | {"arrived": written(line.arrived)}
             for line in self.lines
@@ -91,6 +100,7 @@ def status_of(board: Board, now: datetime) -> Status:
     with board.reading() as connection:
         lines = tuple(_lines(connection, board.settings))
         states = Counter(line.state for line in lines)
+        old = outdated(connection, references)
         return Status(
             title=board.settings.title,
             phase=board.settings.phase_of(now),
@@ -99,10 +109,23 @@ def status_of(board: Board, now: datetime) -> Status:
             withdrawn=sum(1 for line in lines if line.reason.startswith(WITHDRAWN)),
             outputs=_count(connection, outputs),
             evaluations=_count(connection, evaluations),
-            outdated=dict(Counter(one.reason for one in outdated(connection, references))),
+            outdated=dict(Counter(one.reason for one in old)),
+            without_output=_without_output(connection, tests_in(references), old),
+            to_be_sent_again=to_be_sent_again(connection, board.settings),
             zone=str(board.settings.zone),
             lines=lines,
         )
+
+
+def _without_output(connection: Connection, tests: Sequence[str], old: Sequence[Outdated]) -> dict[str, list[str]]:
+    """Give the codes of scored submissions that have no file for a test, by test."""
+    to_be_scored = {(one.test, one.code) for one in old}
+    found = {test: without_output(connection, test) for test in tests}
+    return {
+        test: left
+        for test, codes in found.items()
+        if (left := [code for code in codes if (test, code) not in to_be_scored])
+    }
 
 
 WITHDRAWN = "withdrawn: "

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import delete, insert, select, update
 
-from geval_py.board.intake.doors import shown_source
-from geval_py.board.keeping.outdating import CHECKED, checked_with
+from geval_py.board.intake.doors import own_name, shown_source
+from geval_py.board.keeping.outdating import CHECKED, checked_with, received_with
 from geval_py.board.keeping.preparing import Arrival, Prepared, look_up, prepare, stored_as
 from geval_py.board.keeping.quota import charge_of, written
 from geval_py.board.keeping.receipts import WITHDRAWN, Receipt, code_of, receipt_of
@@ -98,7 +98,9 @@ def store(connection: Connection, board: Board, prepared: Prepared) -> Receipt:
         remember(connection, f"{ASIDE}{submission_id}", storable(prepared.aside))
     if prepared.state == SCORED and prepared.parcel is not None:
         _outputs(connection, submission_id, prepared, prepared.parcel)
-    remember(connection, f"{CHECKED}{submission_id}", checked_with(prepared.references))
+    received = prepared.parcel is not None
+    with_what = checked_with(prepared.references) if received else received_with(board.settings)
+    remember(connection, f"{CHECKED}{submission_id}", with_what)
     return receipt_of(connection, submission_id)
 
 
@@ -108,10 +110,10 @@ def _known_receipt(connection: Connection, submission_id: int) -> Receipt:
 
 
 def _submission(connection: Connection, prepared: Prepared) -> int:
-    """Store what is said of a submission, in the place of one that failed, if it did; gives its id."""
+    """Store what is said of a submission, in the place of one that could not be taken before; gives its id."""
     values = _values(prepared) | {"submitter_id": _submitter(connection, prepared)}
     failed = stored_as(connection, prepared)
-    if failed is not None:  # it keeps its code and its arrival: that it failed was no fault of its submitter's
+    if failed is not None:  # it keeps its code and its arrival: that it was not taken was no fault of its submitter's
         if failed.digest != prepared.digest:
             _forget(connection, failed.id)
         kept = {"code": failed.code, "arrived": failed.arrived}
@@ -149,7 +151,7 @@ def _values(prepared: Prepared) -> dict[str, Any]:
     said = {name: getattr(details, name) for name in ("description", "author", "revision", "tags", "links")}
     values = said | {
         "code": code_of(prepared.key, prepared.digest, arrival.arrived),
-        "name": prepared.name if parcel is None else parcel.name,
+        "name": own_name(arrival.source) if parcel is None else parcel.name,
         "source": shown_source(arrival.source) if parcel is None else parcel.source,
         "digest": prepared.digest,
         "state": prepared.state,

@@ -37,7 +37,7 @@ def switch(connection: Connection, work: Work, references: References, now: date
     was = connection.execute(select(submissions).where(submissions.c.id == work.submission_id)).one()
     old = {(one.output_id, one.metric): one for one in work.outdated if one.output_id is not None}
     standing = _standing(connection, work.submission_id)
-    if not _is_as_found(was.state, old, standing):
+    if not _is_as_found(was.state, work, old, standing):
         return
     new = _new_scores(connection, work, references) if work.state == SCORED else {}
     if work.state == SCORED and (not new or None in new.values() or old.keys() - new.keys()):
@@ -68,11 +68,13 @@ def _standing(connection: Connection, submission_id: int) -> dict[Key, int]:
     return {(row.output_id, row.metric): row.evaluation_id for row in rows}
 
 
-def _is_as_found(state: str, old: Mapping[Key, Outdated], standing: Mapping[Key, int]) -> bool:
+def _is_as_found(state: str, work: Work, old: Mapping[Key, Outdated], standing: Mapping[Key, int]) -> bool:
     """Tell whether something of what was out of date still is: another run may have scored it again meanwhile."""
-    if not old:
+    new_tests = {one.test for one in work.outdated if one.output_id is None and one.test}
+    if not old and not new_tests:
         return state != SCORED
-    return state == SCORED and any(standing.get(key) == one.evaluation_id for key, one in old.items())
+    still = any(standing.get(key) == one.evaluation_id for key, one in old.items())
+    return state == SCORED and (still or bool(new_tests))
 
 
 def _remember_score(connection: Connection, one: Outdated, now: datetime) -> None:

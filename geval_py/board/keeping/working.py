@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import select
 
 from geval_py.board.intake.isolation import look_into
-from geval_py.board.intake.outputs import outputs_of
+from geval_py.board.intake.outputs import outputs_in_folders, outputs_of
+from geval_py.board.keeping.outdating import tests_in
 from geval_py.board.keeping.preparing import by_file, wanted_of
 from geval_py.board.keeping.submissions import PLACE_BEGINNING, evaluation_of
 from geval_py.board.storing import blobs
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
     from geval_py.board.keeping.outdating import Outdated
     from geval_py.board.references import References
-    from geval_py.board.settings import Settings
     from geval_py.board.storing.store import Board
 
 
@@ -50,10 +50,13 @@ def score_again(board: Board, found: Sequence[Outdated], references: References,
     number = found[0].submission_id
     with TemporaryDirectory(prefix=PLACE_BEGINNING) as place:
         with board.reading() as connection:
-            parcel = _parcel(connection, number, place, board.settings)
-            known = _known(connection, parcel, references)
-        wanted = list(wanted_of(parcel, references, known))
-        work = Work(submission_id=number, outdated=tuple(found), parcel=parcel, numbers=known)
+            work = Work(submission_id=number, outdated=tuple(found), parcel=_parcel(connection, number, place))
+            try:
+                parcel = _with_outputs(connection, work, tests_in(references))
+            except RejectedError as error:  # of what its files are called now that the tests are others
+                return replace(work, state=REJECTED, reason=error.reason)
+            work = replace(work, parcel=parcel, numbers=_known(connection, parcel, references))
+        wanted = list(wanted_of(parcel, references, work.numbers))
         if not wanted:
             return work
         with board.reading() as connection:
@@ -84,32 +87,36 @@ def _looked_into(
     return replace(work, problems=found.problems, numbers=numbers)
 
 
-def _parcel(connection: Connection, number: int, place: str, settings: Settings) -> Parcel:
-    """Make the parcel of a submission that is stored, with paths for its files in a place."""
+def _parcel(connection: Connection, number: int, place: str) -> Parcel:
+    """Make the parcel of a submission that is stored, with paths for its files in a place, and without outputs."""
     row = connection.execute(select(submissions).where(submissions.c.id == number)).one()
     stored = connection.execute(select(files).where(files.c.submission_id == number).order_by(files.c.id)).all()
     received = tuple(
         ReceivedFile(name=file.name, path=os.path.join(place, f"{n:03}"), sha256=file.sha256, bytes=file.bytes)
         for n, file in enumerate(stored)
     )
-    tests = [test.name for test in settings.tests]
-    return Parcel(
-        name=row.name,
-        source=row.source,
-        digest=row.digest,
-        files=received,
-        outputs=tuple(_outputs(connection, number, tests)) or outputs_of(received, tests),
-        details=Details(),
-    )
+    said = {name: getattr(row, name) for name in ("name", "source", "digest")}
+    return Parcel(**said, files=received, outputs=(), details=Details())
 
 
-def _outputs(connection: Connection, number: int, tests: Sequence[str]) -> Iterator[ReceivedOutput]:
-    """Give the outputs as they were stored: what a name says may be another test now than it was then."""
+def _with_outputs(connection: Connection, work: Work, tests: Sequence[str]) -> Parcel:
+    """Give the parcel its outputs as they were stored, since a name may say another test now, and those of new tests.
+
+    Raises RejectedError where two of these are one variant.
+    """
+    parcel, stored = work.parcel, tuple(_stored_outputs(connection, work.submission_id))
+    if not stored:
+        return replace(parcel, outputs=outputs_of(parcel.files, tests))
+    known = {output.file for output in stored}
+    new = outputs_in_folders([file for file in parcel.files if file.name not in known], tests)
+    return replace(parcel, outputs=(*(output for output in stored if output.test in tests), *new))
+
+
+def _stored_outputs(connection: Connection, number: int) -> Iterator[ReceivedOutput]:
     query = select(outputs, files.c.name.label("file")).join(files, files.c.id == outputs.c.file_id)
     for row in connection.execute(query.where(outputs.c.submission_id == number).order_by(outputs.c.id)):
-        if row.test in tests:
-            params = {str(name): str(value) for name, value in row.params.items()}
-            yield ReceivedOutput(test=row.test, file=row.file, variant=row.variant, params=params)
+        params = {str(name): str(value) for name, value in row.params.items()}
+        yield ReceivedOutput(test=row.test, file=row.file, variant=row.variant, params=params)
 
 
 def _known(connection: Connection, parcel: Parcel, references: References) -> dict[tuple[str, str, str], int]:

@@ -98,16 +98,24 @@ def _settings(board: Board, *, public: bool) -> tuple[str, str]:
 def with_values(content: str, values: dict[str, str]) -> str:
     r"""Give a board.yaml other values for some of its keys; all else, comments too, stays as it is.
 
-    >>> with_values("a: 1 # one\nb: x", {"a": "two", "c": "3"})
-    'a: two # one\nb: x'
+    What is missing is put before the first key.
+
+    >>> with_values("a: 1 # one\nb: x", {"a": "two", "c": "three"})
+    'c: three\na: two # one\nb: x'
     """
     root = yaml.compose(content, Loader=yaml.SafeLoader)
-    pairs = [(key.value, value) for key, value in root.value] if isinstance(root, yaml.MappingNode) else []
+    if not isinstance(root, yaml.MappingNode):
+        return content
+    pairs = [(str(key.value), value) for key, value in root.value]
     for key, value in reversed(pairs):
         if key in values:
             start, end = value.start_mark.index, value.end_mark.index
             content = content[:start] + scalar(values[key]) + content[end:]
-    return content
+    between = ", " if root.flow_style else "\n" + " " * root.start_mark.column
+    missing = values.keys() - dict(pairs).keys()
+    new = "".join(f"{key}: {scalar(values[key])}{between}" for key in sorted(missing))
+    first = root.start_mark.index + bool(root.flow_style)
+    return content[:first] + new + content[first:]
 
 
 def _write_tar(file: IO[bytes], members: dict[str, str]) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from geval_py.board.storing.columns import unpack
 from geval_py.board.values import Scored
-from geval_py.explaining.statistics.bootstrap import scores_on
+from geval_py.explaining.statistics.bootstrap import percentile_interval, scores_on
 from geval_py.explaining.statistics.interval import Interval
 from geval_py.explaining.statistics.resampling import Array, StatisticsTable, Totals, bootstrap_weights
 from geval_py.reading.schemes import parse_schemes
@@ -30,7 +30,7 @@ def with_interval(scored: Scored, seed: int) -> Scored:
     kept = SAMPLES * table.lines <= MOST_KEPT
     blocks = (_kept_weights if kept else bootstrap_weights)(table.lines, SAMPLES, seed)
     values = scores_on(metric, _totals(table, blocks))[:, 0]
-    low, high = ends(Interval.of(values.tolist(), samples=SAMPLES, seed=seed))
+    low, high = ends(percentile_interval(values, table, seed=seed))
     return replace(scored, low=low, high=high)
 
 

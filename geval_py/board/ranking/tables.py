@@ -103,7 +103,7 @@ _OWN = ("place", "shared", "first", "last", "submitter", "code", "variant", "sco
 
 
 def standings_records(standings: Standings) -> Table:
-    """Make the table for programs: a row an entry; groups are numbers from 0, what is several is parted by spaces."""
+    """Make the table for programs: a row an entry; groups are numbers from 0, parted by spaces, tags by commas."""
     params = sorted({key for entry in standings.entries for key in entry.params})
     head = [*_OWN, *standings.others, "groups", "baseline", "arrived", "tags", "description", "remark"]
     rows = [_record(entry, standings.others, params) for entry in standings.entries]
@@ -117,7 +117,7 @@ def _record(entry: Entry, others: tuple[str, ...], params: list[str]) -> list[ob
         " ".join(map(str, entry.groups)),
         entry.baseline,
         moment_text(entry.arrived),
-        " ".join(entry.tags),
+        ",".join(entry.tags),
         entry.description,
         entry.remark,
         *(entry.params.get(key) for key in params),

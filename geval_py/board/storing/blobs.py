@@ -13,6 +13,7 @@ from sqlalchemy import insert, select
 
 from geval_py.board.storing.schema import blobs
 from geval_py.board.storing.store import StoreError
+from geval_py.errors import CorruptFileError
 from geval_py.reading.compression import COMPRESSIONS, Decompressed, compressor
 
 if TYPE_CHECKING:
@@ -54,11 +55,18 @@ def write(connection: Connection, digest: str, path: str) -> None:
     found = sha256()
     stream = Decompressed(_Parts(connection, digest), ZSTD, path, None)
     with open(path, "xb") as file, io.BufferedReader(stream, CHUNK_BYTES) as reader:
-        while chunk := reader.read(CHUNK_BYTES):
-            found.update(chunk)
-            file.write(chunk)
+        try:
+            while chunk := reader.read(CHUNK_BYTES):
+                found.update(chunk)
+                file.write(chunk)
+        except CorruptFileError as error:
+            raise _damaged(connection, digest) from error
     if found.hexdigest() != digest:
-        raise StoreError(path=connection.engine.url.database or "", reason=f"the content {digest} is damaged in it")
+        raise _damaged(connection, digest)
+
+
+def _damaged(connection: Connection, digest: str) -> StoreError:
+    return StoreError(path=connection.engine.url.database or "", reason=f"the content {digest} is damaged in it")
 
 
 class _Parts:

@@ -35,7 +35,10 @@ from sqlalchemy import (
 )
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from sqlalchemy import Dialect
+    from sqlalchemy.types import TypeEngine
 
 SCORED, REJECTED, FAILED = "scored", "rejected", "failed"
 STATES = (SCORED, REJECTED, FAILED)
@@ -80,13 +83,33 @@ def _reference(name: str, table: str, *, primary_key: bool = False) -> Column[in
     return Column(name, ForeignKey(f"{table}.id", ondelete="RESTRICT"), nullable=False, primary_key=primary_key)
 
 
+def _needed(name: str, kind: TypeEngine[Any] | type[TypeEngine[Any]], **more: Any) -> Column[Any]:
+    return Column(name, kind, nullable=False, **more)
+
+
+def _optional(name: str) -> Column[str]:
+    """Give a column of a text, which may be empty."""
+    return _needed(name, Text, server_default="")
+
+
+def _by_output() -> tuple[Column[Any], ...]:
+    """Give columns: by output and metric, an evaluation."""
+    by = (_reference("output_id", "outputs", primary_key=True), Column("metric", Text, primary_key=True))
+    return (*by, _reference("evaluation_id", "evaluations"))
+
+
+def _drawn() -> tuple[Column[int], ...]:
+    """Give columns of what is drawn at random: how often, and with which seed."""
+    return tuple(Column(name, Integer, primary_key=True) for name in ("samples", "seed"))
+
+
 # Who submits. ``key`` is the name folded (board.names), so that look-alikes are one; ``name`` as it first came.
 submitters = Table(
     "submitters",
     METADATA,
     _id(),
-    Column("key", Text, nullable=False, unique=True),
-    Column("name", Text, nullable=False),
+    _needed("key", Text, unique=True),
+    _needed("name", Text),
 )
 
 # One submission, in one transaction. ``code`` is its public name, that of its page and its receipt: 12 hexadecimal
@@ -98,29 +121,29 @@ submissions = Table(
     "submissions",
     METADATA,
     _id(),
-    Column("code", String(12), nullable=False, unique=True),
+    _needed("code", String(12), unique=True),
     _reference("submitter_id", "submitters"),
-    Column("name", Text, nullable=False),
-    Column("source", Text, nullable=False),
-    Column("digest", String(64), nullable=False),
-    Column("revision", Text, nullable=False, server_default=""),
-    Column("arrived", Moment, nullable=False),
-    Column("added", Moment, nullable=False),
-    Column("state", String(8), nullable=False),
-    Column("reason", Text, nullable=False, server_default=""),
-    Column("baseline", Boolean, nullable=False, server_default=false()),
-    Column("charged", Boolean, nullable=False),
-    Column("charge", Text, nullable=False),
-    Column("description", Text, nullable=False, server_default=""),
-    Column("author", Text, nullable=False, server_default=""),
-    Column("tags", JSON, nullable=False),
-    Column("params", JSON, nullable=False),
-    Column("links", JSON, nullable=False),
-    Column("problems", JSON, nullable=False),
-    Column("remark", Text, nullable=False, server_default=""),
+    _needed("name", Text),
+    _needed("source", Text),
+    _needed("digest", String(64)),
+    _optional("revision"),
+    _needed("arrived", Moment),
+    _needed("added", Moment),
+    _needed("state", String(8)),
+    _optional("reason"),
+    _needed("baseline", Boolean, server_default=false()),
+    _needed("charged", Boolean),
+    _needed("charge", Text),
+    _optional("description"),
+    _optional("author"),
+    _needed("tags", JSON),
+    _needed("params", JSON),
+    _needed("links", JSON),
+    _needed("problems", JSON),
+    _optional("remark"),
     Column("withdrawn", Moment),
-    Column("withdrawal", Text, nullable=False, server_default=""),
-    Column("scorer", Text, nullable=False),
+    _optional("withdrawal"),
+    _needed("scorer", Text),
     CheckConstraint(f"state IN {STATES}", name="state"),
     Index(None, "submitter_id", "arrived"),
     Index(None, "digest"),
@@ -132,9 +155,9 @@ files = Table(
     METADATA,
     _id(),
     _reference("submission_id", "submissions"),
-    Column("name", Text, nullable=False),
-    Column("sha256", String(64), nullable=False, index=True),
-    Column("bytes", BigInteger, nullable=False),
+    _needed("name", Text),
+    _needed("sha256", String(64), index=True),
+    _needed("bytes", BigInteger),
     UniqueConstraint("submission_id", "name"),
 )
 
@@ -144,7 +167,7 @@ blobs = Table(
     METADATA,
     Column("sha256", String(64), primary_key=True),
     Column("part", Integer, primary_key=True),
-    Column("data", LargeBinary, nullable=False),
+    _needed("data", LargeBinary),
 )
 
 # An output for a test. ``variant`` is its name without folder, ``out`` and endings: "" or "model=a,k=3".
@@ -154,9 +177,9 @@ outputs = Table(
     _id(),
     _reference("submission_id", "submissions"),
     _reference("file_id", "files"),
-    Column("test", Text, nullable=False),
-    Column("variant", Text, nullable=False),
-    Column("params", JSON, nullable=False),
+    _needed("test", Text),
+    _needed("variant", Text),
+    _needed("params", JSON),
     UniqueConstraint("submission_id", "test", "variant"),
 )
 
@@ -168,27 +191,25 @@ evaluations = Table(
     "evaluations",
     METADATA,
     _id(),
-    Column("test", Text, nullable=False),
-    Column("output_sha256", String(64), nullable=False),
-    Column("reference", String(64), nullable=False),
-    Column("metric", Text, nullable=False),
-    Column("version", Text, nullable=False),
-    Column("signature", Text, nullable=False),
-    Column("lines", Integer, nullable=False),
+    _needed("test", Text),
+    _needed("output_sha256", String(64)),
+    _needed("reference", String(64)),
+    _needed("metric", Text),
+    _needed("version", Text),
+    _needed("signature", Text),
+    _needed("lines", Integer),
     Column("score", Double),
     Column("low", Double),
     Column("high", Double),
     Column("losses", LargeBinary),
-    Column("made", Moment, nullable=False),
+    _needed("made", Moment),
     UniqueConstraint("test", "output_sha256", "reference", "metric", "version"),
 )
 
 scores = Table(
     "scores",
     METADATA,
-    _reference("output_id", "outputs", primary_key=True),
-    Column("metric", Text, primary_key=True),
-    _reference("evaluation_id", "evaluations"),
+    *_by_output(),
     Index(None, "evaluation_id"),
 )
 
@@ -198,10 +219,10 @@ history = Table(
     METADATA,
     _id(),
     _reference("output_id", "outputs"),
-    Column("metric", Text, nullable=False),
+    _needed("metric", Text),
     _reference("evaluation_id", "evaluations"),
-    Column("replaced", Moment, nullable=False),
-    Column("reason", Text, nullable=False),
+    _needed("replaced", Moment),
+    _needed("reason", Text),
     Index(None, "output_id"),
 )
 
@@ -211,9 +232,8 @@ comparisons = Table(
     METADATA,
     _reference("one_id", "evaluations", primary_key=True),
     _reference("other_id", "evaluations", primary_key=True),
-    Column("samples", Integer, primary_key=True),
-    Column("seed", Integer, primary_key=True),
-    Column("p", Double, nullable=False),
+    *_drawn(),
+    _needed("p", Double),
 )
 
 # What an evaluation that is ranked brings to its comparisons: its mean line loss in nats, inf where a line counts as
@@ -223,10 +243,9 @@ exchanges = Table(
     "exchanges",
     METADATA,
     _reference("evaluation_id", "evaluations", primary_key=True),
-    Column("samples", Integer, primary_key=True),
-    Column("seed", Integer, primary_key=True),
-    Column("mean", Double, nullable=False),
-    Column("means", LargeBinary, nullable=False),
+    *_drawn(),
+    _needed("mean", Double),
+    _needed("means", LargeBinary),
 )
 
 # What may be shown of an output: the evaluation whose figures stand for it (with a ladder that of an earlier one),
@@ -234,13 +253,11 @@ exchanges = Table(
 disclosures = Table(
     "disclosures",
     METADATA,
-    _reference("output_id", "outputs", primary_key=True),
-    Column("metric", Text, primary_key=True),
-    _reference("evaluation_id", "evaluations"),
+    *_by_output(),
     Column("value", Double),
     Column("low", Double),
     Column("high", Double),
 )
 
 # Single facts, such as under which settings the disclosures were made.
-facts = Table("facts", METADATA, Column("name", Text, primary_key=True), Column("value", Text, nullable=False))
+facts = Table("facts", METADATA, Column("name", Text, primary_key=True), _needed("value", Text))

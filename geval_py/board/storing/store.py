@@ -8,6 +8,7 @@ takes long, is done outside.
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -111,9 +112,10 @@ def engine_at(folder: str, place: str) -> Engine:
     except ModuleNotFoundError as error:
         message = f"the board's database needs {error.name}: pip install ./geval-py[board,postgresql]"
         raise UsageError(message=message) from error
-    except sqlalchemy.exc.ArgumentError as error:
-        message = f"the board's database is neither a file nor a URL such as postgresql://user@host/name: {place}"
-        raise UsageError(message=visible(message)) from error
+    except (sqlalchemy.exc.ArgumentError, ValueError):
+        without = re.sub(r"(?<=://)(.*)@", "…@", place, flags=re.DOTALL)
+        message = f"the board's database is neither a file nor a URL such as postgresql://user@host/name: {without}"
+        raise UsageError(message=visible(message)) from None
     if engine.dialect.name == "sqlite":
         event.listen(engine, "do_connect", _connect_to_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
@@ -160,7 +162,7 @@ def check_schema(engine: Engine) -> None:
         if "alembic_version" in tables:
             version = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
     if version is None:
-        raise StoreError(path=_shown(engine), reason="it holds no board")
+        raise StoreError(path=shown(engine), reason="it holds no board")
     if version > SCHEMA_VERSION:
         message = f"the board's database was made by a newer geval-py (schema {visible(version)})\n  upgrade geval-py"
         raise UsageError(message=message)
@@ -183,10 +185,10 @@ def said(engine: Engine) -> Iterator[None]:
         yield
     except DBAPIError as error:
         reason = str(error.orig).partition("\n")[0]
-        raise StoreError(path=_shown(engine), reason=reason) from error
+        raise StoreError(path=shown(engine), reason=reason) from error
 
 
-def _shown(engine: Engine) -> str:
+def shown(engine: Engine) -> str:
     """Name a database without its password."""
     url = engine.url
     return str(url.database) if url.drivername.startswith("sqlite") else url.render_as_string(hide_password=True)

@@ -29,7 +29,7 @@ examples:
 
 Exit status: 0 fine, 1 the data is at fault, 2 the command line is at fault."""
 
-_GROUP = Group(
+GROUP = Group(
     name="board",
     description="Collect submissions to a challenge, check, score and rank them, and publish the ranking.",
     examples=_EXAMPLES,
@@ -37,5 +37,5 @@ _GROUP = Group(
     packages=("alembic", "jinja2", "markdown_it", "sqlalchemy"),
     extra="board",
 )
-make_parser = _GROUP.make_parser
-run = _GROUP.run
+make_parser = GROUP.make_parser
+run = GROUP.run

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from geval_py.board.keeping.submissions import add
 from geval_py.board.storing.store import Board
-from geval_py.cli.board.words import add_format, add_help, moment, new_parser, now, understood, write_receipts
+from geval_py.cli.board.words import add_format, moment, new_parser, now, write_receipts
 from geval_py.cli.messages import show_error
 from geval_py.errors import DataError
 
@@ -37,12 +37,12 @@ def make_parser() -> QuietParser:
     parser.add_argument("--at", metavar="TIME", help="when it arrived, with its zone (default: now)")
     parser.add_argument("--baseline", action="store_true", help="it stands in the table without a place")
     add_format(parser)
-    return add_help(parser)
+    return parser.with_help()
 
 
 def run(words: Sequence[str]) -> int:
     """Run the command; gives the exit status, raises GevalError. One that is refused does not stop the others."""
-    given = understood(make_parser(), words)
+    given = make_parser().understood(words)
     if given is None:
         return 0
     board, at = Board.open(given.board), moment("--at", given.at)

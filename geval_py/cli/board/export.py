@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from geval_py.board.publishing.archives import export
 from geval_py.board.storing.store import Board
-from geval_py.cli.board.words import add_help, new_parser, now, understood
+from geval_py.cli.board.words import new_parser, now
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,12 +29,12 @@ def make_parser() -> QuietParser:
     parser.add_argument(
         "--public", action="store_true", help="no answers, no files, and no more of scores than is disclosed"
     )
-    return add_help(parser)
+    return parser.with_help()
 
 
 def run(words: Sequence[str]) -> int:
     """Run the command; gives the exit status, raises GevalError."""
-    given = understood(make_parser(), words)
+    given = make_parser().understood(words)
     if given is not None:
         export(Board.open(given.board), given.file, now=now(), public=given.public)
     return 0

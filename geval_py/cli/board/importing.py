@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from geval_py.board.publishing.archives import import_board
-from geval_py.cli.board.words import add_help, new_parser, understood
+from geval_py.cli.board.words import new_parser
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,12 +23,12 @@ def make_parser() -> QuietParser:
     parser = new_parser("import", "Make a new board of what geval board export wrote.", _EXAMPLES)
     parser.add_argument("file", metavar="FILE", help="the archive")
     parser.add_argument("--database", metavar="URL", help="an empty PostgreSQL database (default: a file)")
-    return add_help(parser)
+    return parser.with_help()
 
 
 def run(words: Sequence[str]) -> int:
     """Run the command; gives the exit status, raises GevalError."""
-    given = understood(make_parser(), words)
+    given = make_parser().understood(words)
     if given is not None:
         import_board(given.file, given.board, database=given.database)
     return 0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from geval_py.board.keeping.creating import create
 from geval_py.board.storing.store import settings_path
-from geval_py.cli.board.words import add_help, new_parser, understood
+from geval_py.cli.board.words import new_parser
 from geval_py.cli.messages import note
 from geval_py.text import named
 
@@ -37,12 +37,12 @@ def make_parser() -> QuietParser:
         "--database", metavar="URL", help="of PostgreSQL, or a file beside board.yaml (default: board.sqlite)"
     )
     parser.add_argument("--title", metavar="TEXT", help="what pages are headed with (default: the challenge's title)")
-    return add_help(parser)
+    return parser.with_help()
 
 
 def run(words: Sequence[str]) -> int:
     """Run the command; gives the exit status, raises GevalError."""
-    given = understood(make_parser(), words)
+    given = make_parser().understood(words)
     if given is None:
         return 0
     board = create(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from geval_py.board.keeping.moderating import note
 from geval_py.board.storing.store import Board
-from geval_py.cli.board.words import add_format, add_help, new_parser, understood, write_receipts
+from geval_py.cli.board.words import add_format, new_parser, write_receipts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,12 +25,12 @@ def make_parser() -> QuietParser:
     parser.add_argument("code", metavar="CODE", help="the submission's code, or the beginning of it")
     parser.add_argument("remark", metavar="TEXT", help="the remark, in place of an earlier one")
     add_format(parser)
-    return add_help(parser)
+    return parser.with_help()
 
 
 def run(words: Sequence[str]) -> int:
     """Run the command; gives the exit status, raises GevalError."""
-    given = understood(make_parser(), words)
+    given = make_parser().understood(words)
     if given is None:
         return 0
     write_receipts([note(Board.open(given.board), given.code, given.remark)], given.format)

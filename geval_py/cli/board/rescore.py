@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from geval_py.board.keeping.rescoring import Rescored, rescore
 from geval_py.board.storing.store import Board
-from geval_py.cli.board.words import add_format, add_help, new_parser, now, understood
+from geval_py.cli.board.words import add_format, new_parser, now
 from geval_py.cli.progress import ProgressBar
 from geval_py.showing.json import json_text
 from geval_py.text import visible
@@ -35,12 +35,12 @@ def make_parser() -> QuietParser:
     parser = new_parser("rescore", what, _EXAMPLES)
     parser.add_argument("--dry-run", action="store_true", help="only show whose place would change")
     add_format(parser)
-    return add_help(parser)
+    return parser.with_help()
 
 
 def run(words: Sequence[str]) -> int:
     """Run the command; gives the exit status, raises GevalError."""
-    given = understood(make_parser(), words)
+    given = make_parser().understood(words)
     if given is None:
         return 0
     board = Board.open(given.board)

@@ -9,16 +9,7 @@ from geval_py.board.keeping.receipts import REFUSED
 from geval_py.board.keeping.scanning import scan
 from geval_py.board.storing.schema import FAILED
 from geval_py.board.storing.store import Board
-from geval_py.cli.board.words import (
-    add_format,
-    add_help,
-    moment,
-    new_parser,
-    now,
-    understood,
-    write_list,
-    write_receipts,
-)
+from geval_py.cli.board.words import add_format, moment, new_parser, now, write_list, write_receipts
 from geval_py.cli.messages import note
 from geval_py.cli.progress import ProgressBar
 
@@ -42,12 +33,12 @@ def make_parser() -> QuietParser:
     parser.add_argument("folder", metavar="FOLDER", help="the folder with the submissions")
     parser.add_argument("--at", metavar="TIME", help="when they arrived, with its zone (default: now)")
     add_format(parser)
-    return add_help(parser)
+    return parser.with_help()
 
 
 def run(words: Sequence[str]) -> int:
     """Run the command; gives the exit status, raises GevalError."""
-    given = understood(make_parser(), words)
+    given = make_parser().understood(words)
     if given is None:
         return 0
     board, at = Board.open(given.board), moment("--at", given.at)

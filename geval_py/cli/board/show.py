@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from geval_py.board.ranking.standings import BY, standings
 from geval_py.board.ranking.tables import legend, standings_document, standings_records, standings_table
 from geval_py.board.storing.store import Board
-from geval_py.cli.board.words import add_help, new_parser, now, understood
+from geval_py.cli.board.words import new_parser, now
 from geval_py.cli.messages import note
 from geval_py.showing.escapes import markdown_text
 from geval_py.showing.json import json_text
@@ -33,15 +33,19 @@ def make_parser() -> QuietParser:
     parser = new_parser("show", what, _EXAMPLES)
     add = parser.add_argument
     add("--test", metavar="NAME", help="the test set (default: the first of board.yaml)")
-    add("--phase", metavar="NAME", help="the phase (default: that of this moment)")
+    add(
+        "--phase",
+        metavar="NAME",
+        help="the phase (default: that of now, or the last with an entry)",
+    )
     add("--by", choices=BY, help="of whom the best entry is shown (default: as board.yaml says)")
     add("--format", choices=FORMATS, default="text", help="text (the default), for programs, or for a paper")
-    return add_help(parser)
+    return parser.with_help()
 
 
 def run(words: Sequence[str]) -> int:
     """Run the command; gives the exit status, raises GevalError."""
-    given = understood(make_parser(), words)
+    given = make_parser().understood(words)
     if given is None:
         return 0
     board = Board.open(given.board)

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from geval_py.board.storing.store import Board
-from geval_py.cli.board.words import add_help, new_parser, now, understood
+from geval_py.cli.board.words import new_parser, now
 from geval_py.text import visible
 
 if TYPE_CHECKING:
@@ -32,12 +32,12 @@ def make_parser() -> QuietParser:
     add(
         "--organiser", action="store_true", help="also show outputs that are much alike, which is not to be published"
     )
-    return add_help(parser)
+    return parser.with_help()
 
 
 def run(words: Sequence[str]) -> int:
     """Run the command; gives the exit status, raises GevalError."""
-    given = understood(make_parser(), words)
+    given = make_parser().understood(words)
     if given is not None:
         from geval_py.board.publishing.site import build
 

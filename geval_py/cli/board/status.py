@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from geval_py.board.keeping.status import Status, status_of
+from geval_py.board.storing.schema import SCORED
 from geval_py.board.storing.store import Board
-from geval_py.cli.board.words import add_format, add_help, new_parser, now, understood
+from geval_py.cli.board.words import add_format, new_parser, now
 from geval_py.cli.tables import write_table
 from geval_py.showing.json import json_text
 from geval_py.text import visible
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from geval_py.cli.parsers import QuietParser
 
+MOST_CODES = 5  # that are listed; the JSON document has all
 _EXAMPLES = """\
   geval board status gazette-board
   geval board status gazette-board --format json
@@ -29,12 +31,12 @@ def make_parser() -> QuietParser:
     what = "Say what is stored, what is out of date, what was rejected or failed and why, and what was charged."
     parser = new_parser("status", what, _EXAMPLES)
     add_format(parser)
-    return add_help(parser)
+    return parser.with_help()
 
 
 def run(words: Sequence[str]) -> int:
     """Run the command; gives the exit status, raises GevalError."""
-    given = understood(make_parser(), words)
+    given = make_parser().understood(words)
     if given is None:
         return 0
     status = status_of(Board.open(given.board), now())
@@ -57,3 +59,15 @@ def _summary(status: Status) -> Iterator[str]:
         yield f"out of date: {count}, since {reason}; geval board rescore"
     if not status.outdated:
         yield "nothing is out of date"
+    for test, codes in status.without_output.items():
+        has_none = len(codes) == status.states[SCORED]
+        yield f"no output for {test}: " + ("of any that is scored" if has_none else _some(codes))
+    if status.to_be_sent_again:
+        codes = status.to_be_sent_again
+        yield f"rejected under other tests or limits: {_some(codes)}; geval board scan or add takes them again"
+
+
+def _some(codes: Sequence[str]) -> str:
+    """List codes; of many, the first."""
+    more = f" and {len(codes) - MOST_CODES} more" if len(codes) > MOST_CODES else ""
+    return ", ".join(codes[:MOST_CODES]) + more

@@ -6,7 +6,6 @@ import sys
 from typing import TYPE_CHECKING
 
 from geval_py.board.publishing.verifying import verify
-from geval_py.cli.board.words import add_help, understood
 from geval_py.cli.parsers import QuietParser
 
 if TYPE_CHECKING:
@@ -27,12 +26,12 @@ def make_parser() -> QuietParser:
     parser = QuietParser(prog="geval board verify", description=what, epilog=_EPILOG)
     parser.add_argument("site", metavar="SITE", help="the folder of the site")
     parser.add_argument("file", metavar="FILE", help="what geval board export wrote")
-    return add_help(parser)
+    return parser.with_help()
 
 
 def run(words: Sequence[str]) -> int:
     """Run the command; gives the exit status, raises GevalError."""
-    given = understood(make_parser(), words)
+    given = make_parser().understood(words)
     if given is None:
         return 0
     found = verify(given.site, given.file)

@@ -14,7 +14,6 @@ from geval_py.showing.json import json_text
 from geval_py.showing.tables import Column, Table
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Iterable, Sequence
 
     from geval_py.board.keeping.receipts import Receipt
@@ -31,23 +30,9 @@ def new_parser(name: str, description: str, examples: str, status: str = STATUS)
     return parser
 
 
-def add_help(parser: QuietParser) -> QuietParser:
-    """Add --help, as the last option."""
-    parser.add_argument("-h", "--help", action="store_true", help="show this and exit")
-    return parser
-
-
 def add_format(parser: QuietParser) -> None:
     """Add --format."""
     parser.add_argument("--format", choices=FORMATS, default="text", help="text (the default), or for programs")
-
-
-def understood(parser: QuietParser, words: Sequence[str]) -> argparse.Namespace | None:
-    """Understand the words; None where only help was wanted, which is shown. Raises UsageError."""
-    if {"-h", "--help"}.intersection(words):
-        sys.stdout.write(parser.format_help())
-        return None
-    return parser.read(words)
 
 
 def now() -> datetime:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 
 from geval_py.authoring.documents import ID, TEXT, read_documents
 from geval_py.authoring.gaps import DEFAULT_CONTEXT, DEFAULT_SEED, DEFAULT_WORDS, Cut, read_pattern
 from geval_py.authoring.make import DEFAULT_METRICS, Recipe, make_challenge
-from geval_py.authoring.publishing import check_folders, default_answers
-from geval_py.cli.challenge.making import add_common, add_help, folder_to_make, parts_of, tell
+from geval_py.cli.challenge.making import add_common, folders_to_make, parts_of, progress_of, tell
 from geval_py.cli.messages import note
 from geval_py.cli.parsers import QuietParser, number_type
 from geval_py.errors import UsageError
 
-PROGRAM = "geval challenge make"
 _EPILOG = """\
 examples:
   geval challenge make texts -o my-challenge         a folder of texts, a document a file
@@ -31,7 +28,9 @@ Exit status: 0 fine, 1 the data is at fault, 2 the command line is at fault."""
 def make_parser() -> QuietParser:
     """Make the parser of ``geval challenge make``."""
     parser = QuietParser(
-        prog=PROGRAM, description="Cut a word-gap challenge from texts: train, dev-0 and test-A.", epilog=_EPILOG
+        prog="geval challenge make",
+        description="Cut a word-gap challenge from texts: train, dev-0 and test-A.",
+        epilog=_EPILOG,
     )
     add = parser.add_argument
     add("texts", nargs="*", metavar="PATH", help="a text, a file of texts, or a folder of either")
@@ -50,24 +49,19 @@ def make_parser() -> QuietParser:
         help="what is found in a word that may be a gap (default: a letter or a digit)")  # fmt: skip
     add("--least-frequency", type=number_type, default=1, metavar="N",
         help="how often a word that may be a gap stands in the texts, at least (default: 1)")  # fmt: skip
-    add_help(parser)
-    return parser
+    return parser.with_help()
 
 
 def run(words: Sequence[str]) -> int:
     """Run the command; gives the exit status, raises GevalError."""
-    given = make_parser().read(words)
-    if given.help:
-        sys.stdout.write(make_parser().format_help())
+    parser = make_parser()
+    given = parser.understood(words)
+    if given is None:
         return 0
-    if not given.texts:
-        raise UsageError(message=f"a text is missing\n  {PROGRAM} --help shows the options")
-    out = folder_to_make(given, PROGRAM)
-    answers = given.answers or default_answers(out)
+    out, answers = folders_to_make(parser, given, given.texts, "a text")
     recipe = _recipe(given)
-    check_folders(out, answers)
     documents = read_documents(given.texts, id=given.id, text=given.text)
-    making = make_challenge(documents, recipe, out, answers)
+    making = make_challenge(documents, recipe, out, answers, progress_of=progress_of)
     if making.without_gaps:
         note(f"{making.without_gaps} of {len(documents)} documents have no gap: no word that may be one, with "
              f"{recipe.cut.context} words on each side")  # fmt: skip

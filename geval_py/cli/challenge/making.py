@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable
 
 from geval_py.authoring.make import DEFAULT_METRICS
 from geval_py.authoring.parts import DEFAULT_SALT, DEFAULT_SHARES, FEW_GROUPS, Parts, read_shares
+from geval_py.authoring.publishing import PACKING, check_folders, default_answers
 from geval_py.cli.messages import note
 from geval_py.cli.parsers import QuietParser
-from geval_py.errors import UsageError
+from geval_py.cli.progress import ProgressBar
 from geval_py.showing.tables import Column, Table
 from geval_py.text import named, visible
 
@@ -34,11 +35,6 @@ def add_common(parser: QuietParser) -> None:
     add("--keep-order", action="store_true", help="leave the items of a part in order, and do not shuffle them")
 
 
-def add_help(parser: QuietParser) -> None:
-    """Add ``--help``, the last of all."""
-    parser.add_argument("-h", "--help", action="store_true", help="show this and exit")
-
-
 def _shares(text: str) -> tuple[int, ...]:
     return reading(read_shares)(text)
 
@@ -55,11 +51,24 @@ def reading(read: Callable[[str], tuple[int, ...]]) -> Callable[[str], tuple[int
     return typed
 
 
-def folder_to_make(given: argparse.Namespace, command: str) -> str:
-    """Give the new folder that was named; raises UsageError where none was."""
+def folders_to_make(parser: QuietParser, given: argparse.Namespace, source: object, what: str) -> tuple[str, str]:
+    """Give the new folders of the challenge and of its hidden answers.
+
+    ``source`` is what it is made of, and ``what`` says what that is. Raises UsageError where either is missing, or
+    the folders are not apart, and ExistingFileError.
+    """
+    if not source:
+        parser.error(f"{what} is missing")
     if not given.out:
-        raise UsageError(message=f"a folder to make is missing: -o DIR\n  {command} --help shows the options")
-    return str(given.out)
+        parser.error("a folder to make is missing: -o DIR")
+    answers = given.answers or default_answers(given.out)
+    check_folders(given.out, answers)
+    return str(given.out), str(answers)
+
+
+def progress_of(what: str) -> ProgressBar:
+    """Give the progress bar of a work."""
+    return ProgressBar(what, unit="bytes" if what == PACKING else "items")
 
 
 def parts_of(given: argparse.Namespace) -> Parts:

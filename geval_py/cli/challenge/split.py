@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
 from geval_py.authoring.make import DEFAULT_METRICS
-from geval_py.authoring.publishing import check_folders, default_answers
 from geval_py.authoring.split import read_items, split_items
-from geval_py.cli.challenge.making import add_common, add_help, folder_to_make, parts_of, tell
+from geval_py.cli.challenge.making import add_common, folders_to_make, parts_of, progress_of, tell
 from geval_py.cli.parsers import QuietParser
-from geval_py.errors import UsageError
 
-PROGRAM = "geval challenge split"
 _EPILOG = """\
 examples:
   geval challenge split old/train -o my-challenge    a folder with in.tsv and expected.tsv
@@ -24,7 +20,7 @@ Exit status: 0 fine, 1 the data is at fault, 2 the command line is at fault."""
 def make_parser() -> QuietParser:
     """Make the parser of ``geval challenge split``."""
     parser = QuietParser(
-        prog=PROGRAM,
+        prog="geval challenge split",
         description="Split items that are there already into train, dev-0 and test-A, whole groups together.",
         epilog=_EPILOG,
     )
@@ -33,21 +29,16 @@ def make_parser() -> QuietParser:
     add_common(parser)
     add("--group", metavar="COLUMN", help="what has one value here stays in one part (default: the first column)")
     add("--columns", metavar="NAME,…", help="the names of in.tsv's columns (default: those in in-header.tsv)")
-    add_help(parser)
-    return parser
+    return parser.with_help()
 
 
 def run(words: Sequence[str]) -> int:
     """Run the command; gives the exit status, raises GevalError."""
-    given = make_parser().read(words)
-    if given.help:
-        sys.stdout.write(make_parser().format_help())
+    parser = make_parser()
+    given = parser.understood(words)
+    if given is None:
         return 0
-    if not given.folder:
-        raise UsageError(message=f"a folder with items is missing\n  {PROGRAM} --help shows the options")
-    out = folder_to_make(given, PROGRAM)
-    answers = given.answers or default_answers(out)
-    check_folders(out, answers)
+    out, answers = folders_to_make(parser, given, given.folder, "a folder with items")
     pool = read_items(given.folder, columns=given.columns.split(",") if given.columns else (), group=given.group)
     sizes = split_items(
         pool,
@@ -57,6 +48,7 @@ def run(words: Sequence[str]) -> int:
         metrics=given.metrics or DEFAULT_METRICS,
         title=given.title,
         keep_order=given.keep_order,
+        progress_of=progress_of,
     )
     tell(sizes, pool.group, out, answers)
     return 0

@@ -19,11 +19,11 @@ examples:
 
 Exit status: 0 fine, 1 the data is at fault, 2 the command line is at fault."""
 
-_GROUP = Group(
+GROUP = Group(
     name="lm",
     description="Train n-gram language models, and give the perplexity of texts.",
     examples=_EXAMPLES,
     subcommands=SUBCOMMANDS,
 )
-make_parser = _GROUP.make_parser
-run = _GROUP.run
+make_parser = GROUP.make_parser
+run = GROUP.run

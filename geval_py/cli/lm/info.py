@@ -30,15 +30,13 @@ def make_parser() -> QuietParser:
     )
     parser.add_argument("model", nargs="?", metavar="FILE", help="a model: an ARPA file, maybe compressed")
     parser.add_argument("--format", choices=FORMATS, default="text", help="text (the default), or one JSON document")
-    parser.add_argument("-h", "--help", action="store_true", help="show this and exit")
-    return parser
+    return parser.with_help()
 
 
 def run(words: Sequence[str]) -> int:
     """Run the command; gives the exit status, raises GevalError."""
-    given = make_parser().read(words)
-    if given.help:
-        sys.stdout.write(make_parser().format_help())
+    given = make_parser().understood(words)
+    if given is None:
         return 0
     if given.model is None:
         raise UsageError(message="a model is missing\n  for example geval lm info text.arpa")

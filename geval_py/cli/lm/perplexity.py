@@ -50,15 +50,13 @@ def make_parser() -> QuietParser:
     add_option(parser, option_of("seed"), f"with -B: of its random numbers (default: {DEFAULT_SEED})")
     add("-p", "--precision", type=digits_type, metavar="N", help="digits after the point")
     add("--format", choices=FORMATS, default="text", help="text (the default), or one JSON document")
-    add("-h", "--help", action="store_true", help="show this and exit")
-    return parser
+    return parser.with_help()
 
 
 def run(words: Sequence[str]) -> int:
     """Run the command; gives the exit status, raises GevalError."""
-    given = make_parser().read(words)
-    if given.help:
-        sys.stdout.write(make_parser().format_help())
+    given = make_parser().understood(words)
+    if given is None:
         return 0
     if given.model is None or not given.texts:
         missing = "a model" if given.model is None else "a text"

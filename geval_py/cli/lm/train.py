@@ -56,8 +56,7 @@ def make_parser() -> QuietParser:
     add("--counts", choices=KINDS, help="a model of plain counts, without Kneser-Ney")
     _add_estimation(parser)
     add("--skip-symbols", action="store_true", help="take <s>, </s> and <unk> in the text for white space")
-    add("-h", "--help", action="store_true", help="show this and exit")
-    return parser
+    return parser.with_help()
 
 
 def _add_estimation(parser: QuietParser) -> None:
@@ -81,9 +80,8 @@ def _discount(text: str) -> float:
 
 def run(words: Sequence[str]) -> int:
     """Run the command; gives the exit status, raises GevalError."""
-    given = make_parser().read(words)
-    if given.help:
-        sys.stdout.write(make_parser().format_help())
+    given = make_parser().understood(words)
+    if given is None:
         return 0
     if not given.texts:
         raise UsageError(

@@ -1,7 +1,7 @@
 """Count the features of many items in one pass, a few thousand items at a time.
 
-What is kept is a row of figures a feature; the texts are let go. Only for pairs of features, which cannot be counted
-before it is known which features are frequent, it is kept on which items each feature is.
+What is kept is a row of figures a feature; the texts are let go. Only for what looks at features together, such as
+pairs, which cannot be counted before it is known which features are frequent, it is kept on which items each is.
 """
 
 from __future__ import annotations
@@ -78,6 +78,7 @@ class FieldTally:
     """What is counted of one field of the items: a tally a kind of feature, and numbers where they are wanted."""
 
     kinds: FeatureKinds
+    keep: bool
     tallies: list[Tally] = field(default_factory=list)
     numbers: Numbers = field(default_factory=Numbers)
 
@@ -87,7 +88,7 @@ class FieldTally:
         self.tallies.extend(Tally() for _ in by_kind[len(self.tallies) :])
         owners = np.array(items, np.int64)
         for tally, features in zip(self.tallies, by_kind, strict=True):
-            tally.add(owners, features, weights, keep=self.kinds.cartesian)
+            tally.add(owners, features, weights, keep=self.keep)
         if self.kinds.numerical:
             self.numbers.add(items, texts)
 
@@ -97,9 +98,15 @@ def tally_features(
     weights: Floats,
     fields: Fields,
     kinds: FeatureKinds,
+    *,
+    keep: bool = False,
     progress: Progress | None = None,
 ) -> dict[Field, FieldTally]:
-    """Count the features of all items; gives the fields in order. ``weights`` has a column an item."""
+    """Count the features of all items; gives the fields in order. ``weights`` has a column an item.
+
+    With ``keep``, or for pairs of features, it is kept on which items each feature is.
+    """
+    keep = keep or kinds.cartesian
     found: dict[Field, FieldTally] = {}
     first = 0
     while chunk := list(islice(items, ITEMS_AT_ONCE)):
@@ -110,7 +117,7 @@ def tally_features(
                 owners.append(number)
                 of_field.append(text)
         for where, (owners, of_field) in texts.items():
-            found.setdefault(where, FieldTally(kinds)).add(owners, of_field, weights)
+            found.setdefault(where, FieldTally(kinds, keep)).add(owners, of_field, weights)
         first += len(chunk)
         if progress is not None:
             progress(first, len(weights[0]))

@@ -6,9 +6,14 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from geval_py.explaining.statistics.bootstrap import resample_totals, scores_on
+from geval_py.explaining.statistics.bootstrap import (
+    document_intervals,
+    percentile_interval,
+    resample_totals,
+    scores_on,
+)
 from geval_py.explaining.statistics.corrections import holm
 from geval_py.explaining.statistics.groups import LEVEL, undistinguished_groups
 from geval_py.explaining.statistics.interval import Interval
@@ -19,10 +24,14 @@ from geval_py.explaining.statistics.paired import (
     line_shares,
     randomisation_p_values,
 )
-from geval_py.explaining.statistics.resampling import Array, StatisticsTable, Totals
+from geval_py.explaining.statistics.resampling import Array, Totals
+from geval_py.explaining.statistics.ruled import Table, table_of
 from geval_py.scoring.metrics.base import LineStatistics, Metric
 from geval_py.scoring.parallel import Progress
 from geval_py.scoring.signature import Signature
+
+if TYPE_CHECKING:
+    from geval_py.explaining.documents import Documents
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,13 +76,15 @@ class System:
 class Ranking:
     """Systems, the best first, and the groups of those that cannot be told apart; ``lines`` were compared.
 
-    ``equal`` are the sets of systems that have the same statistics on every line.
+    ``documents`` is the number of those documents, None where lines were drawn. ``equal`` are the sets of systems
+    that have the same statistics on every line.
     """
 
     systems: tuple[System, ...]
     groups: tuple[tuple[str, ...], ...]
     equal: tuple[tuple[str, ...], ...]
     lines: int
+    documents: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,17 +97,19 @@ class Systems:
     baseline: int
     samples: int
     seed: int
+    documents: Documents | None = None
     progress: Progress | None = None
 
     def rank(self) -> Ranking:
         """Score, test and group the systems; raises UsageError for samples or a seed out of range."""
-        table = StatisticsTable.of_systems(self.statistics)
+        table = table_of(self.metric, self.statistics, self.documents)
         resampled = self._resample(table)
         systems = self._score(table, resampled)
         equal = self._named(equal_systems(table))
         finite = table.finite()
         if not finite.lines:
-            return Ranking(systems=tuple(systems[n] for n in self._order(systems)), groups=(), equal=equal, lines=0)
+            ordered = tuple(systems[n] for n in self._order(systems))
+            return Ranking(systems=ordered, groups=(), equal=equal, lines=0, documents=None)
         scores = [system.score for system in systems]
         if table.infinite.any():
             (scores,) = scores_on(self.metric, finite.observed()).tolist()
@@ -113,24 +126,26 @@ class Systems:
             groups=self._named([order[n] for n in group] for group in groups),
             equal=equal,
             lines=finite.lines,
+            documents=None if finite.documents is None else finite.documents.count,
         )
 
     def _named(self, sets: Iterable[Iterable[int]]) -> tuple[tuple[str, ...], ...]:
         return tuple(tuple(self.names[n] for n in indices) for indices in sets)
 
-    def _resample(self, table: StatisticsTable) -> Totals:
+    def _resample(self, table: Table) -> Totals:
         return resample_totals(table, samples=self.samples, seed=self.seed, progress=self.progress)
 
-    def _score(self, table: StatisticsTable, resampled: Totals) -> list[System]:
+    def _score(self, table: Table, resampled: Totals) -> list[System]:
         """Give each system's score on all lines, its interval, and its shares of lines against the baseline."""
         shares = line_shares(self.metric, table, self.baseline)
-        values = scores_on(self.metric, resampled).T.tolist()
+        values = scores_on(self.metric, resampled).T
+        intervals = document_intervals(self.metric, table)
         infinite = table.infinite.sum(axis=0).tolist()
         systems = [
             System(
                 name=name,
                 score=self.metric.value(self.statistics[n]),
-                interval=Interval.of(values[n], samples=self.samples, seed=self.seed),
+                interval=intervals[n] or percentile_interval(values[n], table, seed=self.seed),
                 infinite=infinite[n],
             )
             for n, name in enumerate(self.names)
@@ -144,7 +159,7 @@ class Systems:
         self,
         systems: Sequence[System],
         scores: Sequence[float],
-        finite: StatisticsTable,
+        finite: Table,
         resampled: Totals,
         randomisation: Sequence[float],
     ) -> list[System]:
@@ -153,7 +168,7 @@ class Systems:
         ``scores``, the ``finite`` statistics and their ``resampled`` sums are of those lines; ``randomisation`` are
         the p-values of that test.
         """
-        intervals = difference_intervals(scores_on(self.metric, resampled), self.baseline, seed=self.seed)
+        intervals = difference_intervals(scores_on(self.metric, resampled), finite, self.baseline, seed=self.seed)
         bootstrap = bootstrap_p_values(self.metric, finite, resampled, self.baseline).tolist()
         tested = list(systems)
         for n, system in enumerate(systems):
@@ -169,11 +184,17 @@ class Systems:
         return tested
 
     def _order(self, systems: Sequence[System]) -> list[int]:
-        """Give the indices of the systems, the best first; those of the same score by that on the finite lines."""
+        """Give the indices of the systems, the best first; those of the same score by that on the finite lines.
+
+        One whose score is not defined comes last.
+        """
         sign = 1 if self.metric.measure.direction == "lower" else -1
-        return sorted(
-            range(len(systems)), key=lambda n: (sign * systems[n].score, sign * (systems[n].finite_score or 0.0))
-        )
+
+        def place(n: int) -> tuple[bool, float, float]:
+            score, finite = systems[n].score, systems[n].finite_score or 0.0
+            return (True, 0.0, 0.0) if math.isnan(score) else (False, sign * score, sign * finite)
+
+        return sorted(range(len(systems)), key=place)
 
 
 def _groups(p_values: Array) -> list[tuple[int, ...]]:

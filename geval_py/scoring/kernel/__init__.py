@@ -20,8 +20,17 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from geval_py.reading.lines import Bytes
+    from geval_py.scoring.kernel.guesses import Guesses
 
-__all__ = ["Backend", "choose_backend", "count_lines", "hashed_losses", "score_lines"]
+__all__ = [
+    "Backend",
+    "bounded_losses",
+    "choose_backend",
+    "count_lines",
+    "hashed_losses",
+    "line_profiles",
+    "score_lines",
+]
 
 VARIABLE = "GEVAL_PY_BACKEND"
 
@@ -31,8 +40,11 @@ class Backend(Value):
 
     name: str
     hashed_losses: Callable[[Bytes, bytes, int, int], array[float]]
+    bounded_losses: Callable[[Bytes, bytes, int, int], tuple[array[float], float]]
     score_lines: Callable[[Bytes, bytes, int, int], tuple[array[float], array[int]]]
     count_lines: Callable[[Bytes], int]
+    read_guesses: Callable[[Bytes, bytes, int, int], Guesses]
+    bucket_shares: Callable[[bytes, array[float], bytes, int, int], array[float]]
     parallel: bool  # whether it leaves other threads running
 
 
@@ -70,8 +82,11 @@ def _backend(name: str, module: ModuleType, *, parallel: bool) -> Backend:
     return Backend(
         name=name,
         hashed_losses=module.hashed_losses,
+        bounded_losses=module.bounded_losses,
         score_lines=module.score_lines,
         count_lines=module.count_lines,
+        read_guesses=module.read_guesses,
+        bucket_shares=module.bucket_shares,
         parallel=parallel,
     )
 
@@ -81,9 +96,25 @@ def hashed_losses(outputs: Bytes, expected: bytes, bits: int, first_line: int) -
     return choose_backend().hashed_losses(outputs, expected, bits, first_line)
 
 
+def bounded_losses(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> tuple[array[float], float]:
+    """Score and bound a block with the backend; see :func:`geval_py.scoring.kernel.reference.bounded_losses`."""
+    return choose_backend().bounded_losses(outputs, expected, bits, first_line)
+
+
 def score_lines(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> tuple[array[float], array[int]]:
     """Score and flag a block with the chosen backend; see :func:`geval_py.scoring.kernel.reference.score_lines`."""
     return choose_backend().score_lines(outputs, expected, bits, first_line)
+
+
+def line_profiles(
+    outputs: Bytes, expected: bytes, bits: int, first_line: int, draws: int
+) -> tuple[tuple[array[float], ...], array[float]]:
+    """Tell what a block's distributions say; see :func:`geval_py.scoring.kernel.profile.line_profiles`."""
+    if choose_backend().name == "native":
+        from geval_py.scoring.kernel.native import line_profiles as profile
+    else:
+        from geval_py.scoring.kernel.profile import line_profiles as profile
+    return profile(outputs, expected, bits, first_line, draws)
 
 
 def count_lines(text: Bytes) -> int:

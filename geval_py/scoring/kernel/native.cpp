@@ -523,6 +523,11 @@ class Numbers {
         for (std::size_t i = 0; i < size_; ++i) most = std::max(most, values_[i]);
         return most;
     }
+    double least() const {
+        double least = INFINITE;
+        for (std::size_t i = 0; i < size_; ++i) least = std::min(least, values_[i]);
+        return least;
+    }
     // ln of the sum of exp of the numbers less an offset.
     double log_sum_exp(double offset) const {
         const double most = greatest() - offset;
@@ -556,44 +561,48 @@ Secrets make_secrets() {
 
 const Secrets SECRETS = make_secrets();
 
-// The words of a line, to see whether one comes twice. Words are told apart by their hash and their first eight bytes;
-// some that are made to agree in both are taken for the same.
+// The words of a line, numbered as they come. Words are told apart by their hash and their first eight bytes; some that
+// are made to agree in both are taken for the same.
 class WordSet {
   public:
     void clear() {
+        first_ += size_;
         size_ = 0;
-        if (++line_ == 0) {  // the numbers of lines have run out: forget all of them
+        if (first_ >> 31) {  // the numbers may run out: forget all of them
             std::fill(slots_.begin(), slots_.end(), Slot{});
-            line_ = 1;
+            first_ = 1;
         }
     }
 
-    // Whether the word is new.
-    bool add(Text word, std::uint32_t hash) {
-        if (2 * ++size_ > slots_.size()) grow();
+    std::size_t size() const { return size_; }
+
+    // The number of the word on its line, from 0: the size before, if it is new.
+    std::uint32_t add(Text word, std::uint32_t hash) {
         const std::size_t length = word.size();
-        const std::uint64_t first = length >= 8 ? load8(word.begin)
-                                                : load8(word.begin) & ((std::uint64_t{1} << 8 * length) - 1);
-        return insert({first, hash, line_});
+        return add(length >= 8 ? load8(word.begin) : load8(word.begin) & ((std::uint64_t{1} << 8 * length) - 1), hash);
+    }
+
+    std::uint32_t add(std::uint64_t first, std::uint32_t hash) {
+        if (2 * (size_ + 1) > slots_.size()) grow();
+        const std::uint32_t next = first_ + size_, found = insert({first, hash, next});
+        size_ += found == next;
+        return found - first_;
     }
 
   private:
     struct Slot {
         std::uint64_t first = 0;
-        std::uint32_t hash = 0, line = 0;
+        std::uint32_t hash = 0, number = 0;  // the number in all lines, from 1; a smaller one than this line's is free
     };
 
-    bool insert(Slot word) {
+    std::uint32_t insert(Slot word) {
         const std::size_t mask = slots_.size() - 1;
         // The top bits depend on all bits of both, and on numbers that nobody can foretell: nobody can choose words
         // which all want the same slot.
         const std::uint64_t mixed = word.first * SECRETS.first + word.hash * SECRETS.hash;
         for (std::size_t i = mixed >> leading_zeros(mask);; i = (i + 1) & mask) {
-            if (slots_[i].line != line_) {
-                slots_[i] = word;
-                return true;
-            }
-            if (slots_[i].hash == word.hash && slots_[i].first == word.first) return false;
+            if (slots_[i].number < first_) return (slots_[i] = word).number;
+            if (slots_[i].hash == word.hash && slots_[i].first == word.first) return slots_[i].number;
         }
     }
 
@@ -601,12 +610,11 @@ class WordSet {
         std::vector<Slot> old(std::max<std::size_t>(64, 2 * slots_.size()));
         old.swap(slots_);
         for (const Slot& slot : old)
-            if (slot.line == line_) insert(slot);
+            if (slot.number >= first_) insert(slot);
     }
 
     std::vector<Slot> slots_;
-    std::size_t size_ = 0;
-    std::uint32_t line_ = 0;
+    std::uint32_t first_ = 1, size_ = 0;
 };
 
 double log_add_exp(double a, double b) {
@@ -617,10 +625,24 @@ double log_add_exp(double a, double b) {
 
 inline double loss_of_log(double log_mass) { return std::max(0.0, -log_mass); }
 
+// What lines are read for: their losses, what the rules look at too (repeated words, rounding), their distributions, or
+// what each entry is.
+enum class Purpose { losses, rules, profiles, entries };
+
+// What an entry is.
+enum class Entry : char { OTHER, HIT, REST };
+
+// A word of a line and its hash.
+struct Hashed {
+    Text word;
+    std::uint32_t hash;
+};
+
+constexpr std::uint32_t NO_WORD = ~std::uint32_t{0};
+
 class Line {
   public:
-    // thorough: look for repeated words and for rounding too.
-    Line(int bits, bool thorough) : thorough_(thorough), mask_((std::uint32_t{1} << bits) - 1), share_(1.0 / (mask_ + 1.0)) {}
+    Line(int bits, Purpose purpose) : purpose_(purpose), mask_((std::uint32_t{1} << bits) - 1), share_(1.0 / (mask_ + 1.0)) {}
 
     // Reads and scores a line; the flags say whether the loss means anything. The texts that line and expected are parts
     // of go on to the limits.
@@ -629,19 +651,45 @@ class Line {
         const unsigned byte_flags_only = flags = byte_flags(line);
         line = decode(line, line_limit, line_copy_, flags & CARRIAGE_RETURN, flags & NOT_ASCII);
         expected = decode(expected, expected_limit, expected_copy_);
-        const std::uint32_t bucket = murmur3(expected, seed) & mask_;
+        expected_ = {expected, murmur3(expected, seed)};
+        const std::uint32_t bucket = bucket_ = expected_.hash & mask_;
         values_.clear(), hits_.clear(), rests_.clear();
         if (!std::memchr(line.begin, ':', line.size())) {
             flags |= VECTOR;
             if (read_vector(line)) return vector_loss(bucket, flags);
-        } else if (thorough_ ? read_entries<true>(line, seed, bucket, flags) : read_entries<false>(line, seed, bucket, flags)) {
+        } else if (read_entries(line, seed, bucket, flags)) {
             return entries_loss(flags);
         }
         flags = byte_flags_only | MALFORMED | error_kind(line);
         return std::numeric_limits<double>::quiet_NaN();
     }
 
+    // What was read last, for profiles: the values; of each the number of its word, NO_WORD for the rest; the different
+    // words; and that of the expected one, if it is there.
+    const Numbers& values() const { return values_; }
+    const Numbers& rests() const { return rests_; }
+    const std::vector<std::uint32_t>& numbers() const { return numbers_; }
+    const std::vector<Hashed>& words() const { return distinct_; }
+    std::uint32_t expected_word() const { return expected_word_; }
+
+    // The greatest loss that any of the lines read could have had, with a word whose bucket has no more than its share
+    // of the rest.
+    double bound() const { return std::max(bound_, least_mass_ > 0 ? loss_of_log(std::log(least_mass_)) : INFINITE); }
+    bool are_probabilities() const { return probabilities_; }
+    double total() const { return total_; }
+
   private:
+    friend class GuessList;
+
+    bool read_entries(const Text line, const std::uint32_t seed, const std::uint32_t bucket, unsigned& flags) {
+        switch (purpose_) {
+            case Purpose::rules: return read_entries<Purpose::rules>(line, seed, bucket, flags);
+            case Purpose::profiles: return read_entries<Purpose::profiles>(line, seed, bucket, flags);
+            case Purpose::entries: return read_entries<Purpose::entries>(line, seed, bucket, flags);
+            default: return read_entries<Purpose::losses>(line, seed, bucket, flags);
+        }
+    }
+
     bool read_vector(Text line) {
         const char* p = line.begin;
         for (;;) {
@@ -654,13 +702,17 @@ class Line {
         }
     }
 
-    // Twice compiled, so that scoring alone does nothing that only the rules need.
-    template <bool thorough>
+    // Compiled once for each purpose, so that scoring alone does nothing that only the others need.
+    template <Purpose purpose>
     bool read_entries(const Text line, const std::uint32_t seed, const std::uint32_t bucket, unsigned& flags) {
+        constexpr bool thorough = purpose == Purpose::rules, whole = purpose == Purpose::profiles;
+        constexpr bool marking = purpose == Purpose::entries;
         const std::uint32_t mask = mask_;
         double least = INFINITE, most = -INFINITE, total = 0, rounding = 0;
         bool zero = false, tiny = false;
-        if (thorough) words_.clear();
+        if (thorough || whole) words_.clear();
+        if (whole) numbers_.clear(), distinct_.clear(), expected_word_ = NO_WORD;
+        if (marking) entries_.clear();
         const char* p = line.begin;
         for (;;) {
             Text word{p, find_word_end(p, line.end)};
@@ -681,11 +733,15 @@ class Line {
             }
             if (word.begin == word.end) {
                 rests_.add(value);
+                if (whole) numbers_.push_back(NO_WORD);
+                if (marking) entries_.push_back(Entry::REST);
             } else {
                 zero |= value == 0;
                 const std::uint32_t hash = murmur3(word, seed);
                 if ((hash & mask) == bucket) hits_.add(value);
-                if (thorough && !words_.add(word, hash)) flags |= REPEATED;
+                if (thorough && words_.size() != words_.add(word, hash)) flags |= REPEATED;
+                if (whole) add_word({word, hash});
+                if (marking) entries_.push_back((hash & mask) == bucket ? Entry::HIT : Entry::OTHER);
             }
             if (p == line.end) break;
             ++p;
@@ -698,6 +754,15 @@ class Line {
         if (thorough && rests_.size() > 1) flags |= REPEATED;
         if (least == 0 && most == 0) flags |= ALL_ZERO;
         return true;
+    }
+
+    void add_word(Hashed found) {
+        const std::uint32_t number = words_.add(found.word, found.hash);
+        numbers_.push_back(number);
+        if (number == distinct_.size()) distinct_.push_back(found);
+        const Text word = found.word, expected = expected_.word;
+        if (found.hash == expected_.hash && std::equal(word.begin, word.end, expected.begin, expected.end))
+            expected_word_ = number;
     }
 
     // Reads an entry whose word has colons; gives its end, or nullptr if it is malformed.
@@ -735,13 +800,10 @@ class Line {
         const double hit = hits_.sum(), rest = rests_.sum();
         flags |= total_flags();
         if (!rests_.empty() && rest == 0) flags |= ZERO_REST;
-        double mass;
-        if (total_ > 1 || (total_ < LEAST_TOTAL && !rests_.empty()))
-            mass = hit / total_ + rest / total_ * share_;
-        else if (total_ < LEAST_TOTAL)
-            mass = hit + (1 - total_) * share_;
-        else
-            mass = hit + rest * share_;
+        const bool off = total_ > 1 || (total_ < LEAST_TOTAL && !rests_.empty());
+        const double rest_mass = off ? rest / total_ : total_ < LEAST_TOTAL ? 1 - total_ : rest;
+        const double mass = (off ? hit / total_ : hit) + rest_mass * share_;
+        least_mass_ = std::min(least_mass_, rest_mass * share_);
         return mass > 0 ? loss_of_log(std::log(mass)) : INFINITE;
     }
 
@@ -757,21 +819,25 @@ class Line {
         const bool below = log_total < LEAST_LOG_TOTAL;
         flags |= LOGARITHMS | logarithm_flags(log_total) | looks_like_probabilities();
         if (log_total > 0 || (below && !rests_.empty())) {
-            const double greatest = values_.greatest();
-            const double log_mass = log_add_exp(hits_.log_sum_exp(greatest), rests_.log_sum_exp(greatest) + log_share);
-            return std::max(0.0, values_.log_sum_exp(greatest) - log_mass);
+            const double greatest = values_.greatest(), log_divisor = values_.log_sum_exp(greatest);
+            const double log_rest = rests_.log_sum_exp(greatest) + log_share;
+            bound_ = std::max(bound_, log_divisor - log_rest);
+            return std::max(0.0, log_divisor - log_add_exp(hits_.log_sum_exp(greatest), log_rest));
         }
-        const double log_rest = below ? std::log(-std::expm1(log_total)) : rests_.log_sum_exp(0);
-        return loss_of_log(log_add_exp(hits_.log_sum_exp(0), log_rest + log_share));
+        const double log_rest = (below ? std::log(-std::expm1(log_total)) : rests_.log_sum_exp(0)) + log_share;
+        bound_ = std::max(bound_, -log_rest);
+        return loss_of_log(log_add_exp(hits_.log_sum_exp(0), log_rest));
     }
 
     double vector_loss(std::uint32_t bucket, unsigned& flags) {
         const double log_total = values_.log_sum_exp(0);
         flags |= LOGARITHMS | logarithm_flags(log_total);
         if (log_total > 0 || log_total < LEAST_LOG_TOTAL) {
-            const double greatest = values_.greatest();
-            return std::max(0.0, values_.log_sum_exp(greatest) - (values_[bucket] - greatest));
+            const double greatest = values_.greatest(), log_divisor = values_.log_sum_exp(greatest);
+            bound_ = std::max(bound_, log_divisor - (values_.least() - greatest));
+            return std::max(0.0, log_divisor - (values_[bucket] - greatest));
         }
+        bound_ = std::max(bound_, -values_.least());
         return loss_of_log(values_[bucket]);
     }
 
@@ -793,12 +859,18 @@ class Line {
         return (log_total > most ? ABOVE_ONE : 0) | (log_total < LEAST_LOG_TOTAL ? BELOW_ONE : 0);
     }
 
-    bool thorough_;
-    std::uint32_t mask_;
+    Purpose purpose_;
+    std::uint32_t mask_, bucket_ = 0;
     double share_;
     WordSet words_;
+    std::vector<Hashed> distinct_;
+    std::vector<std::uint32_t> numbers_;
+    Hashed expected_{};
+    std::uint32_t expected_word_ = NO_WORD;
+    std::vector<Entry> entries_;
     Numbers values_, hits_, rests_;
     double total_ = 0, rounding_ = 0;
+    double least_mass_ = 1, bound_ = 0;
     bool probabilities_ = false;
     std::string line_copy_, expected_copy_;
 };
@@ -829,19 +901,22 @@ std::size_t count_lines(Text text) {
     return lines;
 }
 
+#include "profile.hpp"
+
 constexpr std::ptrdiff_t NONE = -1;
 
-// Indices of lines.
+// Indices of lines, and the greatest loss that any of them could have had.
 struct Found {
     bool equal = true;  // whether there are as many lines as expected ones
     std::ptrdiff_t malformed = NONE, undecided = NONE;  // the first malformed line, and the first without a kind of error
+    double bound = 0;
 };
 
 // Scores the lines, of which there must be as many as expected ones.
 Found score_block(Text outputs, Text expected, std::size_t lines, int bits, std::uint64_t first_line, bool thorough,
                   double* losses, std::uint32_t* flags) {
     Found found;
-    Line line(bits, thorough);
+    Line line(bits, thorough ? Purpose::rules : Purpose::losses);
     for (std::size_t i = 0; i < lines; ++i) {
         if (outputs.begin == outputs.end) return {false};
         unsigned marks;
@@ -855,8 +930,11 @@ Found score_block(Text outputs, Text expected, std::size_t lines, int bits, std:
         }
     }
     found.equal = outputs.begin == outputs.end;
+    found.bound = line.bound();
     return found;
 }
+
+#include "guesses.hpp"
 
 // ---- Python ------------------------------------------------------------------------------------------------------
 
@@ -875,6 +953,18 @@ class Buffer {
     Py_buffer view{};
 };
 
+// Whether there may be so many bits; if not, an error is set.
+bool check_bits(int bits) {
+    if (bits >= 1 && bits <= 24) return true;
+    PyErr_SetString(PyExc_ValueError, "bits is from 1 to 24");
+    return false;
+}
+
+PyObject* wrong_lines() {
+    PyErr_SetString(PyExc_ValueError, "the two blocks differ in their number of lines");
+    return nullptr;
+}
+
 PyObject* score_lines(PyObject*, PyObject* arguments) {
     Buffer outputs, expected;
     int bits;
@@ -882,10 +972,7 @@ PyObject* score_lines(PyObject*, PyObject* arguments) {
     int thorough;
     if (!PyArg_ParseTuple(arguments, "y*y*iKp", &outputs.view, &expected.view, &bits, &first_line, &thorough))
         return nullptr;
-    if (bits < 1 || bits > 24) {
-        PyErr_SetString(PyExc_ValueError, "bits is from 1 to 24");
-        return nullptr;
-    }
+    if (!check_bits(bits)) return nullptr;
     const std::size_t lines = count_lines(expected.text());
     PyObject* losses = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(lines * sizeof(double)));
     PyObject* flags = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(lines * sizeof(std::uint32_t)));
@@ -909,12 +996,87 @@ PyObject* score_lines(PyObject*, PyObject* arguments) {
     if (!enough_memory || !found.equal) {
         Py_DECREF(losses);
         Py_DECREF(flags);
-        if (!enough_memory) return PyErr_NoMemory();
-        PyErr_SetString(PyExc_ValueError, "the two blocks differ in their number of lines");
+        return enough_memory ? wrong_lines() : PyErr_NoMemory();
+    }
+    return Py_BuildValue("(NNnnd)", losses, flags, static_cast<Py_ssize_t>(found.malformed),
+                         static_cast<Py_ssize_t>(found.undecided), found.bound);
+}
+
+template <typename Number>
+PyObject* bytes_of(const std::vector<Number>& numbers) {
+    return PyBytes_FromStringAndSize(reinterpret_cast<const char*>(numbers.data()),
+                                     static_cast<Py_ssize_t>(numbers.size() * sizeof(Number)));
+}
+
+PyObject* line_profiles(PyObject*, PyObject* arguments) {
+    Buffer outputs, expected;
+    int bits, draws;
+    unsigned long long first_line;
+    if (!PyArg_ParseTuple(arguments, "y*y*iKi", &outputs.view, &expected.view, &bits, &first_line, &draws)) return nullptr;
+    if (bits < 1 || bits > 24 || draws < 0 || draws > MOST_DRAWS) {
+        PyErr_SetString(PyExc_ValueError, "bits is from 1 to 24, draws from 0 to 10000");
         return nullptr;
     }
-    return Py_BuildValue("(NNnn)", losses, flags, static_cast<Py_ssize_t>(found.malformed),
-                         static_cast<Py_ssize_t>(found.undecided));
+    ProfiledBlock block;
+    bool enough_memory = true;
+    Py_BEGIN_ALLOW_THREADS;
+    try {
+        block = profile_block(outputs.text(), expected.text(), count_lines(expected.text()), bits, first_line, draws);
+    } catch (const std::bad_alloc&) {
+        enough_memory = false;
+    }
+    Py_END_ALLOW_THREADS;
+    if (!enough_memory) return PyErr_NoMemory();
+    if (!block.equal) return wrong_lines();
+    return Py_BuildValue("(NNn)", bytes_of(block.columns), bytes_of(block.histogram),
+                         static_cast<Py_ssize_t>(block.malformed));
+}
+
+PyObject* read_guesses(PyObject*, PyObject* arguments) {
+    Buffer outputs, expected;
+    int bits;
+    unsigned long long first_line;
+    if (!PyArg_ParseTuple(arguments, "y*y*iK", &outputs.view, &expected.view, &bits, &first_line)) return nullptr;
+    if (!check_bits(bits)) return nullptr;
+    GuessList guesses;
+    bool enough_memory = true, equal = true;
+    Py_BEGIN_ALLOW_THREADS;
+    try {
+        equal = guesses.read(outputs.text(), expected.text(), bits, first_line);
+    } catch (const std::bad_alloc&) {
+        enough_memory = false;
+    }
+    Py_END_ALLOW_THREADS;
+    if (!enough_memory) return PyErr_NoMemory();
+    if (!equal) return wrong_lines();
+    return Py_BuildValue("(NNNNn)", bytes_of(guesses.counts), bytes_of(guesses.masses), bytes_of(guesses.hits),
+                         bytes_of(guesses.rests), static_cast<Py_ssize_t>(guesses.malformed));
+}
+
+PyObject* bucket_shares(PyObject*, PyObject* arguments) {
+    Buffer words, shares, expected;
+    int bits;
+    unsigned long long first_line;
+    if (!PyArg_ParseTuple(arguments, "y*y*y*iK", &words.view, &shares.view, &expected.view, &bits, &first_line))
+        return nullptr;
+    if (!check_bits(bits)) return nullptr;
+    std::vector<double> sums;
+    bool enough_memory = true, equal = true;
+    Py_BEGIN_ALLOW_THREADS;
+    try {
+        equal = sum_shares(words.text(), static_cast<const double*>(shares.view.buf),
+                           static_cast<std::size_t>(shares.view.len) / sizeof(double), expected.text(), bits, first_line,
+                           sums);
+    } catch (const std::bad_alloc&) {
+        enough_memory = false;
+    }
+    Py_END_ALLOW_THREADS;
+    if (!enough_memory) return PyErr_NoMemory();
+    if (!equal) {
+        PyErr_SetString(PyExc_ValueError, "words and shares differ in number");
+        return nullptr;
+    }
+    return bytes_of(sums);
 }
 
 PyObject* count_lines(PyObject*, PyObject* arguments) {
@@ -941,9 +1103,17 @@ PyObject* read_number(PyObject*, PyObject* arguments) {
 PyMethodDef METHODS[] = {
     {"read_number", read_number, METH_VARARGS, "read_number(text) -> the number, inf if too large; None if it is none"},
     {"count_lines", count_lines, METH_VARARGS, "count_lines(text) -> number of lines; the last may lack its LF"},
+    {"line_profiles", line_profiles, METH_VARARGS,
+     "line_profiles(outputs, expected, bits, first_line, draws) -> (columns, histogram, index of the first malformed "
+     "line, -1 for none)"},
     {"score_lines", score_lines, METH_VARARGS,
      "score_lines(outputs, expected, bits, first_line, thorough) -> (losses, flags, index of the first malformed line, of "
      "the first whose kind of error the reference must tell; -1 for none)"},
+    {"read_guesses", read_guesses, METH_VARARGS,
+     "read_guesses(outputs, expected, bits, first_line) -> (counts, masses, hits, rests, index of the first malformed line "
+     "or -1)"},
+    {"bucket_shares", bucket_shares, METH_VARARGS,
+     "bucket_shares(words, shares, expected, bits, first_line) -> the sum of the shares in each expected word's bucket"},
     {nullptr, nullptr, 0, nullptr},
 };
 

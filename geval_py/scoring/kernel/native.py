@@ -9,24 +9,70 @@ from geval_py.reading.lines import Bytes, decode_lines
 from geval_py.scoring.kernel._native import count_lines
 from geval_py.scoring.kernel.flags import ERROR_KINDS, MALFORMED
 
-__all__ = ["count_lines", "hashed_losses", "score_lines"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from geval_py.scoring.kernel.guesses import Guesses
+
+__all__ = [
+    "bounded_losses",
+    "bucket_shares",
+    "count_lines",
+    "hashed_losses",
+    "line_profiles",
+    "read_guesses",
+    "score_lines",
+]
 
 
 def hashed_losses(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> array[float]:
     """Score a block of output lines; see :func:`geval_py.scoring.kernel.reference.hashed_losses`."""
-    losses, _, malformed, _ = _native.score_lines(outputs, expected, bits, first_line, False)
+    return bounded_losses(outputs, expected, bits, first_line)[0]
+
+
+def bounded_losses(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> tuple[array[float], float]:
+    """Score a block and bound its losses; see :func:`geval_py.scoring.kernel.reference.bounded_losses`."""
+    losses, _, malformed, _, bound = _native.score_lines(outputs, expected, bits, first_line, False)
     if malformed >= 0:
         _raise_malformed(outputs, bits, first_line, malformed)
-    return array("d", losses)
+    return array("d", losses), bound
 
 
 def score_lines(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> tuple[array[float], array[int]]:
     """Score a block and flag its lines; see :func:`geval_py.scoring.kernel.reference.score_lines`."""
-    losses, flag_bytes, _, undecided = _native.score_lines(outputs, expected, bits, first_line, True)
+    losses, flag_bytes, _, undecided, _ = _native.score_lines(outputs, expected, bits, first_line, True)
     flags = array("I", flag_bytes)
     if undecided >= 0:
         _decide_errors(outputs, bits, flags, undecided)
     return array("d", losses), flags
+
+
+def line_profiles(
+    outputs: Bytes, expected: bytes, bits: int, first_line: int, draws: int
+) -> tuple[tuple[array[float], ...], array[float]]:
+    """Tell what the lines' distributions say; see :func:`geval_py.scoring.kernel.profile.line_profiles`."""
+    from geval_py.scoring.kernel.profile import COLUMNS
+
+    columns, histogram, malformed = _native.line_profiles(outputs, expected, bits, first_line, draws)
+    if malformed >= 0:
+        _raise_malformed(outputs, bits, first_line, malformed)
+    size = len(columns) // len(COLUMNS)
+    of_each = (columns[place * size : (place + 1) * size] for place in range(len(COLUMNS)))
+    return tuple(array("d", column) for column in of_each), array("d", histogram)
+
+
+def read_guesses(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> Guesses:
+    """Give what a block of lines guesses; see :func:`geval_py.scoring.kernel.guesses.read_guesses`."""
+    from geval_py.scoring.kernel.guesses import Guesses
+
+    counts, masses, hits, rests, malformed = _native.read_guesses(outputs, expected, bits, first_line)
+    if malformed >= 0:
+        _raise_malformed(outputs, bits, first_line, malformed)
+    return Guesses(array("q", counts), array("d", masses), hits, array("d", rests))
+
+
+def bucket_shares(words: bytes, shares: array[float], expected: bytes, bits: int, first_line: int) -> array[float]:
+    """Sum the shares in each expected word's bucket; see :func:`geval_py.scoring.kernel.guesses.bucket_shares`."""
+    return array("d", _native.bucket_shares(words, shares, expected, bits, first_line))
 
 
 def _decide_errors(outputs: Bytes, bits: int, flags: array[int], first: int) -> None:

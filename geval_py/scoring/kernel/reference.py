@@ -67,6 +67,8 @@ from geval_py.scoring.kernel.flags import (
     ZERO_ENTRY,
     ZERO_REST,
 )
+from geval_py.scoring.kernel.guesses import bucket_shares as bucket_shares
+from geval_py.scoring.kernel.guesses import read_guesses as read_guesses
 
 OVERSHOOT = 1e-6  # how far outside [0, 1] a value may be and still be a probability that was rounded badly
 LEAST_DIVIDED = 1e-280  # what is less may become subnormal when a line is divided by its total
@@ -87,8 +89,18 @@ def hashed_losses(outputs: Bytes, expected: bytes, bits: int, first_line: int) -
     Raises MalformedLineError, with the line's number in the file, at the first line that is not in the format,
     and ValueError if the two blocks differ in their number of lines.
     """
+    return bounded_losses(outputs, expected, bits, first_line)[0]
+
+
+def bounded_losses(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> tuple[array[float], float]:
+    """Score a block as :func:`hashed_losses`, and bound its losses.
+
+    The bound is the greatest loss, in nats, possibly inf, that any of the lines could have had: with a word whose
+    bucket has no more than its share of the rest, or the least of a vector; 0 for no lines.
+    """
     pairs = zip(decode_lines(outputs), decode_lines(expected), strict=True)
-    return array("d", (line_loss(text, word, bits, line) for line, (text, word) in enumerate(pairs, first_line)))
+    both = [_loss_and_bound(text, word, bits, line) for line, (text, word) in enumerate(pairs, first_line)]
+    return array("d", (loss for loss, _ in both)), max((bound for _, bound in both), default=0.0)
 
 
 def score_lines(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> tuple[array[float], array[int]]:
@@ -238,13 +250,18 @@ def count_lines(text: Bytes) -> int:
 
 def line_loss(text: str, expected: str, bits: int, line: int) -> float:
     """Give the loss of one output line, in nats; see :func:`hashed_losses`."""
+    return _loss_and_bound(text, expected, bits, line)[0]
+
+
+def _loss_and_bound(text: str, expected: str, bits: int, line: int) -> tuple[float, float]:
     if ":" not in text:
         values = parse_vector(text, line)
         if len(values) != 1 << bits:
             raise wrong_vector_length(text, line, len(values), bits)
         (bucket,) = word_buckets([expected], bits, line)
         shift, log_divisor, _ = scale_logarithms(values, whole=True)
-        return max(0.0, log_divisor - (values[bucket] - shift))
+        loss, bound = (max(0.0, log_divisor - (value - shift)) for value in (values[bucket], min(values)))
+        return loss, bound
     words, values = parse_entries(text, line)
     hits: list[float] = []
     rests: list[float] = []
@@ -254,7 +271,8 @@ def line_loss(text: str, expected: str, bits: int, line: int) -> float:
             rests.append(value)
         elif found == bucket:
             hits.append(value)
-    return mixture_loss(values, hits, rests, 1 / (1 << bits))
+    share = 1 / (1 << bits)
+    return mixture_loss(values, hits, rests, share), mixture_loss(values, [], rests, share)
 
 
 def mixture_loss(values: list[float], hits: list[float], rests: list[float], share: float) -> float:

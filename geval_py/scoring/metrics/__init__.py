@@ -1,4 +1,4 @@
-"""The metrics, in one table."""
+"""The metrics: a table of those of word gaps here, and one of all others in :mod:`geval_py.scoring.metrics.texts`."""
 
 from __future__ import annotations
 
@@ -20,8 +20,12 @@ from geval_py.text import nearest, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from geval_py.reading.preparation import Preparation
     from geval_py.scoring.metrics.base import Column
+
+    METRICS: dict[str, Metric]
 
 __all__ = ["METRICS", "NOISE", "LineStatistics", "Metric", "column_of", "find_metric"]
 
@@ -46,6 +50,12 @@ def _misses(setting: Setting) -> Column:
     return MissColumn.of(setting)
 
 
+def _number(text: str, line: int) -> float:
+    from geval_py.scoring.metrics.rows import number_of
+
+    return number_of(text, line)
+
+
 _OF_WORDS = "the same, on exact words and a vocabulary"
 _OF_WORDS_OR_CLASSES = f"{_OF_WORDS}; or of a class"
 _METRICS = (
@@ -63,16 +73,25 @@ _METRICS = (
            summary=_OF_WORDS_OR_CLASSES, needs_vocabulary=True),
     Metric(name="Perplexity", make_column=_words, measure=PERPLEXITY, summary=_OF_WORDS, needs_vocabulary=True),
     Metric(name="CrossEntropy", make_column=_words, measure=CROSS_ENTROPY, summary=_OF_WORDS, needs_vocabulary=True),
-    Metric(name="MacroAvg/Likelihood", make_column=_classes, measure=LIKELIHOOD,
+    Metric(name="MacroAvg/Likelihood", make_column=_classes, measure=LIKELIHOOD, is_of_words=False, parse=_number,
            summary="mean of the likelihoods of the expected classes"),
-    Metric(name="Accuracy", make_column=_misses, measure=ACCURACY,
+    Metric(name="Accuracy", make_column=_misses, measure=ACCURACY, is_of_words=False,
            summary="share of lines whose best guess is right"),
 )  # fmt: skip
-METRICS = {metric.name: metric for metric in _METRICS}
+_WORD_GAPS = {metric.name: metric for metric in _METRICS}
+
+
+def __getattr__(name: str) -> Any:
+    """Give the table of all metrics; who scores word gaps does not wait for the others."""
+    if name != "METRICS":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from geval_py.scoring.metrics.texts import TEXT_METRICS
+
+    return globals().setdefault("METRICS", _WORD_GAPS | TEXT_METRICS)
 
 
 def find_metric(name: str) -> Metric:
-    """Find a metric by its name, with its number of bits if it is a hashed one.
+    """Find a metric by its name, with its number of bits if it is a hashed one, or another number that it ends in.
 
     Raises SchemeError.
 
@@ -80,7 +99,7 @@ def find_metric(name: str) -> Metric:
     8
     """
     base, bits = split_bits(name)
-    metric = METRICS.get(base)
+    metric = _WORD_GAPS.get(base) or _find_other(name)
     if metric is None:
         raise SchemeError(scheme=name, message=_unknown(name))
     if metric.bits is None:
@@ -94,7 +113,16 @@ def find_metric(name: str) -> Metric:
     return metric.replace(name=base if bits == DEFAULT_BITS else f"{base}{bits}", bits=bits)
 
 
+def _find_other(name: str) -> Metric | None:
+    from geval_py.scoring.metrics import METRICS
+    from geval_py.scoring.metrics.texts import find_numbered
+
+    return METRICS.get(name) or find_numbered(name)
+
+
 def _unknown(name: str) -> str:
+    from geval_py.scoring.metrics import METRICS
+
     close = nearest(split_bits(name)[0], METRICS)
     advice = f"did you mean {close}?" if close else "geval --list-metrics shows those that are known"
     return f"Unknown or broken metric definition: {visible(name)}\n  {advice}"

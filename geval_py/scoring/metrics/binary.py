@@ -42,9 +42,9 @@ class BinaryColumn:
 
 def binary_loss(text: str, expected: str, line: int) -> tuple[float, float]:
     """Give the loss of a probability of 1, clipped to [0, 1], and the expected number: above 0.5 it counts as 1."""
-    probability = min(1.0, max(0.0, _number(text, line)))
+    probability = min(1.0, max(0.0, read_number(text, line)))
     try:
-        number = _number(expected, line)
+        number = read_number(expected, line)
     except MalformedLineError as error:
         error.role = "expected"
         raise
@@ -58,7 +58,7 @@ def is_class_line(text: str) -> bool:
     return _CLASS_LINE.fullmatch(text) is not None
 
 
-def _number(text: str, line: int) -> float:
+def read_number(text: str, line: int) -> float:
     """Read a line's number, up to its first TAB; raises MalformedLineError."""
     number, tab, _ = text.partition("\t")
     try:

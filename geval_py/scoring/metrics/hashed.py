@@ -39,7 +39,8 @@ class HashedColumn(Value):
         return cls(bits=setting.bits or DEFAULT_BITS)
 
     def statistics(self, outputs: Bytes, expected: bytes, first_line: int) -> LineStatistics:
-        return LineStatistics(columns=(kernel.hashed_losses(outputs, expected, self.bits, first_line),))
+        losses, bound = kernel.bounded_losses(outputs, expected, self.bits, first_line)
+        return LineStatistics(columns=(losses,), bound=bound)
 
 
 def hashed_log_losses(

@@ -6,6 +6,7 @@ import pytest
 
 from geval_py.board.intake import receive
 from geval_py.board.intake.budget import Budget
+from geval_py.board.intake.outputs import Sets
 from geval_py.board.values import RejectedError
 
 
@@ -15,9 +16,9 @@ def receiving(tmp_path):
     place = tmp_path / "place"
     place.mkdir()
 
-    def run(source, *, tests=("test-A",), transports=("file",), bytes=1_000_000, files=50, seconds=60):
+    def run(source, *, tests=("test-A",), to_come=(), transports=("file",), bytes=1_000_000, files=50, seconds=60):
         budget = Budget(bytes=bytes, files=files, ends=time.monotonic() + seconds)
-        return receive(str(source), str(place), budget, tests, transports)
+        return receive(str(source), str(place), budget, Sets(tests=tests, to_come=to_come), transports)
 
     return run
 

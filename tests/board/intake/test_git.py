@@ -10,7 +10,7 @@ from hostile import LINE, OUT
 
 from geval_py.board.intake import running
 from geval_py.board.intake.budget import Budget
-from geval_py.board.intake.doors import own_name
+from geval_py.board.intake.doors import own_name, shown_source, submitter_of
 from geval_py.board.intake.git import CONFIGURATION, address_of
 from geval_py.board.values import FailedError, RejectedError
 from geval_py.errors import UsageError
@@ -261,12 +261,12 @@ def test_after_the_fetch_no_transport_is_allowed(repository, tmp_path):
         ("git+ssh://git@example.org/a.git", "`ssh://git@example.org/a.git` is no address"),
         ("git+git@example.org:a.git@main", "`git@example.org:a.git@main` is no address"),
         ("git+/srv/a.git@main", "`/srv/a.git@main` is no address"),
-        ("git+https://example.org@main", "`https://example.org@main` is no address"),
+        ("git+https://example.org@main", "`https://main` is no address"),
         ("git+https://example.org/a@-b", "`-b` is no name of a branch"),
         ("git+https://example.org/a@a..b", "`a..b` is no name of a branch"),
         ("git+https://example.org/a@a b", "`a b` is no name of a branch"),
         ("git+https://example.org/a@", "`` is no name of a branch"),
-        ("git+ext::sh -c id@main", "`ext::sh -c id@main` is no address"),
+        ("git+ext::sh -c id@main", "`main` is no address"),
         ("git+ext://sh/x@main", "board.yaml does not allow git to fetch by ext; `transports` are https"),
         ("git+file:///srv/a.git@main", "board.yaml does not allow git to fetch by file; `transports` are https"),
         ("git+https://-oProxyCommand=x/a@main", "`https://-oProxyCommand=x/a@main` is no address"),
@@ -285,10 +285,35 @@ def test_addresses_that_are_none(source, message):
         ("git+https://anna:secret@example.org/a.git@main", "https://example.org/a.git"),
         ("git+https://example.org/a.git@feature/x", "https://example.org/a.git"),
         ("git+ssh://git:secret@example.org/a.git@main", "ssh://git@example.org/a.git"),
+        ("git+https://anna:secret@example.org:8080/a.git@main", "https://example.org:8080/a.git"),
+        ("git+https://secret@example.org/a.git@main", "https://example.org/a.git"),
+        ("git+https://example.org/a.git?token=secret@main", "https://example.org/a.git"),
+        ("git+https://[::1]:8080/a.git@main", "https://[::1]:8080/a.git"),
     ],
 )
 def test_a_password_is_not_shown(source, shown):
     assert address_of(source, ("https", "ssh")).shown == shown
+
+
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [
+        ("https://anna:secret@example.org/a.git", "https://example.org/a.git"),
+        ("https://anna:sec/ret@example.org/a.git", "https://…@example.org/a.git"),
+        ("https://anna:sec/ret@example.org/a.git@main", "https://example.org/a.git@main"),
+        ("https://anna:sec@ret@example.org", "https://ret@example.org"),
+        ("https://anna:secret@main", "https://main"),
+        ("https://anna:secret", "https://…"),
+        ("ssh://git:secret@example.org/a.git", "ssh://git@example.org/a.git"),
+        ("anna:secret@example.org/a.git", "example.org/a.git"),
+        ("anna:secret@example.org/a.git@main", "example.org/a.git@main"),
+    ],
+)
+def test_a_password_in_what_is_no_address_of_a_branch_is_not_shown(source, shown):
+    with pytest.raises(UsageError) as raised:
+        address_of(f"git+{source}", ("https", "ssh"))
+    assert str(raised.value).startswith(f"`{shown}` is no address of a branch: write git+URL@BRANCH")
+    assert shown_source(f"git+{source}") == f"git+{shown}"
 
 
 @pytest.mark.parametrize(
@@ -302,3 +327,23 @@ def test_a_password_is_not_shown(source, shown):
 )
 def test_a_branch_is_named_by_its_repository_and_itself(source, name):
     assert own_name(source) == name
+
+
+LONG = "git+https://git.example.org/courses/2027/summer/groups/{}/language-models/gap.git@main"
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("git+https://example.org/annA/gap.git@main", "example.org/annA/gap"),
+        ("git+https://example.org/annB/gap.git@main", "example.org/annB/gap"),
+        ("git+https://anna:secret@example.org:8080/teams/gap/@feature/x", "example.org:8080/teams/gap"),
+        ("git+ssh://git@example.org/gap.git@main", "git@example.org/gap"),
+        ("git+file:///srv/gap.git@main", "srv/gap"),
+        (LONG.format("annA"), "git.example.org/course…26de66ef…nA/language-models/gap"),
+        (LONG.format("annB"), "git.example.org/course…37717b8d…nB/language-models/gap"),
+        ("uploads/annA/gap.tar.gz", "gap"),
+    ],
+)
+def test_who_submits_is_the_whole_repository(source, name):
+    assert submitter_of(source) == name

@@ -176,6 +176,18 @@ def test_a_malformed_line_is_named_where_it_was_not_checked(look):
     assert "/tmp" not in raised.value.reason
 
 
+def test_a_filter_that_selects_no_line_of_an_output(look, settings):
+    with pytest.raises(RejectedError) as raised:
+        look({OUT: b":1\n" * 212}, replace(settings, metric="LogLossHashed:f<out:qx>", also=()))
+    assert raised.value.reason == f"`{OUT}`: No item has the feature `out:qx'"
+
+
+def test_a_filter_that_selects_no_line_of_any_output(look, settings):
+    with pytest.raises(FailedError) as raised:
+        look({OUT: b":1\n" * 212}, replace(settings, metric="LogLossHashed:f<exp:qx>", also=()))
+    assert raised.value.reason == "dev-0 cannot be scored: No item has the feature `exp:qx'"
+
+
 def test_rejections_come_back_from_the_child(place, submission, settings):
     with pytest.raises(RejectedError) as raised:
         receive_isolated(submission({"README.md": b""}), place, settings)

@@ -95,6 +95,13 @@ def test_without_answers_the_challenge_itself_must_have_them(challenge, tmp_path
             "the board's database needs MySQLdb: pip install ./geval-py[board,postgresql]",
             id="database",
         ),
+        pytest.param(
+            {"database": "postgresql://ann:secret@host:port/name"},
+            UsageError,
+            "the board's database is neither a file nor a URL such as postgresql://user@host/name: "
+            "postgresql://…@host:port/name",
+            id="database's port",
+        ),
     ],
 )
 def test_what_cannot_be_made(arguments, kind, message, challenge, tmp_path):

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from samples import NOW, WORDS, output, words_of, write
+from samples import NOW, WORDS, output, words_of, write, write_set
 from sqlalchemy import func, select
 
 from geval_py.board.intake.doors import digest_at_the_door
@@ -16,6 +16,7 @@ from geval_py.board.keeping.switching import switch
 from geval_py.board.ranking.standing import PlaceChange
 from geval_py.board.ranking.standings import standings
 from geval_py.board.references import references_of
+from geval_py.board.settings import Test
 from geval_py.board.storing.schema import evaluations, files, history, outputs, scores, submissions
 from geval_py.board.values import FailedError
 
@@ -300,3 +301,86 @@ def fail_all(board, tmp_path, monkeypatch):
     monkeypatch.setattr(working, "by_file", lambda *_: ())
     rescore(board, now=LATER)
     monkeypatch.setattr(working, "by_file", by_file)
+
+
+LATER_TEST = "test-B"
+
+
+@pytest.fixture
+def with_later_test(board, challenge):
+    """A board whose challenge has the input of a set that is not scored yet."""
+    write_set(challenge, LATER_TEST, answers=challenge.parent / "later")
+    return board
+
+
+def name_it(board, tmp_path):
+    """Give it answers, and name it in board.yaml."""
+    write_set(tmp_path / "challenge", LATER_TEST, answers=tmp_path / "answers")
+    tests = (*board.settings.tests, Test(name=LATER_TEST))
+    return replace(board, settings=replace(board.settings, tests=tests))
+
+
+def test_outputs_of_a_test_that_comes_later_are_kept_and_scored(with_later_test, submission, tmp_path):
+    codes = [
+        add(with_later_test, str(submission(name, skill, tests=tests)), now=NOW).code
+        for name, skill, tests in [
+            ("ann", 0.5, ("test-A", LATER_TEST)),
+            ("bob", 0.4, ("test-A", LATER_TEST)),
+            ("eve", 0.3, ("test-A",)),
+        ]
+    ]
+    assert status_of(with_later_test, NOW).without_output == {"dev-0": codes}
+    assert rescore(with_later_test, now=NOW).outdated == ()
+    board = name_it(with_later_test, tmp_path)
+    status = status_of(board, NOW)
+    assert status.outdated == {"it came before this test was scored": 4}
+    assert status.without_output == {"dev-0": codes, LATER_TEST: codes[2:]}
+    assert rescore(board, now=LATER, dry_run=True).outdated
+    assert count(board, outputs) == 3
+    rescored = rescore(board, now=LATER)
+    assert {(one.test, one.submitter, one.before, one.after) for one in rescored.changes} == {
+        (LATER_TEST, "ann", None, 1),
+        (LATER_TEST, "bob", None, 2),
+    }
+    assert [entry.submitter for entry in standings(board, LATER_TEST, now=LATER).entries] == ["ann", "bob"]
+    assert status_of(board, LATER).outdated == {}
+    assert rescore(board, now=LATER).outdated == ()
+    assert add(board, str(tmp_path / "uploads" / "ann"), now=LATER).code == codes[0]
+
+
+def test_a_malformed_output_of_a_test_that_comes_later(with_later_test, submission, tmp_path):
+    source = submission("ann", tests=("test-A", LATER_TEST))
+    write(source / LATER_TEST / "out.tsv", "word1:0,5\n" * 60)
+    assert add(with_later_test, str(source), now=NOW).state == "scored"
+    (receipt,) = rescore(name_it(with_later_test, tmp_path), now=LATER).receipts
+    assert (receipt.state, receipt.reason) == (
+        "rejected",
+        "`test-B/out.tsv`: what follows the last colon is not a number [E114]",
+    )
+
+
+def test_two_outputs_of_one_variant_of_a_test_that_comes_later_are_rejected_at_once(with_later_test, submission):
+    source = submission("ann", tests=("test-A", LATER_TEST))
+    write(source / LATER_TEST / "out.tsv.gz", "")
+    assert add(with_later_test, str(source), now=NOW).reason == (
+        "`test-B/out.tsv` and `test-B/out.tsv.gz` are the same variant; only one of them can be there"
+    )
+
+
+def test_files_that_are_one_variant_now_that_there_is_one_test(board, submission, monkeypatch):
+    """One of them was a file with parameters as long as there were two tests, and then a limit made it fail."""
+    source = submission("ann", gonito="param-files: [out.tsv]\n")
+    write(source / "out.tsv", "k: 3\n")
+
+    def look_into(*_, **__):
+        raise FailedError(path="", reason="it took more than 600 seconds")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(preparing, "look_into", look_into)
+        assert add(board, str(source), now=NOW).state == "failed"
+    board = replace(board, settings=replace(board.settings, tests=board.settings.tests[:1]))
+    (receipt,) = rescore(board, now=LATER).receipts
+    assert (receipt.state, receipt.reason) == (
+        "rejected",
+        "`out.tsv` and `test-A/out.tsv` are the same variant; only one of them can be there",
+    )

@@ -113,6 +113,42 @@ def test_one_that_was_added_by_hand_is_not_added_again(board, uploads):
     assert (receipt.code, receipt.note) == (code, "the same content was added before: this is its receipt")
 
 
+def with_files(board, most):
+    return replace(board, settings=replace(board.settings, limits=replace(board.settings.limits, files=most)))
+
+
+def test_what_a_limit_kept_out_is_looked_at_again_once_it_is_larger(board, submission, tmp_path):
+    """An archive takes the place of what was rejected, a folder is new, as it may be another one by now."""
+    for name in ("ann", "bob", "eve"):
+        submission(name, variants=("k=1", "k=2") if name != "eve" else ("",))
+    uploads = tmp_path / "uploads"
+    shutil.make_archive(str(uploads / "bob"), "zip", uploads / "bob")
+    shutil.rmtree(uploads / "bob")
+    first = scan(with_files(board, 1), str(uploads), now=NOW)
+    assert states(first) == [("ann", "rejected"), ("bob", "rejected"), ("eve", "scored")]
+    assert scan(with_files(board, 1), str(uploads), now=NOW) == []
+    assert status_of(with_files(board, 1), NOW).to_be_sent_again == []
+    assert status_of(board, NOW).to_be_sent_again == sorted(
+        (receipt.code for receipt in first if receipt.state == "rejected"), key=[one.code for one in first].index
+    )
+    again = scan(board, str(uploads), now=NOW + timedelta(hours=1))
+    assert states(again) == [("ann", "scored"), ("bob", "scored")]
+    assert again[0].code != first[0].code
+    assert (again[1].code, again[1].arrived) == (first[1].code, NOW)
+    assert status_of(board, NOW).to_be_sent_again == [first[0].code]
+    assert scan(board, str(uploads), now=NOW + timedelta(hours=2)) == []
+
+
+def test_what_is_rejected_under_other_limits_too_is_the_same(board, submission, tmp_path):
+    submission("ann", variants=("k=1", "k=2", "k=3"))
+    uploads = tmp_path / "uploads"
+    (receipt,) = scan(with_files(board, 1), str(uploads), now=NOW)
+    (again,) = scan(with_files(board, 2), str(uploads), now=NOW + timedelta(hours=1))
+    assert (again.state, again.arrived) == ("rejected", again.arrived)
+    assert len(status_of(board, NOW).lines) == 1
+    assert again.code == receipt.code
+
+
 def test_a_quota_is_kept_in_the_order_of_names(board, submission, tmp_path):
     board = replace(board, settings=replace(board.settings, submissions_a_day=1))
     for number, name in enumerate(["Ann", "ann", "ann\N{NO-BREAK SPACE}"]):

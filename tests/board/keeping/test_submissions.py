@@ -316,8 +316,8 @@ def test_what_was_withdrawn_and_is_sent_again_is_told_to_be_withdrawn(sqlite_boa
 def test_neither_a_password_nor_gits_words_are_for_everyone(sqlite_board, tmp_path):
     """Nothing listens at the address; git's words are told by status, and no longer once it is something else."""
     board = replace(sqlite_board, settings=replace(sqlite_board.settings, transports=("https",)))
-    receipt = add(board, "git+https://anna:secret@127.0.0.1:1/team.git@main", now=NOW)
-    assert (receipt.submitter, receipt.state) == ("team@main", "failed")
+    receipt = add(board, "git+https://anna:secret@127.0.0.1:1/team.git@main", submitter="Team", now=NOW)
+    assert (receipt.name, receipt.state) == ("team@main", "failed")
     assert receipt.source == "git+https://127.0.0.1:1/team.git@main"
     assert receipt.reason == "the branch cannot be fetched"
     (line,) = status_of(board, NOW).lines
@@ -327,6 +327,15 @@ def test_neither_a_password_nor_gits_words_are_for_everyone(sqlite_board, tmp_pa
     written = [path for path in (tmp_path / "site").rglob("*") if path.is_file()]
     assert [path for path in written if b"127.0.0.1" in path.read_bytes()] == []
     assert [path for path in (*written, tmp_path / "board.tar") if b"secret" in path.read_bytes()] == []
+
+
+def test_repositories_of_one_name_are_different_submitters(sqlite_board):
+    board = replace(sqlite_board, settings=replace(sqlite_board.settings, transports=("https",)))
+    for team in ("annA", "annB"):
+        add(board, f"git+https://127.0.0.1:1/{team}/gap.git@main", now=NOW)
+    lines = status_of(board, NOW).lines
+    assert [line.submitter for line in lines] == ["127.0.0.1:1/annA/gap", "127.0.0.1:1/annB/gap"]
+    assert {line.name for line in lines} == {"gap@main"}
 
 
 def test_a_digest_at_the_door_is_not_of_a_password():

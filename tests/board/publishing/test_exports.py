@@ -2,11 +2,13 @@
 
 import hashlib
 import io
+import json
 import sqlite3
 import tarfile
 from dataclasses import replace
 
 import pytest
+import yaml
 from samples import NOW, WORDS, words_of, write
 from sqlalchemy import select
 
@@ -91,6 +93,20 @@ def test_an_import_into_postgresql(full, tmp_path, postgresql, submission):
         import_board(str(tmp_path / "board.tar"), str(tmp_path / "third"), database=url)
     assert str(caught.value).endswith("it holds the submissions of a board already")
     assert not (tmp_path / "third").exists()
+
+
+@pytest.mark.parametrize("is_flow", [False, True], ids=["a key a line", "in braces"])
+def test_an_import_into_a_database_that_board_yaml_does_not_name(is_flow, full, tmp_path, postgresql):
+    export(full, str(tmp_path / "board.tar"), now=NOW)
+    found = members(tmp_path / "board.tar")
+    lines = [line for line in found["board.yaml"].decode().splitlines() if not line.startswith("database:")]
+    text = json.dumps(yaml.safe_load("\n".join(lines))) if is_flow else "\n".join(lines)
+    tar(tmp_path / "without.tar", *(found | {"board.yaml": text.encode()}).items())
+    url = postgresql.new_database()
+    imported = import_board(str(tmp_path / "without.tar"), str(tmp_path / "again"), database=url)
+    assert imported.settings.database == url
+    assert rows(imported) == rows(full)
+    assert import_board(str(tmp_path / "without.tar"), str(tmp_path / "third")).settings.database == "board.sqlite"
 
 
 def test_an_import_into_the_database_of_the_variable(full, tmp_path, postgresql, monkeypatch):

@@ -1,12 +1,10 @@
 """The site in a browser: quiet, alone, usable by keyboard, without findings of axe-core; wide, narrow, light, dark."""
 
-import os
-import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import site_views
-from playwright.sync_api import sync_playwright
 
 from geval_py.board.publishing.site.pages import pages
 from geval_py.board.publishing.site.writing import write_site
@@ -25,15 +23,6 @@ def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site") / "public"
     write_site(str(folder), pages(site_views.view()))
     return folder
-
-
-@pytest.fixture(scope="module")
-def browser():
-    """Debian's Chromium; a missing one is an error, not a skip."""
-    path = shutil.which("chromium")
-    assert path, "chromium is missing (on Debian: apt-get install chromium)"
-    with sync_playwright() as playwright:
-        yield playwright.chromium.launch(executable_path=path, args=["--no-sandbox"] if os.getuid() == 0 else [])
 
 
 @pytest.fixture
@@ -196,6 +185,20 @@ def test_a_submissions_page_leads_to_the_comparison(open_page, site):
     chosen = page.get_by_label("One").evaluate("select => select.selectedIndex")
     assert chosen > 0
     assert path.stem in page.evaluate(f"document.querySelectorAll('table.compared tbody tr')[{chosen}].dataset.code")
+
+
+def test_submissions_of_different_phases_were_not_compared(browser, tmp_path):
+    view = site_views.view(changes={"phases": site_views.PHASES}, phase="post-deadline")
+    main = view.standings["test-A", "main"].entries
+    late = {("test-A", "post-deadline"): replace(view.standings["test-A", "post-deadline"], entries=main[:1])}
+    write_site(str(tmp_path / "public"), pages(replace(view, standings={**view.standings, **late})))
+    page = browser.new_page()
+    page.goto(f"{(tmp_path / 'public').as_uri()}/compare.test-A.html#{main[0].code},{main[1].code}")
+    assert "They were not compared line by line, since they are not in one leaderboard." in page.inner_text("main")
+    page.goto(f"{(tmp_path / 'public').as_uri()}/compare.test-A.html#{main[1].code},{main[2].code}")
+    page.reload()
+    assert "apart." in page.inner_text("#side-by-side")
+    page.close()
 
 
 def test_without_scripts_all_figures_are_there(open_page):

@@ -345,6 +345,40 @@ def test_the_front_page_is_of_the_last_phase_until_something_comes_after_it():
     assert late in Reader(files["board.test-A.post-deadline.html"]).words
 
 
+def of_two_phases():
+    """A site after a deadline: who came first stands in the phase before it, and who came last behind it."""
+    view = site_views.view(changes={"phases": site_views.PHASES}, phase="post-deadline")
+    middle = view.submissions[len(view.submissions) // 2].arrived
+    standings = {
+        (test, phase): replace(
+            of, entries=tuple(one for one in of.entries if (one.arrived > middle) == (phase == "post-deadline"))
+        )
+        for (test, phase), of in view.standings.items()
+    }
+    return replace(view, standings=standings)
+
+
+def test_submissions_are_compared_with_those_of_their_phase():
+    view = of_two_phases()
+    rows = [row for row in Reader(made(view)["compare.test-A.html"]).all("tr") if "data-code" in row]
+    codes = {
+        phase: {one.code for one in view.standings["test-A", phase].entries} for phase in ("main", "post-deadline")
+    }
+    assert all(codes.values())
+    for phase, expected in codes.items():
+        of_phase = [row for row in rows if row["data-phase"] == phase]
+        assert {row["data-code"] for row in of_phase} == expected
+        assert any(row["data-groups"] != "[]" for row in of_phase)
+    assert rows[0]["data-phase"] == "post-deadline"
+    assert len({row["data-code"] for row in rows}) == len(rows)
+
+
+def test_the_best_is_the_best_of_its_phase():
+    files = made(site_views.view(changes={"phases": site_views.PHASES}, phase="post-deadline"))
+    assert "best after the deadline, " in Reader(files["index.html"]).words
+    assert "best, " in Reader(files["board.test-A.main.html"]).words
+
+
 LINE = LineView(line=7, score=1024.0, expected="<b>fox</b>", before="the quick", after="jumps")
 
 
@@ -448,3 +482,9 @@ def test_the_moment_of_the_last_change_is_looked_for_once(monkeypatch):
     monkeypatch.setattr(type(of), "updated", property(lambda view: asked.append(1) or found(view)))
     made(of)
     assert len(asked) <= 3  # the pages, and the feed
+
+
+def test_how_to_submit_says_how_one_test_set_is_checked(files):
+    text = Reader(files["submit.html"]).words
+    assert "geval check . --challenge PATH-OF-THE-CHALLENGE" in text
+    assert "It looks for outputs for every test set, with -t test-A for that one alone." in text

@@ -68,7 +68,7 @@ def test_for_programs_as_csv_with_formulas_defused_and_numbers_left_alone(board,
     ]  # fmt: skip
     assert rows[0] == [
         "1", "True", "1", "2", "one", "000000000001", "", "21.12", "19.0", "23.23", "3.05",
-        "0", "False", "2027-01-01T12:00:00Z", "neural big", "'=1+1 | \\x1b[31m", "", "3", "",
+        "0", "False", "2027-01-01T12:00:00Z", "neural,big", "'=1+1 | \\x1b[31m", "", "3", "",
     ]  # fmt: skip
     assert [row[4] for row in rows] == ["one", "two", "'-base", "three", "four"]
     assert rows[3][-1] == "1"

@@ -123,22 +123,29 @@ def parameter_charts(scored: Sequence[Scored], standings: Standings) -> list[Cha
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """A row to compare with another: an output, and its entry in the leaderboard if it has one."""
+    """A row to compare with another: an output, its entry if it has one, and the phase of that."""
 
     scored: Scored
-    entry: Entry | None
+    entry: Entry | None = None
+    phase: str = ""
 
 
-def to_compare(scored: Sequence[Scored], standings: Standings) -> list[Compared]:
-    """Give the entries of a leaderboard in its order, then the best of each other submission, the latest first."""
+def to_compare(scored: Sequence[Scored], tables: Sequence[Standings]) -> list[Compared]:
+    """Give the entries of a test's leaderboards in their order, then the best of each other submission, latest first.
+
+    ``tables`` are those of the phases, that of the front page first.
+    """
     by_output = {one.output.id: one for one in scored}
-    entries = [entry for entry in standings.entries if entry.output_id in by_output]
-    rows = [Compared(scored=by_output[entry.output_id], entry=entry) for entry in entries]
-    seen = {entry.code for entry in entries}
+    rows: dict[str, Compared] = {}
+    for table in tables:
+        for entry in table.entries:
+            if entry.output_id in by_output:
+                row = Compared(scored=by_output[entry.output_id], entry=entry, phase=table.phase)
+                rows.setdefault(entry.code, row)
     others: dict[str, Scored] = {}
     for one in reversed(scored):
         code = one.submission.code
         old = others.get(code)
-        if code not in seen and (old is None or better(one.value, old.value, standings.direction)):
+        if code not in rows and (old is None or better(one.value, old.value, tables[0].direction)):
             others[code] = one
-    return [*rows, *(Compared(scored=one, entry=None) for one in others.values())]
+    return [*rows.values(), *(Compared(scored=one) for one in others.values())]

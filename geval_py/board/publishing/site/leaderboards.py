@@ -11,9 +11,10 @@ from itertools import chain
 from markupsafe import escape
 
 from geval_py.board.publishing.site.charts import Bar, bar_of
-from geval_py.board.publishing.site.rendering import json_of, short
+from geval_py.board.publishing.site.rendering import json_of
 from geval_py.board.publishing.site.scales import Scale, Tick, scale_of, tick_text
 from geval_py.board.values import Entry, Standings
+from geval_py.showing.templating import short
 
 ROWS_OF_A_PAGE = 200
 TEXT_OF_A_PAGE = 200_000  # bytes of what strangers wrote: so a page stays below 500 kB

@@ -82,9 +82,16 @@ class _Site:
         charts = parameter_charts(scored, now)
         page = self.page("parameters.html", title="Parameters", section="parameters", charts_shown=charts, **values)
         yield address("parameters", test.name), page
-        rows = to_compare(scored, now)
+        rows = to_compare(scored, [now, *self._other_tables(now)])
         values |= {"rows": rows[:MOST_COMPARED], "left_out": len(rows[MOST_COMPARED:])}
         yield address("compare", test.name), self.page("compare.html", title="Compare", section="compare", **values)
+
+    def _other_tables(self, front: Standings) -> Iterator[Standings]:
+        """Give the leaderboards of a test in other phases, the latest first."""
+        for phase in reversed(self.view.settings.phase_names):
+            standings = self.view.standings.get((front.test, phase))
+            if standings is not None and phase != front.phase:
+                yield standings
 
     def _leaderboard(self, standings: Standings) -> Iterator[Page]:
         test, phase = standings.test, standings.phase

@@ -1,4 +1,4 @@
-"""Templates filled in: every text is escaped, and what no screen shows is written as an escape."""
+"""The templates of a site, filled in, and what they call."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 
 from geval_py.board.publishing.site import figures
 from geval_py.showing.numbers import special
-from geval_py.text import shorten, visible
+from geval_py.showing.templating import environment, short
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'"
@@ -24,24 +24,15 @@ _LONGEST_URL = 500
 
 def render(template: str, **values: Any) -> str:
     """Fill in a template."""
-    return _environment().get_template(template).render(**values)
+    return _templates().get_template(template).render(**values)
 
 
 @cache
-def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("geval_py.board.publishing.site"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        auto_reload=False,
-        finalize=_shown,
-    )
+def _templates() -> Environment:
+    templates = environment("geval_py.board.publishing.site")
     named = (figures.figure, figures.span, figures.places, figures.letters, figures.moment, figures.day, figures.iso)
-    environment.filters |= {function.__name__: function for function in named}
-    environment.filters |= {
+    templates.filters |= {function.__name__: function for function in named}
+    templates.filters |= {
         "size": figures.size,
         "shorten": short,
         "count": figures.count,
@@ -49,24 +40,13 @@ def _environment() -> Environment:
         "params": params_of,
         "key": key_of,
     }
-    environment.globals |= {
+    templates.globals |= {
         "policy": POLICY,
         "link_of": link_of,
         "place_of": figures.place,
         "lines_of_text": str.splitlines,
     }
-    return environment
-
-
-def _shown(value: object) -> object:
-    """Let no control character into a page, nor a mark that turns the direction of a line."""
-    return value if not isinstance(value, str) or isinstance(value, Markup) or value.isprintable() else visible(value)
-
-
-def short(value: object, limit: int = 40) -> str:
-    """Show a stranger's text in so many characters, what no screen shows as escapes."""
-    text = shorten(str(value), limit)
-    return text if text.isprintable() else shorten(visible(text), limit)
+    return templates
 
 
 def params_of(params: Mapping[str, object]) -> str:

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from geval_py.board.publishing.site.addresses import Addresses
-from geval_py.board.publishing.site.rendering import render, short
+from geval_py.board.publishing.site.rendering import render
 from geval_py.board.publishing.site.view import LineView, OutputView, SiteView, SubmissionView
 from geval_py.board.publishing.site.writing import Page
 from geval_py.board.settings import Test
 from geval_py.board.values import Entry, Standings
+from geval_py.showing.templating import short
 
 MOST_OUTPUTS = 50  # of a test, on one page
 MOST_PROBLEMS = 40

@@ -70,6 +70,7 @@ for (const table of document.querySelectorAll("table.compared")) {
   };
 
   const distinct = (one, other) => {
+    if (one.dataset.phase !== other.dataset.phase) return "They were not compared line by line, since they are not in one leaderboard.";
     const groups = [one, other].map((row) => JSON.parse(row.dataset.groups));
     if (!groups.every((each) => each.length)) return "They were not compared line by line, since not both are ranked.";
     const together = groups[0].some((group) => groups[1].includes(group));

@@ -1,0 +1,119 @@
+"""``geval report``: an output explained on one page."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from geval_py.cli.evaluations import blaming_config, evaluate_with_texts
+from geval_py.cli.parsers import QuietParser, add_fields
+from geval_py.cli.progress import ProgressBar
+from geval_py.cli.settings import Settings, merged
+from geval_py.errors import UsageError
+from geval_py.reading.challenge import Challenge
+from geval_py.reading.config import task_of
+from geval_py.reading.rewriting import written_whole
+from geval_py.text import named, visible
+
+if TYPE_CHECKING:
+    from geval_py.explaining.report import Report
+    from geval_py.reading.task import Task
+
+PACKAGES = ("altair", "jinja2", "markupsafe", "scipy", "vl_convert")  # those of the extra
+PLACES = ("out_directory", "expected_directory", "expected_file", "input_file", "in_header", "out_header")
+
+_EPILOG = """\
+examples:
+  geval report -t dev-0 --html report.html
+                                       the first output of dev-0, compared with the others
+  geval report -t dev-0 -o bigram --html report.html --svg charts
+                                       one output; and its charts, a file each, in a folder
+
+It needs packages of its own: pip install ./geval-py[report]
+Exit status: 0 fine, 1 the data is at fault, 2 the command line is at fault."""
+
+
+def make_parser() -> QuietParser:
+    """Make the parser of ``geval report``."""
+    parser = QuietParser(
+        prog="geval report",
+        description="Explain an output on one page: how good it is and how sure that is, where its loss comes from,\n"
+        "which lines are hard. Of several outputs the first is explained, and compared with the others.",
+        epilog=_EPILOG,
+        argument_default=argparse.SUPPRESS,
+    )
+    add = parser.add_argument
+    add_fields(parser, "test_name", "out_files")
+    add("--html", default=None, metavar="FILE", help="the page, one file that loads nothing")
+    add("--svg", default=None, metavar="DIR", help="the charts alone, a file each, in this folder")
+    metric = "the metric, of log losses (default: the challenge's first)"
+    add("-m", "--metric", dest="metrics", action="append", default=[], metavar="METRIC", help=metric)
+    add("-a", "--alt-metric", dest="metrics", action="append", metavar="METRIC", help="the same as --metric")
+    add_fields(parser, "vocabulary", *PLACES, "threads")
+    return parser.with_help()
+
+
+def run(words: Sequence[str]) -> int:
+    """Run the command; gives the exit status, raises GevalError."""
+    understood = make_parser().understood(words)
+    if understood is None:
+        return 0
+    given = vars(understood)
+    html, svg = given.pop("html"), given.pop("svg")
+    if html is None and svg is None:
+        raise UsageError(message="nothing is written: name the page with --html FILE, or a folder with --svg DIR")
+    try:
+        _write(given, html, svg)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in PACKAGES:
+            raise
+        raise UsageError(message=f"geval report needs {error.name}: pip install ./geval-py[report]") from error
+    return 0
+
+
+def _write(given: Mapping[str, Any], html: str | None, svg: str | None) -> None:
+    from geval_py.showing.report.page import charts, page
+
+    task, settings = _understood(given)
+    report = _report(task, settings)
+    if html is not None:
+        _write_text(html, page(report, Challenge(path=task.directory, task=task).title))
+    if svg is not None:
+        _make_folder(svg)
+        for name, text in charts(report):
+            _write_text(os.path.join(svg, f"{name}.svg"), text)
+
+
+def _understood(given: Mapping[str, Any]) -> tuple[Task, Settings]:
+    """Read config.txt and the command line as for scoring; a metric that is given replaces the others."""
+    metrics = tuple(given["metrics"])
+    values = merged({name: value for name, value in given.items() if name != "metrics"})
+    settings = Settings(threads=values.get("threads"), ignored=values.get("ignored", ()))
+    task = task_of(values).replace(out_files=tuple(values.get("out_files", ())))
+    return (task.replace(alt_metrics=metrics, select_metrics=()) if metrics else task), settings
+
+
+def _report(task: Task, settings: Settings) -> Report:
+    from geval_py.explaining.report import report
+
+    with blaming_config(task):
+        evaluation, *others = evaluate_with_texts(task, settings)
+    with ProgressBar("samples", unit="items") as progress:
+        return report(evaluation, others, progress=progress)
+
+
+def _write_text(path: str, text: str) -> None:
+    with written_whole(path) as file:
+        file.write(text.encode())
+    sys.stdout.write(f"wrote {named(path)}\n")
+
+
+def _make_folder(path: str) -> None:
+    try:
+        os.makedirs(path, exist_ok=True)
+    except (OSError, ValueError) as error:
+        reason = visible(getattr(error, "strerror", None) or str(error))
+        raise UsageError(message=f"Cannot write {named(path)}: {reason}") from error

@@ -1,0 +1,96 @@
+// What lines guess, entry by entry; the fast twin of guesses.py. A part of native.cpp, inside its namespace.
+
+// The entries of all lines of a block, normalised.
+class GuessList {
+  public:
+    std::vector<std::int64_t> counts;
+    std::vector<double> masses, rests;
+    std::vector<char> hits;
+    std::ptrdiff_t malformed = NONE;  // the first malformed line, at which reading ends
+
+    // Reads a block; gives whether it has as many lines as expected ones.
+    bool read(Text outputs, Text expected, int bits, std::uint64_t first_line) {
+        Line line(bits, Purpose::entries);
+        const std::size_t lines = count_lines(expected);
+        for (std::size_t i = 0; i < lines; ++i) {
+            if (outputs.begin == outputs.end) return false;
+            unsigned flags;
+            const Text text = take_line(outputs), word = take_line(expected);
+            line.score(text, outputs.end, word, expected.end, static_cast<std::uint32_t>(first_line + i), flags);
+            if (flags & MALFORMED) {
+                malformed = static_cast<std::ptrdiff_t>(i);
+                return true;
+            }
+            const std::size_t before = masses.size();
+            flags & VECTOR ? add_vector(line) : line.probabilities_ ? add_probabilities(line) : add_logarithms(line);
+            counts.push_back(static_cast<std::int64_t>(masses.size() - before));
+        }
+        return outputs.begin == outputs.end;
+    }
+
+  private:
+    void add_probabilities(const Line& line) {
+        const bool has_rest = !line.rests_.empty();
+        const bool divided = line.total_ > 1 || (line.total_ < LEAST_TOTAL && has_rest);
+        const double divisor = divided ? line.total_ : 1;
+        add_entries(line, [divisor](double value) { return value / divisor; });
+        const double missing = !divided && line.total_ < LEAST_TOTAL ? 1 - line.total_ : 0;
+        rests.push_back(line.rests_.sum() / divisor + missing);
+    }
+
+    void add_logarithms(const Line& line) {
+        const double log_total = line.values_.log_sum_exp(0);
+        const bool below = log_total < LEAST_LOG_TOTAL, has_rest = !line.rests_.empty();
+        const bool divided = log_total > 0 || (below && has_rest);
+        const double shift = divided ? line.values_.greatest() : 0;
+        const double log_divisor = divided ? line.values_.log_sum_exp(shift) : 0;
+        add_entries(line, [=](double value) { return std::exp(value - shift - log_divisor); });
+        if (has_rest)
+            rests.push_back(std::exp(line.rests_.log_sum_exp(shift) - log_divisor));
+        else
+            rests.push_back(!divided && below ? -std::expm1(log_total) : 0);
+    }
+
+    template <typename Normalise>
+    void add_entries(const Line& line, Normalise normalise) {
+        for (std::size_t i = 0; i < line.values_.size(); ++i) {
+            if (line.entries_[i] == Entry::REST) continue;
+            masses.push_back(normalise(line.values_[i]));
+            hits.push_back(line.entries_[i] == Entry::HIT);
+        }
+    }
+
+    void add_vector(const Line& line) {
+        const double log_total = line.values_.log_sum_exp(0);
+        const bool divided = log_total > 0 || log_total < LEAST_LOG_TOTAL;
+        const double shift = divided ? line.values_.greatest() : 0;
+        const double log_divisor = divided ? line.values_.log_sum_exp(shift) : 0;
+        for (std::size_t i = 0; i < line.values_.size(); ++i) {
+            masses.push_back(std::exp(line.values_[i] - shift - log_divisor));
+            hits.push_back(i == line.bucket_);
+        }
+        rests.push_back(0);
+    }
+};
+
+// Sums, for each expected word, the shares of those words that are in its bucket; gives whether there are as many words
+// as shares.
+bool sum_shares(Text words, const double* shares, std::size_t count, Text expected, int bits, std::uint64_t first_line,
+                std::vector<double>& sums) {
+    const std::uint32_t mask = (std::uint32_t{1} << bits) - 1;
+    std::string copy(words.begin, words.end), expected_copy;
+    Text left = padded(copy);
+    std::vector<Text> known;
+    while (left.begin != left.end) known.push_back(take_line(left));
+    if (known.size() != count) return false;
+    std::uint64_t number = first_line;
+    while (expected.begin != expected.end) {
+        const auto seed = static_cast<std::uint32_t>(number++);
+        const std::uint32_t bucket = murmur3(decode(take_line(expected), expected.end, expected_copy), seed) & mask;
+        double sum = 0;
+        for (std::size_t i = 0; i < count; ++i)
+            if ((murmur3(known[i], seed) & mask) == bucket) sum += shares[i];
+        sums.push_back(sum);
+    }
+    return true;
+}

@@ -1,0 +1,261 @@
+// The fast twin of profile.py: what each line's distribution tells beside its loss, and the histogram of all words.
+//
+// A part of native.cpp, which includes it behind the reading of a line. Sums are taken in the order of the twin's.
+
+constexpr int OCTAVES = 40, PARTS = 8, BINS = OCTAVES * PARTS;
+constexpr int COUNTS = 3;  // of the histogram: words, their mass, and how many were the word
+constexpr int SKETCHES = 4;
+constexpr double SIGNS[] = {1, -1};  // looked up: a branch on them could not be foretold
+constexpr int MOST_DRAWS = 10000;
+constexpr int MOST_TABLE_BITS = 16;
+
+// A row's columns, in the order of COLUMNS.
+enum ProfileColumn {
+    LOSS, IS_VECTOR, ENTROPY, WORD_MASS, LISTED, REST, GUESS_MASS, GUESS_RIGHT, WORDS, AHEAD, AMONG, SEED_MEAN,
+    SEED_VARIANCE, SKETCH, PROFILE_COLUMNS = SKETCH + SKETCHES,
+};
+
+inline double surprise(double mass) { return mass > 0 ? -mass * std::log(mass) : 0; }
+
+// splitmix64's number at a place of its sequence, in [0, 1).
+inline double random_number(std::uint64_t place) {
+    std::uint64_t mixed = (place + 1) * 0x9e3779b97f4a7c15u;
+    mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9u;
+    mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111ebu;
+    return static_cast<double>((mixed ^ (mixed >> 31)) >> 11) * 0x1p-53;
+}
+
+// MurmurHash3's last step, of a bucket; the lowest bits are the sketches' signs.
+inline std::uint32_t sign_bits(std::uint32_t bucket) {
+    std::uint32_t mixed = (bucket + 1) * 0x85ebca6bu;
+    mixed = (mixed ^ (mixed >> 13)) * 0xc2b2ae35u;
+    return mixed ^ (mixed >> 16);
+}
+
+// The bin of a mass: the exponent and the first bits of the mantissa, as they stand in the number.
+inline int bin_of(double mass) {
+    std::uint64_t bits;
+    std::memcpy(&bits, &mass, 8);
+    const auto bin = static_cast<std::int64_t>(bits >> 49) - (1023 - OCTAVES) * PARTS;
+    return static_cast<int>(std::min<std::int64_t>(BINS - 1, std::max<std::int64_t>(0, bin)));
+}
+
+class Profiler {
+  public:
+    Profiler(int bits, int draws)
+        : buckets_count_(std::uint32_t{1} << bits), places_(bits > MOST_TABLE_BITS ? 0 : buckets_count_),
+          draws_(static_cast<std::size_t>(draws)), counts_(BINS * COUNTS),
+          drawn_(static_cast<std::size_t>(BINS) * static_cast<std::size_t>(draws)) {}
+
+    // Fills a row, which is all zeros, and counts the words of a line that was read.
+    void add(const Line& line, double loss, bool vector, std::uint64_t number, double* row) {
+        row[LOSS] = loss;
+        if (vector) {
+            add_vector(line.values(), row);
+            return;
+        }
+        weigh(line);
+        add_words(line, row);
+        add_buckets(line, row);
+        count(line.expected_word(), number);
+    }
+
+    // Of each bin, the counts and those of the draws.
+    std::vector<double> histogram() const {
+        std::vector<double> all;
+        all.reserve(counts_.size() + drawn_.size());
+        for (std::size_t bin = 0; bin < BINS; ++bin) {
+            all.insert(all.end(), counts_.begin() + bin * COUNTS, counts_.begin() + (bin + 1) * COUNTS);
+            all.insert(all.end(), drawn_.begin() + bin * draws_, drawn_.begin() + (bin + 1) * draws_);
+        }
+        return all;
+    }
+
+  private:
+    // Its number, and the mass in it of the expected word and of all others.
+    struct Bucket {
+        std::uint32_t number;
+        double own, strangers;
+    };
+
+    static void add_vector(const Numbers& values, double* row) {
+        const double log_total = values.log_sum_exp(0);
+        const bool off = log_total > 0 || log_total < LEAST_LOG_TOTAL;
+        const double shift = off ? values.greatest() : 0, divisor = off ? values.log_sum_exp(shift) : 0;
+        for (std::size_t i = 0; i < values.size(); ++i) {
+            const double log_mass = values[i] - shift - divisor;
+            row[ENTROPY] -= std::exp(log_mass) * log_mass;
+        }
+        row[IS_VECTOR] = 1;
+        row[SEED_MEAN] = row[LOSS];
+    }
+
+    // The masses of the words, and of the rest: the twin of distribution_of.
+    void weigh(const Line& line) {
+        const Numbers &values = line.values(), &rests = line.rests();
+        masses_.assign(line.words().size(), 0.0);
+        if (line.are_probabilities()) {
+            const double total = line.total();
+            const bool below = total < LEAST_TOTAL;
+            const double divisor = total > 1 || (below && !rests.empty()) ? total : 1;
+            rest_ = rests.sum() / divisor + (below && rests.empty() ? 1 - total : 0);
+            share_out(line.numbers(), values.size(), [&](std::size_t i) { return values[i] / divisor; });
+        } else {
+            const double log_total = values.log_sum_exp(0);
+            const bool below = log_total < LEAST_LOG_TOTAL, off = log_total > 0 || (below && !rests.empty());
+            const double shift = off ? values.greatest() : 0, divisor = off ? values.log_sum_exp(shift) : 0;
+            rest_ = std::exp(rests.log_sum_exp(shift) - divisor) + (below && !off ? -std::expm1(log_total) : 0);
+            share_out(line.numbers(), values.size(), [&](std::size_t i) { return std::exp(values[i] - shift - divisor); });
+        }
+    }
+
+    template <typename Mass>
+    void share_out(const std::vector<std::uint32_t>& numbers, std::size_t size, Mass mass) {
+        for (std::size_t i = 0; i < size; ++i)
+            if (numbers[i] != NO_WORD) masses_[numbers[i]] += mass(i);
+    }
+
+    void add_words(const Line& line, double* row) const {
+        const std::uint32_t expected = line.expected_word();
+        const bool listed = expected != NO_WORD;
+        const double own = listed ? masses_[expected] : 0;
+        double guess_mass = 0, ahead = 0, among = 0;
+        std::size_t guess = NO_WORD;
+        for (std::size_t i = 0; i < masses_.size(); ++i) {
+            const double mass = masses_[i];
+            if (guess == NO_WORD || mass > guess_mass || (mass == guess_mass && comes_after(line.words(), i, guess)))
+                guess_mass = mass, guess = i;
+            ahead += !listed || mass > own ? mass : 0;
+            among += mass == own ? mass : 0;
+        }
+        row[WORD_MASS] = own;
+        row[LISTED] = listed;
+        row[REST] = rest_;
+        row[GUESS_MASS] = guess_mass;
+        row[GUESS_RIGHT] = listed && guess == expected;
+        row[WORDS] = static_cast<double>(masses_.size());
+        row[AHEAD] = ahead;
+        row[AMONG] = listed ? among : rest_;
+    }
+
+    // In the order of code points, which is that of the bytes of UTF-8.
+    static bool comes_after(const std::vector<Hashed>& words, std::size_t one, std::size_t other) {
+        const Text a = words[one].word, b = words[other].word;
+        const int order = std::memcmp(a.begin, b.begin, std::min(a.size(), b.size()));
+        return order ? order > 0 : a.size() > b.size();
+    }
+
+    // What hangs on the buckets: the entropy, and the loss over seeds.
+    void add_buckets(const Line& line, double* row) {
+        fill_buckets(line);
+        const double share = row[REST] / buckets_count_, mass = row[WORD_MASS] + share;
+        const double base = std::log(mass);
+        double entropy = 0, sum = 0, squares = 0;
+        for (const Bucket& bucket : filled_) {
+            const double whole = bucket.strangers + bucket.own + share, log_whole = std::log(whole);
+            if (whole > 0) entropy -= whole * log_whole;
+            const double gain = (row[LISTED] > 0 ? std::log(mass + bucket.strangers) : log_whole) - base;
+            sum += gain;
+            squares += gain * gain;
+            const std::uint32_t signs = sign_bits(bucket.number);
+            for (int n = 0; n < SKETCHES; ++n) row[SKETCH + n] += gain * SIGNS[(signs >> n) & 1];
+        }
+        row[ENTROPY] = entropy + static_cast<double>(buckets_count_ - filled_.size()) * surprise(share);
+        if (mass > 0) {
+            const double mean = sum / buckets_count_;
+            row[SEED_MEAN] = -base - mean;
+            row[SEED_VARIANCE] = squares / buckets_count_ - mean * mean;
+        } else {
+            row[SEED_MEAN] = row[SEED_VARIANCE] = INFINITE;
+            std::fill(row + SKETCH, row + SKETCH + SKETCHES, 0.0);
+        }
+    }
+
+    // The buckets that have words, as they come.
+    void fill_buckets(const Line& line) {
+        for (const Bucket& bucket : filled_)
+            if (!places_.empty()) places_[bucket.number] = 0;
+        buckets_.clear(), filled_.clear();
+        for (std::size_t i = 0; i < masses_.size(); ++i) {
+            const std::uint32_t number = line.words()[i].hash & (buckets_count_ - 1);
+            const std::size_t place = find_place(number);
+            if (place == filled_.size()) filled_.push_back({number, 0, 0});
+            (i == line.expected_word() ? filled_[place].own : filled_[place].strangers) += masses_[i];
+        }
+    }
+
+    // Where a bucket is, or will be, among those filled: looked up in a table of all, unless it would be large.
+    std::size_t find_place(std::uint32_t bucket) {
+        if (places_.empty()) return buckets_.add(bucket, bucket);
+        if (!places_[bucket]) places_[bucket] = static_cast<std::uint32_t>(filled_.size() + 1);
+        return places_[bucket] - 1;
+    }
+
+    void count(std::uint32_t expected, std::uint64_t number) {
+        double of_bins[BINS] = {};
+        bool has_words[BINS] = {};
+        for (std::size_t i = 0; i < masses_.size(); ++i) {
+            const int bin = bin_of(masses_[i]);
+            of_bins[bin] += masses_[i];
+            has_words[bin] = true;
+            double* counts = &counts_[static_cast<std::size_t>(bin) * COUNTS];
+            counts[0] += 1, counts[1] += masses_[i], counts[2] += i == expected;
+        }
+        bins_.clear(), sums_.clear();
+        double sum = 0;
+        for (int bin = BINS; bin-- > 0;)
+            if (has_words[bin]) bins_.push_back(bin), sums_.push_back(sum += of_bins[bin]);
+        for (std::size_t draw = 0; draw < draws_; ++draw) {
+            const double chance = random_number(number * draws_ + draw);
+            const auto drawn = std::upper_bound(sums_.begin(), sums_.end(), chance) - sums_.begin();
+            if (drawn < static_cast<std::ptrdiff_t>(bins_.size()))  // else it is a word of the rest
+                ++drawn_[static_cast<std::size_t>(bins_[static_cast<std::size_t>(drawn)]) * draws_ + draw];
+        }
+    }
+
+    std::uint32_t buckets_count_;
+    std::vector<std::uint32_t> places_;
+    std::size_t draws_;
+    std::vector<double> masses_, sums_;
+    std::vector<Bucket> filled_;
+    std::vector<int> bins_;
+    double rest_ = 0;
+    WordSet buckets_;
+    std::vector<double> counts_;
+    std::vector<std::uint32_t> drawn_;
+};
+
+// The columns one after the other; the histogram; and whether there were as many lines as expected ones.
+struct ProfiledBlock {
+    std::vector<double> columns, histogram;
+    bool equal = true;
+    std::ptrdiff_t malformed = -1;
+};
+
+// Stops at the first malformed line.
+inline ProfiledBlock profile_block(Text outputs, Text expected, std::size_t lines, int bits, std::uint64_t first_line,
+                                   int draws) {
+    ProfiledBlock block;
+    block.columns.resize(lines * PROFILE_COLUMNS);
+    Line line(bits, Purpose::profiles);
+    Profiler profiler(bits, draws);
+    for (std::size_t i = 0; i < lines && block.malformed < 0; ++i) {
+        if (outputs.begin == outputs.end) {
+            block.equal = false;
+            return block;
+        }
+        unsigned flags;
+        double row[PROFILE_COLUMNS] = {};
+        const Text text = take_line(outputs), word = take_line(expected);
+        const std::uint64_t number = first_line + i;
+        const double loss = line.score(text, outputs.end, word, expected.end, static_cast<std::uint32_t>(number), flags);
+        if (flags & MALFORMED)
+            block.malformed = static_cast<std::ptrdiff_t>(i);
+        else
+            profiler.add(line, loss, flags & VECTOR, number, row);
+        for (std::size_t column = 0; column < PROFILE_COLUMNS; ++column) block.columns[column * lines + i] = row[column];
+    }
+    block.equal = block.malformed >= 0 || outputs.begin == outputs.end;
+    block.histogram = profiler.histogram();
+    return block;
+}

@@ -1,0 +1,190 @@
+r"""What a line's distribution tells beside its loss: what it expects of itself, what it guessed, what hashing gave.
+
+This is the readable truth of ``line_profiles``; its native twin is profile.hpp. With B buckets, m_b the mass of one,
+a the mass of the expected word itself and r that of the rest:
+
+- the line expects of itself the loss H = -sum_b m_b ln m_b;
+- the smallest set of a level holds the most likely words until they have that mass, in order of their masses; the
+  rest, which is all other words, comes last;
+- with q_b the mass in a bucket of the words that are not expected, its loss has over seeds the mean -ln(a + r/B) - g
+  and the variance (1/B) sum_b ln^2(1 + q_b/(a + r/B)) - g^2, where g = (1/B) sum_b ln(1 + q_b/(a + r/B)): under
+  another seed the expected word is in any of the buckets, and the others are thrown together in another way, of
+  which this seed's is a fair sample. Where no two words share a bucket it is a sum over words.
+
+The *sketches* are sums of ln(1 + q_b/(a + r/B)) with signs that hang on the bucket (N. Alon, Y. Matias and M.
+Szegedy, "The space complexity of approximating the frequency moments", 1999): the mean square of the difference of
+two outputs' sketches estimates the sum of the squares of the differences of these terms, and with it the variance of
+the difference of their losses, in which words that both list collide together.
+
+The *histogram* counts all listed words by the size of their mass: how many, their mass, how many were the word; and
+how many would have been in each of some draws of the word from the line's own distribution. A draw's random number
+hangs on the line's number alone: it is one of splitmix64 (G. Steele, D. Lea and C. Flood, "Fast splittable
+pseudorandom number generators", 2014).
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterable
+from itertools import accumulate
+from math import exp, frexp, inf, log
+
+from geval_py.reading.buckets import word_buckets
+from geval_py.reading.distribution import Distribution, distribution_of, scale_logarithms, sum_in_order
+from geval_py.reading.lines import Bytes, decode_lines
+from geval_py.reading.wordprobs import parse_entries, parse_vector
+from geval_py.scoring.kernel.reference import line_loss
+
+SKETCHES = 4
+COLUMNS = (
+    "loss", "vector", "entropy", "word_mass", "listed", "rest", "guess_mass", "guess_right", "words", "ahead",
+    "among", "seed_mean", "seed_variance", *(f"sketch_{number}" for number in range(SKETCHES)),
+)  # fmt: skip
+OCTAVES, PARTS = 40, 8  # the histogram's bins: eight an octave, from 2^-40 (and what is less) to 1
+BINS = OCTAVES * PARTS
+COUNTS = ("count", "mass", "hits")  # the histogram's columns before those of the draws
+_MASK = (1 << 64) - 1
+
+
+def line_profiles(
+    outputs: Bytes, expected: bytes, bits: int, first_line: int, draws: int
+) -> tuple[tuple[array[float], ...], array[float]]:
+    """Tell of each line of a block what its distribution says.
+
+    The first four arguments and the errors are those of :func:`geval_py.scoring.kernel.reference.hashed_losses`.
+    Gives the columns named COLUMNS, a value a line, and the histogram: for each bin, from small masses to great, its
+    COUNTS, and a count for each of the ``draws``.
+
+    The columns: ``loss``, as hashed_losses gives it, and ``entropy``, in nats; ``vector`` is 1 for a line of buckets,
+    which has no words and 0 in the columns about them, but for its loss as ``seed_mean``. ``word_mass`` is the
+    expected word's own mass, ``listed`` 1 if it stands on the line; ``rest`` the mass of all other words;
+    ``guess_mass`` that of the likeliest word listed, ``guess_right`` 1 if that is the expected word (of several, the
+    greatest in code point order answers, as for Accuracy); ``words`` how many are listed; ``ahead`` the mass of
+    those likelier than the expected word, and ``among`` of those as likely, it included: all listed words, and the
+    rest, where it is not listed. ``seed_mean`` and ``seed_variance`` are of the loss under other seeds, inf where the
+    expected word has no mass of its own.
+    """
+    rows: list[tuple[float, ...]] = []
+    histogram = array("d", bytes(8 * BINS * (len(COUNTS) + draws)))
+    pairs = zip(decode_lines(outputs), decode_lines(expected), strict=True)
+    for line, (text, word) in enumerate(pairs, first_line):
+        loss = line_loss(text, word, bits, line)
+        if ":" in text:
+            distribution = distribution_of(*parse_entries(text, line))
+            rows.append(_entries_row(distribution, word, loss, bits, line))
+            _count(distribution, word, line, histogram, draws)
+        else:
+            rows.append(_vector_row(parse_vector(text, line), loss))
+    columns = zip(*rows, strict=True) if rows else ((),) * len(COLUMNS)
+    return tuple(array("d", column) for column in columns), histogram
+
+
+def _vector_row(values: list[float], loss: float) -> tuple[float, ...]:
+    shift, log_divisor, _ = scale_logarithms(values, whole=True)
+    logs = [value - shift - log_divisor for value in values]
+    entropy = -sum_in_order([exp(log_mass) * log_mass for log_mass in logs])
+    return (loss, 1.0, entropy, *[0.0] * (COLUMNS.index("seed_mean") - 3), loss, 0.0, *[0.0] * SKETCHES)
+
+
+def _entries_row(distribution: Distribution, word: str, loss: float, bits: int, line: int) -> tuple[float, ...]:
+    masses, rest = distribution.masses, distribution.rest
+    own = masses.get(word, 0.0)
+    buckets: dict[int, float] = {}
+    strangers: dict[int, float] = {}
+    for bucket, (other, mass) in zip(word_buckets(list(masses), bits, line), masses.items(), strict=True):
+        buckets[bucket] = buckets.get(bucket, 0.0) + mass
+        strangers[bucket] = strangers.get(bucket, 0.0) + (mass if other != word else 0.0)
+    guess_mass, guess = max(((mass, other) for other, mass in masses.items()), default=(0.0, None))
+    ahead = sum_in_order([mass for mass in masses.values() if word not in masses or mass > own])
+    among = sum_in_order([mass for mass in masses.values() if mass == own]) if word in masses else rest
+    share = rest / (1 << bits)
+    return (
+        loss,
+        0.0,
+        _entropy(buckets.values(), share, bits),
+        own,
+        float(word in masses),
+        rest,
+        guess_mass,
+        float(guess == word),
+        float(len(masses)),
+        ahead,
+        among,
+        *_seed_moments(strangers, own + share, bits),
+    )
+
+
+def _entropy(masses: Iterable[float], share: float, bits: int) -> float:
+    """Give the entropy over the buckets, of which some have words, and each a share of the rest, in nats."""
+    of_words = [_surprise(mass + share) for mass in masses]
+    return sum_in_order(of_words) + ((1 << bits) - len(of_words)) * _surprise(share)
+
+
+def _surprise(mass: float) -> float:
+    return -mass * log(mass) if mass > 0.0 else 0.0
+
+
+def _seed_moments(strangers: dict[int, float], mass: float, bits: int) -> tuple[float, ...]:
+    """Give the mean and the variance of the loss over seeds, and the sketches.
+
+    ``strangers`` are the masses of the buckets that words have which are not expected; ``mass`` is what the expected
+    word has of its own, and by its share of the rest.
+    """
+    if not mass:
+        return inf, inf, *[0.0] * SKETCHES
+    base = log(mass)
+    gains = [log(mass + stranger) - base for stranger in strangers.values()]
+    mean = sum_in_order(gains) / (1 << bits)
+    squares = sum_in_order([gain * gain for gain in gains]) / (1 << bits)
+    signs = [sign_bits(bucket) for bucket in strangers]
+    sketches = (
+        sum_in_order([-gain if sign >> n & 1 else gain for sign, gain in zip(signs, gains, strict=True)])
+        for n in range(SKETCHES)
+    )
+    return -base - mean, squares - mean * mean, *sketches
+
+
+def sign_bits(bucket: int) -> int:
+    """Give the bits whose lowest ones are the sketches' signs: MurmurHash3's last step, of a bucket."""
+    mixed = (bucket + 1) * 0x85EBCA6B & 0xFFFFFFFF
+    mixed = (mixed ^ mixed >> 13) * 0xC2B2AE35 & 0xFFFFFFFF
+    return mixed ^ mixed >> 16
+
+
+def bin_of(mass: float) -> int:
+    """Give the bin of the histogram that a mass belongs to.
+
+    >>> bin_of(0.0), bin_of(0.5), bin_of(0.6), bin_of(1.0)
+    (0, 312, 313, 319)
+    """
+    if mass < 2.0**-OCTAVES:
+        return 0
+    mantissa, exponent = frexp(mass)
+    return min(BINS - 1, (exponent - 1 + OCTAVES) * PARTS + int((mantissa - 0.5) * 2 * PARTS))
+
+
+def _count(distribution: Distribution, word: str, line: int, histogram: array[float], draws: int) -> None:
+    """Add a line's words to the histogram."""
+    width = len(COUNTS) + draws
+    of_bins: dict[int, float] = {}
+    for other, mass in distribution.masses.items():
+        place = bin_of(mass)
+        of_bins[place] = of_bins.get(place, 0.0) + mass
+        histogram[place * width] += 1
+        histogram[place * width + 1] += mass
+        histogram[place * width + 2] += other == word
+    bins = sorted(of_bins, reverse=True)
+    sums = list(accumulate(of_bins[place] for place in bins))
+    for draw in range(draws):
+        drawn = bisect_right(sums, random_number(line * draws + draw))
+        if drawn < len(bins):  # else it is a word of the rest
+            histogram[bins[drawn] * width + len(COUNTS) + draw] += 1
+
+
+def random_number(place: int) -> float:
+    """Give splitmix64's number at a place of its sequence, from 0, in [0, 1)."""
+    mixed = (place + 1) * 0x9E3779B97F4A7C15 & _MASK
+    mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9 & _MASK
+    mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB & _MASK
+    return ((mixed ^ mixed >> 31) >> 11) * 2.0**-53

@@ -1,0 +1,254 @@
+"""The metrics of other tasks than word gaps, in one table; each is computed in a module that is imported with it.
+
+Some names end in a number, such as the β of an F-score: those not in the table are made when they are asked for.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from importlib import import_module
+
+from geval_py.errors import UsageError
+from geval_py.scoring.metrics.base import ACCURACY, LIKELIHOOD, LOG_LOSS, Elementwise, Measure, Metric, whole
+from geval_py.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from geval_py.scoring.metrics.base import Column, Setting
+
+_INFINITE = float("inf")
+_NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
+
+
+def load(family: str, name: str) -> Any:
+    """Give a function of a family's module; raises UsageError for a library that is not there."""
+    try:
+        return getattr(import_module(f"geval_py.scoring.metrics.{family}"), name)
+    except ModuleNotFoundError as error:
+        raise UsageError(message=f"this metric needs {error.name}: pip install ./geval-py[text]") from error
+
+
+class Late(Value):
+    """A function of a family's module, which is loaded when it is called; ``given`` are its first arguments."""
+
+    family: str
+    name: str
+    given: tuple[Any, ...] = ()
+
+    def __call__(self, *arguments: Any) -> Any:
+        return load(self.family, self.name)(*self.given, *arguments)
+
+
+class LateColumn(Value):
+    """What makes a column of a function of each line: a RowColumn, or an InputColumn, of these arguments."""
+
+    kind: str
+    family: str
+    name: str
+    arguments: tuple[Any, ...]
+
+    def __call__(self, setting: Setting) -> Column:
+        del setting
+        column: Column = load("rows", self.kind)(load(self.family, self.name), *self.arguments)
+        return column
+
+
+def _late(family: str, name: str, *given: Any) -> Late:
+    return Late(family=family, name=name, given=given)
+
+
+def _rows(family: str, name: str, width: int = 1, *given: float, beside: str | None = None) -> LateColumn:
+    return LateColumn(kind="RowColumn", family=family, name=name, arguments=(width, given, beside))
+
+
+def _of_items(family: str, name: str, width: int) -> LateColumn:
+    return LateColumn(kind="InputColumn", family=family, name=name, arguments=(width,))
+
+
+def _higher(
+    formula: Callable[..., float], *columns: str, unit: str = "share", best: float = 1.0, worst: float = 0.0
+) -> Measure:
+    of = Elementwise(score=formula)
+    return Measure(unit=unit, direction="higher", best=best, worst=worst, formula=of, columns=columns)
+
+
+def _lower(formula: Callable[..., float], *columns: str, unit: str, worst: float = _INFINITE) -> Measure:
+    of = Elementwise(score=formula)
+    return Measure(unit=unit, direction="lower", best=0.0, worst=worst, formula=of, columns=columns)
+
+
+def _of_all(ruler: Callable[..., Any], *columns: str, unit: str = "share", worst: float = 0.0) -> Measure:
+    return Measure(unit=unit, direction="higher", best=1.0, worst=worst, formula=whole, columns=columns, ruler=ruler)
+
+
+def _mean(totals: Sequence[float], lines: float) -> float:
+    return totals[0] / lines
+
+
+def _rest(totals: Sequence[float], lines: float) -> float:
+    return 1 - totals[0] / lines
+
+
+_Metric = partial(Metric, is_of_words=False)
+
+
+def _f(beta: float, name: str = "F1") -> Metric:
+    return _Metric(name=name, make_column=_rows("classes", "detection", 3), measure=_f_measure(beta),
+                   parse=_late("classes", "is_given"), summary="F-score of the class 1")  # fmt: skip
+
+
+def _macro_f(beta: float, name: str = "Macro-F1") -> Metric:
+    return _Metric(name=name, make_column=_rows("classes", "classes", beside="details"),
+                   measure=_of_all(_late("classes", "macro_f", beta), "hit"),
+                   has_classes=True, summary="mean of the F-scores of the expected classes")  # fmt: skip
+
+
+def _label_f(beta: float, name: str = "MultiLabel-F1") -> Metric:
+    return _Metric(name=name, make_column=_rows("labels", "label_counts", 3), measure=_f_measure(beta),
+                   summary="F-score of the labels of all lines")  # fmt: skip
+
+
+def _mean_label_f(beta: float, name: str = "Mean/MultiLabel-F1") -> Metric:
+    return _Metric(name=name, make_column=_rows("labels", "label_f", 1, beta), measure=_higher(_mean, "score"),
+                   summary="mean of the F-scores of each line's labels")  # fmt: skip
+
+
+def _probabilistic_f(beta: float, name: str = "Probabilistic-MultiLabel-F1") -> Metric:
+    return _Metric(name=name, make_column=_rows("probable_labels", "probable_counts", 2, beside="details"),
+                   measure=_of_all(_late("probable_labels", "probabilistic_f", beta), "mass", "expected"),
+                   summary="the same of labels with probabilities: calibration and recall")  # fmt: skip
+
+
+def _ndcg(first: float, name: str = "NDCG@10") -> Metric:
+    return _Metric(name=name, answers="all", make_column=_rows("retrieval", "discounted_gain", 1, int(first)),
+                   measure=_higher(_mean, "gain"), summary="mean discounted gain of the first items")  # fmt: skip
+
+
+def _f_measure(beta: float) -> Measure:
+    return _higher(_late("ratios", "f_score", beta), "right", "expected", "given")
+
+
+def _of_sacrebleu(name: str, measure: Measure, summary: str) -> Metric:
+    return _Metric(name=name, make_column=_late("sacre", "sacre_column", name), summary=summary,
+                   answers="any",
+                   measure=measure.replace(formula=Elementwise(score=_late("sacre", "sacre_score", name))),
+                   signature=_late("sacre", "sacre_signature", name))  # fmt: skip
+
+
+_BLEU_COUNTS = (*(f"right_{n}" for n in range(1, 5)), "reference_words", *(f"all_{n}" for n in range(1, 5)))
+_SACRE_COUNTS = ("references", "words", "reference_words", *_BLEU_COUNTS[:4], *_BLEU_COUNTS[5:])
+_CHARACTERS = tuple(f"{what}_{n}" for n in range(1, 7) for what in ("all", "reference", "right"))
+_WORDS_TOO = (*_CHARACTERS, *(f"{what}_words_{n}" for n in (1, 2) for what in ("all", "reference", "right")))
+_SHARE = _late("ratios", "share")
+_NUMBER_LINE = _late("rows", "number_of")
+_ERRORS, _RIGHT = _late("edits", "errors"), _late("edits", "right")
+_PER_WORD, _PER_CHARACTER = "per word", "per character"
+_points = partial(_higher, _mean, unit="points", best=100.0)
+_METRICS = (
+    _Metric(name="BLEU", answers="any", make_column=_rows("ngrams", "bleu_row", 9),
+            summary="precision of n-grams, as GEval has it",
+            measure=_higher(_late("ngrams", "bleu"), *_BLEU_COUNTS)),
+    _Metric(name="GLEU", answers="any", make_column=_rows("ngrams", "gleu_row", 2),
+            summary="share of n-grams that are right",
+            measure=_higher(_SHARE, "right", "all")),
+    _of_sacrebleu("SacreBLEU", _points(*_SACRE_COUNTS), "sacreBLEU's BLEU, with its tokens and smoothing"),
+    _of_sacrebleu("chrF", _points("references", *_CHARACTERS), "sacreBLEU's F-score of character n-grams"),
+    _of_sacrebleu("chrF++", _points("references", *_WORDS_TOO), "the same, with words and pairs of words"),
+    _of_sacrebleu("TER", _lower(_mean, "references", "edits", "words", unit="percent"),
+                  "sacreBLEU's translation edit rate"),
+    _Metric(name="WER", make_column=_rows("edits", "word_errors", 2), summary="word error rate",
+            measure=_lower(_ERRORS, "edits", "words", unit=_PER_WORD)),
+    _Metric(name="CER", make_column=_rows("edits", "character_errors", 2), summary="character error rate",
+            measure=_lower(_ERRORS, "edits", "characters", unit=_PER_CHARACTER)),
+    _Metric(name="WAR", make_column=_rows("edits", "word_errors", 2), summary="1 minus the word error rate",
+            measure=_higher(_RIGHT, "edits", "words", worst=-_INFINITE)),
+    _Metric(name="CAR", make_column=_rows("edits", "character_errors", 2), summary="1 minus the character error rate",
+            measure=_higher(_RIGHT, "edits", "characters", worst=-_INFINITE)),
+    _Metric(name="Mean/WER", make_column=_rows("edits", "word_error_rate"), summary="mean of the lines' WER",
+            measure=_lower(_mean, "rate", unit=_PER_WORD)),
+    _Metric(name="Mean/CER", make_column=_rows("edits", "character_error_rate"), summary="mean of the lines' CER",
+            measure=_lower(_mean, "rate", unit=_PER_CHARACTER)),
+    _Metric(name="Mean/WAR", make_column=_rows("edits", "word_error_rate"), summary="mean of the lines' WAR",
+            measure=_higher(_rest, "rate", worst=-_INFINITE)),
+    _Metric(name="Mean/CAR", make_column=_rows("edits", "character_error_rate"), summary="mean of the lines' CAR",
+            measure=_higher(_rest, "rate", worst=-_INFINITE)),
+    _Metric(name="CharMatch", make_column=_of_items("edits", "corrections", 3), needs_input=True,
+            summary="F0.5 of the corrections of the input", measure=_f_measure(0.5)),
+    _Metric(name="Lower/Accuracy", answers="any", make_column=_rows("classes", "lower_miss"),
+            measure=ACCURACY,
+            summary="share of lines that are one of those expected, in any case"),
+    _Metric(name="MacroAvg/Accuracy", has_classes=True,
+            make_column=_rows("classes", "miss_in_class", beside="classes"),
+            measure=ACCURACY, summary="mean of the accuracies of the expected classes"),
+    _f(1),
+    _macro_f(1),
+    _Metric(name="NMI", make_column=_rows("classes", "clusters", beside="details"),
+            measure=_of_all(_late("classes", "mutual_information"), "equal"),
+            summary="normalised mutual information of the classes expected and given"),
+    _label_f(1),
+    _mean_label_f(1),
+    _probabilistic_f(1),
+    _Metric(name="MultiLabel-LogLoss", make_column=_rows("labels", "label_loss"), measure=LOG_LOSS,
+            summary="mean loss of a line's labels"),
+    _Metric(name="MultiLabel-Likelihood", make_column=_rows("labels", "label_loss"), measure=LIKELIHOOD,
+            summary="geometric mean of the probabilities of the lines' labels"),
+    _Metric(name="RMSE", parse=_NUMBER_LINE, make_column=_rows("figures", "squared_error"),
+            summary="root of the mean squared error",
+            measure=_lower(_late("figures", "root_mean"), "squared_error", unit="answers' unit")),
+    _Metric(name="MSE", parse=_NUMBER_LINE, make_column=_rows("figures", "squared_error"),
+            summary="mean squared error",
+            measure=_lower(_mean, "squared_error", unit="its square")),
+    _Metric(name="MAE", parse=_NUMBER_LINE, make_column=_rows("figures", "absolute_error"),
+            summary="mean absolute error",
+            measure=_lower(_mean, "error", unit="answers' unit")),
+    _Metric(name="SMAPE", parse=_NUMBER_LINE, make_column=_rows("figures", "relative_error"),
+            summary="mean absolute error, by the sizes of both numbers",
+            measure=_lower(_late("figures", "percent"), "error", unit="percent", worst=100.0)),
+    _Metric(name="Pearson", parse=_NUMBER_LINE, make_column=_rows("figures", "numbers_of", 2),
+            summary="correlation of the numbers",
+            measure=_of_all(_late("figures", "pearson"), "expected", "output", unit="correlation", worst=-1.0)),
+    _Metric(name="Spearman", parse=_NUMBER_LINE, make_column=_rows("figures", "numbers_of", 2),
+            summary="correlation of their ranks",
+            measure=_of_all(_late("figures", "spearman"), "expected", "output", unit="correlation", worst=-1.0)),
+    _Metric(name="Haversine", parse=_late("figures", "read_point"), make_column=_rows("figures", "haversine"),
+            summary="mean distance of points on Earth",
+            measure=_lower(_mean, "distance", unit="kilometres")),
+    _Metric(name="MAP", answers="all", make_column=_rows("retrieval", "average_precision"),
+            summary="mean average precision", measure=_higher(_mean, "precision")),
+    _ndcg(10),
+    _Metric(name="TokenAccuracy", make_column=_rows("tags", "token_hits", 2), summary="share of tokens tagged right",
+            measure=_higher(_SHARE, "right", "tokens")),
+    _Metric(name="BIO-F1", parse=_late("tags", "entities_of"), make_column=_rows("tags", "entity_counts", 3),
+            measure=_f_measure(1),
+            summary="F-score of entities, with their normalised forms"),
+    _Metric(name="BIO-F1-Labels", parse=_late("tags", "entities_of"), make_column=_rows("tags", "label_counts", 3),
+            measure=_f_measure(1),
+            summary="the same, whatever these forms"),
+)  # fmt: skip
+TEXT_METRICS = {metric.name: metric for metric in _METRICS}
+
+# What stands before a number in a name, and what makes the metric of that number.
+NUMBERED: dict[str, Callable[[float, str], Metric]] = {
+    "F": _f,
+    "Macro-F": _macro_f,
+    "MultiLabel-F": _label_f,
+    "Mean/MultiLabel-F": _mean_label_f,
+    "Probabilistic-MultiLabel-F": _probabilistic_f,
+    "NDCG@": _ndcg,
+}
+
+
+def find_numbered(name: str) -> Metric | None:
+    """Make the metric of a name that ends in a number, above 0; None where there is none such.
+
+    The number of NDCG@ is a whole one.
+    """
+    number = _NUMBER.search(name)
+    make = NUMBERED.get(name[: number.start()]) if number and number.end() == len(name) else None
+    if number is None or make is None or not float(number[0]) or (make is _ndcg and not number[0].isdigit()):
+        return None
+    return make(float(number[0]), name)

@@ -1,0 +1,1 @@
+"""A report as one page to look at, and its charts, for pages and notebooks."""

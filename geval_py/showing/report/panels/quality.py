@@ -1,0 +1,178 @@
+"""How good an output is and how sure that is, and whether another is better."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from geval_py.scoring.metrics.base import exp
+from geval_py.showing.report.charts.dots import Row, dots
+from geval_py.showing.report.charts.frame import Chart
+from geval_py.showing.report.panels.panel import Panel, table_of
+from geval_py.showing.report.wording import figure, p_text, percent
+from geval_py.showing.templating import short
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from geval_py.explaining.comparison import Comparison
+    from geval_py.explaining.report import Report
+    from geval_py.explaining.statistics.interval import Interval
+    from geval_py.explaining.statistics.systems import System
+    from geval_py.showing.report.palette import Palette
+
+LEVEL = 0.05
+
+
+def as_perplexity(value: float, unit: str) -> float:
+    """Give a score as a perplexity, by its unit: nats, bits, a probability, or words, which it is already.
+
+    >>> as_perplexity(0.5, "probability"), round(as_perplexity(3.0, "bits"), 9)
+    (2.0, 8.0)
+    """
+    if unit == "probability":
+        return 1 / value if value else math.inf
+    return value if unit == "words" else exp(value if unit == "nats" else value * math.log(2))
+
+
+def standing(label: str, value: float, unit: str, interval: Interval | None, colour: str = "") -> Row:
+    """Make the row of a score, with its interval as perplexities."""
+    ends = [] if interval is None else sorted(as_perplexity(end, unit) for end in (interval.low, interval.high))
+    low, high = ends or (None, None)
+    shown = as_perplexity(value, unit)
+    return Row(label=label, value=shown, low=low, high=high, said=f"{short(label)}: {figure(shown)}", colour=colour)
+
+
+def quality_rows(report: Report, palette: Palette) -> Iterator[Row]:
+    """Give what an output is to be compared with: itself, others, and an output that knows nothing."""
+    score = report.evaluation.scores[0]
+    if report.calibration is not None and report.calibration.claim.lines:
+        claimed = report.calibration.claim.claimed_perplexity
+        yield standing("its own claim", claimed, "words", None, palette.bad)
+    yield standing("this output", score.value, score.unit, report.interval)
+    if report.comparison is not None:
+        for system in report.comparison.systems:
+            if system.name != report.comparison.baseline:
+                yield standing(brief(system.name), system.score, score.unit, system.interval, palette.soft)
+    if score.metric.bits is not None:
+        yield standing("knows nothing", 2.0**score.metric.bits, "words", None, palette.soft)
+
+
+def brief(name: str) -> str:
+    """Give an output's name without what all have.
+
+    >>> brief("out-model=bigram.tsv"), brief("out.tsv")
+    ('model=bigram', 'out.tsv')
+    """
+    return name.removeprefix("out-").removesuffix(".tsv") if name.startswith("out-") else name
+
+
+def quality_panel(report: Report, palette: Palette) -> Panel:
+    """Answer how good an output is, and how sure that is."""
+    score, interval = report.evaluation.scores[0], report.interval
+    rows = [row for row in quality_rows(report, palette) if math.isfinite(row.value)]
+    sentence = (
+        f"{score.name} is {figure(score.value)}; other lines of the same kind would give "
+        f"{figure(interval.low)} to {figure(interval.high)} in 95 % of cases."
+    )
+    if report.dependence is not None:
+        alike = f"Lines with the same {short(report.dependence.column)} are alike"
+        sentence += f" {alike}, which makes this interval {report.dependence.widening:.1f} times as wide."
+    return Panel(
+        key="quality",
+        question="How good is it, and how sure is that?",
+        sentence=sentence,
+        chart=dots(rows, palette) if rows else None,
+        table=table_of(
+            (("what", "text"), ("perplexity", "figure"), ("from", "figure"), ("to", "figure")),
+            [(short(row.label, 60), row.value, row.low, row.high) for row in rows],
+        ),
+        method=f"{_how(interval)} An output that knows nothing has :1 on each line.",
+    )
+
+
+def _how(interval: Interval) -> str:
+    if interval.samples is None:
+        return f"Student’s interval over {interval.documents:,} documents."
+    of = "lines" if interval.documents is None else f"{interval.documents:,} documents"
+    return f"Percentile bootstrap of {interval.samples:,} resamples of the {of}, seed {interval.seed}."
+
+
+def differences_chart(comparison: Comparison, palette: Palette) -> Chart | None:
+    """Draw the other systems' scores minus the baseline's, with intervals; None where no difference is finite."""
+    rows = [row for system in _others(comparison) if (row := _difference(system, comparison, palette)) is not None]
+    title = f"difference in {comparison.unit}"
+    return (
+        dots(rows, palette, rule=0.0, title=title, rule_name=brief(comparison.baseline), logarithmic=False)
+        if rows
+        else None
+    )
+
+
+def _others(comparison: Comparison) -> list[System]:
+    return [system for system in comparison.systems if system.name != comparison.baseline]
+
+
+def _difference(system: System, comparison: Comparison, palette: Palette) -> Row | None:
+    interval = system.difference_interval
+    if system.difference is None:
+        return None
+    low, high = (None, None) if interval is None else (interval.low, interval.high)
+    return Row(
+        label=brief(system.name),
+        value=system.difference,
+        low=low,
+        high=high,
+        said=f"{short(system.name)}: {figure(system.difference)}",
+        colour=palette.bad if _is_better(system, comparison) is False else palette.good,
+    )
+
+
+def _is_better(system: System, comparison: Comparison) -> bool | None:
+    """Tell whether a system is better than the baseline by more than chance; None where that cannot be told."""
+    if system.difference is None or system.p_randomisation is None or system.p_randomisation >= LEVEL:
+        return None
+    return (system.difference < 0) == (comparison.direction == "lower")
+
+
+def comparison_panel(report: Report, palette: Palette) -> Panel | None:
+    """Answer whether another output is better; None where there is no other."""
+    comparison = report.comparison
+    if comparison is None:
+        return None
+    others = _others(comparison)
+    question = f"Is {short(brief(others[0].name))} better?" if len(others) == 1 else "Is another one better?"
+    sentence = " ".join(_verdict(system, comparison) for system in others[:3])
+    return Panel(
+        key="comparison",
+        question=question,
+        sentence=sentence,
+        finding=_verdict(others[0], comparison),
+        chart=differences_chart(comparison, palette),
+        table=table_of(
+            (("output", "text"), ("score", "figure"), ("difference", "figure"), ("from", "figure"), ("to", "figure"),
+             ("p", "text"), ("won", "share"), ("lost", "share"), ("tied", "share")),
+            [_row(system) for system in others],
+        ),
+        method=f"Score minus that of {short(comparison.baseline, 60)}, with its bootstrap interval; p of approximate "
+        f"randomisation, two-sided, {comparison.samples:,} samples; won: lines with a lower loss.",
+    )  # fmt: skip
+
+
+def _row(system: System) -> tuple[object, ...]:
+    interval = system.difference_interval
+    low, high = (None, None) if interval is None else (interval.low, interval.high)
+    p = None if system.p_randomisation is None else p_text(system.p_randomisation)
+    shares = (system.won, system.lost, system.tied)
+    return short(system.name, 60), system.score, system.difference, low, high, p, *shares
+
+
+def _verdict(system: System, comparison: Comparison) -> str:
+    name, better = short(brief(system.name)), _is_better(system, comparison)
+    if system.difference is None or system.p_randomisation is None:
+        return f"{name} cannot be compared: no line is finite in both."
+    by = f"by {figure(abs(system.difference))} {comparison.unit}"
+    if better is None:
+        return f"{name} differs {by}, which may be chance (p {p_text(system.p_randomisation)})."
+    won = f"it wins {percent(system.won or 0.0)} of the lines"
+    return f"{name} is {'better' if better else 'worse'} {by} (p {p_text(system.p_randomisation)}); {won}."

@@ -1,0 +1,131 @@
+"""``geval calibration``, ``geval luck`` and the note on near ties in ``geval compare``."""
+
+import json
+
+import pytest
+
+OUTPUTS = ["the:0.5 a:0.25 :0.25", "of:0.5 \x1b[31m:0.25 :0.25", "a:0.9 :0.1", ":1"]
+WORDS = ["the", "and", "a", "of"]
+
+
+@pytest.fixture
+def challenge(tmp_path, monkeypatch):
+    """A challenge of four items with one output and a vocabulary; the current directory."""
+    (tmp_path / "config.txt").write_text("--metric Accuracy --metric PerplexityHashed --precision 2\n")
+    for folder, name, lines in (("train", "expected.tsv", [*WORDS, "x"]), ("dev-0", "expected.tsv", WORDS), ("dev-0", "out.tsv", OUTPUTS)):  # fmt: skip
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / name).write_text("".join(f"{line}\n" for line in lines))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_calibration(geval, challenge):
+    status, out, err = geval("calibration", "-t", "dev-0")
+    assert (status, err) == (0, "")
+    head, sentences, *tables = out.split("\n\n")
+    assert head == "out.tsv: PerplexityHashed, 4 lines of dev-0"
+    assert [sentence.partition(" ")[0] for sentence in sentences.splitlines()] == [
+        "It", "Of", "Of", "The", "Its", "Of", "The",
+    ]  # fmt: skip
+    assert (
+        sentences.splitlines()[2]
+        == "Of 3 first guesses, 63.3 % should have been right, and 66.7 % were (as honest ones would)."
+    )
+    assert [table.splitlines()[0] for table in tables] == [
+        "all listed words",
+        "the first guess",
+        "the rest",
+        "the smallest sets",
+        "honest: what 95 % of outputs would show whose probabilities come true.",
+    ]
+    assert tables[2].splitlines()[1:] == [
+        "claimed  true    honest            n",
+        "0.1000   0.0000  [0.0000, 1.0000]  1",
+        "0.2500   0.5000  [0.0000, 1.0000]  2",
+    ]
+
+
+def test_calibration_as_json(geval, challenge):
+    status, out, err = geval("calibration", "-t", "dev-0", "--format", "json")
+    assert (status, err) == (0, "")
+    document = json.loads(out)
+    assert (document["challenge"], document["file"], document["lines"]) == (challenge.name, "out.tsv", 4)
+    assert document["signature"].startswith("metric:PerplexityHashed|bits:10|lines:4|")
+    assert document["guess"]["found"] == pytest.approx(2 / 3)
+
+
+def test_luck(geval, challenge):
+    status, out, err = geval("luck", "-t", "dev-0", "--seeds", "5")
+    assert (status, err) == (0, "")
+    rows = out.splitlines()
+    assert rows[0].split() == ["system", "score", "seeds", "sd", "z", "formula", "sd", "z"]
+    assert rows[1].split()[0] == "out.tsv"
+    assert "seeds: the mean of 5 other seeds" in rows[3]
+    assert rows[6].startswith("out.tsv: 95 % of seeds give ")
+    assert rows[7].startswith("out.tsv: without hashing, the perplexity is 3.3981 ")
+    assert rows[7].endswith(
+        " on the 4 lines whose word is listed or in the vocabulary of 5; on the 0 others it is infinite."
+    )
+
+
+def test_luck_scores_as_geval_does(geval, challenge):
+    _, score, _ = geval("-t", "dev-0", "-a", "LogLossHashed", "-p", "17")
+    status, out, _ = geval("luck", "-t", "dev-0", "-m", "LogLossHashed", "--seeds", "2", "--format", "json")
+    (found,) = json.loads(out)["outputs"]
+    assert status == 0
+    assert found["score"] == pytest.approx(float(score), rel=1e-15)
+    assert len(found["scores"]) == 2
+    assert found["signature"].startswith("metric:LogLossHashed|bits:10|lines:4|")
+
+
+def test_luck_of_several_outputs_of_which_one_is_at_fault(geval, challenge):
+    (challenge / "dev-0" / "out-bad.tsv").write_text("nothing\n" * 4)
+    status, out, err = geval("luck", "-t", "dev-0", "--seeds", "0")
+    assert status == 1
+    assert err.startswith("geval: Line 1: Unexpected data [")
+    assert [row.split()[0] for row in out.splitlines()[1:2]] == ["out.tsv"]
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "message"),
+    [
+        pytest.param(["calibration", "-t", "dev-0", "-m", "Accuracy"], 2,
+                     "this is of hashed words, and Accuracy is not: choose a metric such as PerplexityHashed", id="exact"),
+        pytest.param(["calibration", "-t", "dev-0", "-o", "dev-0/out.tsv", "-o", "dev-0/expected.tsv"], 2,
+                     "there are several outputs (out.tsv, expected.tsv): choose one with -o", id="several"),
+        pytest.param(["luck", "-t", "dev-0", "--seeds", "1001"], 2,
+                     "the number of seeds is from 0 to 1000, not 1001", id="seeds"),
+        pytest.param(["calibration", "-t", "dev-0", "-e", "train/expected.tsv"], 1,
+                     "Too few lines in the output file: `./dev-0/out.tsv` has 4, `train/expected.tsv` has 5", id="lines"),
+        pytest.param(["calibration", "--format", "csv"], 2,
+                     "argument --format: invalid choice: 'csv' (choose from 'text', 'json')\n"
+                     "  geval calibration --help shows the options", id="format"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(geval, challenge, words, status, message):
+    assert geval(*words) == (status, "", f"geval: {message}\n")
+
+
+@pytest.mark.parametrize("command", ["calibration", "luck"])
+def test_help(geval, command):
+    status, out, err = geval(command, "--help")
+    assert (status, err) == (0, "")
+    assert out.startswith(f"usage: geval {command} ")
+    assert out == geval("help", command)[1]
+
+
+def test_a_near_tie_is_noted(geval, challenge):
+    """Two outputs that differ in words which nobody asked for: the hash alone tells them apart."""
+    for name in ("one", "two"):
+        lines = [" ".join(f"{name}{line}w{n}:0.04" for n in range(15)) + " :0.4\n" for line in range(40)]
+        (challenge / f"{name}.tsv").write_text("".join(lines))
+    (challenge / "answers.tsv").write_text("asked\n" * 40)
+    words = ["compare", "one.tsv", "two.tsv", "-e", "answers.tsv", "-m", "LogLossHashed", "--samples", "100"]
+    status, out, err = geval(*words, "--format", "json")
+    assert status == 0
+    first, second = (system["name"] for system in json.loads(out)["systems"])
+    (note,) = json.loads(out)["notes"]
+    share = int(note.removeprefix(f"{first} and {second} are nearer than hashing can tell: ").split(" %")[0])
+    assert 30 < share < 70
+    assert note.endswith(" % of seeds would put the second first")
+    assert f"geval: note: {note}\n" in err

@@ -1,0 +1,109 @@
+"""``geval report``: what it writes, and what it refuses."""
+
+import builtins
+import os
+from pathlib import Path
+
+import pytest
+
+GAZETTE = str(Path(__file__).parents[2] / "challenges" / "gazette")
+WORDS = ("report", "--out-directory", GAZETTE, "-t", "dev-0")
+
+
+def test_a_page_and_the_charts(geval, tmp_path):
+    html, svg = tmp_path / "report.html", tmp_path / "new" / "charts"
+    status, out, err = geval(*WORDS, "-o", "bigram", "--html", str(html), "--svg", str(svg))
+    assert (status, err) == (0, "")
+    names = sorted(path.name for path in svg.iterdir())
+    assert "losses.svg" not in names
+    assert {"quality.svg", "spread.svg", "costs.svg", "honest.svg", "help.svg", "luck.svg"} <= set(names)
+    assert "comparison.svg" not in names  # there is one output
+    assert out.splitlines() == [f"wrote `{html}`", *(f"wrote `{svg / name}`" for name in order_of(out))]
+    assert sorted(order_of(out)) == names
+    assert all("var(--" not in path.read_text(encoding="utf-8") for path in svg.iterdir())
+    assert html.read_text(encoding="utf-8").startswith("<!doctype html>\n")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["new", "report.html"]
+
+
+def order_of(out):
+    return [os.path.basename(line.removesuffix("`")) for line in out.splitlines()[1:]]
+
+
+def test_the_first_output_is_compared_with_the_others(geval, tmp_path):
+    html = tmp_path / "report.html"
+    assert geval(*WORDS, "-o", "unigram", "-o", "bigram", "--html", str(html))[0] == 0
+    text = html.read_text(encoding="utf-8")
+    assert "<h1>out-model=unigram.tsv</h1>" in text
+    assert "Is model=bigram better?" in text
+    assert "model=bigram is better by 153 words (p &lt;0.001)" in text
+
+
+def test_the_title_is_that_of_the_challenge(geval, tmp_path):
+    html = tmp_path / "report.html"
+    assert geval(*WORDS, "-o", "bigram", "-m", "LogLossHashed", "--html", str(html))[0] == 0
+    text = html.read_text(encoding="utf-8")
+    assert "Gazette: guess the missing word of an old newspaper · dev-0 · LogLossHashed, lower is better" in text
+    assert "<strong>5.16</strong> <span>nats," in text
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "message"),
+    [
+        ((), 2, "geval: nothing is written: name the page with --html FILE, or a folder with --svg DIR\n"),
+        (
+            ("--html", "missing/report.html"),
+            2,
+            "geval: Cannot write `missing/report.html`: No such file or directory\n",
+        ),
+        (("--html", "."), 2, "geval: Cannot write `.`: it is a folder, not a file\n"),
+        (("--html", "-"), 2, "geval: Cannot write `-`: it is not a file\n"),
+        (("--svg", "file/charts"), 2, "geval: Cannot write `file/charts`: Not a directory\n"),
+        (
+            ("--html", "r.html", "-m", "Accuracy"),
+            2,
+            "geval: a report is of log losses, and Accuracy has none; take another --metric option\n"
+            "  for example -m PerplexityHashed\n",
+        ),
+        (
+            ("--html", "r.html", "--htm"),
+            2,
+            "geval: unrecognized arguments: --htm\n  did you mean --html?\n",
+        ),
+    ],
+    ids=["nowhere", "missing", "folder", "standard output", "below a file", "accuracy", "misspelt"],
+)
+def test_what_is_refused(geval, tmp_path, monkeypatch, words, status, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    assert geval(*WORDS, "-o", "bigram", *words) == (status, "", message)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_an_output_at_fault_is_said_and_nothing_is_written(geval, tmp_path):
+    (tmp_path / "out.tsv").write_text("the:0.5 of:0,25 :0.25\n" * 212)
+    html = tmp_path / "report.html"
+    status, out, err = geval(*WORDS, "-o", str(tmp_path / "out.tsv"), "--html", str(html))
+    assert (status, out) == (1, "")
+    assert "`0,25` is not a number" in err
+    assert not html.exists()
+
+
+@pytest.mark.parametrize("package", ["altair", "vl_convert", "jinja2"])
+def test_a_missing_package_says_what_adds_it(geval, tmp_path, monkeypatch, package):
+    real = builtins.__import__
+
+    def without(name, *more, **named):
+        if name.partition(".")[0] == package:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        return real(name, *more, **named)
+
+    monkeypatch.setattr("geval_py.cli.report._write", lambda *_: __import__(package))
+    monkeypatch.setattr(builtins, "__import__", without)
+    message = f"geval: geval report needs {package}: pip install ./geval-py[report]\n"
+    assert geval(*WORDS, "--html", str(tmp_path / "r.html")) == (2, "", message)
+
+
+def test_help_has_an_example(geval):
+    status, out, _ = geval("report", "--help")
+    assert status == 0
+    assert "geval report -t dev-0 --html report.html" in out

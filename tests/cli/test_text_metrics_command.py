@@ -1,0 +1,139 @@
+"""The command line with metrics of other tasks than word gaps."""
+
+import json
+
+import pytest
+import sacrebleu
+
+import geval_py
+from geval_py.cli import main
+from geval_py.errors import UsageError
+
+
+@pytest.fixture
+def challenge(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "dev-0").mkdir()
+    files = {
+        "config.txt": "--metric WER\n",
+        "dev-0/in.tsv": "teh dog\nteh cat on the mat\nit ranes\n",
+        "dev-0/expected.tsv": "the dog\tThe dog\nthe cat on the mat\nit rains\n",
+        "dev-0/out-a.tsv": "the dog\nthe cat on a mat\nit rains\n",
+        "dev-0/out-b.tsv": "dog\nthe dog on a mat\nit is rain\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def run(capsys, *words):
+    status = main(list(words))
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+def test_scores(challenge, capsys):
+    words = [
+        word for name in ("BLEU", "TER", "CharMatch", "Macro-F1", "Lower/Accuracy:N<low>") for word in ("-a", name)
+    ]
+    status, out, err = run(capsys, "-t", "dev-0", "-o", "out-a.tsv", "-p", "3", *words)
+    assert (status, err) == (0, "")
+    assert out == "BLEU\t0.000\nTER\t11.111\nCharMatch\t0.521\nMacro-F1\t0.333\nlow\t0.667\n"
+
+
+def test_lines(challenge, capsys):
+    status, out, _ = run(capsys, "-t", "dev-0", "-o", "out-a.tsv", "--line-by-line", "--sort")
+    assert status == 0
+    assert [line.split("\t")[0] for line in out.splitlines()] == ["0.5", "0.2", "0.0"]
+    _, out, _ = run(capsys, "-t", "dev-0", "-o", "out-a.tsv", "-l", "--format", "json")
+    assert [line["loss"] for line in json.loads(out)["lines"]] == [None] * 3
+    _, out, _ = run(capsys, "-t", "dev-0", "-o", "out-a.tsv", "-l", "--format", "csv")
+    assert out.splitlines()[0] == "line,score,loss,1,expected,output"
+    assert out.splitlines()[2].startswith("2,0.2,,")
+
+
+def test_lines_without_a_score(challenge, capsys):
+    _, out, _ = run(capsys, "-t", "dev-0", "-o", "out-a.tsv", "-a", "NMI", "-l")
+    assert [line.split("\t")[0] for line in out.splitlines()] == ["NaN"] * 3
+    _, out, _ = run(capsys, "-t", "dev-0", "-o", "out-a.tsv", "-a", "NMI", "-w")
+    assert out == ""
+    status, out, _ = run(
+        capsys, "-t", "dev-0", "-o", "out-a.tsv", "--oracle-item-based", "--alt-out-file", "out-b.tsv", "-a", "NMI"
+    )
+    assert (status, out.splitlines()[0]) == (0, "dog")
+
+
+def test_worst_features(challenge, capsys):
+    status, out, _ = run(capsys, "-t", "dev-0", "-o", "out-b.tsv", "-w")
+    assert (status, out.splitlines()[0][:6]) == (0, "exp:it")
+
+
+def test_the_difference_of_two(challenge, capsys):
+    status, out, _ = run(capsys, "-t", "dev-0", "-o", "out-a.tsv", "-d", "out-b.tsv")
+    assert status == 0
+    assert [line.split("\t")[0] for line in out.splitlines()] == ["-0.25", "-0.2", "-1.0"]
+
+
+def test_sacrebleus_signature_stands_beside_ours(challenge, capsys):
+    _, out, _ = run(capsys, "-t", "dev-0", "-o", "out-a.tsv", "-a", "chrF", "-a", "WER", "--format", "json")
+    (output,) = json.loads(out)["outputs"]
+    theirs = f"nrefs:var|case:mixed|eff:yes|nc:6|nw:0|space:no|version:{sacrebleu.__version__}"
+    assert [metric.get("signature") for metric in output["metrics"]] == [theirs, None]
+    assert output["signature"].endswith("|library:" + theirs.replace("|", ";"))
+
+
+@pytest.mark.parametrize("metric", ["BLEU", "SacreBLEU", "Macro-F1", "MacroAvg/Accuracy", "CharMatch", "TER"])
+def test_compare(challenge, capsys, metric):
+    status, out, _ = run(capsys, "compare", "-t", "dev-0", "-a", metric, "--samples", "200")
+    assert status == 0
+    assert "won: lines with a " in out
+    status, out, _ = run(capsys, "compare", "-t", "dev-0", "-a", metric, "--samples", "200", "--format", "json")
+    assert "of_losses" not in json.loads(out)
+    status, out, _ = run(capsys, "-t", "dev-0", "-a", metric, "--bootstrap", "50")
+    assert status == 0
+
+
+def test_the_input_is_part_of_the_signature_of_charmatch(challenge, capsys):
+    first = geval_py.evaluate(str(challenge), "dev-0", out="out-a.tsv", metrics="CharMatch")
+    (challenge / "dev-0/in.tsv").write_text("a\nb\nc\n")
+    assert geval_py.evaluate(str(challenge), "dev-0", out="out-a.tsv", metrics="CharMatch") != first
+
+
+def test_charmatch_needs_the_input(challenge):
+    (challenge / "dev-0/in.tsv").unlink()
+    with pytest.raises(UsageError) as caught:
+        geval_py.evaluate(str(challenge), "dev-0", out="out-a.tsv", metrics="CharMatch")
+    assert str(caught.value) == "CharMatch looks at the input, and there is no input file"
+
+
+def test_charmatch_of_some_lines(challenge, capsys):
+    _, out, _ = run(capsys, "-t", "dev-0", "-o", "out-a.tsv", "-a", "CharMatch:f<exp:rains>", "-l")
+    assert out.split("\t")[0] == "1.0"
+    _, out, _ = run(capsys, "-t", "dev-0", "-o", "out-a.tsv", "-a", "CharMatch", "-l", "--sort")
+    assert [line.split("\t")[1] for line in out.splitlines()][-1] == "it ranes"
+
+
+def test_the_table_of_lines_has_the_statistics(challenge):
+    frame = geval_py.evaluate(str(challenge), "dev-0", out="out-a.tsv").to_frame()
+    assert list(frame.columns) == ["line", "1", "expected", "output", "edits", "words", "score"]
+    with pytest.raises(UsageError) as caught:
+        _ = geval_py.evaluate(str(challenge), "dev-0", out="out-a.tsv").line_losses
+    assert str(caught.value) == "WER is not made from losses, but from edits, words"
+
+
+def test_a_tokenizer_in_the_challenge_changes_no_score(challenge, capsys):
+    want = run(capsys, "-t", "dev-0", "-o", "out-a.tsv")[1]
+    (challenge / "config.txt").write_text("--metric WER --tokenizer 13a\n")
+    said = "geval: note: --tokenizer 13a is for features alone: WER is of the lines as they are\n"
+    assert run(capsys, "-t", "dev-0", "-o", "out-a.tsv") == (0, want, said)
+
+
+def test_threads_change_nothing(challenge, capsys):
+    lines = "".join(f"word{n % 7} other{n % 5} the end\n" for n in range(30_000))
+    (challenge / "dev-0/expected.tsv").write_text(lines)
+    (challenge / "dev-0/out-a.tsv").write_text(lines.replace("word3", "x"))
+    scores = {
+        run(capsys, "-t", "dev-0", "-o", "out-a.tsv", "-a", "BLEU", "-a", "SacreBLEU", "--threads", threads)[1]
+        for threads in ("1", "2")
+    }
+    assert len(scores) == 1

@@ -1,0 +1,244 @@
+"""geval tune and geval mix: what they print and write, and what they refuse."""
+
+import gzip
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
+
+
+@pytest.fixture
+def gazette(tmp_path, monkeypatch):
+    """A copy of the sample, with an output for test-A too; the current folder."""
+    folder = tmp_path / "gazette"
+    shutil.copytree(GAZETTE, folder)
+    shutil.copyfile(folder / "dev-0/out-model=unigram.tsv", folder / "unigram.tsv")
+    lines = (folder / "unigram.tsv").read_text().splitlines(keepends=True)[:123]
+    for name in ("unigram", "bigram"):
+        (folder / f"test-A/out-model={name}.tsv").write_text("".join(lines))
+    monkeypatch.chdir(folder)
+    return folder
+
+
+TUNED = "out-model=unigram,tuned=lambda-nu"
+TABLE = """\
+tuned       score   change (nats)  95 %                verdict
+(as it is)  327.53
+lambda      327.53  0.0000         [0.0000, 0.0000]    leave it
+lambda, nu  288.07  -0.1284        [-0.2005, -0.0562]  take it
+
+PerplexityHashed (words, lower is better) of out-model=unigram.tsv on 212 lines of dev-0; held out in 10 folds of 36 documents, seed 12345.
+Take lambda 0.4477, nu 0.6648, for the 974 commonest words of train: 285.13 on dev-0.
+"""
+WORDS = ["tune", "-t", "dev-0", "-o", "unigram", "--words", "1000", "--documents", "FileId"]
+
+
+def test_tune(gazette, geval):
+    status, out, err = geval(*WORDS, "--apply", "dev-0", "--apply", "test-A")
+    assert (status, err) == (0, "")
+    assert out == TABLE + f"wrote `./dev-0/{TUNED}.tsv`\nwrote `./test-A/{TUNED}.tsv`\n"
+    assert geval("-t", "dev-0", "-o", f"{TUNED}.tsv") == (0, "285.13\n", "")
+    assert len((gazette / f"test-A/{TUNED}.tsv").read_text().splitlines()) == 123
+
+
+def test_tune_without_apply_writes_nothing(gazette, geval):
+    before = sorted(gazette.rglob("*"))
+    assert geval(*WORDS) == (0, TABLE, "")
+    assert sorted(gazette.rglob("*")) == before
+
+
+def test_tune_on_a_terminal(gazette, geval):
+    status, out, _ = geval(*WORDS, terminal=True, columns=60)
+    assert status == 0
+    assert all(len(line) <= 60 for line in out.split("\n\n")[0].splitlines())
+
+
+def test_tune_as_json(gazette, geval):
+    status, out, _ = geval(*WORDS, "--apply", "dev-0", "--format", "json", "--temperature")
+    document = json.loads(out)
+    assert status == 0
+    assert document["written"] == [f"./dev-0/{TUNED}.tsv"]
+    assert [list(trial["parameters"]) for trial in document["trials"]] == [
+        ["temperature"],
+        ["lambda"],
+        ["lambda", "nu"],
+    ]
+    assert document["parameters"]["nu"] == document["trials"][2]["parameters"]["nu"]
+    assert document["signature"].startswith("metric:PerplexityHashed|bits:10|lines:212|expected:")
+
+
+def test_the_compression_is_kept(gazette, geval):
+    path = gazette / "dev-0/out-model=unigram.tsv"
+    with gzip.open(f"{path}.gz", "wb") as file:
+        file.write(path.read_bytes())
+    path.unlink()
+    status, out, _ = geval(*WORDS, "--apply", "dev-0")
+    assert (status, out.splitlines()[-1]) == (0, f"wrote `./dev-0/{TUNED}.tsv.gz`")
+    assert len(gzip.open(f"dev-0/{TUNED}.tsv.gz").read().splitlines()) == 212
+
+
+def test_what_was_found_is_applied_again(gazette, geval):
+    geval(*WORDS, "--apply", "dev-0", "--apply", "test-A")
+    first = (gazette / f"test-A/{TUNED}.tsv").read_bytes()
+    (gazette / f"test-A/{TUNED}.tsv").unlink()
+    kept = f"dev-0/{TUNED}.tuning.json"
+    taken = (
+        2,
+        "",
+        f"geval: `./test-A/{TUNED}.tuning.json` is there already, and is left as it is\n  --force writes over it\n",
+    )
+    assert geval("tune", "--parameters", kept, "--apply", "test-A") == taken
+    again = geval("tune", "--parameters", kept, "--apply", "test-A", "--force")
+    assert again == (0, f"wrote `./test-A/{TUNED}.tsv`\n", "")
+    assert (gazette / f"test-A/{TUNED}.tsv").read_bytes() == first
+
+
+def test_nothing_is_written_over(gazette, geval):
+    geval(*WORDS, "--apply", "dev-0")
+    path = gazette / f"dev-0/{TUNED}.tsv"
+    path.write_text("mine\n")
+    status, _, err = geval(*WORDS, "--apply", "test-A", "--apply", "dev-0")
+    message = f"geval: `./dev-0/{TUNED}.tsv` is there already, and is left as it is\n  --force writes over it\n"
+    assert (status, err) == (2, message)
+    assert path.read_text() == "mine\n"
+    assert not (gazette / f"test-A/{TUNED}.tsv").exists()
+    assert geval(*WORDS, "--apply", "dev-0", "--force")[0] == 0
+    assert geval("-t", "dev-0", "-o", f"{TUNED}.tsv") == (0, "285.13\n", "")
+
+
+@pytest.mark.parametrize(("lines", "few"), [(122, "few"), (124, "many")])
+def test_an_output_with_another_number_of_lines_stops_all(gazette, geval, lines, few):
+    (gazette / "test-A/out-model=unigram.tsv").write_text(":1\n" * lines)
+    status, _, err = geval(*WORDS, "--apply", "dev-0", "--apply", "test-A")
+    assert (status, err) == (
+        1,
+        f"geval: Too {few} lines in the output file: `./test-A/out-model=unigram.tsv` has {lines}, "
+        "`./test-A/in.tsv.xz` has 123\n",
+    )
+    assert not (gazette / f"dev-0/{TUNED}.tsv").exists()
+
+
+def test_where_nothing_helps_nothing_is_written(gazette, geval):
+    status, out, err = geval("tune", "-t", "dev-0", "-o", "unigram", "--words", "0", "--apply", "dev-0")
+    assert (status, err) == (0, "geval: note: nothing is written, since no parameter is worth taking\n")
+    assert out.endswith("Nothing is surely better: leave the output as it is.\n")
+
+
+def test_infinite_losses_have_a_column(gazette, geval):
+    lines = (gazette / "unigram.tsv").read_text().splitlines()
+    lines[:3] = ["zzz:1"] * 3
+    (gazette / "dev-0/out-model=unigram.tsv").write_text("".join(f"{line}\n" for line in lines))
+    status, out, _ = geval(*WORDS)
+    rows = [line.split() for line in out.splitlines()]
+    assert status == 0
+    assert rows[0][:3] == ["tuned", "score", "infinite"]
+    assert rows[1] == ["(as", "it", "is)", "Infinity", "3"]
+    assert rows[2][-5:] == ["-Infinity", "[-Infinity,", "-Infinity]", "take", "it"]
+
+
+MIXED = """\
+output                 score     weight
+out-model=bigram.tsv   174.60    0.6942
+out-model=unigram.tsv  327.53    0.0000
+train                  12157.42  0.3058
+
+PerplexityHashed (words, lower is better) of 212 lines of dev-0; held out in 10 folds of 36 documents, seed 12345.
+Mixed, 157.99; against out-model=bigram.tsv alone, 174.60, a change of -0.0999 nats [-0.1789, -0.0209]: take it.
+"""
+MIX = ["mix", "-t", "dev-0", "bigram", "unigram", "--documents", "FileId"]
+
+
+def test_mix(gazette, geval):
+    name = "out-mix=bigram+unigram+train.tsv"
+    out = MIXED + f"wrote `./dev-0/{name}`\nwrote `./test-A/{name}`\n"
+    assert geval(*MIX, "--words", "1000", "--apply", "test-A") == (0, out, "")
+    assert geval("-t", "dev-0", "-o", name) == (0, "156.84\n", "")
+    assert geval("-t", "test-A", "-o", name)[0] == 0
+
+
+def test_what_is_not_surely_better_is_mixed_only_by_force(gazette, geval):
+    status, out, err = geval(*MIX)
+    assert (status, err) == (
+        0,
+        "geval: note: nothing is written, since the mixture is not surely better; --force writes it\n",
+    )
+    assert out.endswith(": leave it.\n")
+    assert geval(*MIX, "--force")[1].endswith(": leave it.\nwrote `./dev-0/out-mix=bigram+unigram.tsv`\n")
+
+
+def test_mix_as_json(gazette, geval):
+    status, out, _ = geval(*MIX, "--format", "json", "--force")
+    document = json.loads(out)
+    assert status == 0
+    assert [component["name"] for component in document["components"]] == [
+        "out-model=bigram.tsv",
+        "out-model=unigram.tsv",
+    ]
+    assert sum(component["weight"] for component in document["components"]) == pytest.approx(1)
+    assert document["written"] == ["./dev-0/out-mix=bigram+unigram.tsv"]
+
+
+REFUSED = {
+    "tune -t dev-0": (
+        "geval tune takes one output: choose one with -o\n  there are out-model=bigram.tsv, out-model=unigram.tsv"
+    ),
+    "tune -t dev-0 -o unigram -m LogLossHashed -m LikelihoodHashed": "geval tune takes one metric; 2 were given",
+    "tune -t dev-0 -o unigram -m Accuracy": (
+        "Accuracy is no hashed metric without flags that choose or change lines, such as PerplexityHashed: "
+        "what would be better by it cannot be told"
+    ),
+    "tune --parameters x.json": "--parameters is for --apply NAME, with the test set to tune an output of",
+    "tune -t dev-0 -o unigram --words x": (
+        "argument --words: 'x' is not a whole number\n  geval tune --help shows the options"
+    ),
+    "mix -t dev-0 unigram": "geval mix takes two outputs or more; there is 1",
+    "mix -t dev-0 bigram unigram --documents Yaer": (
+        "the input has no column `Yaer'\n  did you mean Year? there are FileId, Year, LeftContext, RightContext"
+    ),
+}
+
+
+@pytest.mark.parametrize(("words", "message"), REFUSED.items(), ids=REFUSED)
+def test_refused(gazette, geval, words, message):
+    (gazette / "x.json").write_text(
+        '{"parameters": {"temperature": 1, "lambda": 0.5, "nu": 0, "bits": 10, "frequent_words": {}}}'
+    )
+    assert geval(*words.split()) == (2, "", f"geval: {message}\n")
+
+
+BROKEN = {
+    "no JSON": "x",
+    "a list": "[]",
+    "no parameters": "{}",
+    "a number out of range": '{"parameters": {"temperature": 1, "lambda": 2, "nu": 0, "bits": 10, "frequent_words": {}}}',
+    "no number": '{"parameters": {"temperature": "x", "lambda": 0, "nu": 0, "bits": 10, "frequent_words": {}}}',
+    "NaN": '{"parameters": {"temperature": NaN, "lambda": 0, "nu": 0, "bits": 10, "frequent_words": {}}}',
+    "shares above 1": (
+        '{"parameters": {"temperature": 1, "lambda": 0, "nu": 0, "bits": 10, "frequent_words": {"a": 0.7, "b": 0.7}}}'
+    ),
+    "a word that would split a line": (
+        '{"parameters": {"temperature": 1, "lambda": 0, "nu": 0.1, "bits": 10, "frequent_words": {"a b": 0.7}}}'
+    ),
+    "bits": '{"parameters": {"temperature": 1, "lambda": 0, "nu": 0, "bits": 99, "frequent_words": {}}}',
+}
+
+
+@pytest.mark.parametrize("text", BROKEN.values(), ids=BROKEN)
+def test_parameters_that_are_none(gazette, geval, text):
+    (gazette / "x.json").write_text(text)
+    assert geval("tune", "--parameters", "x.json", "--apply", "test-A") == (
+        1,
+        "",
+        "geval: Cannot read `x.json`: it holds no parameters as geval tune writes them\n",
+    )
+
+
+def test_parameters_that_are_not_there(gazette, geval):
+    assert geval("tune", "--parameters", "y.json", "--apply", "test-A") == (
+        1,
+        "",
+        "geval: Cannot read `y.json`: No such file or directory\n",
+    )

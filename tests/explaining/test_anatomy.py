@@ -1,0 +1,170 @@
+"""Where the loss comes from: outcomes, parts, bins and the lines to look at."""
+
+import math
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from geval_py.explaining.anatomy.culprits import culprits_of
+from geval_py.explaining.anatomy.examples import CONTEXT, in_context, worst_and_best
+from geval_py.explaining.anatomy.outcomes import (
+    Outcome,
+    Outcomes,
+    distribution_at,
+    guess_of,
+    outcome_shares,
+    outcomes_of,
+)
+from geval_py.explaining.anatomy.parts import MOST_PARTS, by_column, by_frequency, by_length, by_quantiles
+from geval_py.explaining.anatomy.spread import MOST_BINS, loss_bins
+from geval_py.reading.items import ScoredItem
+from geval_py.scoring.metrics.exact import is_hit
+
+LOSSES = st.lists(st.floats(0, 60) | st.just(math.inf), min_size=1, max_size=60)
+
+
+def outcomes(codes):
+    return Outcomes(codes=np.array(codes, np.int64), confidences=np.zeros(len(codes)))
+
+
+@pytest.mark.parametrize(
+    ("line", "expected", "outcome", "listed"),
+    [
+        ("the:0.5 a:0.25 :0.25", "the", Outcome.RIGHT, 0.5),
+        ("the:0.5 a:0.25 :0.25", "a", Outcome.LISTED, 0.25),
+        ("the:0.5 a:0.25 :0.25", "of", Outcome.MISSED, None),
+        ("a:0.5 the:0.5", "the", Outcome.RIGHT, 0.5),  # of equal ones the greatest in code point order, as Accuracy
+        (":1", "the", Outcome.NO_GUESS, None),
+        ("-1.0 -2.0 -0.5 -3.0", "the", Outcome.NO_GUESS, None),  # a vector
+        ("the:0 a:0.5 :0.5", "the", Outcome.LISTED, 0.0),
+    ],
+)
+def test_what_became_of_a_line(line, expected, outcome, listed):
+    guess = guess_of(distribution_at(line), expected)
+    assert guess.outcome(expected) == outcome
+    assert guess.listed == listed
+
+
+@pytest.mark.parametrize("expected", ["a", "b", "c", "d"])
+@pytest.mark.parametrize("words", [list(words) for n in (1, 2, 3) for words in permutations("abc", n)], ids="".join)
+def test_the_first_guess_is_right_where_accuracy_says_so(words, expected):
+    line = " ".join([*(f"{word}:0.2" for word in words), ":0.2"])
+    assert (guess_of(distribution_at(line), expected).outcome(expected) == Outcome.RIGHT) == is_hit(line, expected)
+
+
+@given(LOSSES, st.data())
+def test_shares_are_of_all_lines_and_of_the_finite_loss(losses, data):
+    codes = data.draw(st.lists(st.integers(0, 3), min_size=len(losses), max_size=len(losses)))
+    shares = outcome_shares(np.array(losses), outcomes(codes))
+    assert sum(share.lines for share in shares) == len(losses)
+    assert sum(share.share_of_lines for share in shares) == pytest.approx(1)
+    finite = [loss for loss in losses if math.isfinite(loss)]
+    assert sum(share.share_of_loss for share in shares) == pytest.approx(1 if sum(finite) else 0)
+
+
+@given(LOSSES)
+def test_bins_hold_each_finite_line_once(losses):
+    bins = loss_bins(np.array(losses), outcomes([1] * len(losses)))
+    finite = [loss for loss in losses if math.isfinite(loss)]
+    assert sum(one.lines for one in bins) == len(finite)
+    assert len(bins) <= MOST_BINS
+    for one in bins:
+        inside = sum(one.low <= loss < one.high or math.isclose(loss, one.low) for loss in finite)
+        assert inside >= one.lines
+
+
+@given(LOSSES, st.data())
+def test_parts_hold_each_line_once(losses, data):
+    words = data.draw(st.lists(st.text(max_size=20), min_size=len(losses), max_size=len(losses)))
+    counts = data.draw(st.dictionaries(st.text(max_size=20), st.integers(1, 10**7)))
+    for parts in (by_length(np.array(losses), words), by_frequency(np.array(losses), words, counts)):
+        assert sum(part.lines for part in parts) == len(losses)
+        for part in parts:
+            assert part.low is None or 0 <= part.low <= part.mean_loss <= part.high
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=200))
+def test_quantiles_never_part_equal_values(values):
+    parts = by_quantiles(np.ones(len(values)), np.array(values))
+    assert sum(part.lines for part in parts) == len(values)
+    assert len(parts) <= MOST_PARTS
+
+
+def test_labels_of_lengths_and_frequencies():
+    words = ["x" * length for length in (1, 7, 8, 9, 12, 13, 40)]
+    assert [part.label for part in by_length(np.ones(7), words)] == ["1", "7", "8–9", "10–12", "13 or more"]
+    counts = {"x" * 7: 1, "x" * 8: 9, "x" * 9: 10, "x" * 12: 250_000}
+    labels = [part.label for part in by_frequency(np.ones(7), words, counts)]
+    assert labels == ["never", "once", "2–9", "10–99", "100,000 or more"]
+
+
+def test_a_part_has_students_interval():
+    (part,) = by_length(np.array([1.0, 2.0, 3.0]), ["a", "b", "c"])  # t of 2 degrees of freedom: 4.303
+    assert (part.low, part.high) == (0.0, pytest.approx(2 + 4.303 / math.sqrt(3), abs=1e-3))
+    (one,) = by_length(np.array([1.0]), ["a"])
+    assert (one.low, one.high) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("texts", "kind", "labels"),
+    [
+        (["1901", "1902"] * 10, "number", ["1901", "1902"]),
+        ([str(year) for year in range(1900, 1920)], "number", [f"{y}–{y + 1}" for y in range(1900, 1920, 2)]),
+        (["a"] * 12 + ["b"] * 10 + ["c"], "value", ["a", "b", "others"]),
+        ([" ".join(["w"] * (4 + n % 3)) + str(n) for n in range(30)], "words", ["4", "5", "6"]),
+    ],
+)
+def test_how_a_column_parts_lines(texts, kind, labels):
+    found = by_column(np.ones(len(texts)), "C", texts)
+    assert found.kind == kind
+    assert [part.label for part in found.parts] == labels
+
+
+@pytest.mark.parametrize("texts", [["same"] * 30, [f"id-{n}" for n in range(30)]], ids=["constant", "identity"])
+def test_what_parts_nothing(texts):
+    assert by_column(np.ones(30), "C", texts) is None
+
+
+@given(LOSSES, st.integers(0, 9), st.integers(0, 9))
+def test_the_worst_and_the_best(losses, worst, best):
+    chosen = worst_and_best(np.array(losses), np.zeros(len(losses)), worst, best).tolist()
+    assert len(chosen) == len(set(chosen)) == min(len(losses), worst + best)
+    assert [losses[n] for n in chosen] == sorted((losses[n] for n in chosen), reverse=True)
+
+
+def test_of_equal_losses_the_more_confident_is_worse():
+    assert worst_and_best(np.array([7.0, 7.0, 7.0]), np.array([0.1, 0.9, 0.9])).tolist() == [1, 2, 0]
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("f-1\t1901\tbefore\tafter", (("f-1", "1901"), "before", "after")),
+        ("before\tafter", ((), "before", "after")),
+        ("only", ((), "only", "")),
+        ("", ((), "", "")),
+        ("a" * 100 + "\t" + "b" * 100, ((), "…" + "a" * CONTEXT, "b" * CONTEXT + "…")),
+    ],
+)
+def test_a_gap_in_its_context(line, shown):
+    assert in_context(line) == shown
+
+
+def test_culprits_are_what_costs():
+    items = [ScoredItem("", "bad" if n % 4 == 0 else "good", "x:0.5 :0.5") for n in range(400)]
+    losses = np.array([6.0 if n % 4 == 0 else 2.0 for n in range(400)]) + np.arange(400) / 1e4
+    (culprit, *_) = culprits_of(items, losses, ())
+    assert culprit.feature == "exp:bad"
+    assert culprit.lines == 100
+    assert culprit.fall == pytest.approx(1 - math.exp(-1), abs=1e-3)  # a quarter of the lines, each by 4 nats
+    assert culprit.q < 1e-6
+
+
+def test_outcomes_of_lines():
+    items = [ScoredItem("", "a", "a:0.9 :0.1"), ScoredItem("", "a", ":1")]
+    found = outcomes_of(items)
+    assert found.codes.tolist() == [Outcome.RIGHT, Outcome.NO_GUESS]
+    assert found.confidences.tolist() == [0.9, 0.0]

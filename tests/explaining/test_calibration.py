@@ -1,0 +1,187 @@
+"""Whether an output means what it says: the parts, on small cases and on honest outputs."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from geval_py import UsageError, calibration, evaluate
+from geval_py.explaining.calibration import corp as corp_module
+from geval_py.explaining.calibration.corp import corp
+from geval_py.explaining.calibration.forecasts import Forecasts, calibration_error, reliability
+from geval_py.showing.json import json_text
+
+GAZETTE = "challenges/gazette"
+WORDS = [f"w{n}" for n in range(40)]
+
+
+def write(folder, outputs, expected):
+    for name, lines in (("out.tsv", outputs), ("expected.tsv", expected)):
+        (folder / name).write_text("".join(f"{line}\n" for line in lines))
+    return folder / "out.tsv", folder / "expected.tsv"
+
+
+def evaluated(folder, outputs, expected, metrics="PerplexityHashed"):
+    return evaluate(write(folder, outputs, expected), metrics=metrics)
+
+
+def honest_lines(lines, seed=1, power=1.0):
+    """Random distributions, and words drawn from them; a power other than 1 makes them sure of too much, or too little."""
+    rng = np.random.default_rng(seed)
+    outputs, expected = [], []
+    for _ in range(lines):
+        true = rng.dirichlet([0.3] * 12)
+        words = rng.choice(len(WORDS), 11, replace=False)
+        said = true**power / (true**power).sum()
+        drawn = rng.choice(12, p=true)
+        expected.append("stranger" if drawn == 11 else WORDS[words[drawn]])
+        entries = [f"{WORDS[word]}:{mass!r}" for word, mass in zip(words, said.tolist(), strict=False)]
+        outputs.append(f"{' '.join(entries)} :{float(said[11])!r}")
+    return outputs, expected
+
+
+def test_an_honest_output(tmp_path):
+    found = calibration(evaluated(tmp_path, *honest_lines(1500, seed=3)))
+    assert not found.claim.is_significant
+    assert found.words.is_honest
+    assert found.guess.is_honest
+    assert found.rest.is_honest
+    assert found.guess_error.ece < found.guess_error.honest_high
+    assert found.sets.y == pytest.approx([0.5, 0.8, 0.9], abs=0.03)
+    inside = [row["low"] <= row["y"] <= row["high"] for row in found.words.bins.rows()]
+    assert sum(inside) >= len(inside) - 3
+
+
+def test_an_output_that_is_too_sure(tmp_path):
+    found = calibration(evaluated(tmp_path, *honest_lines(1500, power=2)))
+    assert found.claim.is_significant
+    assert found.claim.gap > 0
+    assert found.guess.found < found.guess.low
+    assert found.guess_error.ece > 3 * found.guess_error.honest
+    assert found.corp.miscalibration > 3 * found.corp.honest
+    assert found.sets.y[2] < found.sets.low[2]
+
+
+def test_the_claim(tmp_path):
+    """The mean of the entropies over 2 buckets against that of the losses, by hand."""
+    found = calibration(evaluated(tmp_path, ["a:0.5 :0.5", ":1", "a:1"], ["a", "a", "a"], "LogLossHashed1")).claim
+    entropy = [-(0.75 * math.log(0.75) + 0.25 * math.log(0.25)), math.log(2), 0.0]
+    losses = [-math.log(0.75), math.log(2), 0.0]
+    gaps = np.subtract(losses, entropy)
+    assert (found.lines, found.infinite) == (3, 0)
+    assert (found.entropy, found.loss) == pytest.approx((np.mean(entropy), np.mean(losses)))
+    assert found.z == pytest.approx(gaps.mean() / (gaps.std(ddof=1) / math.sqrt(3)))
+    assert found.perplexity == pytest.approx(math.exp(np.mean(losses)))
+
+
+def test_infinite_lines_are_left_out_of_the_claim(tmp_path):
+    found = calibration(evaluated(tmp_path, ["a:1", "a:0.5 :0.5"], ["b", "a"]))
+    assert (found.claim.lines, found.claim.infinite, found.claim.z) == (1, 1, None)
+    assert found.sets.y[0] == pytest.approx((0 + 1) / 2)
+    none = calibration(evaluated(tmp_path, ["a:1"], ["b"]))
+    assert (none.claim.lines, none.claim.loss, none.claim.z) == (0, math.inf, None)
+    assert str(none).splitlines()[2] == (
+        "The loss of every line is infinite: there is nothing to hold its claim against."
+    )
+
+
+def test_lines_without_words(tmp_path):
+    found = calibration(evaluated(tmp_path, [":1", ":1"], ["a", "b"]))
+    assert (found.words, found.guess, found.rest, found.corp, found.guess_error) == (None,) * 5
+    assert found.sets.y == pytest.approx([0.5, 0.8, 0.9])
+
+
+def test_lines_of_buckets(tmp_path):
+    found = calibration(evaluated(tmp_path, ["-1 -1", "-0.5 -1"], ["a", "b"], "LogLossHashed1"))
+    assert (found.vectors, found.sets, found.words) == (2, None, None)
+    assert found.claim.entropy > 0.6
+    assert "2 lines are of buckets, which list no words; the rest is of the others.\n" in str(found)
+
+
+def test_flags_hold(tmp_path):
+    """The text is lower-cased, as for scoring, and only some lines are looked at."""
+    outputs, expected = ["A:0.5 :0.5", "b:0.5 :0.5"], ["a", "c"]
+    found = calibration(evaluated(tmp_path, outputs, expected, "LogLossHashed:lf<exp:a>"))
+    assert (found.lines, found.guess.n, found.guess.found) == (1, 1, 1.0)
+
+
+def test_the_loss_is_the_score():
+    evaluation = evaluate(GAZETTE, "dev-0", out="out-model=bigram.tsv")
+    found = calibration(evaluation)
+    assert found.claim.perplexity == pytest.approx(evaluation.score, rel=1e-12)
+    assert found.signature == str(evaluation.signature)
+    assert calibration(evaluation) == found
+
+
+def test_frames_and_documents():
+    found = calibration(evaluate(GAZETTE, "dev-0", out="out-model=bigram.tsv"))
+    for part in (found.words, found.guess, found.rest, found.corp, found.sets):
+        frame = part.to_frame()
+        assert list(frame) == ["x", "y", "low", "high", "n"]
+        assert frame["x"].is_monotonic_increasing
+        assert (frame["low"] <= frame["high"]).all()
+    document = json.loads(json_text(found.to_dict()))
+    assert document["guess"]["bins"][0].keys() == {"x", "y", "low", "high", "n"}
+    assert sum(row["n"] for row in document["guess"]["bins"]) == found.guess.n == 212
+
+
+def test_bins_have_as_many_things_and_keep_equal_probabilities_together():
+    p = np.array([0.1] * 10 + [0.1 + 1e-14] * 10 + [0.2] * 5 + [0.9] * 25)
+    bins = reliability(Forecasts(p, np.zeros(50))).bins
+    assert bins.x == pytest.approx([0.1, 0.2, 0.9])
+    assert (bins.n, bins.y) == ([20, 5, 25], [0, 0, 0])
+
+
+def test_calibration_error_by_hand():
+    """Two bins, 0.2 and 0.8 with shares 0.5 and 0.5: ECE 0.3, and the mean square less its chance."""
+    p, y = np.repeat([0.2, 0.8], 10), np.tile([0.0, 1.0], 10)
+    found = calibration_error(Forecasts(p, y))
+    assert found.ece == pytest.approx(0.3)
+    assert found.debiased == pytest.approx(math.sqrt(0.3**2 - 0.5 * 0.5 / 9))
+    assert 0 < found.honest < found.honest_high < 0.3
+
+
+def test_one_line_has_no_debiased_error():
+    assert calibration_error(Forecasts(np.array([0.3]), np.array([1.0]))).debiased == 0
+
+
+def test_corp_adds_up_and_pools():
+    """Pool adjacent violators: shares 0, 1, 0 of equal weight become 0, 1/2, 1/2."""
+    found = corp(Forecasts(np.array([0.1, 0.5, 0.6]), np.array([0.0, 1.0, 0.0])))
+    assert found.curve.x == pytest.approx([0.1, 0.5, 0.6])
+    assert found.curve.y == pytest.approx([0, 0.5, 0.5])
+    assert found.curve.n == [1, 2, 2]
+    assert found.brier == pytest.approx((0.1**2 + 0.5**2 + 0.6**2) / 3)
+    assert found.brier == pytest.approx(found.miscalibration - found.discrimination + found.uncertainty)
+
+
+def test_without_scipy(monkeypatch):
+    def missing(_):
+        raise ImportError
+
+    monkeypatch.setattr(corp_module, "import_module", missing)
+    with pytest.raises(UsageError) as caught:
+        calibration(evaluate(GAZETTE, "dev-0", out="out-model=bigram.tsv"))
+    assert str(caught.value) == "calibration needs SciPy 1.12 or newer: pip install ./geval-py[report]"
+
+
+def test_a_metric_on_exact_words_is_refused(tmp_path):
+    with pytest.raises(UsageError) as caught:
+        calibration(evaluated(tmp_path, ["a:0.5 :0.5"], ["a"], "Accuracy"))
+    assert str(caught.value) == (
+        "this is of hashed words, and Accuracy is not: choose a metric such as PerplexityHashed"
+    )
+
+
+def test_what_is_no_evaluation_is_refused():
+    with pytest.raises(UsageError, match="an evaluation is compared"):
+        calibration("out.tsv")
+
+
+def test_what_cannot_be_read_again_is_refused(tmp_path):
+    evaluation = evaluated(tmp_path, ["a:0.5 :0.5"], ["a"])
+    (tmp_path / "out.tsv").unlink()
+    with pytest.raises(UsageError) as caught:
+        calibration(evaluation)
+    assert str(caught.value) == f"`{tmp_path}/out.tsv` would have to be read again: write it to a file"

@@ -1,0 +1,316 @@
+"""Intervals and tests by document: against formulas written out, and what the command says."""
+
+import gzip
+import json
+import math
+from array import array
+
+import numpy as np
+import pytest
+import scipy.stats
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from geval_py import UsageError, compare, evaluate
+from geval_py.cli import main
+from geval_py.explaining.documents import Documents
+from geval_py.explaining.statistics.bootstrap import interval, resample_totals
+from geval_py.explaining.statistics.clusters import cluster_variance, design_effect, permutation_p
+from geval_py.explaining.statistics.distributions import t_quantile
+from geval_py.explaining.statistics.interval import expanded_tail
+from geval_py.explaining.statistics.paired import bootstrap_p_values, randomisation_p_values
+from geval_py.explaining.statistics.resampling import StatisticsTable, bootstrap_weights
+from geval_py.scoring.metrics import METRICS, LineStatistics
+
+PROPERTY = settings(deadline=None, derandomize=True)
+LOG_LOSS, PERPLEXITY, ACCURACY = (METRICS[name] for name in ("LogLossHashed", "PerplexityHashed", "Accuracy"))
+
+
+def column(losses, classes=()):
+    return LineStatistics(columns=(array("d", losses),), classes=list(classes))
+
+
+def documents(labels):
+    return Documents.of("FileId", [str(label) for label in labels])
+
+
+@st.composite
+def grouped(draw):
+    """Losses, and a document's label each; two documents at least."""
+    losses = draw(st.lists(st.floats(0, 50), min_size=2, max_size=25))
+    labels = draw(st.lists(st.integers(0, 5), min_size=len(losses) - 2, max_size=len(losses) - 2))
+    return losses, [0, 1, *labels]
+
+
+# Distributions
+
+
+@pytest.mark.parametrize("degrees", [*range(1, 40), 99, 1000, 10**6])
+def test_t_quantile(degrees):
+    assert t_quantile(degrees) == pytest.approx(scipy.stats.t.ppf(0.975, degrees), rel=1e-6)
+
+
+@pytest.mark.parametrize("units", [2, 3, 5, 20, 300, 10**5])
+def test_the_expanded_tail(units):
+    t = scipy.stats.t.ppf(0.975, units - 1)
+    assert expanded_tail(units) == pytest.approx(
+        scipy.stats.norm.cdf(-math.sqrt(units / (units - 1)) * t), rel=1e-4, abs=1e-12
+    )
+    assert expanded_tail(1) == 0
+
+
+# Intervals
+
+
+@PROPERTY
+@given(grouped())
+def test_the_variance_by_documents(case):
+    """v = G/(G-1) sum_g (sum_{i in g} (L_i - mean))^2 / N^2."""
+    losses, labels = case
+    mean = math.fsum(losses) / len(losses)
+    groups = sorted(set(labels))
+    sums = [math.fsum(loss - mean for loss, of in zip(losses, labels, strict=True) if of == one) for one in groups]
+    want = len(groups) / (len(groups) - 1) * math.fsum(total**2 for total in sums) / len(losses) ** 2
+    assert cluster_variance(np.array(losses), documents(labels).of_line) == pytest.approx(want, rel=1e-9, abs=1e-12)
+
+
+@PROPERTY
+@given(grouped(), st.sampled_from([LOG_LOSS, PERPLEXITY]))
+def test_the_interval_by_documents(case, metric):
+    """The mean loss ± t sqrt(v), t with G-1 degrees of freedom; of a perplexity its exponential, at least 1."""
+    losses, labels = case
+    of_line = documents(labels).of_line
+    half = scipy.stats.t.ppf(0.975, max(of_line)) * math.sqrt(cluster_variance(np.array(losses), of_line))
+    mean = math.fsum(losses) / len(losses)
+    ends = (max(0.0, mean - half), mean + half)
+    low, high = ends if metric is LOG_LOSS else (math.exp(ends[0]), math.exp(min(ends[1], 700)))
+    got = interval(metric, column(losses), documents=documents(labels))
+    assert got.low == pytest.approx(low, rel=1e-5, abs=1e-9)
+    if ends[1] < 700:
+        assert got.high == pytest.approx(high, rel=1e-3, abs=1e-9)
+    assert (got.samples, got.seed, got.documents) == (None, None, max(of_line) + 1)
+
+
+def test_a_share_stays_one():
+    got = interval(ACCURACY, column([0.0, 0.0, 1.0]), documents=documents("aab"))
+    assert (got.low, got.high) == (0.0, 1.0)
+
+
+def test_equal_losses_have_no_width():
+    got = interval(PERPLEXITY, column([math.log(1024)] * 9), documents=documents("aaabbbccc"))
+    assert (got.half_width, got.middle) == (0.0, pytest.approx(1024))
+
+
+def drawn_documents(labels, samples, seed):
+    """The lines of each resample of whole documents."""
+    of_line = documents(labels).of_line
+    (weights,) = bootstrap_weights(max(of_line) + 1, samples, seed)
+    return [np.repeat(np.arange(len(labels)), row.astype(int)[of_line]) for row in weights]
+
+
+@pytest.mark.parametrize(
+    ("name", "losses", "classes"),
+    [
+        ("LogLossHashed", [1.0, math.inf, 2.0, 3.0, 0.5], ()),
+        ("MacroAvg/Likelihood", [0.1, 2.0, 0.3, 0.7, 1.0], "xyxyx"),
+    ],
+)
+def test_whole_documents_are_drawn_where_there_is_no_variance(name, losses, classes):
+    """Percentiles, expanded for the number of documents."""
+    labels = "aabbc"
+    scores = sorted(
+        METRICS[name].value(column([losses[n] for n in lines], [classes[n] for n in lines] if classes else ()))
+        for lines in drawn_documents(labels, 400, 3)
+    )
+    cut = math.floor(400 * expanded_tail(3))
+    got = interval(METRICS[name], column(losses, classes), samples=400, seed=3, documents=documents(labels))
+    assert (got.low, got.high) == pytest.approx((scores[cut], scores[-1 - cut]), rel=1e-12)
+    assert (got.samples, got.seed, got.documents) == (400, 3, 3)
+
+
+# Tests
+
+
+@pytest.fixture
+def pair():
+    rng = np.random.default_rng(4)
+    labels = np.repeat(np.arange(8), [3, 9, 1, 5, 7, 2, 6, 4])
+    losses = rng.exponential(2, (len(labels), 2)) + rng.normal(0, 0.5, (8, 2))[labels] ** 2
+    return losses, labels
+
+
+def test_documents_change_places_whole(pair):
+    losses, labels = pair
+    difference = losses[:, 0] - losses[:, 1]
+    sums = np.array([difference[labels == one].sum() for one in range(8)])
+    signs = np.array(np.meshgrid(*[[-1, 1]] * 8)).reshape(8, -1)
+    exact = np.mean(np.abs(sums @ signs) >= abs(sums.sum()) - 1e-9)
+    table = StatisticsTable(
+        statistics=losses[np.newaxis], members=np.ones((len(labels), 1)), documents=documents(labels)
+    )
+    got = randomisation_p_values(LOG_LOSS, table, samples=20_000, seed=1)[0, 1]
+    assert got == pytest.approx(exact, abs=4 * math.sqrt(exact * (1 - exact) / 20_000) + 1e-4)
+
+
+def test_documents_are_drawn_whole(pair):
+    losses, labels = pair
+    table = StatisticsTable(
+        statistics=losses[np.newaxis], members=np.ones((len(labels), 1)), documents=documents(labels)
+    )
+    got = bootstrap_p_values(LOG_LOSS, table, resample_totals(table, samples=300, seed=2), 0)[1]
+    observed = np.subtract(*losses.mean(axis=0)[::-1])
+    drawn = [np.subtract(*losses[lines].mean(axis=0)[::-1]) for lines in drawn_documents(labels, 300, 2)]
+    wider = math.sqrt(8 / 7) * scipy.stats.t.ppf(0.975, 7) / scipy.stats.norm.ppf(0.975)
+    assert got == (np.sum(np.abs(np.array(drawn) - observed) * wider >= abs(observed)) + 1) / 301
+
+
+# Whether documents matter
+
+
+def test_the_design_effect():
+    losses = np.array([1.0, 1.0, 2.0, 2.0, 4.0, 4.0])
+    assert design_effect(losses, np.arange(6)) == pytest.approx(1)
+    assert design_effect(losses, np.array([0, 0, 1, 1, 2, 2])) == pytest.approx(2.5)
+    assert design_effect(np.ones(6), np.array([0, 0, 1, 1, 2, 2])) == 1
+
+
+def test_the_permutation_test():
+    rng = np.random.default_rng(3)
+    labels = np.repeat(np.arange(10), 10)
+    noise = rng.exponential(1, 100)
+    assert permutation_p(noise + labels, labels, seed=0) == 1 / 40
+    null = [permutation_p(rng.exponential(1, 100), labels, seed=n) for n in range(400)]
+    assert 0.01 <= np.mean(np.array(null) < 0.05) <= 0.07
+
+
+# From outside
+
+
+@pytest.fixture
+def challenge(tmp_path, monkeypatch):
+    """Forty lines of eight files, which are hard or easy as a whole."""
+    rng = np.random.default_rng(5)
+    (tmp_path / "config.txt").write_text("--metric PerplexityHashed --precision 2 --in-header in-header.tsv\n")
+    (tmp_path / "in-header.tsv").write_text("FileId\tSame\tText\n")
+    (tmp_path / "dev-0").mkdir()
+    files = np.repeat(np.arange(8), 5)
+    hard = rng.uniform(0.05, 0.9, 8)[files]
+    (tmp_path / "dev-0/in.tsv").write_text("".join(f"f{one}\tx\tt{n}\n" for n, one in enumerate(files)))
+    (tmp_path / "dev-0/expected.tsv").write_text("a\n" * 40)
+    for name, factor in (("one", 1.0), ("two", 0.9)):
+        shares = hard * factor * rng.uniform(0.9, 1, 40)
+        (tmp_path / f"dev-0/out-{name}.tsv").write_text("".join(f"a:{p:.4f} :{1 - p:.4f}\n" for p in shares))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(capsys, *words):
+    status = main([*words, "-t", "dev-0"])
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+ADVICE = (
+    "geval: note: lines with the same FileId are alike: by document, an interval is 2.4 times as wide\n"
+    "  --documents FileId shows it\n"
+)
+
+
+def test_the_interval_of_an_evaluation(challenge):
+    result = evaluate(challenge, "dev-0", out="one")
+    labels = [line.split("\t")[0] for line in (challenge / "dev-0/in.tsv").read_text().splitlines()]
+    want = interval(PERPLEXITY, result.scores[0].statistics, documents=documents(labels))
+    assert result.interval(documents="FileId") == result.interval(documents=1) == want
+    assert result.interval(documents="Text") == result.interval()
+
+
+def test_bootstrap(challenge, capsys):
+    status, out, err = run(capsys, "-B", "100", "-o", "out-one.tsv", "--documents", "FileId", "--format", "json")
+    shown = json.loads(out)["outputs"][0]["metrics"][0]["interval"]
+    want = evaluate(challenge, "dev-0", out="one").interval(documents="FileId").to_dict()
+    assert (status, shown, err) == (0, want, "")
+    assert want["documents"] == 8
+    status, plain, err = run(capsys, "-B", "100", "-o", "out-one.tsv")
+    assert (status, err) == (0, ADVICE)
+    assert "±" in plain
+
+
+def test_compare(challenge, capsys):
+    status, out, err = run(capsys, "compare", "--documents", "1", "--samples", "1000")
+    assert (status, err) == (0, "")
+    assert "\nIntervals and tests are by document: 8 of them, told by the column FileId.\n" in out
+    pair = [evaluate(challenge, "dev-0", out=name) for name in ("one", "two")]
+    result = compare(pair, documents="FileId", samples=1000)
+    assert (result.documents, result.compared_documents) == ("FileId", 8)
+    assert result.systems[0].interval == pair[0].interval(documents="FileId")
+    assert result.systems[1].difference_interval.documents == 8
+    assert run(capsys, "compare", "--samples", "1000")[2] == ADVICE
+
+
+def test_each_line_its_own_document(challenge, capsys):
+    note = "each line is a document of its own by the column Text: so the lines are drawn"
+    assert run(capsys, "-B", "100", "-o", "one", "--documents", "Text")[2] == f"geval: note: {note}\n"
+    pair = [evaluate(challenge, "dev-0", out=name) for name in ("one", "two")]
+    by_line, by_text = (compare(pair, samples=100, documents=column) for column in (None, "Text"))
+    assert by_text.systems == by_line.systems
+    assert (by_text.documents, by_text.notes) == (None, (note,))
+
+
+def test_one_document(challenge, capsys):
+    message = (
+        "all 40 lines are of one document, since the column Same is the same on all of them\n"
+        "  how much documents differ is seen on two or more"
+    )
+    for words in (["-B", "100"], ["compare"]):
+        assert run(capsys, *words, "--documents", "Same") == (2, "", f"geval: {message}\n")
+    with pytest.raises(UsageError) as caught:
+        evaluate(challenge, "dev-0", out="one").interval(documents="Same")
+    assert str(caught.value) == message
+
+
+def test_few_documents_are_noted(challenge, capsys):
+    text = (challenge / "dev-0/in.tsv").read_text()
+    for digit in "4567":
+        text = text.replace(f"f{digit}\t", "f3\t")
+    (challenge / "dev-0/in.tsv").write_text(text)
+    err = run(capsys, "compare", "--documents", "FileId", "--samples", "100")[2]
+    assert err == "geval: note: 4 documents: of so few, p rand cannot be below 0.125\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "message"),
+    [
+        ("--documents FileId", 2, "--documents goes with --bootstrap, --worst-features or geval compare"),
+        ("-l --documents FileId", 2, "--documents goes with scores, --worst-features or --most-worsening-features"),
+        (
+            "-B 9 --documents File",
+            2,
+            "Unknown column `File'\n  did you mean FileId? the columns are FileId, Same, Text",
+        ),
+        ("-B 9 --documents 4", 2, "Unknown column `4'\n  the columns are FileId, Same, Text"),
+        ("compare --documents No", 2, "Unknown column `No'\n  the columns are FileId, Same, Text"),
+    ],
+)
+def test_a_wrong_command_line(words, status, message, challenge, capsys):
+    assert run(capsys, *words.split()) == (status, "", f"geval: {message}\n")
+
+
+def test_without_an_input(challenge, capsys):
+    (challenge / "dev-0/in.tsv").unlink()
+    missing = (
+        "geval: No file with the input: `./dev-0/in.tsv`\n  `./dev-0` holds expected.tsv, out-one.tsv, out-two.tsv\n"
+    )
+    assert run(capsys, "-B", "9", "--documents", "FileId") == (1, "", missing)
+    assert run(capsys, "-B", "9")[2] == ""
+
+
+@pytest.mark.parametrize("damage", ["short", "broken"])
+def test_advice_is_never_an_error(damage, challenge, capsys):
+    if damage == "short":
+        (challenge / "dev-0/in.tsv").write_text("f1\tx\tt\n")
+    else:
+        whole = (challenge / "dev-0/in.tsv").read_bytes()
+        (challenge / "dev-0/in.tsv").unlink()
+        (challenge / "dev-0/in.tsv.gz").write_bytes(gzip.compress(whole)[:-9])
+    status, _, err = run(capsys, "-B", "100")
+    assert (status, err) == (0, "")

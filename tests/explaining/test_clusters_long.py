@@ -1,0 +1,115 @@
+"""Intervals and tests by document hold what they promise, and those of few lines. Run by ``scripts/test --long``."""
+
+from array import array
+
+import numpy as np
+import pytest
+
+from geval_py.explaining.documents import Documents
+from geval_py.explaining.features.ranking import Frequencies
+from geval_py.explaining.features.worst import worst_features
+from geval_py.explaining.statistics.bootstrap import interval, resample_totals, scores_on
+from geval_py.explaining.statistics.paired import bootstrap_p_values, difference_intervals, randomisation_p_values
+from geval_py.explaining.statistics.resampling import StatisticsTable
+from geval_py.scoring.metrics import METRICS, LineStatistics
+
+pytestmark = pytest.mark.long
+
+LOG_LOSS, PERPLEXITY = METRICS["LogLossHashed"], METRICS["PerplexityHashed"]
+TRIALS, LINES_IN_A_DOCUMENT = 2000, 25
+
+
+def draw(rng, documents, systems=1):
+    """Losses of systems on lines of documents, of which some are hard for all, and some for one system."""
+    labels = np.repeat(np.arange(documents), LINES_IN_A_DOCUMENT)
+    of_document = rng.gamma(2, 0.5, (documents, 1)) + rng.gamma(1, 0.5, (documents, systems))
+    return rng.exponential(2, (len(labels), systems)) + of_document[labels], labels
+
+
+TRUE_MEAN = 2 + 2 * 0.5 + 0.5
+
+
+def numbered(labels):
+    return Documents.of("FileId", map(str, labels))
+
+
+def table_of(losses, labels):
+    whole = StatisticsTable.of_losses(losses)
+    return StatisticsTable(statistics=whole.statistics, members=whole.members, documents=numbered(labels))
+
+
+@pytest.mark.parametrize("documents", [12, 40])
+def test_the_coverage_by_document(documents):
+    rng = np.random.default_rng(documents)
+    by_document = by_line = 0
+    for trial in range(TRIALS):
+        losses, labels = draw(rng, documents)
+        column = LineStatistics(columns=(array("d", losses[:, 0]),))
+        found = interval(LOG_LOSS, column, documents=numbered(labels))
+        by_document += found.low <= TRUE_MEAN <= found.high
+        plain = interval(LOG_LOSS, column, samples=300, seed=trial)
+        by_line += plain.low <= TRUE_MEAN <= plain.high
+    print(f"\n{TRIALS} trials of {documents} documents: the interval covers the mean loss")
+    print(f"  in {by_document / TRIALS:.1%} by document, {by_line / TRIALS:.1%} by line")
+    assert 0.93 <= by_document / TRIALS <= 0.97
+    assert by_line / TRIALS < 0.9
+
+
+@pytest.mark.parametrize("documents", [12, 40])
+def test_the_difference_by_document(documents):
+    rng = np.random.default_rng(100 + documents)
+    p_values, covered = [], 0
+    for trial in range(TRIALS):
+        losses, labels = draw(rng, documents, systems=2)
+        of_trial, by_line = table_of(losses, labels), StatisticsTable.of_losses(losses)
+        resampled = resample_totals(of_trial, samples=1000, seed=trial)
+        found = difference_intervals(scores_on(LOG_LOSS, resampled), of_trial, 0, seed=trial)[1]
+        covered += found.low <= 0 <= found.high
+        p_values.append(
+            (
+                bootstrap_p_values(LOG_LOSS, of_trial, resampled, 0)[1],
+                randomisation_p_values(LOG_LOSS, of_trial, samples=1000, seed=trial)[0, 1],
+                randomisation_p_values(LOG_LOSS, by_line, samples=300, seed=trial)[0, 1],
+            )
+        )
+    bootstrap, randomisation, lines = (np.array(p_values) < 0.05).mean(axis=0)
+    print(f"\n{TRIALS} trials of {documents} documents, no difference: p < 0.05 in")
+    print(f"  {bootstrap:.2%} paired bootstrap, {randomisation:.2%} approximate randomisation, by document")
+    print(f"  {lines:.2%} approximate randomisation by line")
+    print(f"  the interval of the difference by document covers 0 in {covered / TRIALS:.2%}")
+    assert 0.04 <= bootstrap <= 0.065
+    assert 0.04 <= randomisation <= 0.065
+    assert lines > 0.1
+    assert 0.93 <= covered / TRIALS <= 0.97
+
+
+def test_the_coverage_of_twenty_lines():
+    rng = np.random.default_rng(20)
+    expanded = as_geval = 0
+    for trial in range(TRIALS):
+        column = LineStatistics(columns=(array("d", rng.gamma(4, 1.5, 20)),))
+        for plain in (False, True):
+            found = interval(LOG_LOSS, column, samples=1000, seed=trial, as_geval=plain)
+            covered = found.low <= 6 <= found.high
+            expanded, as_geval = expanded + (covered and not plain), as_geval + (covered and plain)
+    print(f"\n{TRIALS} trials of 20 lines: the expanded interval covers the mean loss in {expanded / TRIALS:.1%},")
+    print(f"  that of GEval in {as_geval / TRIALS:.1%}")
+    assert 0.935 <= expanded / TRIALS <= 0.96
+    assert as_geval < expanded
+
+
+def test_no_feature_is_found_where_none_matters():
+    """Under a global null, q < 0.05 finds anything in at most about 5 % of permutations."""
+    rng = np.random.default_rng(7)
+    vocabulary = [f"w{n}" for n in range(400)]
+    shares = 1 / np.arange(3, 403)
+    drawn = rng.choice(400, (2000, 8), p=shares / shares.sum())
+    items = [("", "", " ".join(vocabulary[n] for n in line)) for line in drawn]
+    losses = np.round(rng.exponential(3, 2000), 1)  # with ties
+    found = 0
+    for _ in range(300):
+        losses = rng.permutation(losses)
+        ranked = worst_features(items, losses.tolist(), worst_is_greatest=True, frequencies=Frequencies(least=20))
+        found += bool((ranked.q_values < 0.05).any())
+    print(f"\n300 permutations, {len(ranked)} features tested: q < 0.05 finds anything in {found / 300:.1%}")
+    assert found / 300 <= 0.06

@@ -1,0 +1,70 @@
+"""The documents of lines: what a column of the input says."""
+
+import pytest
+
+from geval_py import LineCountError, UsageError, evaluate
+from geval_py.explaining.documents import documents_in, documents_of
+
+INPUT = "one\tx\ntwo\ty\none\tx\nthree\n"
+
+
+@pytest.fixture
+def challenge(tmp_path):
+    (tmp_path / "config.txt").write_text("--metric LogLossHashed --in-header in-header.tsv\n")
+    (tmp_path / "in-header.tsv").write_text("FileId\tText\n")
+    (tmp_path / "dev-0").mkdir()
+    (tmp_path / "dev-0/in.tsv").write_text(INPUT)
+    (tmp_path / "dev-0/expected.tsv").write_text("a\nb\na\na\n")
+    (tmp_path / "dev-0/out.tsv").write_text("a:0.5 :0.5\nb:1\n:1\n:1\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize("keep_texts", [True, False])
+@pytest.mark.parametrize(
+    ("column", "name", "of_line", "count"),
+    [
+        ("FileId", "FileId", [0, 1, 0, 2], 3),
+        ("1", "FileId", [0, 1, 0, 2], 3),
+        (2, "Text", [0, 1, 0, 2], 3),
+    ],
+)
+def test_a_column_tells_the_documents(column, name, of_line, count, keep_texts, challenge):
+    found = documents_of(evaluate(challenge, "dev-0", keep_texts=keep_texts), column)
+    assert (found.column, found.of_line.tolist(), found.count) == (name, of_line, count)
+
+
+def test_of_the_lines_that_are_scored(challenge):
+    result = evaluate(challenge, "dev-0", metrics=["LogLossHashed:f<exp:b>", "LogLossHashed:f<exp:a>", "Accuracy"])
+    assert documents_of(result, "FileId").of_line.tolist() == [0]
+    every = documents_in(result, "FileId")
+    assert [every.of_score(score).of_line.tolist() for score in result.scores] == [[0], [0, 0, 1], [0, 1, 0, 2]]
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        ("fileid", "Unknown column `fileid'\n  did you mean FileId? the columns are FileId, Text"),
+        ("3", "Unknown column `3'\n  the columns are FileId, Text"),
+        ("0", "Unknown column `0'\n  the columns are FileId, Text"),
+        ("\x1b[31m", "Unknown column `\\x1b[31m'\n  the columns are FileId, Text"),
+    ],
+)
+def test_what_is_no_column(column, message, challenge):
+    with pytest.raises(UsageError) as caught:
+        documents_of(evaluate(challenge, "dev-0"), column)
+    assert str(caught.value) == message
+
+
+def test_there_has_to_be_an_input(challenge):
+    (challenge / "dev-0/in.tsv").unlink()
+    with pytest.raises(UsageError) as caught:
+        documents_of(evaluate(challenge, "dev-0"), "FileId")
+    assert str(caught.value) == "documents are told by a column of the input, and there is no input file"
+
+
+@pytest.mark.parametrize("metric", ["LogLossHashed", "LogLossHashed:f<exp:b>"])
+def test_an_input_of_another_length(metric, challenge):
+    (challenge / "dev-0/in.tsv").write_text("one\n" * 3)
+    result = evaluate(challenge, "dev-0", metrics=metric)
+    with pytest.raises(LineCountError, match=r"Too few lines in the input file: .* has 3, .* has 4"):
+        documents_of(result, "FileId")

@@ -1,0 +1,138 @@
+"""What hashing gave a score: other seeds, the formula, exact words, near ties."""
+
+import math
+
+import numpy as np
+import pytest
+
+from geval_py import UsageError, compare, evaluate, hashed_log_losses, luck
+from geval_py.explaining.calibration.profiles import profile_of, profile_scheme, reread, schemes_of
+from geval_py.explaining.calibration.ties import near_ties, share_turned
+
+GAZETTE = "challenges/gazette"
+
+
+def write(folder, name, lines):
+    (folder / name).write_text("".join(f"{line}\n" for line in lines))
+    return folder / name
+
+
+def evaluated(folder, outputs, expected, metrics="LogLossHashed", name="out.tsv"):
+    return evaluate((write(folder, name, outputs), write(folder, "expected.tsv", expected)), metrics=metrics)
+
+
+def test_other_seeds_are_line_numbers_further_down(tmp_path):
+    outputs, expected = ["a:0.5 b:0.3 :0.2", "c:0.4 d:0.4 :0.2"], ["x", "c"]
+    found = luck(evaluated(tmp_path, outputs, expected, "LogLossHashed4"), seeds=30)
+    wanted = [np.mean(hashed_log_losses(outputs, expected, 4, first_line=1 + k)) for k in range(1, 31)]
+    assert found.scores == pytest.approx(wanted)
+    assert (found.measured.loss, found.measured.sd) == pytest.approx((np.mean(wanted), np.std(wanted, ddof=1)))
+    assert found.score == pytest.approx(np.mean(hashed_log_losses(outputs, expected, 4)))
+    assert found.measured.z == pytest.approx((found.loss - np.mean(wanted)) / np.std(wanted, ddof=1))
+
+
+@pytest.mark.parametrize("bits", [2, 5, 8, 12])
+def test_the_formula_is_what_seeds_give(tmp_path, bits):
+    rng = np.random.default_rng(bits)
+    words = [f"w{n}" for n in range(30)]
+    outputs = [" ".join(f"{word}:{mass:.6f}" for word, mass in zip(words, rng.dirichlet([0.2] * 31)[:30], strict=True)) for _ in range(60)]  # fmt: skip
+    expected = [words[rng.integers(30)] if n % 2 else f"unlisted{n}" for n in range(60)]
+    found = luck(evaluated(tmp_path, outputs, expected, f"LogLossHashed{bits}"), seeds=300)
+    assert found.formula.loss == pytest.approx(found.measured.loss, abs=5 * found.measured.sd / math.sqrt(60))
+    assert found.formula.sd == pytest.approx(found.measured.sd, rel=0.25)
+
+
+def test_the_gazette():
+    """The figures of docs/luck: seeds and formula agree, and the bigram model was lucky."""
+    evaluation = evaluate(GAZETTE, "dev-0", out="out-model=bigram.tsv")
+    found = luck(evaluation)
+    assert found.score == pytest.approx(evaluation.score, rel=1e-12)
+    assert (found.seeds, len(found.scores), found.left_out) == (25, 25, 0)
+    assert found.measured.loss == pytest.approx(found.formula.loss, abs=0.05)
+    assert found.low < found.formula.score < found.high
+    assert found.signature == str(evaluation.signature)
+
+
+def test_by_formula_alone():
+    found = luck(evaluate(GAZETTE, "dev-0", out="out-model=bigram.tsv"), seeds=0)
+    assert (found.measured, found.scores) == (None, ())
+    assert found.z == found.formula.z
+
+
+def test_lines_that_a_seed_makes_infinite_are_left_out(tmp_path):
+    found = luck(evaluated(tmp_path, ["a:1", "a:0.5 :0.5"], ["b", "a"]), seeds=3)
+    assert (found.lines, found.left_out) == (1, 1)
+    assert found.loss == pytest.approx(-math.log(0.5 + 0.5 / 1024))
+    alone = luck(evaluated(tmp_path, ["a:1"], ["b"]), seeds=2)
+    assert alone.lines == 0
+    assert str(alone).endswith("out.tsv: there is no line that is finite under all seeds.")
+
+
+def test_where_nothing_scatters(tmp_path):
+    found = luck(evaluated(tmp_path, [":1", ":1"], ["a", "b"]), seeds=3)
+    assert (found.z, found.measured.z) == (None, None)
+    assert str(found).endswith("out.tsv: all seeds give the same score.")
+
+
+def test_exact_words(tmp_path):
+    """A listed word has its mass; another shares the rest with all that the line does not list."""
+    outputs, expected = ["a:0.5 :0.5", "a:0.5 :0.5", "a:0.5 :0.5"], ["a", "b", "stranger"]
+    found = luck(evaluated(tmp_path, outputs, expected), seeds=0, vocabulary=frozenset("abcdef")).exact
+    assert (found.vocabulary, found.infinite) == (6, 1)
+    assert found.listed == pytest.approx(math.exp(-(math.log(0.5) + math.log(0.5 / 5)) / 2))
+    hashed = hashed_log_losses(outputs[:2], expected[:2])
+    assert found.from_hashed == pytest.approx(math.exp(np.mean(hashed) + 0.5 * math.log(6 / 1024)))
+
+
+@pytest.mark.parametrize("seeds", [-1, 1001])
+def test_seeds_out_of_range(seeds):
+    with pytest.raises(UsageError) as caught:
+        luck(evaluate(GAZETTE, "dev-0", out="out-model=bigram.tsv"), seeds=seeds)
+    assert str(caught.value) == f"the number of seeds is from 0 to 1000, not {seeds}"
+
+
+def test_lines_of_buckets_are_refused(tmp_path):
+    with pytest.raises(UsageError) as caught:
+        luck(evaluated(tmp_path, ["0 0", "a:1"], ["a", "a"], "LogLossHashed1"))
+    assert str(caught.value) == (
+        f"`{tmp_path}/out.tsv` has 1 of 2 lines of buckets, which hold for one seed of the hash: "
+        "what others would give cannot be told"
+    )
+
+
+def near_outputs(folder):
+    """Two outputs that differ in which other words they list, never the one that is expected."""
+    rng = np.random.default_rng(4)
+    names = ("one.tsv", "two.tsv")
+    lines = [
+        [" ".join(f"{start}{rng.integers(1000)}:0.04" for _ in range(15)) + " :0.4" for _ in range(150)]
+        for start in "ab"
+    ]
+    expected = [f"x{n}" for n in range(150)]
+    return [evaluated(folder, of, expected, name=name) for name, of in zip(names, lines, strict=True)]
+
+
+def test_near_ties_are_what_seeds_say(tmp_path):
+    evaluations = near_outputs(tmp_path)
+    profiles = [profile_of(reread(of, [profile_scheme(schemes_of(of)[0])])) for of in evaluations]
+    losses = [luck(of, seeds=300).scores for of in evaluations]
+    measured = float(np.mean([one > other for one, other in zip(*losses, strict=True)]))
+    share = share_turned(profiles[0], profiles[1], 10)
+    assert share == pytest.approx(measured, abs=0.2)
+    assert share_turned(profiles[1], profiles[0], 10) == pytest.approx(1 - share)
+    comparison = compare(evaluations, samples=100)
+    (tie,) = near_ties(evaluations, comparison)
+    assert {tie.first, tie.second} == {"one.tsv", "two.tsv"}
+    assert tie.turned in (pytest.approx(share), pytest.approx(1 - share))
+
+
+def test_no_near_tie(tmp_path):
+    names = ("out-model=bigram.tsv", "out-model=unigram.tsv")
+    apart = [evaluate(GAZETTE, "dev-0", out=name) for name in names]
+    assert list(near_ties(apart, compare(apart, samples=200))) == []
+    same = [evaluated(tmp_path, ["a:0.5 b:0.1 :0.4"] * 9, ["a"] * 9, name=name) for name in ("one.tsv", "two.tsv")]
+    assert list(near_ties(same, compare(same, samples=100))) == []
+    exact = [
+        evaluated(tmp_path, ["a:0.5 b:0.1 :0.4"], ["a"], "Accuracy", name=name) for name in ("one.tsv", "two.tsv")
+    ]
+    assert list(near_ties(exact, compare(exact, samples=100))) == []

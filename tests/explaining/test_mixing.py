@@ -1,0 +1,174 @@
+"""Mixing outputs: the weights, what is written, and what is refused."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from scipy import optimize
+
+from geval_py import LineCountError, UsageError, check_submission, evaluate, mix
+from geval_py.explaining.tuning.mixing import best_weights, mixed_losses
+from geval_py.scoring.metrics import NOISE
+
+GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
+
+
+@pytest.fixture(scope="module")
+def gazette():
+    return [evaluate(GAZETTE, "dev-0", out=name) for name in ("bigram", "unigram")]
+
+
+def write(folder, outputs, expected, train=()):
+    """A challenge with several outputs; gives their evaluations."""
+    for name in ("dev-0", "train"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    (folder / "config.txt").write_text("--metric PerplexityHashed\n")
+    files = {"dev-0/expected.tsv": expected, "train/expected.tsv": train or ["x"]}
+    files |= {f"dev-0/out-{n}.tsv": lines for n, lines in enumerate(outputs)}
+    for name, texts in files.items():
+        (folder / name).write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    return [evaluate(folder, "dev-0", out=f"out-{n}.tsv") for n in range(len(outputs))]
+
+
+# What is found
+
+
+def test_gazette(gazette):
+    mixture = mix(gazette, documents="FileId")
+    assert (mixture.best, mixture.folds, mixture.documents) == ("out-model=bigram.tsv", 10, 36)
+    assert mixture.score == pytest.approx(174.60, abs=0.01)
+    assert mixture.held_out == pytest.approx(173.6, abs=1)
+    assert not mixture.taken
+    with_words = mix(gazette, documents="FileId", words=1000)
+    assert [component.name for component in with_words.components][2:] == ["train"]
+    assert with_words.held_out == pytest.approx(158, abs=2)
+    assert with_words.taken
+
+
+LOSSES = st.lists(
+    st.lists(st.one_of(st.floats(0, 30), st.just(math.inf)), min_size=3, max_size=3), min_size=1, max_size=30
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(LOSSES)
+@example([[math.inf, math.inf, math.inf]])
+@example([[0.0, 700.0, 900.0], [900.0, 700.0, 0.0]])
+def test_the_weights_are_those_that_another_search_finds(rows):
+    losses = np.array(rows)
+    weights = best_weights(losses)
+    assert weights.sum() == pytest.approx(1)
+    assert (weights >= 0).all()
+    kept = losses[np.isfinite(losses.min(axis=1))]
+    if not len(kept):
+        assert weights == pytest.approx(1 / 3, abs=1e-5)
+        return
+
+    def loss(free):
+        powers = np.exp(free - free.max())
+        return mixed_losses(kept, powers / powers.sum()).mean()
+
+    theirs = min(optimize.minimize(loss, start, method="Nelder-Mead").fun for start in np.eye(3) * 3)
+    assert mixed_losses(kept, weights).mean() <= theirs + 1e-4
+
+
+def test_mixed_losses_are_those_of_the_masses():
+    losses = np.array([[1.0, 2.0], [800.0, 801.0], [math.inf, 1.0], [math.inf, math.inf]])
+    found = mixed_losses(losses, np.array([0.25, 0.75]))
+    assert found[0] == pytest.approx(-math.log(0.25 * math.exp(-1) + 0.75 * math.exp(-2)))
+    assert found[1] == pytest.approx(800 - math.log(0.25 + 0.75 * math.exp(-1)))
+    assert found[2] == pytest.approx(1 - math.log(0.75))
+    assert found[3] == math.inf
+
+
+# What is written
+
+ENTRIES = st.lists(
+    st.tuples(st.sampled_from(["the", "of", "cat", ""]), st.floats(0.01, 1.0)), min_size=1, max_size=4
+).map(lambda entries: " ".join(f"{word}:{value:.6g}" for word, value in entries))
+VECTORS = st.lists(st.floats(-9.0, 0.0), min_size=1024, max_size=1024).map(
+    lambda values: " ".join(f"{value:.6g}" for value in values)
+)
+
+
+@settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(
+    st.lists(
+        st.tuples(ENTRIES, st.one_of(ENTRIES, ENTRIES, VECTORS), st.sampled_from(["the", "of", "cat", "dog"])),
+        min_size=2,
+        max_size=12,
+    ),
+    st.booleans(),
+)
+def test_mixing_never_makes_the_set_worse_than_the_best_alone(tmp_path_factory, lines, words):
+    """What is written scores what was predicted, no worse than the best output, and is well formed."""
+    folder = tmp_path_factory.mktemp("challenge")
+    *outputs, expected = zip(*lines, strict=True)
+    evaluations = write(folder, outputs, expected, train=["the", "the", "of", "of", "cat", "a b"])
+    mixture = mix(evaluations, words=2 if words else 0, force=True)
+    assert mixture.predicted <= mixture.score * (1 + NOISE)
+    written = mixture.apply([folder / "dev-0/out-0.tsv", folder / "dev-0/out-1.tsv"])
+    assert evaluate(folder, "dev-0", out=written).score == pytest.approx(mixture.predicted, rel=1e-5)
+    before, after = (
+        {problem.rule.code for path in paths for problem in check_submission(path).problems}
+        for paths in ([folder / "dev-0/out-0.tsv", folder / "dev-0/out-1.tsv"], [written])
+    )
+    assert after <= before
+
+
+def test_what_is_written(tmp_path, gazette):
+    mixture = mix(gazette, words=100)
+    paths = [evaluation.output.path for evaluation in gazette]
+    written = mixture.apply(paths, folder=tmp_path)
+    assert written == str(tmp_path / "out-mix=bigram+unigram+train.tsv")
+    kept = json.loads((tmp_path / "out-mix=bigram+unigram+train.tuning.json").read_text())
+    assert kept["mixture"]["weights"] == [component.weight for component in mixture.components]
+    with pytest.raises(UsageError) as caught:
+        mixture.apply(paths[:1], folder=tmp_path)
+    assert str(caught.value) == "the mixture is of 2 outputs, not of 1"
+
+
+def test_outputs_with_another_number_of_lines(tmp_path, gazette):
+    short = tmp_path / "out-model=short.tsv"
+    short.write_text(":1\n")
+    mixture = mix(gazette)
+    with pytest.raises(LineCountError) as caught:
+        mixture.apply([gazette[0].output.path, short], folder=tmp_path)
+    assert str(caught.value) == (
+        f"Too few lines in the output file: `{short}` has 1, `{gazette[0].output.path}` has 212"
+    )
+    assert list(tmp_path.iterdir()) == [short]
+
+
+# What is refused
+
+
+def test_one_output(gazette):
+    with pytest.raises(UsageError) as caught:
+        mix(gazette[:1])
+    assert str(caught.value) == "a mixture takes two outputs or more; there is 1"
+
+
+def test_other_metrics(gazette):
+    other = evaluate(GAZETTE, "dev-0", out="unigram", metrics="LogLossHashed8")
+    with pytest.raises(UsageError, match="were scored with different metrics"):
+        mix([gazette[0], other])
+
+
+def test_no_train(tmp_path):
+    evaluations = write(tmp_path, [["a:1"] * 100, [":1"] * 100], ["a"] * 100)
+    (tmp_path / "train/expected.tsv").unlink()
+    with pytest.raises(UsageError) as caught:
+        mix(evaluations, words=10)
+    assert str(caught.value) == ("there is no train/expected.tsv, whose commonest words would be one more output")
+
+
+def test_printed(gazette):
+    text = str(mix(gazette, documents="FileId"))
+    assert text.startswith("output                 score   weight\nout-model=bigram.tsv   174.60  0.8302\n")
+    assert "held out in 10 folds of 36 documents, seed 12345." in text
+    assert text.endswith("]: leave it.")

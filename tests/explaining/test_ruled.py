@@ -1,0 +1,177 @@
+"""Metrics that are no function of sums, and sacreBLEU's own tests of significance."""
+
+import math
+import os
+
+import numpy as np
+import pytest
+import sacrebleu
+from sacrebleu.metrics import BLEU
+from sacrebleu.significance import PairedTest
+from scipy.stats import bootstrap as scipy_bootstrap
+from scipy.stats import spearmanr
+
+from geval_py.explaining.statistics.bootstrap import bootstrap_scores, interval, scores_on
+from geval_py.explaining.statistics.interval import Interval
+from geval_py.explaining.statistics.paired import equal_systems, line_shares, randomisation_p_values
+from geval_py.explaining.statistics.resampling import bootstrap_weights, swap_weights
+from geval_py.explaining.statistics.ruled import RuledTable, table_of
+from geval_py.explaining.statistics.systems import Systems
+from geval_py.scoring.metrics import column_of, find_metric
+
+RULED = ["Macro-F1", "NMI", "Pearson", "Spearman", "Probabilistic-MultiLabel-F1"]
+RNG = np.random.default_rng(1)
+NUMBERS = [f"{value:.3f}" for value in RNG.normal(0, 1, 40)]
+NEAR = [f"{float(number) + noise:.3f}" for number, noise in zip(NUMBERS, RNG.normal(0, 0.5, 40), strict=True)]
+FAR = [f"{float(number) + noise:.3f}" for number, noise in zip(NUMBERS, RNG.normal(0, 2, 40), strict=True)]
+CLASSES = ["abc"[n % 3] for n in range(40)]
+GOOD = [one if n % 4 else "a" for n, one in enumerate(CLASSES)]
+BAD = [one if n % 2 else "b" for n, one in enumerate(CLASSES)]
+PROBABLE = [f"{one}:{0.5 + n / 100:.2f}" for n, one in enumerate(GOOD)]
+DOUBTFUL = [f"{one}:{0.9 - n / 100:.2f}" for n, one in enumerate(BAD)]
+DATA = {
+    **dict.fromkeys(["Pearson", "Spearman"], (NUMBERS, NEAR, FAR)),
+    **dict.fromkeys(["Macro-F1", "NMI"], (CLASSES, GOOD, BAD)),
+    "Probabilistic-MultiLabel-F1": (CLASSES, PROBABLE, DOUBTFUL),
+}
+each = pytest.mark.parametrize("name", RULED)
+
+
+def block(lines):
+    return "".join(line + "\n" for line in lines).encode()
+
+
+def statistics_of(name, outputs, expected):
+    return column_of(find_metric(name), frozenset()).statistics(block(outputs), block(expected), 1)
+
+
+def score(name, outputs, expected):
+    return find_metric(name).value(statistics_of(name, outputs, expected))
+
+
+def of_both(name):
+    expected, one, other = DATA[name]
+    return [statistics_of(name, outputs, expected) for outputs in (one, other)]
+
+
+@each
+def test_a_resample_is_scored_as_its_lines_are(name):
+    """By the definition: the lines that were drawn, written out, and scored anew."""
+    expected, one, other = DATA[name]
+    metric, (weights,) = find_metric(name), bootstrap_weights(40, 5, seed=3)
+    table = table_of(metric, of_both(name))
+    assert isinstance(table, RuledTable)
+    found = scores_on(metric, table.totals([weights]))
+    drawn = [np.repeat(np.arange(40), row.astype(int)) for row in weights]
+    want = [
+        [score(name, [of[n] for n in rows], [expected[n] for n in rows]) for of in (one, other)] for rows in drawn
+    ]
+    assert found == pytest.approx(np.array(want), rel=1e-12)
+
+
+@each
+def test_an_exchange_is_scored_as_its_lines_are(name):
+    expected, one, other = DATA[name]
+    metric, (swaps,) = find_metric(name), swap_weights(40, 5, seed=3)
+    found = scores_on(metric, table_of(metric, of_both(name)).exchanges(5, 3)((0, 1)))
+    pairs = [[(b, a) if swap else (a, b) for a, b, swap in zip(one, other, row, strict=True)] for row in swaps]
+    want = [[score(name, list(of), expected) for of in zip(*mixed, strict=True)] for mixed in pairs]
+    assert found == pytest.approx(np.array(want), rel=1e-12)
+
+
+@each
+def test_systems_are_ranked(name):
+    both = of_both(name)
+    ranking = Systems(
+        metric=find_metric(name), names=["good", "bad"], statistics=both, baseline=1, samples=200, seed=1
+    ).rank()
+    assert [system.name for system in ranking.systems] == ["good", "bad"]
+    first = ranking.systems[0]
+    assert first.interval.low <= first.score <= first.interval.high
+    assert first.difference == pytest.approx(first.score - ranking.systems[1].score)
+    assert 0 < first.p_randomisation <= 1
+    assert first.won + first.lost + first.tied == pytest.approx(1)
+    assert (ranking.lines, ranking.equal) == (40, ())
+
+
+@each
+def test_equal_systems_are_told(name):
+    one, other = of_both(name)
+    assert equal_systems(table_of(find_metric(name), [one, other, one])) == [(0, 2)]
+
+
+def test_a_line_has_no_correlation_and_ties():
+    metric = find_metric("Spearman")
+    table = table_of(metric, of_both("Spearman"))
+    assert np.isnan(table.comparable()).all()
+    assert line_shares(metric, table, 0) == [(0.0, 0.0, 1.0)] * 2
+
+
+def test_the_interval_of_a_correlation_is_scipys():
+    numbers, near = (np.array(of, float) for of in (NUMBERS, NEAR))
+    theirs = scipy_bootstrap(
+        (numbers, near), lambda *of: spearmanr(*of).statistic, paired=True, vectorized=False, n_resamples=2000,
+        method="percentile", rng=np.random.default_rng(5),
+    ).confidence_interval  # fmt: skip
+    ours = interval(find_metric("Spearman"), statistics_of("Spearman", NEAR, NUMBERS), samples=2000, seed=1)
+    assert (ours.low, ours.high) == pytest.approx(tuple(theirs), abs=0.02)
+
+
+def test_a_score_that_is_not_defined():
+    """Pearson of one line is none: neither has it an interval, nor a place but the last."""
+    metric = find_metric("Pearson")
+    alone, two = statistics_of("Pearson", ["1"], ["1"]), statistics_of("Pearson", ["1", "2"], ["1", "2"])
+    assert math.isnan(metric.value(alone))
+    assert math.isnan(interval(metric, alone, samples=9).low)
+    some = bootstrap_scores(metric, two, samples=50)
+    assert 0 < np.isnan(some).sum() < 50
+    assert Interval.of(some.tolist(), samples=50, seed=1).low == pytest.approx(1)
+    flat = statistics_of("Pearson", ["1", "1"], ["1", "2"])
+    ranking = Systems(metric=metric, names="ab", statistics=[flat, two], baseline=0, samples=20, seed=1).rank()
+    assert [system.name for system in ranking.systems] == ["b", "a"]
+    assert [system.difference for system in ranking.systems] == [None, None]
+    assert ranking.systems[0].p_randomisation == 1
+
+
+# sacreBLEU
+
+WORDS = ["the", "a", "cat", "dog", "sat", "ran", "on", "under", "mat", "tree", "and", "then", "it", "was", "gone"]
+LINES = 60
+
+
+def made_up(seed, errors):
+    """An output that has a word wrong with this probability."""
+    rng = np.random.default_rng(seed)
+    return [" ".join(w if rng.random() > errors else rng.choice(WORDS) for w in line.split()) for line in ANSWERS]
+
+
+ANSWERS = [" ".join(np.random.default_rng(seed).choice(WORDS, 12)) for seed in range(LINES)]
+SYSTEMS = {"close": (made_up(101, 0.20), made_up(102, 0.24)), "apart": (made_up(103, 0.20), made_up(104, 0.30))}
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+@pytest.mark.parametrize("metric", ["SacreBLEU", "BLEU"])
+def test_the_paired_test_is_that_of_sacrebleu(metric, name, monkeypatch):
+    """``sacrebleu --paired-ar``, whose trials are others: both p-values are within 4 standard errors."""
+    monkeypatch.setitem(os.environ, "SACREBLEU_SEED", "7")
+    own = {"BLEU": dict(tokenize="none", smooth_method="none")}.get(metric, {})
+    one, other = SYSTEMS[name]
+    trials = 2000
+    test = PairedTest([("one", one), ("other", other)], {"BLEU": BLEU(**own)}, [ANSWERS], "ar", trials)
+    theirs = test()[1]["BLEU"][1].p_value
+    table = table_of(find_metric(metric), [statistics_of(metric, of, ANSWERS) for of in (one, other)])
+    ours = randomisation_p_values(find_metric(metric), table, samples=trials, seed=1)[0, 1]
+    assert ours == pytest.approx(theirs, abs=4 * math.sqrt(2 * theirs * (1 - theirs) / trials) + 2 / trials)
+
+
+def test_the_interval_is_that_of_sacrebleu(monkeypatch):
+    """``sacrebleu --confidence``: the mean of the resamples and half the width of the interval."""
+    monkeypatch.setitem(os.environ, "SACREBLEU_SEED", "7")
+    one, _ = SYSTEMS["close"]
+    theirs = sacrebleu.BLEU().corpus_score(one, [ANSWERS], n_bootstrap=2000)
+    statistics = statistics_of("SacreBLEU", one, ANSWERS)
+    ours = interval(find_metric("SacreBLEU"), statistics, samples=2000, seed=1)
+    values = bootstrap_scores(find_metric("SacreBLEU"), statistics, samples=2000, seed=1)
+    spread = values.std()
+    assert values.mean() == pytest.approx(theirs._mean, abs=4 * spread * math.sqrt(2 / 2000))
+    assert ours.half_width == pytest.approx(theirs._ci, rel=0.1)

@@ -1,0 +1,428 @@
+"""Tuning: what is found and tried, what is written, and what is refused."""
+
+import json
+import lzma
+import math
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from scipy import optimize, stats
+
+from geval_py import (
+    ExistingFileError,
+    LineCountError,
+    MalformedLineError,
+    UsageError,
+    check_submission,
+    evaluate,
+    hashed_log_losses,
+    tune,
+)
+from geval_py.explaining.tuning import folds as folds_module
+from geval_py.explaining.tuning.fitting import _Objective, fit
+from geval_py.explaining.tuning.folds import Folds, change_of, document_numbers
+from geval_py.explaining.tuning.guesses import read_guesses
+from geval_py.reading.frequent import FrequentWords, frequent_words
+from geval_py.reading.tuned import Parameters
+
+GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
+THE = FrequentWords(words=("the", "of", "a"), shares=(0.06, 0.03, 0.01))
+
+
+def write(folder, outputs, expected, train=()):
+    """A challenge with one output."""
+    (folder / "dev-0").mkdir(parents=True, exist_ok=True)
+    (folder / "config.txt").write_text("--metric PerplexityHashed\n")
+    lines = (("dev-0/out.tsv", outputs), ("dev-0/expected.tsv", expected))
+    for name, texts in lines:
+        (folder / name).write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    if train:
+        (folder / "train").mkdir(exist_ok=True)
+        (folder / "train/expected.tsv").write_text("".join(f"{word}\n" for word in train), encoding="utf-8")
+    return evaluate(folder, "dev-0")
+
+
+@pytest.fixture(scope="module")
+def gazette():
+    return evaluate(GAZETTE, "dev-0", out="unigram")
+
+
+# What is found
+
+
+def test_gazette(gazette):
+    tuning = tune(gazette, words=1000, documents="FileId", temperature=True)
+    assert [trial.names for trial in tuning.trials] == [("temperature",), ("lambda",), ("lambda", "nu")]
+    assert [trial.taken for trial in tuning.trials] == [False, False, True]
+    assert tuning.taken == ("lambda", "nu")
+    assert (tuning.folds, tuning.documents, tuning.lines, tuning.words) == (10, 36, 212, 974)
+    assert tuning.score == pytest.approx(327.53, abs=0.01)
+    assert tuning.trials[-1].score == pytest.approx(287.5, abs=3)
+    assert tuning.predicted < tuning.trials[-1].score < tuning.score
+
+
+def test_what_is_found_is_what_another_search_finds(gazette):
+    guesses = read_guesses(gazette, THE, keep_entries=True)
+    everything = np.ones(guesses.lines, bool)
+
+    def loss(free):
+        temperature, lambda_, nu = math.exp(free[0]), *(1 / (1 + np.exp(-free[1:])))
+        at = Parameters(temperature=temperature, lambda_=lambda_, nu=nu, frequent=THE)
+        return guesses.losses(at).mean()
+
+    theirs = optimize.minimize(loss, [0.1, -1, -1], method="Nelder-Mead", options={"maxiter": 2000, "xatol": 1e-6})
+    ours = fit(guesses, ("temperature", "lambda", "nu"), everything, Parameters(frequent=THE))
+    assert guesses.losses(ours).mean() == pytest.approx(theirs.fun, abs=1e-5)
+    assert math.log(ours.temperature) == pytest.approx(theirs.x[0], abs=0.02)
+
+
+@pytest.mark.parametrize("free", [(0.3, -1.0, 0.5), (-0.7, -3.0, -2.0), (0.0, 2.0, 2.0), (2.2, -9.0, -9.0)], ids=str)
+def test_the_gradient_is_that_of_the_loss(gazette, free):
+    guesses = read_guesses(gazette, THE, keep_entries=True)
+    names = ("temperature", "lambda", "nu")
+    objective = _Objective(guesses, names, np.arange(guesses.lines) % 3 > 0, Parameters(frequent=THE))
+    _, gradient = objective(np.array(free))
+    for n in range(3):
+        step = np.eye(3)[n] * 1e-6
+        rise = objective(free + step)[0] - objective(free - step)[0]
+        assert gradient[n] == pytest.approx(rise / 2e-6, rel=1e-4, abs=1e-8)
+
+
+@pytest.mark.parametrize("log_temperature", [-2.0, -0.31, 0.013, 0.05, 1.234, 2.3])
+def test_between_the_nodes_of_the_grid_the_listed_mass_is_right(gazette, log_temperature):
+    guesses = read_guesses(gazette, THE, keep_entries=True)
+    found, slope = guesses.listed(log_temperature)
+    true, true_slope = guesses._tempered(log_temperature)
+    assert found == pytest.approx(true, abs=1e-6)
+    assert slope == pytest.approx(true_slope, abs=1e-4)
+    assert (guesses.losses(Parameters()) >= 0).all()
+
+
+def test_a_temperature_needs_the_entries(gazette):
+    guesses = read_guesses(gazette, THE, keep_entries=False)
+    with pytest.raises(UsageError, match="the masses of all entries are needed"):
+        guesses.losses(Parameters(temperature=2.0))
+
+
+PROBABILITIES = st.lists(
+    st.tuples(st.sampled_from(["the", "of", "cat", "dog", "ka:lo", "ą", ""]), st.floats(0.0, 1.0)),
+    min_size=1,
+    max_size=6,
+).map(lambda entries: " ".join(f"{word}:{value:.6g}" for word, value in entries))
+LOGARITHMS = st.lists(
+    st.tuples(st.sampled_from(["the", "of", "cat", ""]), st.floats(-30.0, 1.0)), min_size=1, max_size=4
+).map(lambda entries: " ".join(f"{word}:{value:.6g}" for word, value in entries))
+VECTORS = st.lists(st.floats(-30.0, 0.0), min_size=1024, max_size=1024).map(
+    lambda values: " ".join(f"{value:.6g}" for value in values)
+)
+LINES = st.one_of(PROBABILITIES, PROBABILITIES, LOGARITHMS)
+ANSWERS = st.sampled_from(["the", "of", "cat", "dog", "ka:lo", "ą", "unlisted", "another"])
+PARAMETERS = st.builds(
+    Parameters,
+    temperature=st.sampled_from([1.0, 0.5, 1.7]),
+    lambda_=st.one_of(st.just(0.0), st.floats(1e-6, 1.0)),
+    nu=st.one_of(st.just(0.0), st.floats(1e-6, 1.0)),
+    frequent=st.just(THE),
+)
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.one_of(LINES, VECTORS), ANSWERS, PARAMETERS, st.integers(1, 10_000))
+@example("a:0.0 :1", "the", Parameters(lambda_=0.5, frequent=THE), 1)
+@example("the:1", "the", Parameters(temperature=2.0, frequent=THE), 1)
+def test_a_tuned_line_has_the_loss_that_the_formula_says(text, answer, parameters, line):
+    """Specification, section 4: (1 - lambda) z + r' nu u, and the rest; and what it says sums to 1."""
+    tuned = parameters.tune_line(text, line)
+    kernel_masses = reference_guesses(text, answer, parameters, line)
+    (loss,) = hashed_log_losses([tuned], [answer], first_line=line)
+    assert math.exp(-loss) == pytest.approx(kernel_masses, rel=2e-5, abs=1e-12)
+    if ":" in tuned:
+        numbers = [float(entry.rpartition(":")[2]) for entry in tuned.split(" ")]
+        assert math.fsum(numbers) == pytest.approx(1.0, abs=1e-9)
+        assert len({entry.rpartition(":")[0] for entry in tuned.split(" ")}) == len(numbers)
+
+
+def reference_guesses(text, answer, parameters, line):
+    """The mass of the answer's bucket, straight from the formulas."""
+    from geval_py.reading.buckets import word_buckets
+    from geval_py.scoring.kernel import reference
+
+    found = reference.read_guesses(f"{text}\n".encode(), f"{answer}\n".encode(), 10, line)
+    (rest,) = found.rests
+    powers = [mass ** (1 / parameters.temperature) for mass in found.masses]
+    hit = sum(power for power, is_hit in zip(powers, found.hits, strict=True) if is_hit)
+    tempered = (1 - rest) * hit / sum(powers) if sum(powers) else 0.0
+    bucket, *buckets = word_buckets([answer, *THE.words], 10, line)
+    share = sum(share for found, share in zip(buckets, THE.shares, strict=True) if found == bucket)
+    new_rest = (1 - parameters.lambda_) * rest + parameters.lambda_
+    spread = parameters.nu * share + (1 - parameters.nu * THE.total) / 1024
+    return (1 - parameters.lambda_) * tempered + new_rest * spread
+
+
+SETS = st.lists(st.tuples(LINES, ANSWERS), min_size=2, max_size=30)
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@given(SETS, st.booleans())
+@example([("the:1", "cat"), ("of:1", "of")], True)
+@example([("the:0.5 of:0.5", "cat")] * 30, False)
+@example([("cat:0.9 dog:0.05 :0.05", "dog"), ("cat:0.9 :0.1", "the")] * 15, True)
+def test_tuning_never_makes_the_set_worse(tmp_path_factory, lines, temperature):
+    """What is written scores what was predicted, no worse than before, and is well formed."""
+    folder = tmp_path_factory.mktemp("challenge")
+    outputs, expected = zip(*lines, strict=True)
+    evaluation = write(folder, outputs, expected, train=["the", "the", "of", "a b", "", "cat"])
+    tuning = tune(evaluation, temperature=temperature, force=True)
+    assert tuning.predicted <= tuning.score
+    if not tuning.taken:
+        return
+    written = tuning.apply(folder / "dev-0/out.tsv")
+    assert evaluate(folder, "dev-0", out=written).score == pytest.approx(tuning.predicted, rel=1e-5)
+    before, after = (
+        {problem.rule.code for problem in check_submission(path).problems}
+        for path in (folder / "dev-0/out.tsv", written)
+    )
+    nothing = {"W214"} if before & {"W205", "W207"} else set()  # a word left without mass is not listed
+    assert after <= before | nothing
+
+
+def test_infinite_losses_are_counted_and_mended(tmp_path):
+    outputs = ["cat:1", "dog:1", "the:0.5 :0.5"] * 50
+    evaluation = write(tmp_path, outputs, ["cat", "unlisted", "the"] * 50)
+    tuning = tune(evaluation)
+    assert (tuning.infinite, tuning.score) == (50, math.inf)
+    (trial,) = tuning.trials
+    assert (trial.infinite, trial.taken, trial.change.mean) == (0, True, -math.inf)
+    assert math.isfinite(tuning.predicted)
+    written = tuning.apply(tmp_path / "dev-0/out.tsv")
+    assert evaluate(tmp_path, "dev-0", out=written).score == pytest.approx(tuning.predicted, rel=1e-5)
+
+
+def test_vectors_are_written_as_vectors(tmp_path):
+    rng = np.random.default_rng(1)
+    outputs = [" ".join(f"{v:.6f}" for v in rng.normal(0, 6, 1024)) for _ in range(120)]
+    evaluation = write(tmp_path, outputs, ["cat", "unlisted", "the"] * 40, train=["the", "cat", "of"])
+    tuning = tune(evaluation, temperature=True)
+    assert "temperature" in tuning.taken
+    written = tuning.apply(tmp_path / "dev-0/out.tsv")
+    assert ":" not in Path(written).read_text()
+    assert evaluate(tmp_path, "dev-0", out=written).score == pytest.approx(tuning.predicted, rel=1e-5)
+
+
+# Folds and intervals
+
+
+def test_documents_are_held_out_together():
+    groups = np.repeat(np.arange(25), 7)
+    folds = Folds.of(groups, seed=3)
+    assert folds.count == 10
+    assert all(len(set(folds.of_line[groups == group])) == 1 for group in range(25))
+    assert sum(out.sum() for out in folds) == len(groups)
+    assert Folds.of(np.array([0, 1, 1]), seed=3).count == 2
+
+
+def test_the_interval_is_that_of_the_sums_of_documents():
+    """Specification, section 1: v = G/(G-1) sum (sum of deviations)^2 / N^2, and Student's t."""
+    rng = np.random.default_rng(5)
+    base, losses, groups = rng.exponential(3, 90), rng.exponential(2, 90), np.arange(90) // 6
+    change = change_of(losses, base, groups)
+    mean = (losses - base).mean()
+    sums = [((losses - base)[groups == g] - mean).sum() for g in range(15)]
+    half = stats.t.ppf(0.975, 14) * math.sqrt(15 / 14 * np.square(sums).sum()) / 90
+    assert (change.low, change.mean, change.high) == pytest.approx((mean - half, mean, mean + half))
+    alone = change_of(losses, base, np.arange(90))
+    theirs = stats.ttest_rel(losses, base).confidence_interval()
+    assert (alone.low, alone.high) == pytest.approx(tuple(theirs), rel=1e-9)
+
+
+INFINITE = {
+    "mended": ([1.0, 1.0], [math.inf, 1.0], -math.inf, True),
+    "broken": ([math.inf, 1.0], [1.0, 2.0], math.inf, False),
+    "both": ([math.inf, 1.0], [1.0, math.inf], math.inf, False),
+    "the same": ([math.inf, 1.0], [math.inf, 1.0], 0.0, False),
+}
+
+
+@pytest.mark.parametrize(("losses", "base", "mean", "better"), INFINITE.values(), ids=INFINITE)
+def test_changes_of_infinite_losses(losses, base, mean, better):
+    change = change_of(np.array(losses), np.array(base), np.arange(2))
+    assert (change.mean, change.is_better) == (mean, better)
+
+
+def test_what_is_no_use_is_not_taken():
+    tiny = np.full(100, 1.0)
+    assert not change_of(tiny - folds_module.LEAST_GAIN / 2, tiny, np.arange(100)).is_better
+    assert change_of(tiny - folds_module.LEAST_GAIN * 2, tiny, np.arange(100)).is_better
+
+
+def test_documents_by_a_column(gazette):
+    by_name = document_numbers(gazette, "FileId")
+    assert list(by_name) == list(document_numbers(gazette, "1"))
+    assert by_name.max() + 1 == 36
+    assert tune(gazette, words=0, documents=by_name).documents == 36
+
+
+# The frequent words
+
+
+def test_frequent_words():
+    answers = ["b", "the", "a", "the", "x y", "", "a\t", "b", "a"]
+    found = frequent_words(answers, 2)
+    assert (found.words, found.shares) == (("a", "b"), (2 / 9, 2 / 9))
+    assert found.total == pytest.approx(4 / 9)
+    assert frequent_words(answers, 9).words == ("a", "b", "the")
+
+
+ODD = [
+    "no\u00a0break",
+    "a\tb",
+    "zero\u200bwidth",
+    "a\ufeffmark",
+    "x:0.1,y",
+    "5;a:b",
+    "\x07bell",
+    "isolate\u2066",
+]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=ascii)
+def test_words_that_a_rule_speaks_of_are_not_listed(odd):
+    assert frequent_words([odd, "fine", "ka:lo", "soft\u00adhyphen"], 9).words == (
+        "fine",
+        "ka:lo",
+        "soft\u00adhyphen",
+    )
+    assert {problem.rule.code for problem in problems_of(odd)} & {"W208", "W209", "E113", "E114"}
+
+
+def problems_of(word):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "out.tsv"
+        path.write_text(f"{word}:0.5 :0.5\n", encoding="utf-8")
+        return check_submission(path).problems
+
+
+# What is written
+
+
+def test_what_is_written(tmp_path, gazette):
+    tuning = tune(gazette, words=1000)
+    for folder in ("same", "other"):
+        (tmp_path / folder).mkdir()
+    path = tmp_path / "same/out-model=unigram.tsv.xz"
+    with lzma.open(path, "wb") as file:
+        file.write((GAZETTE / "dev-0/out-model=unigram.tsv").read_bytes())
+    written = tuning.apply(path, folder=tmp_path / "other")
+    assert written == str(tmp_path / "other/out-model=unigram,tuned=lambda-nu.tsv.xz")
+    assert len(lzma.open(written).read().splitlines()) == tuning.lines
+    kept = json.loads((tmp_path / "other/out-model=unigram,tuned=lambda-nu.tuning.json").read_text())
+    assert kept["parameters"]["lambda"] == tuning.parameters.lambda_
+    assert len(kept["parameters"]["frequent_words"]) == 974
+    with pytest.raises(ExistingFileError):
+        tuning.apply(path, folder=tmp_path / "other")
+    assert tuning.apply(path, folder=tmp_path / "other", force=True) == written
+
+
+def test_a_malformed_line_is_named_and_nothing_is_left(tmp_path, gazette):
+    tuning = tune(gazette, words=1000)
+    path = tmp_path / "out.tsv"
+    path.write_text("the:1\nthe:x\n")
+    with pytest.raises(MalformedLineError) as caught:
+        tuning.apply(path)
+    assert (caught.value.path, caught.value.line) == (str(path), 2)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+# What is refused
+
+
+@pytest.fixture
+def small(tmp_path):
+    return write(tmp_path, ["a:0.5 :0.5", "b:0.5 :0.5"] * 60, ["a", "b"] * 60)
+
+
+REFUSED = {
+    "words without train": (
+        {"words": 5},
+        "there is no train/expected.tsv, whose commonest words nu would be for",
+    ),
+    "documents": ({"documents": [1, 2]}, "2 documents, but 120 lines: give a number a line"),
+    "one document": ({"documents": [7] * 120}, "all lines are of one document: none can be held out"),
+    "no input": ({"documents": "FileId"}, "a column of the input tells the documents, and there is no input file"),
+    "seed": ({"seed": -1}, "the seed is a whole number from 0 on"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), REFUSED.values(), ids=REFUSED)
+def test_refused(small, arguments, message):
+    with pytest.raises(UsageError) as caught:
+        tune(small, **arguments)
+    assert str(caught.value) == message
+
+
+def test_a_column_that_there_is_not(gazette):
+    with pytest.raises(UsageError) as caught:
+        tune(gazette, documents="Fileid")
+    assert str(caught.value) == (
+        "the input has no column `Fileid'\n  did you mean FileId? there are FileId, Year, LeftContext, RightContext"
+    )
+
+
+@pytest.mark.parametrize("metric", ["Accuracy", "PerplexityHashed:l", "Perplexity", "LogLossHashed:f<exp:the>"])
+def test_only_hashed_metrics(metric):
+    evaluation = evaluate(GAZETTE, "dev-0", out="unigram", metrics=metric)
+    with pytest.raises(UsageError) as caught:
+        tune(evaluation)
+    assert str(caught.value) == (
+        f"{metric} is no hashed metric without flags that choose or change lines, such as PerplexityHashed: "
+        "what would be better by it cannot be told"
+    )
+
+
+def test_few_lines(tmp_path):
+    evaluation = write(tmp_path, ["a:0.5 :0.5"] * 99, ["a"] * 99)
+    with pytest.raises(UsageError) as caught:
+        tune(evaluation)
+    assert str(caught.value) == (
+        "99 lines are few to tune on: what is found may be luck; take 100 lines or more, or force it"
+    )
+    tuning = tune(evaluation, force=True)
+    assert tuning.notes == (
+        "99 lines are few to tune on: what is found may be luck",
+        "there is no train/expected.tsv, whose commonest words nu would be for: it is left out",
+    )
+
+
+def test_nothing_to_apply(tmp_path):
+    evaluation = write(tmp_path, [":1"] * 100, ["a"] * 100)
+    tuning = tune(evaluation)
+    assert tuning.taken == ()
+    with pytest.raises(UsageError, match="no parameter was worth taking: the output is best left as it is"):
+        tuning.apply(tmp_path / "dev-0/out.tsv")
+
+
+def test_without_scipy(small, monkeypatch):
+    monkeypatch.setitem(sys.modules, "scipy.optimize", None)
+    with pytest.raises(UsageError) as caught:
+        tune(small)
+    assert str(caught.value) == "tuning and mixing need scipy\n  pip install ./geval-py[report]"
+
+
+def test_the_number_of_lines_of_what_is_mixed(tmp_path):
+    from geval_py.reading.derived import Derived
+
+    (tmp_path / "a").write_text("a:1\n")
+    (tmp_path / "b").write_text("a:1\na:1\n")
+    with pytest.raises(LineCountError, match="Too many lines"):
+        Derived(sources=(str(tmp_path / "a"), str(tmp_path / "b")), path="x").check_lines()
+
+
+def test_printed(gazette):
+    text = str(tune(gazette, words=1000))
+    assert text.startswith("tuned       score   change (nats)  95 %                verdict\n(as it is)  327.53\n")
+    assert "held out in 10 folds of lines, seed 12345." in text

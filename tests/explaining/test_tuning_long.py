@@ -1,0 +1,116 @@
+"""Tuning holds what it promises on lines that are drawn from known distributions. Run by ``scripts/test --long``."""
+
+import numpy as np
+import pytest
+
+from geval_py import evaluate, mix, tune
+
+pytestmark = pytest.mark.long
+
+VOCABULARY = 5_000
+LISTED = 12
+TRIALS = 200
+
+
+def masses(rng, lines, spread=1.5):
+    """Distributions over the listed words of each line, and their rests."""
+    powers = np.exp(spread * rng.normal(size=(lines, LISTED)))
+    rests = rng.beta(2, 8, size=(lines, 1))
+    return powers / powers.sum(axis=1, keepdims=True) * (1 - rests), rests
+
+
+def draw(rng, words, probabilities, rests):
+    """An answer a line: a listed word, by its mass, or any other."""
+    cumulated = np.cumsum(np.hstack([probabilities, rests]), axis=1)
+    places = (rng.random((len(words), 1)) * cumulated[:, -1:] > cumulated).sum(axis=1)
+    return [
+        f"w{row[place]}" if place < LISTED else f"other{rng.integers(10**9)}"
+        for row, place in zip(words, places, strict=True)
+    ]
+
+
+def text(words, probabilities, rests):
+    return "".join(
+        " ".join(f"w{word}:{mass!r}" for word, mass in zip(row, of.tolist(), strict=True)) + f" :{rest!r}\n"
+        for row, of, rest in zip(words, probabilities, rests[:, 0].tolist(), strict=True)
+    )
+
+
+def scored(folder, outputs, answers, name="out.tsv"):
+    (folder / "dev-0").mkdir(exist_ok=True)
+    (folder / "config.txt").write_text("--metric PerplexityHashed\n")
+    (folder / "dev-0" / name).write_text(outputs)
+    (folder / "dev-0/expected.tsv").write_text("".join(f"{answer}\n" for answer in answers))
+    return evaluate(folder, "dev-0", out=name)
+
+
+def listed(rng, lines):
+    return np.array([rng.choice(VOCABULARY, LISTED, replace=False) for _ in range(lines)])
+
+
+def test_useless_tunings_are_left(tmp_path):
+    """Of outputs that are right as they are, at most 5 % are tuned."""
+    rng = np.random.default_rng(1)
+    (tmp_path / "train").mkdir()
+    (tmp_path / "train/expected.tsv").write_text("".join(f"t{n % 40}\n" for n in range(1000)))
+    taken = useful = 0
+    for _ in range(TRIALS):
+        words = listed(rng, 300)
+        probabilities, rests = masses(rng, 300)
+        evaluation = scored(tmp_path, text(words, probabilities, rests), draw(rng, words, probabilities, rests))
+        tuning = tune(evaluation, temperature=True)
+        taken += bool(tuning.taken)
+        useful += any(trial.score < tuning.score for trial in tuning.trials)
+    print(f"\n{TRIALS} outputs right as they are: {taken} tuned; by the mean alone {useful}")
+    assert taken <= 0.05 * TRIALS
+    assert useful > taken
+
+
+@pytest.mark.parametrize("temperature", [2.0, 0.5, 1.5])
+def test_the_temperature_is_recovered(tmp_path, temperature):
+    rng = np.random.default_rng(2)
+    found = []
+    for _ in range(12):
+        words = listed(rng, 5_000)
+        probabilities, rests = masses(rng, 5_000)
+        answers = draw(rng, words, probabilities, rests)
+        powers = probabilities**temperature
+        sharp = powers / powers.sum(axis=1, keepdims=True) * (1 - rests)
+        tuning = tune(scored(tmp_path, text(words, sharp, rests), answers), temperature=True)
+        assert "temperature" in tuning.taken
+        found.append(tuning.trials[0].found.temperature)
+    mean, deviation = np.mean(found), np.std(found, ddof=1)
+    print(f"\nT {temperature}: found {mean:.3f}, standard deviation {deviation:.3f}")
+    assert abs(mean - temperature) < 3 * deviation / np.sqrt(len(found))
+
+
+def test_lambda_is_recovered(tmp_path):
+    rng = np.random.default_rng(3)
+    found = []
+    for _ in range(12):
+        words = listed(rng, 5_000)
+        probabilities, rests = masses(rng, 5_000)
+        answers = draw(rng, words, 0.8 * probabilities, 0.8 * rests + 0.2)
+        tuning = tune(scored(tmp_path, text(words, probabilities, rests), answers))
+        assert tuning.taken == ("lambda",)
+        found.append(tuning.parameters.lambda_)
+    mean, deviation = np.mean(found), np.std(found, ddof=1)
+    print(f"\nlambda 0.2: found {mean:.4f}, standard deviation {deviation:.4f}")
+    assert abs(mean - 0.2) < 3 * deviation / np.sqrt(len(found))
+
+
+def test_the_weights_are_recovered(tmp_path):
+    rng = np.random.default_rng(4)
+    found = []
+    for _ in range(12):
+        words = listed(rng, 5_000)
+        parts = [masses(rng, 5_000) for _ in range(2)]
+        mixed = [0.3 * one + 0.7 * other for one, other in zip(*parts, strict=True)]
+        answers = draw(rng, words, *mixed)
+        evaluations = [scored(tmp_path, text(words, *part), answers, f"out-{n}.tsv") for n, part in enumerate(parts)]
+        mixture = mix(evaluations)
+        assert mixture.taken
+        found.append(mixture.components[0].weight)
+    mean, deviation = np.mean(found), np.std(found, ddof=1)
+    print(f"\nweight 0.3: found {mean:.4f}, standard deviation {deviation:.4f}")
+    assert abs(mean - 0.3) < 3 * deviation / np.sqrt(len(found))

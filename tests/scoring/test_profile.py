@@ -1,0 +1,223 @@
+"""What a line's distribution says: both backends, and a slow computation from the distribution's public face."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from geval_py import MalformedLineError, parse_line
+from geval_py.scoring.kernel import native, profile, reference
+from geval_py.scoring.kernel.profile import BINS, COLUMNS, COUNTS, SKETCHES, bin_of, sign_bits
+from geval_py.scoring.metrics.profile import ProfileColumn
+
+PROFILERS = {"python": profile.line_profiles, "native": native.line_profiles}
+NUMBER = st.one_of(
+    st.floats(0, 1).map(repr),
+    st.floats(0, 0.2).map("{:.2f}".format),
+    st.floats(-30, 3).map("{:.6f}".format),
+    st.sampled_from(["0", "1", "0.5", "-0", "1e-300", "-800", "800", "1e-400", "-1e-9"]),
+)
+WORD = st.sampled_from(["", "a", "b", "ka:lo", "é", "水", "place,", "\x00", "longer than eight".replace(" ", "_")])
+ENTRIES = st.lists(st.tuples(WORD, NUMBER).map(":".join), min_size=1, max_size=8).map(" ".join)
+VECTOR = (
+    st.integers(1, 4).flatmap(lambda bits: st.lists(NUMBER, min_size=1 << bits, max_size=1 << bits)).map(" ".join)
+)
+PROBABLE = st.lists(st.tuples(WORD, st.floats(0, 0.5)), min_size=1, max_size=8, unique_by=lambda pair: pair[0]).map(
+    lambda pairs: " ".join(f"{word}:{value!r}" for word, value in pairs)
+)
+
+
+@pytest.fixture(params=PROFILERS, scope="session")
+def profiles(request):
+    return PROFILERS[request.param]
+
+
+def block(lines):
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def profile_one(profiles, output, word, bits=10, line=1, draws=0):
+    columns, histogram = profiles(block([output]), block([word]), bits, line, draws)
+    return dict(zip(COLUMNS, (column[0] for column in columns), strict=True)), np.reshape(histogram, (BINS, -1))
+
+
+def well_formed(output, bits):
+    try:
+        reference.line_loss(output, "", bits, 1)
+    except MalformedLineError:
+        return False
+    return True
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    lines=st.lists(st.tuples(st.one_of(ENTRIES, PROBABLE), WORD), min_size=1, max_size=6),
+    vectors=st.lists(VECTOR, max_size=2),
+    bits=st.sampled_from([1, 2, 3, 4, 10, 17, 24]),
+    first_line=st.sampled_from([1, 7, 2**32 - 1, 2**40]),
+)
+@example(lines=[("a:0.25 b:0.25 :0.5", "b"), (":1", "a"), ("a:1 b:0", "b")], vectors=[], bits=10, first_line=1)
+def test_both_backends_agree(lines, vectors, bits, first_line):
+    """All columns to 1e-12, the losses those of the scorer to the last bit, the same draws."""
+    kept = [pair for pair in (*lines, *((vector, "a") for vector in vectors)) if well_formed(pair[0], bits)]
+    outputs, expected = block(output for output, _ in kept), block(word for _, word in kept)
+    found, histogram = native.line_profiles(outputs, expected, bits, first_line, 5)
+    true, true_histogram = profile.line_profiles(outputs, expected, bits, first_line, 5)
+    assert list(found[0]) == list(native.hashed_losses(outputs, expected, bits, first_line))
+    assert list(true[0]) == list(reference.hashed_losses(outputs, expected, bits, first_line))
+    for name, one, other in zip(COLUMNS, found, true, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12, err_msg=name)
+    np.testing.assert_allclose(
+        np.sum(np.reshape(histogram, (BINS, -1)), 0), np.sum(np.reshape(true_histogram, (BINS, -1)), 0)
+    )
+
+
+def slowly(output, word, bits, line):
+    """Compute the columns from what WordProbs says of the line."""
+    distribution = parse_line(output).normalised()
+    masses, rest = distribution.masses, distribution.rest
+    buckets = np.array(parse_line(output).buckets(bits, line))
+    own = masses.get(word, 0.0)
+    without = {other: mass for other, mass in masses.items() if other != word}
+    parts = [f"{other}:{mass!r}" for other, mass in without.items()]
+    strangers = np.zeros(1 << bits)
+    for part in parts:  # each alone, since what is left of a line would be scaled anew
+        name, _, mass = part.rpartition(":")
+        alone = np.array(parse_line(f"{name}:1").buckets(bits, line))
+        strangers += alone * float(mass)
+    here = own + rest / (1 << bits)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        losses = -np.log(strangers + here)
+        entropy = -np.nansum(np.where(buckets > 0, buckets * np.log(buckets), 0))
+    best = max(masses.values(), default=0.0)
+    answer = max((other for other, mass in masses.items() if mass == best), default=None)
+    return {
+        "entropy": entropy,
+        "word_mass": own,
+        "listed": float(word in masses),
+        "rest": rest,
+        "guess_mass": best,
+        "guess_right": float(answer == word),
+        "words": len(masses),
+        "ahead": sum(mass for mass in masses.values() if mass > own) if word in masses else sum(masses.values()),
+        "among": sum(mass for mass in masses.values() if mass == own) if word in masses else rest,
+        "seed_mean": losses.mean() if here else math.inf,
+        "seed_variance": losses.var() if here else math.inf,
+    }
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    st.one_of(PROBABLE, ENTRIES.filter(lambda line: well_formed(line, 4))),
+    WORD,
+    st.integers(1, 6),
+    st.integers(1, 2**40),
+)
+@example("a:0.5 b:0.25 :0.25", "b", 3, 1)
+@example("a:0.2 b:0.2 a:0.2", "a", 1, 5)
+def test_a_slow_computation_agrees(output, word, bits, line):
+    for profiles in PROFILERS.values():
+        found, _ = profile_one(profiles, output, word, bits, line)
+        for name, value in slowly(output, word, bits, line).items():
+            assert found[name] == pytest.approx(value, rel=1e-9, abs=1e-9), name
+
+
+@pytest.mark.parametrize(
+    ("output", "word", "wanted"),
+    [
+        pytest.param("a:0.5 b:0.25 :0.25", "b", {"word_mass": 0.25, "ahead": 0.5, "among": 0.25, "rest": 0.25}, id="second"),
+        pytest.param("a:0.5 b:0.25 :0.25", "z", {"listed": 0, "ahead": 0.75, "among": 0.25}, id="not listed"),
+        pytest.param("a:0.25 b:0.25 a:0.25", "a", {"word_mass": 0.5, "words": 2, "rest": 0.25}, id="twice"),
+        pytest.param("a:0.4 b:0.4 :0.2", "b", {"guess_right": 1, "among": 0.8, "ahead": 0}, id="a tie: the greatest word"),
+        pytest.param("a:0.4 b:0.4 :0.2", "a", {"guess_right": 0}, id="a tie: not the other"),
+        pytest.param(":1", "a", {"words": 0, "guess_mass": 0, "entropy": math.log(1024), "among": 1}, id="the rest alone"),
+        pytest.param("a:0.5 :0.5", "", {"listed": 0}, id="no word is the rest"),
+        pytest.param("a:1", "b", {"loss": math.inf, "seed_mean": math.inf, "seed_variance": math.inf, "sketch_0": 0}, id="never"),
+        pytest.param("a:-0.6931471805599453 :-0.6931471805599453", "a", {"word_mass": 0.5, "rest": 0.5}, id="logarithms"),
+    ],
+)  # fmt: skip
+def test_a_line(profiles, output, word, wanted):
+    found, _ = profile_one(profiles, output, word)
+    assert {name: found[name] for name in wanted} == pytest.approx(wanted)
+
+
+def test_a_line_of_buckets(profiles):
+    found, histogram = profile_one(profiles, "0 0", "a", bits=1)
+    half = math.log(2)
+    assert found == pytest.approx(
+        dict.fromkeys(COLUMNS, 0.0) | {"loss": half, "vector": 1, "entropy": half, "seed_mean": half}
+    )
+    assert not histogram.any()
+
+
+def test_the_histogram(profiles):
+    """Each word in the bin of its mass; at most one word of a line is drawn, as often as its mass says."""
+    draws = 4000
+    _, histogram = profile_one(profiles, "a:0.5 b:0.25 c:0 :0.25", "b", draws=draws)
+    used = np.flatnonzero(histogram[:, 0])
+    assert used.tolist() == [bin_of(0.0), bin_of(0.25), bin_of(0.5)]
+    assert histogram[used, : len(COUNTS)].tolist() == [[1, 0, 0], [1, 0.25, 1], [1, 0.5, 0]]
+    drawn = histogram[:, len(COUNTS) :]
+    assert drawn.sum(axis=0).max() == 1
+    assert drawn[used].mean(axis=1) == pytest.approx([0, 0.25, 0.5], abs=0.03)
+
+
+def test_draws_hang_on_the_line_number_alone(profiles):
+    outputs, expected = block(["a:0.5 b:0.25", "c:0.9", "a:0.1 b:0.2"]), block("abc")
+    whole, histogram = profiles(outputs, expected, 10, 5, 20)
+    parts = [profiles(block([line]), block([word]), 10, 5 + n, 20) for n, (line, word) in enumerate(zip(outputs.decode().split("\n"), "abc", strict=False))]  # fmt: skip
+    assert np.sum([part[1] for part in parts], axis=0).tolist() == list(histogram)
+    assert [list(column) for column in whole] == [[part[0][n][0] for part in parts] for n in range(len(COLUMNS))]
+
+
+def test_sketches_estimate_the_distance_of_two_outputs(profiles):
+    """The mean square of the difference is the sum of squares, over all signs; with few words, over many lines."""
+    lines = 4000
+    outputs = [block(["a:0.3 b:0.2 c:0.1 :0.4"] * lines), block(["a:0.3 b:0.1 d:0.2 :0.4"] * lines)]
+    one, other = (profiles(output, block(["x"] * lines), 10, 1, 0)[0] for output in outputs)
+    first = COLUMNS.index("sketch_0")
+    differences = np.array([np.subtract(one[first + n], other[first + n]) for n in range(SKETCHES)])
+    share = 0.4 / 1024
+    gains = np.log1p(np.array([[0.3, 0.2, 0.1, 0], [0.3, 0.1, 0, 0.2]]) / share)
+    assert (differences**2).mean() == pytest.approx(((gains[0] - gains[1]) ** 2).sum(), rel=0.05)
+
+
+def test_signs_are_fair():
+    signs = np.array([[sign_bits(bucket) >> n & 1 for n in range(SKETCHES)] for bucket in range(1024)])
+    assert signs.mean(axis=0) == pytest.approx([0.5] * SKETCHES, abs=0.05)
+
+
+def test_a_malformed_line_raises_as_in_scoring(profiles):
+    with pytest.raises(MalformedLineError) as caught:
+        profiles(b"a:1\nb:x\n", b"a\nb\n", 10, 7, 0)
+    assert (caught.value.line, caught.value.column) == (8, 3)
+
+
+@pytest.mark.parametrize(("outputs", "expected"), [(b"a:1\n", b"a\nb\n"), (b"a:1\nb:1\n", b"a\n")])
+def test_blocks_of_different_lengths(profiles, outputs, expected):
+    with pytest.raises(ValueError, match=r"."):
+        profiles(outputs, expected, 10, 1, 0)
+
+
+def test_an_empty_block(profiles):
+    columns, histogram = profiles(b"", b"", 10, 1, 3)
+    assert [len(column) for column in columns] == [0] * len(COLUMNS)
+    assert not any(histogram)
+
+
+def test_native_arguments_out_of_range():
+    for bits, draws in ((0, 0), (25, 0), (10, -1), (10, 10_001)):
+        with pytest.raises(ValueError, match="bits is from 1 to 24, draws from 0 to 10000"):
+            native.line_profiles(b"a:1\n", b"a\n", bits, 1, draws)
+
+
+def test_a_column_goes_on_over_blocks():
+    column = ProfileColumn(bits=10, draws=3)
+    whole = column.statistics(b"a:0.5\nb:0.5\n", b"a\na\n", 1)
+    found = column.statistics(b"a:0.5\n", b"a\n", 1)
+    found.extend(column.statistics(b"b:0.5\n", b"a\n", 2))
+    assert found.columns == whole.columns
+    assert (found.histogram == whole.histogram).all()
+    assert (found.draws, found.column("listed").tolist()) == (3, [1, 0])

@@ -1,0 +1,354 @@
+"""The metrics of other tasks than word gaps: what GEval answers, what the libraries answer, and the edges."""
+
+import json
+import lzma
+import math
+import pickle
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sacrebleu
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import pearsonr, spearmanr
+from sklearn.metrics import f1_score, normalized_mutual_info_score
+
+from geval_py.errors import MalformedLineError, SchemeError, UsageError
+from geval_py.reading.schemes import parse_scheme
+from geval_py.scoring.columns import preparation_for
+from geval_py.scoring.metrics import METRICS, column_of, find_metric
+from geval_py.scoring.metrics.classes import is_wanted
+from geval_py.scoring.metrics.edits import error_rate
+from geval_py.scoring.metrics.loess import calibration, fitted
+from geval_py.scoring.metrics.ngrams import bleu_row, brevity_penalty
+from geval_py.scoring.metrics.ratios import f_score, harmonic, ratio
+from geval_py.scoring.metrics.tags import Entity, entities_of
+from geval_py.scoring.metrics.texts import NUMBERED, TEXT_METRICS
+from geval_py.scoring.selection import beside_input
+
+PROPERTY = settings(deadline=None, derandomize=True, max_examples=50)
+DATA = Path(__file__).parent.parent / "data/text-metrics.jsonl.xz"
+GOLDEN = [json.loads(line) for line in lzma.decompress(DATA.read_bytes()).splitlines()]
+
+
+def block(lines):
+    return "".join(line + "\n" for line in lines).encode()
+
+
+def statistics_of(name, outputs, expected, inputs=()):
+    column = beside_input(column_of(find_metric(name), frozenset()), inputs)
+    return column.statistics(block(outputs), block(expected), 1)
+
+
+def score(name, outputs, expected, inputs=()):
+    return find_metric(name).value(statistics_of(name, outputs, expected, inputs))
+
+
+def error(name, output, expected):
+    with pytest.raises(MalformedLineError) as caught:
+        score(name, [output], [expected])
+    return caught.value
+
+
+# GEval's answers
+
+
+def test_the_golden_cases_are_of_40_metrics():
+    assert Counter(Counter(row["metric"] for row in GOLDEN).values()) == {20: 40}
+
+
+@pytest.mark.parametrize("name", dict.fromkeys(row["metric"] for row in GOLDEN))
+def test_golden_scores(name):
+    """GEval 1.42.2, --metric and the metric's name; inputs made up."""
+    rows = [row for row in GOLDEN if row["metric"] == name]
+    found = [score(name, row["output"], row["expected"], row.get("input", ())) for row in rows]
+    assert found == pytest.approx([float(row["value"]) for row in rows], rel=1e-9, abs=1e-9, nan_ok=True)
+
+
+# The table
+
+
+@pytest.mark.parametrize("metric", TEXT_METRICS.values(), ids=TEXT_METRICS)
+def test_each_metric_says_what_it_is(metric):
+    measure = metric.measure
+    assert find_metric(metric.name) is METRICS[metric.name]
+    assert metric.summary
+    assert (measure.best > measure.worst) == (measure.direction == "higher")
+    assert not metric.is_of_words
+    assert measure.of_sums == (
+        metric.name not in {"Macro-F1", "NMI", "Pearson", "Spearman", "Probabilistic-MultiLabel-F1"}
+    )
+
+
+PERFECT = {  # lines that are all right
+    **dict.fromkeys(["RMSE", "MSE", "MAE", "SMAPE", "Pearson", "Spearman"], ("1.5", "-2")),
+    **dict.fromkeys(["F1"], ("1", "0")),
+    **dict.fromkeys(["Haversine"], ("19.94\t50.06", "-0.12\t51.5")),
+    **dict.fromkeys(["BIO-F1", "BIO-F1-Labels"], ("O B-a/x I-a", "B-b")),
+}
+
+
+@pytest.mark.parametrize("metric", TEXT_METRICS.values(), ids=TEXT_METRICS)
+def test_what_is_right_has_the_best_score(metric):
+    lines = PERFECT.get(metric.name, ("a b c d e", "f g h i"))
+    inputs = ["x", "y"]
+    statistics = statistics_of(metric.name, lines, lines, inputs)
+    assert len(statistics.columns) == len(metric.measure.columns)
+    assert metric.value(statistics) == pytest.approx(metric.measure.best)
+    alone = list(metric.line_scores(statistics))
+    assert len(alone) == statistics.lines == 2
+    assert all(of == pytest.approx(metric.measure.best) or math.isnan(of) for of in alone)
+
+
+@pytest.mark.parametrize("metric", TEXT_METRICS.values(), ids=TEXT_METRICS)
+def test_a_score_of_arrays_is_that_of_each(metric):
+    lines = PERFECT.get(metric.name, ("a b c d e", "f g h i"))
+    statistics = statistics_of(metric.name, lines, lines, ["x", "y"])
+    if metric.measure.of_sums:
+        totals = [np.array(column) for column in statistics.columns]
+        found = metric.measure.formula(totals, np.ones(2))
+        assert found.tolist() == pytest.approx(list(metric.line_scores(statistics)))
+
+
+@pytest.mark.parametrize("name", ["F2", "F0.5", "Macro-F3", "MultiLabel-F2", "Mean/MultiLabel-F2", "NDCG@3"])
+def test_a_number_may_end_a_name(name):
+    metric = find_metric(name)
+    assert metric.name == name
+    assert metric == find_metric(name) != find_metric(name + "7")
+    assert column_of(metric, frozenset()) == column_of(find_metric(name), frozenset())
+
+
+@pytest.mark.parametrize(
+    "name", ["F", "F0", "F1.", "F1x", "F-1", "NDCG@2.5", "NDCG@0", "NDCG", "WER2", "F" + "1" * 10]
+)
+def test_other_numbers_make_no_name(name):
+    with pytest.raises(SchemeError):
+        find_metric(name)
+
+
+def test_the_numbered_ones_are_in_the_table():
+    assert {name.rstrip("0123456789") for name in TEXT_METRICS} >= set(NUMBERED)
+
+
+def test_a_library_that_is_not_there(monkeypatch):
+    monkeypatch.delitem(sys.modules, "geval_py.scoring.metrics.edits", raising=False)
+    monkeypatch.setitem(sys.modules, "rapidfuzz.distance", None)
+    with pytest.raises(UsageError) as caught:
+        column_of(find_metric("WER"), frozenset())
+    assert str(caught.value) == "this metric needs rapidfuzz.distance: pip install ./geval-py[text]"
+
+
+@pytest.mark.parametrize("metric", TEXT_METRICS.values(), ids=TEXT_METRICS)
+def test_a_metric_is_a_value(metric):
+    assert pickle.loads(pickle.dumps(metric)) == metric
+    column = column_of(metric, frozenset())
+    assert pickle.loads(pickle.dumps(column)) == column == column_of(metric, frozenset())
+
+
+@pytest.mark.parametrize(
+    ("answer", "want"), [("0", False), ("01", True), ("0" * 5000 + "1\tx", True), ("00\t", False)]
+)
+def test_zero_or_one(answer, want):
+    assert is_wanted(answer, 1) is want
+
+
+@pytest.mark.parametrize("answer", ["", "\t1", "2", "10", "1.0", "-1", " 1", "1 "])
+def test_neither_zero_nor_one(answer):
+    with pytest.raises(MalformedLineError):
+        is_wanted(answer, 1)
+
+
+# What the libraries say
+
+
+WORD = st.sampled_from(["the", "cat", "sat", "on", "mat", "."])
+SENTENCE = st.lists(WORD, min_size=4, max_size=12).map(" ".join)
+PAIRS = st.lists(st.tuples(SENTENCE, SENTENCE), min_size=1, max_size=5)
+LABEL = st.sampled_from("abcd")
+LABELS = st.lists(st.tuples(LABEL, LABEL), min_size=1, max_size=12)
+NUMBERS = st.lists(st.tuples(*[st.integers(-5, 5)] * 2), min_size=3, max_size=9)
+
+
+@PROPERTY
+@given(PAIRS)
+def test_bleu_is_that_of_sacrebleu_where_nothing_is_tokenised_or_smoothed(pairs):
+    """With one reference of four words or more; GEval's is from 0 to 1."""
+    outputs, answers = map(list, zip(*pairs, strict=True))
+    theirs = sacrebleu.corpus_bleu(outputs, [answers], tokenize="none", smooth_method="none", force=True).score
+    assert 100 * score("BLEU", outputs, answers) == pytest.approx(theirs, abs=1e-9)
+
+
+SACRE = {
+    "SacreBLEU": lambda *of: sacrebleu.corpus_bleu(*of, force=True),
+    "chrF": sacrebleu.corpus_chrf,
+    "chrF++": lambda *of: sacrebleu.corpus_chrf(*of, word_order=2),
+    "TER": sacrebleu.corpus_ter,
+}
+
+
+@pytest.mark.parametrize("name", SACRE)
+@settings(PROPERTY, max_examples=15)
+@given(pairs=PAIRS, others=st.lists(SENTENCE, min_size=5, max_size=5))
+def test_sacrebleus_scores_are_sacrebleus(name, pairs, others):
+    """With two references a line; also of the files as sacreBLEU reads them."""
+    outputs, answers = map(list, zip(*pairs, strict=True))
+    others = others[: len(answers)]
+    both = [f"{one}\t{other}" for one, other in zip(answers, others, strict=True)]
+    theirs = SACRE[name](outputs, [answers, others])
+    assert score(name, outputs, both) == pytest.approx(theirs.score, rel=1e-12, abs=1e-12)
+
+
+def test_sacrebleus_signature():
+    (version,) = {sacrebleu.__version__}
+    one, both = (statistics_of("SacreBLEU", ["a b", "c"], lines) for lines in (["a b", "c"], ["a b\tb", "c"]))
+    sign = find_metric("SacreBLEU").signature
+    assert sign(one) == f"nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:{version}"
+    assert sign(both) == f"nrefs:var|case:mixed|eff:no|tok:13a|smooth:exp|version:{version}"
+    sign = find_metric("chrF++").signature
+    assert sign(statistics_of("chrF++", ["a"], ["a\tb"])) == (
+        f"nrefs:2|case:mixed|eff:yes|nc:6|nw:2|space:no|version:{version}"
+    )
+
+
+@PROPERTY
+@given(LABELS)
+def test_macro_f1_is_that_of_scikit_learn(pairs):
+    expected, given_ = zip(*pairs, strict=True)
+    theirs = f1_score(expected, given_, labels=sorted(set(expected)), average="macro", zero_division=0)
+    assert score("Macro-F1", given_, expected) == pytest.approx(theirs)
+
+
+@PROPERTY
+@given(LABELS)
+def test_mutual_information_is_that_of_scikit_learn(pairs):
+    """But where all is one class on both sides: 1 there, and NaN here, as GEval has it."""
+    expected, given_ = zip(*pairs, strict=True)
+    theirs = normalized_mutual_info_score(expected, given_)
+    ours = score("NMI", given_, expected)
+    if len(set(expected)) == len(set(given_)) == 1:
+        assert math.isnan(ours)
+    else:
+        assert ours == pytest.approx(theirs, abs=1e-12)
+
+
+@pytest.mark.parametrize(("name", "theirs"), [("Pearson", pearsonr), ("Spearman", spearmanr)])
+@PROPERTY
+@given(pairs=NUMBERS)
+def test_correlations_are_those_of_scipy(name, theirs, pairs):
+    expected, given_ = zip(*pairs, strict=True)
+    ours = score(name, list(map(str, given_)), list(map(str, expected)))
+    if len(set(expected)) == 1 or len(set(given_)) == 1:
+        assert math.isnan(ours)
+    else:
+        assert ours == pytest.approx(theirs(expected, given_).statistic, abs=1e-12)
+
+
+def test_correlations_of_far_numbers_keep_their_digits():
+    """Sums of squares would have lost them all."""
+    numbers = [1e9 + n for n in range(5)]
+    assert score("Pearson", [f"{n:.0f}" for n in numbers], ["0", "1", "2", "3", "4"]) == pytest.approx(1)
+
+
+# By hand
+
+
+def test_the_clipped_precision_of_papineni():
+    """2/7 (Papineni and others 2002, section 2.1): seven times "the", two of them in the reference."""
+    right, _, _, _, reference_words, words, *_ = bleu_row("the the the the the the the", "the cat is on the mat", 1)
+    assert (right, words, reference_words) == (2, 7, 6)
+
+
+def test_bleu_clips_at_the_reference_that_has_an_n_gram_least_often():
+    """GEval's own: Papineni's and sacreBLEU's maximum would be 2."""
+    assert bleu_row("a a b", "a a c\ta d", 1)[0] == 1
+    assert bleu_row("a a b", "a a c\td d", 1)[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "answer_words", "want"), [(3, 3, 1), (4, 3, 1), (0, 3, 0), (0, 0, 1), (2, 3, math.exp(-0.5))]
+)
+def test_brevity_penalty(words, answer_words, want):
+    assert brevity_penalty(words, answer_words) == want
+
+
+@pytest.mark.parametrize(("edits", "length", "want"), [(0, 0, 0.0), (2, 0, 1.0), (3, 2, 1.5)])
+def test_error_rates_of_nothing(edits, length, want):
+    assert error_rate(edits, length) == want
+
+
+def test_ratios_of_nothing():
+    assert (ratio(0, 0), ratio(1, 4), harmonic(1, 0.0, 0.0), f_score(1, (0, 0, 0))) == (1.0, 0.25, 0.0, 1.0)
+
+
+def test_characters_count_at_the_ends_too():
+    assert statistics_of("CER", [" ab"], ["ab "]).columns == statistics_of("CER", ["xab"], ["abx"]).columns
+
+
+def test_text_flags_change_the_input_too():
+    metric, scheme = find_metric("CharMatch"), parse_scheme("CharMatch:l")
+    column = beside_input(column_of(metric, frozenset(), preparation_for(scheme)), ["ABX"])
+    assert metric.value(column.statistics(block(["ABC"]), block(["abc"]), 1)) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("line", "want"),
+    [
+        ("", []),
+        (" O\tO ", []),
+        ("B-a I-a/x I_a/y B-a", [Entity(0, 2, "a", "x_y"), Entity(3, 3, "a", "")]),
+        ("B-a/x/y O B_b", [Entity(0, 0, "a", "x/y"), Entity(2, 2, "b", "")]),
+    ],
+)
+def test_entities(line, want):
+    assert entities_of(line, 1) == want
+
+
+FAULTS = {
+    "no number": ("RMSE", "x", "1", 1, "input does not start with a digit", "output"),
+    "no answer": ("RMSE", "1", "x", 1, "input does not start with a digit", "expected"),
+    "no probability": ("F1", "1.5", "1", 1, "expected probability", "output"),
+    "neither 0 nor 1": ("F1", "1", "0.5", 1, "expected 0 or 1", "expected"),
+    "one coordinate": (
+        "Haversine",
+        "1",
+        "1\t2",
+        1,
+        "cannot parse line with longitude and latitude of sphere",
+        "output",
+    ),
+    "no latitude": ("Haversine", "1\tx", "1\t2", 3, "input does not start with a digit", "output"),
+    "too few tags": ("TokenAccuracy", "A", "A B", 1, "wrong number of tokens", "output"),
+    "no tag": ("BIO-F1", "O  X-a", "O", 4, "string", "output"),
+    "no beginning": ("BIO-F1", "O I-a", "O O", 3, "inconsistent label sequence", "output"),
+    "another label": ("BIO-F1", "O O", "B-a I-b", 5, "inconsistent label sequence", "expected"),
+    "nothing expected": ("MAP", "a", "", 1, "no item expected", "expected"),
+}
+
+
+@pytest.mark.parametrize(("name", "output", "expected", "column", "reason", "role"), FAULTS.values(), ids=FAULTS)
+def test_a_line_that_cannot_be_read(name, output, expected, column, reason, role):
+    caught = error(name, output, expected)
+    assert (caught.line, caught.column, caught.reason, caught.role) == (1, column, reason, role)
+    assert caught.hint
+    assert caught.text == (output if role == "output" else expected)
+
+
+def test_calibration():
+    """1 of nothing; of probabilities all alike, 1 minus how far they are off; never below 0."""
+    assert calibration(np.zeros(0), np.zeros(0)) == 1
+    assert calibration(np.array([1.0, 0.0]), np.array([0.75, 0.75])) == 0.75
+    sure = np.linspace(0, 1, 21)
+    assert calibration(sure, sure) == pytest.approx(1)
+    assert calibration(1 - sure, sure) == pytest.approx(0)
+
+
+@PROPERTY
+@given(st.floats(-2, 2), st.floats(-2, 2), st.lists(st.floats(0, 1), min_size=9, max_size=9, unique=True))
+def test_a_line_is_fitted_by_itself(slope, level, inputs):
+    """Local fits of points on a line are that line."""
+    inputs = np.array([0.0, 1.0, *inputs])
+    points = np.linspace(0.1, 0.9, 5)
+    assert fitted(inputs, slope * inputs + level, points) == pytest.approx(slope * points + level, abs=1e-3)

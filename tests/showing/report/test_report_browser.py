@@ -1,0 +1,173 @@
+"""A report in a browser: quiet, alone, usable by keyboard, without findings of axe-core; wide, narrow, light, dark."""
+
+from pathlib import Path
+
+import pytest
+
+AXE = Path(__file__).parents[3] / "build" / "axe-core" / "axe.min.js"
+GAZETTE = Path(__file__).parents[3] / "challenges" / "gazette"
+SCREENS = {"wide": 1280, "narrow": 390}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A report on both outputs of gazette's dev-0."""
+    from geval_py.cli import main
+
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    assert main(["report", "--out-directory", str(GAZETTE), "-t", "dev-0", "--html", str(path)]) == 0
+    return path
+
+
+@pytest.fixture
+def open_report(browser, place):
+    """Open the page by its file's address; gives it, what was said on the console, and what was asked for."""
+    contexts = []
+
+    def opened(*, width=1280, scheme="light", **more):
+        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, **more)
+        contexts.append(context)
+        page = context.new_page()
+        page.said, page.asked = [], []
+        page.on("console", lambda message: page.said.append(message.text))
+        page.on("pageerror", lambda error: page.said.append(str(error)))
+        page.on("request", lambda request: page.asked.append(request.url))
+        page.goto(place.as_uri())
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_is_quiet_alone_and_fits(open_report, place, screen, scheme):
+    page = open_report(width=SCREENS[screen], scheme=scheme)
+    assert page.evaluate("document.documentElement.scrollWidth") <= SCREENS[screen]
+    assert page.said == []
+    assert set(page.asked) <= {place.as_uri(), "data:,"}
+
+
+@pytest.mark.parametrize(("screen", "scheme"), [("wide", "light"), ("narrow", "dark")])
+def test_axe_finds_nothing(open_report, screen, scheme):
+    assert AXE.is_file(), "axe-core is missing: scripts/axe fetches it"
+    page = open_report(width=SCREENS[screen], scheme=scheme, bypass_csp=True)
+    page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+    page.evaluate("document.querySelectorAll('#lines tbody tr:nth-child(n + 20)').forEach((each) => each.remove())")
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    found = page.evaluate("axe.run()")["violations"]
+    assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
+
+
+def test_the_policy_holds(open_report):
+    page = open_report()
+    page.evaluate("document.body.insertAdjacentHTML('beforeend', '<p id=x style=\"color: red\">x</p>')")
+    assert page.evaluate("getComputedStyle(document.getElementById('x')).color") != "rgb(255, 0, 0)"
+    page.evaluate(
+        "const s = document.createElement('script'); s.textContent = 'window.ran = 1'; document.body.append(s)"
+    )
+    assert page.evaluate("window.ran") is None
+    assert len(page.said) == 2  # the two that were refused
+
+
+@pytest.mark.parametrize(("name", "ground"), [("dark", "rgb(20, 23, 27)"), ("light", "rgb(251, 250, 246)")])
+def test_the_switch_sets_the_colours(open_report, name, ground):
+    page = open_report(scheme="light" if name == "dark" else "dark")
+    before = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.get_by_role("radio", name=name).check()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == ground != before
+    text = page.locator("#length svg.chart text").first  # of a chart, which follows
+    soft = page.evaluate("getComputedStyle(document.querySelector('.eyebrow')).color")
+    assert text.evaluate("text => getComputedStyle(text).fill") == soft
+
+
+def column(page, number):
+    return page.locator(f"#lines tbody tr:not([hidden]) > :nth-child({number})").all_inner_texts()
+
+
+def sorted_headers(page):
+    return page.evaluate("[...document.querySelectorAll('[aria-sort]')].map(h => [h.innerText, h.ariaSort])")
+
+
+def tab_to(page, name):
+    """Press Tab until the button of a header has the focus."""
+    for _ in range(80):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.tagName === 'BUTTON' && document.activeElement.innerText") == name:
+            return
+    raise AssertionError(name)
+
+
+def test_sorting_by_keyboard(open_report):
+    page = open_report()
+    first = column(page, 1)
+    assert sorted_headers(page) == [["perplexity", "descending"]]
+    tab_to(page, "line")
+    page.keyboard.press("Enter")
+    assert sorted_headers(page) == [["line", "ascending"]]
+    assert column(page, 1) == sorted(first, key=int)
+    page.keyboard.press("Space")
+    assert sorted_headers(page) == [["line", "descending"]]
+    tab_to(page, "perplexity")
+    page.keyboard.press("Enter")
+    assert column(page, 1) == first
+    tab_to(page, "its share")
+    page.keyboard.press("Enter")
+    shares = column(page, 5)
+    listed = [float(share.removesuffix(" %")) for share in shares if share != "–"]
+    assert listed == sorted(listed, reverse=True)
+    assert shares[-1] == "–"  # what has none stays last
+    assert page.said == []
+
+
+def test_searching_by_keyboard(open_report):
+    page = open_report()
+    page.get_by_label("Search", exact=True).focus()
+    page.keyboard.type("TELEPHONE")
+    shown = page.locator("#lines tbody tr:not([hidden])").all_inner_texts()
+    assert shown
+    assert all("telephone" in text.lower() for text in shown)
+    assert page.get_by_role("status").inner_text() == f"{len(shown)} of 212 lines"
+    page.keyboard.press("Enter")  # which sends nothing anywhere
+    assert page.said == []
+
+
+def test_without_scripts_all_is_there(open_report):
+    page = open_report(java_script_enabled=False)
+    assert page.locator("#lines tbody tr").count() == 212
+    assert page.locator("svg.chart").count() >= 8
+    assert page.get_by_role("search").count() == 0
+    assert page.get_by_role("button").count() == 0
+    page.get_by_text("Numbers and method").first.click()
+    assert page.locator("#quality table").is_visible()
+
+
+def test_charts_are_described(open_report):
+    page = open_report()
+    marks = page.locator("#length [aria-roledescription=circle]")
+    labels = [mark.get_attribute("aria-label") for mark in marks.all()]
+    assert labels[0].startswith("1: perplexity ")
+    assert len(labels) == 8
+    assert page.locator("#length svg").get_attribute("aria-label") == "Are long words harder?"
+
+
+def test_text_in_charts_grows_on_a_phone(open_report):
+    sizes = {
+        screen: open_report(width=width).evaluate(
+            "() => { const t = document.querySelector('#length svg text'); const s = t.ownerSVGElement;"
+            " return parseFloat(getComputedStyle(t).fontSize) * s.getBoundingClientRect().width / s.viewBox.baseVal.width }"
+        )
+        for screen, width in SCREENS.items()
+    }
+    assert all(size >= 10.5 for size in sizes.values()), sizes
+
+
+def test_it_prints(open_report):
+    page = open_report(scheme="dark")
+    pdf = page.pdf()
+    assert pdf.startswith(b"%PDF-")
+    page.emulate_media(media="print")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert page.get_by_role("search").count() == 0
+    assert page.locator("#lines tbody tr").last.is_visible()

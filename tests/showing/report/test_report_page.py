@@ -1,0 +1,183 @@
+"""The page of a report: harmless, alone, the same when made again, whole without a script."""
+
+import hashlib
+import html
+import re
+from base64 import b64encode
+from pathlib import Path
+
+import pytest
+
+from geval_py import evaluate, evaluate_all
+from geval_py.explaining.report import report
+from geval_py.showing.report.drawing import fit
+from geval_py.showing.report.page import charts, page
+
+ROOT = Path(__file__).parents[3]
+GAZETTE = ROOT / "challenges" / "gazette"
+HOSTILE = "</script><img/src=x/onerror=alert(1)>"
+BIDI = "a\u202eb\u2066c"
+LONG = "x" * 10_000
+
+
+def write(folder, lines):
+    """A challenge of strangers' words, in the input, the answers and the output."""
+    (folder / "dev-0").mkdir(parents=True)
+    (folder / "config.txt").write_text("--metric PerplexityHashed --in-header in-header.tsv\n")
+    (folder / "README.md").write_text(f"# {HOSTILE}\n")
+    (folder / "in-header.tsv").write_text(f"C{HOSTILE}\tLeft\tRight\n")
+    words = [HOSTILE, BIDI, LONG, "plain"]
+    rows = [(words[n % 4], words[n // 4 % 4]) for n in range(lines)]
+    (folder / "dev-0" / "in.tsv").write_text("".join(f"{a}\t{a} {b}\tright {b}\n" for a, b in rows))
+    (folder / "dev-0" / "expected.tsv").write_text("".join(f"{a}\n" for a, _ in rows))
+    outputs = "".join(f"{b.replace(':', '')}:0.5 {a}:0.2 :0.3\n" for a, b in rows)
+    (folder / "dev-0" / f"out-m={HOSTILE.replace('/', '')}.tsv").write_text(outputs)
+    (folder / "dev-0" / "out-m=other.tsv").write_text(outputs.replace("0.5", "0.4"))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory):
+    folder = write(tmp_path_factory.mktemp("hostile"), 160)
+    first, *others = evaluate_all(folder, "dev-0")
+    return report(first, others)
+
+
+@pytest.fixture(scope="module")
+def gazette():
+    first, *others = evaluate_all(GAZETTE, "dev-0")
+    return page(report(first, others), "Gazette")
+
+
+def test_strangers_words_are_harmless_and_short(hostile):
+    text = page(hostile, HOSTILE)
+    assert text.count("<script>") == text.count("</script>") == 1
+    assert "<img" not in text
+    assert "\u202e" not in text
+    assert "\u2066" not in text
+    assert "x" * 200 not in text
+    assert html.escape(HOSTILE) in text
+    assert "a\\u202eb\\u2066c" in text
+
+
+def test_charts_of_strangers_words_are_harmless(hostile):
+    drawn = dict(charts(hostile))
+    assert {
+        "quality",
+        "comparison",
+        "luck",
+        "spread",
+        "costs",
+        "length",
+        "column-1",
+        "honest",
+        "help",
+    } <= drawn.keys()
+    for name, svg in drawn.items():
+        assert "<img" not in svg, name
+        assert "<script" not in svg, name
+        assert "\u202e" not in svg, name
+        assert "x" * 200 not in svg, name
+
+
+def test_made_twice_it_is_the_same(gazette):
+    first, *others = evaluate_all(GAZETTE, "dev-0")
+    assert page(report(first, others), "Gazette") == gazette
+
+
+def test_nothing_is_loaded_and_nothing_is_styled_inline(gazette):
+    assert re.findall(r'\s(?:style|on\w+)="', gazette) == []
+    assert re.findall(r"(?:src|href)=\"([^\"]*)\"", gazette) == ["data:,", "#main"]
+    assert re.findall(r"url\((?!#)", gazette) == []
+    assert "@import" not in gazette
+
+
+def test_the_policy_allows_this_style_and_this_script_alone(gazette):
+    (style,) = re.findall(r"<style>(.*?)</style>", gazette, re.DOTALL)
+    (script,) = re.findall(r"<script>(.*?)</script>", gazette, re.DOTALL)
+    hashes = [f"'sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" for text in (style, script)]
+    (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', gazette)
+    assert html.unescape(policy) == (
+        f"default-src 'none'; style-src {hashes[0]}; script-src {hashes[1]}; img-src data:; base-uri 'none'; "
+        "form-action 'none'"
+    )
+
+
+def test_ids_are_unique(gazette):
+    ids = re.findall(r'\sid="([^"]*)"', gazette)
+    assert len(ids) == len(set(ids))
+
+
+def test_each_panel_has_a_question_an_answer_and_its_numbers(gazette):
+    panels = re.findall(r'<article class="card" id="([^"]+)".*?</article>', gazette, re.DOTALL)
+    assert panels == [
+        "quality", "comparison", "spread", "costs", "length", "frequency", "culprits", "column-1", "column-2",
+        "column-3", "honest", "guess", "rest", "help", "luck",
+    ]  # fmt: skip
+    for key in panels:
+        (card,) = re.findall(rf'<article class="card" id="{key}".*?</article>', gazette, re.DOTALL)
+        assert re.search(r"<h3[^>]*>[^<]+\?</h3>\n<p>[^<]+\.</p>", card), key
+        assert "<summary>Numbers and method" in card, key
+
+
+def test_the_worst_lines_come_first(gazette):
+    rows = re.findall(
+        r'<tr class="o\d"><th scope="row" class="n">(\d+)</th><td class="n" data-key="([^"]+)"', gazette
+    )
+    assert rows[0][0] == "88"  # as geval -l -s says
+    keys = [float(key) for _, key in rows]
+    assert keys == sorted(keys, reverse=True)
+    assert len(rows) == 212
+
+
+def test_an_output_of_rests_alone_and_of_infinite_losses(tmp_path):
+    (tmp_path / "expected.tsv").write_text("a\nb\nc\n" * 50)
+    (tmp_path / "rests.tsv").write_text(":1\n" * 150)
+    (tmp_path / "infinite.tsv").write_text("x:1 :0\n" * 150)
+    for name in ("rests.tsv", "infinite.tsv"):
+        pair = (tmp_path / name, tmp_path / "expected.tsv")
+        text = page(report(evaluate(pair, metrics="PerplexityHashed8")), "none")
+        assert ">NaN" not in text
+        assert ": NaN" not in text
+        assert ("lines have an infinite loss" in text) == (name == "infinite.tsv")
+
+
+def test_a_single_line(tmp_path):
+    (tmp_path / "expected.tsv").write_text("a\n")
+    (tmp_path / "out.tsv").write_text("a:0.5 :0.5\n")
+    text = page(report(evaluate((tmp_path / "out.tsv", tmp_path / "expected.tsv"), metrics="LogLossHashed")), "one")
+    assert "1 line</p>" in text
+    assert "All lines, the worst first" in text
+
+
+@pytest.mark.parametrize("metric", ["Perplexity", "LikelihoodHashed", "CrossEntropyHashed", "LogLossHashed:l"])
+def test_other_metrics(metric):
+    evaluation = evaluate(GAZETTE, "dev-0", out="out-model=bigram.tsv", metrics=metric)
+    text = page(report(evaluation), "Gazette")
+    assert ('id="luck"' in text) == ("Hashed" in metric)
+    assert ('id="help"' in text) == (metric in ("LikelihoodHashed", "CrossEntropyHashed"))
+
+
+def test_where_documents_matter_the_interval_is_by_document(tmp_path):
+    """Twelve documents of 25 lines; in every other one the output knows half of the words."""
+    (tmp_path / "dev-0").mkdir()
+    (tmp_path / "config.txt").write_text("--metric PerplexityHashed\n")
+    rows = [(document, document % 2 and n % 2) for document in range(12) for n in range(25)]
+    (tmp_path / "dev-0" / "in.tsv").write_text("".join(f"d{document}\tx\ty\n" for document, _ in rows))
+    (tmp_path / "dev-0" / "expected.tsv").write_text("".join(f"word{n}\n" for n in range(300)))
+    lines = (f"word{n}:0.9 :0.1\n" if known else "other:0.5 :0.5\n" for n, (_, known) in enumerate(rows))
+    (tmp_path / "dev-0" / "out.tsv").write_text("".join(lines))
+    found = report(evaluate(tmp_path, "dev-0"))
+    assert found.dependence.column == "1"
+    assert found.interval.documents == 12
+    text = page(found, "Documents")
+    assert re.search(r"Lines with the same 1 are alike, which makes this interval \d\.\d times as wide\.", text)
+    assert "12 documents" in text
+
+
+def test_ids_of_several_drawings_do_not_meet():
+    drawing = '<svg xmlns="x" class="marks"><g id="a"><path clip-path="url(#a)" d="M1.005,2e-7"/></g></svg>'
+    assert fit(drawing, "k", "<Why?>") == (
+        '<svg class="chart" role="graphics-document" aria-label="&lt;Why?&gt;">'
+        '<g id="k-1"><path clip-path="url(#k-1)" d="M1,2e-7"/></g></svg>'
+    )

@@ -1,0 +1,88 @@
+"""The charts of notebooks: Altair's, in colours of their own, with what they show in words."""
+
+import builtins
+from pathlib import Path
+
+import altair
+import pytest
+
+import geval_py
+from geval_py import UsageError, compare, evaluate, evaluate_all, plots
+
+GAZETTE = Path(__file__).parent.parent / "challenges" / "gazette"
+OF_AN_EVALUATION = (
+    "losses",
+    "costs",
+    "lengths",
+    "frequencies",
+    "calibration",
+    "first_guess",
+    "rest",
+    "luck",
+    "tuning",
+)
+
+
+@pytest.fixture(scope="module")
+def bigram():
+    return evaluate(GAZETTE, "dev-0", out="out-model=bigram.tsv")
+
+
+def check(chart):
+    assert isinstance(chart, altair.TopLevelMixin)
+    written = chart.to_json()
+    assert "var(--" not in written
+    assert "PerplexityHashed" not in written
+    assert '"said"' in written
+
+
+@pytest.mark.parametrize("name", OF_AN_EVALUATION)
+def test_a_chart(bigram, name):
+    check(getattr(plots, name)(bigram))
+
+
+def test_a_chart_of_a_column(bigram):
+    check(plots.column(bigram, "Year"))
+    with pytest.raises(UsageError) as caught:
+        plots.column(bigram, "FileId")
+    assert str(caught.value) == (
+        "the lines are not parted by a column 'FileId'\n  those that are: Year, LeftContext, RightContext"
+    )
+
+
+def test_a_chart_of_a_comparison():
+    evaluations = evaluate_all(GAZETTE, "dev-0")
+    check(plots.comparison(evaluations))
+    assert plots.comparison(compare(evaluations)).to_dict() == plots.comparison(evaluations).to_dict()
+
+
+def test_what_cannot_be_drawn(tmp_path):
+    (tmp_path / "expected.tsv").write_text("a\n" * 10)
+    (tmp_path / "out.tsv").write_text(":1\n" * 10)
+    rests = evaluate((tmp_path / "out.tsv", tmp_path / "expected.tsv"), metrics="PerplexityHashed")
+    for name in ("calibration", "first_guess", "rest"):
+        with pytest.raises(UsageError) as caught:
+            getattr(plots, name)(rests)
+        assert str(caught.value) == "there is nothing to draw: no line lists a word"
+    with pytest.raises(UsageError) as caught:
+        plots.frequencies(rests)
+    assert str(caught.value) == "there is no train/expected.tsv beside the test set, whose words would be counted"
+
+
+def test_they_are_found_in_the_package():
+    assert geval_py.plots is plots
+    assert "plots" in dir(geval_py)
+
+
+def test_a_missing_package_says_what_adds_it(bigram, monkeypatch):
+    real = builtins.__import__
+
+    def without(name, *more, **named):
+        if name.startswith("geval_py.showing.report"):
+            raise ModuleNotFoundError("No module named 'altair'", name="altair")
+        return real(name, *more, **named)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(UsageError) as caught:
+        plots.losses(bigram)
+    assert str(caught.value) == "geval_py.plots needs altair: pip install ./geval-py[report]"
