@@ -1,5 +1,6 @@
 """A cluster of Dask workers: the same losses, errors and messages as one thread, and one error when it fails."""
 
+import gc
 import gzip
 import os
 import signal
@@ -45,6 +46,7 @@ def without_last_words():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "unraisablehook", lambda _: None)
         yield
+        gc.collect()  # else they are said in whatever test comes later
 
 
 @pytest.fixture(scope="module", params=[1, 3])
