@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from geval_py.checking.run import check_submission
     from geval_py.errors import (
         AmbiguousFileError,
+        ClusterError,
         ConfigError,
         CorruptFileError,
         DataError,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
         MalformedLineError,
         MissingFileError,
         ModelError,
+        PartsError,
         SchemeError,
         TooLargeError,
         UnreadableFileError,
@@ -52,6 +54,7 @@ __all__ = [
     "AmbiguousFileError",
     "Calibration",
     "Challenge",
+    "ClusterError",
     "Comparison",
     "ConfigError",
     "CorruptFileError",
@@ -72,6 +75,7 @@ __all__ = [
     "Mixture",
     "ModelError",
     "Output",
+    "PartsError",
     "SchemeError",
     "Score",
     "TooLargeError",

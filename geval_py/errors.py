@@ -3,12 +3,14 @@
     GevalError
     ├── UsageError              the command line is at fault (exit status 2)
     │   └── SchemeError         a metric, or its flags, cannot be read or is not known
+    ├── ClusterError            a cluster does not answer, has no worker, or went away (exit status 1)
     └── DataError               the data is at fault (exit status 1)
         ├── MissingFileError    a file or a folder is not there
         ├── UnreadableFileError a file is there but cannot be read: a folder, no permission, no answer
         ├── CorruptFileError    a compressed file is truncated or damaged
         ├── TooLargeError       a compressed file, or a line, is larger than is allowed
         ├── AmbiguousFileError  two compressed files where one was expected
+        ├── PartsError          the parts of a file (out-3-of-64.tsv) do not make a whole
         ├── ExistingFileError   a file or a folder is there, where a new one was to be written
         ├── ConfigError         config.txt cannot be understood
         ├── ModelError          a language model cannot be made of a text, or read, or used
@@ -101,6 +103,16 @@ class SchemeError(UsageError):
         return super().said(call) + (f"\n  in {named(self.path)}" if self.path else "")
 
 
+class ClusterError(GevalError):
+    """A cluster of workers does not answer, has no workers or others than are wanted, or went away."""
+
+    address: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"The cluster at {named(self.address)}: {visible(self.reason)}"
+
+
 class DataError(GevalError):
     """A file or a folder is at fault; ``path`` says which."""
 
@@ -163,6 +175,17 @@ class AmbiguousFileError(DataError):
     def __str__(self) -> str:
         names = " and ".join(f"`{visible(c)}`" for c in self.candidates)
         return f"More than one file could be {named(self.path)}: {names}\n  remove all but one"
+
+
+class PartsError(DataError):
+    """A part of a file is missing, or there twice, or one too many; ``names`` are the files that do not fit."""
+
+    reason: str
+    names: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        names = f"\n  {', '.join(map(named, self.names))}" if self.names else ""
+        return f"The parts of {named(self.path)} do not make a whole: {visible(self.reason)}{names}"
 
 
 class ExistingFileError(DataError):

@@ -82,12 +82,21 @@ def excerpt(text: str, column: int, width: int = EXCERPT_WIDTH) -> str:
 
 
 def named(path: str) -> str:
-    """Name a file in a sentence.
+    """Name a file in a sentence; of an address, without its credentials.
 
-    >>> named("out.tsv"), named("-")
-    ('`out.tsv`', 'standard input')
+    >>> named("out.tsv"), named("-"), named("sftp://me:secret@host/out.tsv")
+    ('`out.tsv`', 'standard input', '`sftp://host/out.tsv`')
     """
-    return "standard input" if path == "-" else f"`{visible(path)}`"
+    return "standard input" if path == "-" else f"`{visible(without_credentials(path))}`"
+
+
+def without_credentials(text: str) -> str:
+    """Leave out, of the addresses in a text, who asks and with which password.
+
+    >>> without_credentials("cannot connect to sftp://me:secret@host:22/runs")
+    'cannot connect to sftp://host:22/runs'
+    """
+    return re.sub(r"(://)[^/\s]*@", r"\1", text) if "://" in text else text
 
 
 def _compare_names(one: str, other: str) -> int:

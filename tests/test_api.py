@@ -9,10 +9,10 @@ import geval_py
 from geval_py import METRICS, Distribution, Item, WordProbs
 
 NAMES = {
-    "METRICS", "AmbiguousFileError", "Calibration", "Challenge", "Comparison", "ConfigError", "CorruptFileError", "DataError", "DataSet",
+    "METRICS", "AmbiguousFileError", "Calibration", "Challenge", "ClusterError", "Comparison", "ConfigError", "CorruptFileError", "DataError", "DataSet",
     "Distribution", "EmptyFileError", "ExistingFileError",
     "Evaluation", "GevalError", "Interval", "Item", "LineCountError", "Luck", "MalformedLineError", "Metric", "MissingFileError", "Mixture",
-    "ModelError", "Output", "SchemeError", "Score", "TooLargeError", "Tuning", "UnreadableFileError", "UsageError", "WordModel", "WordProbs",
+    "ModelError", "Output", "PartsError", "SchemeError", "Score", "TooLargeError", "Tuning", "UnreadableFileError", "UsageError", "WordModel", "WordProbs",
     "__version__", "calibration", "check_submission", "compare", "evaluate", "evaluate_all", "format_line", "hashed_log_losses", "luck", "mix",
     "parse_line", "plots", "predict", "read_output", "tune", "write_output",
 }  # fmt: skip
@@ -23,8 +23,8 @@ SIGNATURES = {
     "mix": "(evaluations, *, words=0, documents=None, seed=12345, force=False)",
     "compare": "(evaluations, *, baseline=None, samples=10000, seed=12345, documents=None, progress=None)",
     "check_submission": "(path='.', *, challenge=None, tests=(), rules=None, max_places=20, max_bytes=20000000000, progress=None)",
-    "evaluate_all": "(challenge, test='test-A', *, metrics=(), keep_texts=True)",
-    "evaluate": "(challenge, test='test-A', *, out=None, metrics=(), keep_texts=True)",
+    "evaluate_all": "(challenge, test='test-A', *, metrics=(), keep_texts=True, cluster=None)",
+    "evaluate": "(challenge, test='test-A', *, out=None, metrics=(), keep_texts=True, cluster=None)",
     "format_line": "(probabilities, rest=None)",
     "hashed_log_losses": "(outputs, expected, bits=10, first_line=1)",
     "parse_line": "(text, line=1)",

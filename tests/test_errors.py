@@ -15,6 +15,7 @@ import geval_py
 from geval_py import errors
 from geval_py.errors import (
     AmbiguousFileError,
+    ClusterError,
     ConfigError,
     CorruptFileError,
     DataError,
@@ -25,6 +26,7 @@ from geval_py.errors import (
     MalformedLineError,
     MissingFileError,
     ModelError,
+    PartsError,
     SchemeError,
     TooLargeError,
     UnreadableFileError,
@@ -224,6 +226,18 @@ ERRORS = {  # one or more of each class, with its sentence
     "ambiguous": (
         AmbiguousFileError(path=BAD_NAME, candidates=(BAD_NAME + ".xz", BAD_NAME + ".gz")),
         f"More than one file could be `{SAFE_NAME}`: `{SAFE_NAME}.xz` and `{SAFE_NAME}.gz`\n  remove all but one",
+    ),
+    "a cluster": (
+        ClusterError(address=BAD_NAME, reason="it went away"),
+        f"The cluster at `{SAFE_NAME}`: it went away",
+    ),
+    "parts": (
+        PartsError(path=BAD_NAME, reason="part 0 of 1 is there twice", names=(BAD_NAME, "b")),
+        f"The parts of `{SAFE_NAME}` do not make a whole: part 0 of 1 is there twice\n  `{SAFE_NAME}`, `b`",
+    ),
+    "a part that is missing": (
+        PartsError(path=BAD_NAME, reason="part 1 of 2 is missing"),
+        f"The parts of `{SAFE_NAME}` do not make a whole: part 1 of 2 is missing",
     ),
     "config": (
         ConfigError(path=BAD_NAME, message="Invalid option `--metrics'\n  did you mean --metric?"),

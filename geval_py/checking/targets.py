@@ -11,7 +11,8 @@ from geval_py.checking.testsets import Meant, check_challenge, meant_test_set, s
 from geval_py.errors import DataError, SchemeError, UnreadableFileError, UsageError
 from geval_py.reading.config import config_task
 from geval_py.reading.outputs import OUTPUT_FILE, Output, find_outputs, output_at
-from geval_py.reading.sources import STANDARD_INPUT, find_file, is_address
+from geval_py.reading.remote import is_remote
+from geval_py.reading.sources import STANDARD_INPUT, find_file, is_address, is_file, parts_of
 from geval_py.reading.splits import (
     EXPECTED_FILE,
     INPUT_FILE,
@@ -170,7 +171,7 @@ def _outputs_at(path: str) -> tuple[Output, ...]:
 
 
 def _output_target(output: Output, challenge: str | None, test: str | None) -> Target:
-    in_no_folder = output.path == STANDARD_INPUT or is_address(output.path)
+    in_no_folder = output.path == STANDARD_INPUT or is_address(output.path) or is_remote(output.path)
     folder = None if in_no_folder else os.path.dirname(os.path.abspath(output.path))
     return _with_test_set(Target(output=output.path), meant_test_set(folder, challenge, test))
 
@@ -200,15 +201,17 @@ def _folder_targets(folder: str, meant: Meant, submission: str) -> Iterator[Targ
             yield _missing(output.path, _one_line(output.fault))
         elif _leads_outside(output.path, submission):
             yield _missing(output.path, _LEADS_OUTSIDE)
-        elif not os.path.isfile(output.path):
+        elif not is_file(output.path):
             yield _missing(output.path, "it is not a file")
         else:
             yield _with_test_set(Target(output=output.path), meant)
 
 
 def _leads_outside(path: str, folder: str) -> bool:
-    real, root = os.path.realpath(path), os.path.realpath(folder)
-    return os.path.commonpath([real, root]) != root
+    if is_remote(path):
+        return False
+    root = os.path.realpath(folder)
+    return any(os.path.commonpath([os.path.realpath(part), root]) != root for part in parts_of(path))
 
 
 def _with_test_set(target: Target, meant: Meant) -> Target:
@@ -237,7 +240,7 @@ def _with_test_set(target: Target, meant: Meant) -> Target:
 def _find_regular(path: str) -> str | None:
     """Find one of the test set's files; raises DataError, also if it is no regular file, which might never end."""
     found = find_file(path)
-    if found is not None and not os.path.isfile(found):
+    if found is not None and not is_file(found):
         raise UnreadableFileError(path=found, reason="it is not a regular file")
     return found
 

@@ -94,7 +94,7 @@ def make_parser() -> QuietParser:
     add_fields(parser, "vocabulary")
     _add_tests(parser)
     _add_appearance(parser)
-    add_fields(parser, "threads")
+    add_fields(parser, "threads", "cluster")
     return parser.with_help()
 
 
@@ -196,6 +196,7 @@ def _understood(given: Mapping[str, Any], outputs: Sequence[str], metrics: Seque
         seed=values.get("seed", DEFAULT_SEED),
         documents=values.get("documents"),
         threads=values.get("threads"),
+        cluster=values.get("cluster"),
         ignored=values.get("ignored", ()),
     )
     task = task_of(values).replace(out_files=tuple(outputs), needs_items=settings.documents is not None)

@@ -21,6 +21,10 @@ from geval_py.scoring.failure import Failure, evaluations_of
 from geval_py.text import named, visible
 from geval_py.version import __version__
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from geval_py.scoring.cluster import Cluster
+
 
 def evaluate_outputs(task: Task, settings: Settings) -> list[Evaluation | Failure]:
     """Score each output with all metrics."""
@@ -81,7 +85,8 @@ def scored(
 
     Where there are several, what is wrong with one is said, and the others are scored; where there is one, it raises.
     """
-    results = list(_evaluated(task, split, schemes, settings, sign=sign))
+    with _cluster_of(settings) as cluster:
+        results = list(_evaluated(task, split, schemes, settings, sign=sign, cluster=cluster))
     evaluations = [result for result in results if isinstance(result, Evaluation)]
     if len(results) == 1:
         evaluations_of(results)
@@ -90,6 +95,24 @@ def scored(
             show_error(result.error)
     _note_places(task, split, settings, evaluations)
     return results
+
+
+@contextmanager
+def _cluster_of(settings: Settings) -> Iterator[Cluster | None]:
+    """Connect to the cluster that is asked for; raises UsageError and ClusterError."""
+    if settings.cluster is None:
+        yield None
+        return
+    import logging
+
+    from geval_py.scoring.cluster import Cluster, opened_cluster
+
+    logging.disable()  # what Dask logs of a worker that died, a user cannot mend; what matters is an error
+    try:
+        with opened_cluster(settings.cluster, settings.threads) as client:
+            yield Cluster.of(client)
+    finally:
+        logging.disable(logging.NOTSET)
 
 
 def _evaluated(
@@ -101,6 +124,7 @@ def _evaluated(
     sign: bool,
     of_lines: bool = False,
     keep_texts: bool = False,
+    cluster: Cluster | None = None,
 ) -> Iterator[Evaluation | Failure]:
     """Score as :func:`scored`; those ``of_lines`` have their texts, and filters look at the lines as they are."""
     return evaluate_split(
@@ -112,6 +136,7 @@ def _evaluated(
         raw_filters=of_lines,
         sign=sign,
         threads=settings.threads,
+        cluster=cluster,
         watch=lambda output: ProgressBar(output.name),
     )
 

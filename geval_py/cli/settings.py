@@ -30,6 +30,7 @@ class Settings(Value):
     by_score: bool = False
     format: str = "text"
     threads: int | None = None
+    cluster: str | None = None
     line_by_line: bool = False
     sort: bool = False
     reverse_sort: bool = False

@@ -20,6 +20,7 @@ import re
 from geval_py.errors import MissingFileError
 from geval_py.reading.config import config_task
 from geval_py.reading.lines import read_lines
+from geval_py.reading.places import absolute, is_regular
 from geval_py.reading.schemes import EvaluationScheme
 from geval_py.reading.sources import find_file
 from geval_py.reading.splits import (
@@ -60,7 +61,7 @@ class Challenge(Value):
     @property
     def title(self) -> str:
         """The first heading of README.md; the directory's name if there is none."""
-        return self._readme()[0] or os.path.basename(os.path.abspath(self.path))
+        return self._readme()[0] or os.path.basename(absolute(self.path))
 
     @property
     def description(self) -> str:
@@ -73,7 +74,7 @@ class Challenge(Value):
 
         Raises UnreadableFileError.
         """
-        entries = names_in(self.path, os.DirEntry.is_dir)
+        entries = names_in(self.path, "directory")
         return tuple(sorted((n for n in entries if re.match(r"train|dev|test", n)), key=natural_order))
 
     def __iter__(self) -> Iterator[str]:
@@ -88,7 +89,7 @@ class Challenge(Value):
         from geval_py.reading.dataset import DataSet
 
         task = self.task
-        if name not in names_in(task.directory, os.DirEntry.is_dir):
+        if name not in names_in(task.directory, "directory"):
             place = os.path.join(task.directory, name)
             raise MissingFileError(what="No such set in the challenge", path=place, hint=self._near(name))
         folder = os.path.join(task.directory, name)
@@ -121,7 +122,7 @@ class Challenge(Value):
 
     def _readme(self) -> tuple[str, str]:
         path = os.path.join(self.path, README_FILE)
-        return _title_and_paragraph(list(read_lines(path))) if os.path.isfile(path) else ("", "")
+        return _title_and_paragraph(list(read_lines(path))) if is_regular(path) else ("", "")
 
 
 def _title_and_paragraph(lines: list[str]) -> tuple[str, str]:

@@ -12,6 +12,8 @@ import re
 
 from geval_py.errors import ConfigError, UnreadableFileError, UsageError
 from geval_py.reading.options import AUTHORING, IGNORED, NOT_AVAILABLE, OPTIONS, SUBMIT, option_of, unknown_word
+from geval_py.reading.places import is_regular
+from geval_py.reading.remote import RemoteFile, is_remote, kind_at
 from geval_py.reading.sources import find_file
 from geval_py.reading.splits import EXPECTED_FILE
 from geval_py.reading.task import Task, checked_schemes
@@ -38,7 +40,7 @@ def parse_words(words: Sequence[str], *, takes_files: bool = False, ignores: boo
     read, strays = read_words(words, OPTIONS)
     values: dict[str, Any] = read
     for word in strays:
-        if not takes_files or word.startswith("-") or not os.path.isfile(word):
+        if not takes_files or word.startswith("-") or not is_regular(word):
             raise UsageError(message=unknown_word(word, of_challenge=bool(values.keys() & set(AUTHORING))))
     if strays:
         values = _places_of(strays) | values | {"out_files": (*values.get("out_files", ()), *strays)}
@@ -86,13 +88,18 @@ def config_values(directory: str) -> dict[str, Any]:
 def read_config(path: str) -> list[str]:
     """Read the words of a config.txt; none if there is no such file."""
     try:
-        with open(path, encoding="utf-8-sig", errors="replace") as file:
-            text = file.read()
+        if not is_remote(path):
+            with open(path, "rb") as file:
+                data = file.read()
+        elif kind_at(path) is None:
+            return []
+        else:
+            data = RemoteFile(path).read()
     except FileNotFoundError:
         return []
     except (OSError, ValueError) as error:
         raise UnreadableFileError(path=path, reason=getattr(error, "strerror", None) or str(error)) from error
-    return words_of(text)
+    return words_of(str(data, "utf-8-sig", "replace"))
 
 
 def words_of(text: str) -> list[str]:

@@ -5,7 +5,6 @@ Nothing is read before it is asked for, and little is held at a time: a set may 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack
@@ -18,6 +17,7 @@ from geval_py.errors import LineCountError, MissingFileError
 from geval_py.reading.items import Item, column_name, unused_name
 from geval_py.reading.lines import READ_AHEAD_BYTES, LineReader, decode_lines
 from geval_py.reading.outputs import Output, find_outputs
+from geval_py.reading.places import is_folder
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,7 +84,7 @@ class DataSet:
     @property
     def outputs(self) -> tuple[Output, ...]:
         """The outputs that are there now, in natural order of their names; none where there is no folder for them."""
-        return find_outputs(self.directory) if os.path.isdir(self.directory) else ()
+        return find_outputs(self.directory) if is_folder(self.directory) else ()
 
     @cached_property
     def _lines(self) -> int:

@@ -9,10 +9,6 @@ from geval_py.errors import LineCountError
 from geval_py.reading.lines import READ_AHEAD_BYTES, LineReader, decode_lines
 from geval_py.reading.splits import Split
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from geval_py.reading.sources import FileState
-
 
 class InputText:
     """The input of a split. With ``keep`` it is read once, however often it is asked for: it may be a pipe.
@@ -23,7 +19,7 @@ class InputText:
     def __init__(self, split: Split, *, keep: bool, digest: bool = False) -> None:
         self._split, self._keep, self._digest = split, keep, digest
         self._blocks: list[bytes] | None = None
-        self._state: FileState | None = None
+        self._state: object = None
         self._count: int | None = None
         self.sha256: str | None = None
 
@@ -61,10 +57,11 @@ class InputText:
 
     def _read(self) -> Iterator[bytes]:
         with LineReader(self._split.input or "", header=self._split.input_header, digest=self._digest) as reader:
-            self._state = self._state or reader.source.state
-            reader.source.check_state(self._state)
+            self._state = self._state or reader.state
+            reader.check_state(self._state)
             while block := reader.block(READ_AHEAD_BYTES):
                 yield block
+            reader.check_unchanged()
             self.sha256 = reader.sha256
 
 

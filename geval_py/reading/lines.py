@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 
 from geval_py.errors import TooLargeError
-from geval_py.reading.sources import Source, naming
+from geval_py.reading.sources import Source, changed, naming, parts_of, state_at
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,27 +26,75 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class LineReader:
-    """The lines of one source, in blocks of whole lines, each line ended by LF.
+    """The lines of one file, or of its parts one after another, in blocks of whole lines, each line ended by LF.
 
-    ``header`` is the first name of the header line to skip, if the file begins with it. With ``digest``, ``sha256``
-    is the digest of the decompressed bytes once all are read. A compressed file that unpacks to more than
-    ``max_bytes`` is a TooLargeError, and so is a line longer than MOST_LINE_BYTES.
+    ``header`` is the first name of the header line to skip, if the file begins with it, or a part. With ``digest``,
+    ``sha256`` is the digest of the decompressed bytes once all are read. A compressed file that unpacks to more than
+    ``max_bytes`` is a TooLargeError, and so is a line longer than MOST_LINE_BYTES. ``source`` is what is read now: a
+    block is from one part of ``parts``.
     """
+
+    source: Source
 
     def __init__(
         self, path: str, *, header: str | None = None, digest: bool = False, max_bytes: int | None = None
     ) -> None:
-        self.source = Source(path, max_bytes)
         self.path = path
+        self.parts = parts_of(path)
+        self._waiting = iter(self.parts)
+        self._states = [state_at(part) for part in self.parts] if len(self.parts) > 1 else None
         self.has_byte_order_mark = False
-        self._stream = io.BufferedReader(self.source.stream, READ_AHEAD_BYTES)
+        self.header, self._max_bytes = header, max_bytes
         self._digest = _new_sha256() if digest else None
         self._taking, self._taken = b"", 0
+        self._read_before = 0
+        self._open(next(self._waiting))
+
+    def _open(self, part: str) -> None:
+        self.source = Source(part, self._max_bytes)
+        self._stream = io.BufferedReader(self.source.stream, READ_AHEAD_BYTES)
         try:
-            self._first = self._skip_header(header)
+            self._first = self._skip_header(self.header)
         except BaseException:
             self.source.close()
             raise
+
+    def next_part(self) -> bool:
+        """Go on to the next part, wherever in this one the reader is; False where there is none."""
+        part = next(self._waiting, None)
+        if part is None:
+            return False
+        self._read_before += self.source.size or 0
+        self.source.close()
+        self._open(part)
+        return True
+
+    @property
+    def size(self) -> int | None:
+        """The number of bytes as stored; None where that cannot be known."""
+        return self.source.size if self._states is None else sum(state[2] for state in self._states)
+
+    @property
+    def position(self) -> int | None:
+        """How many of the stored bytes have been read; None where that cannot be known."""
+        return None if self.source.position is None else self._read_before + self.source.position
+
+    @property
+    def state(self) -> object:
+        """What is another once the file, or a part, was changed or replaced; None for what can be read only once."""
+        return self.source.state if self._states is None else self._states
+
+    def check_state(self, state: object) -> None:
+        """Raise UnreadableFileError if this is not the file that it was, in the same state."""
+        if self.state != state:
+            raise changed(self.path)
+
+    def check_unchanged(self) -> None:
+        """Raise UnreadableFileError if the file, or a part, was changed since it was opened."""
+        if self._states is None:
+            self.source.check_unchanged()
+        else:
+            self.check_state([state_at(part) for part in self.parts])
 
     def __enter__(self) -> LineReader:
         return self
@@ -71,6 +119,11 @@ class LineReader:
 
     def read_block(self, buffer: bytearray, size: int = BLOCK_BYTES) -> int:
         """Read the next block into a buffer, which grows if need be; gives the number of bytes, 0 at the end."""
+        while not (filled := self._read_block_of_part(buffer, size)) and self.next_part():
+            pass
+        return filled
+
+    def _read_block_of_part(self, buffer: bytearray, size: int) -> int:
         if len(buffer) < size:
             buffer.extend(bytes(size - len(buffer)))
         filled = len(self._first)
@@ -79,23 +132,15 @@ class LineReader:
         with memoryview(buffer) as view:
             with naming(self.path):
                 read = self._stream.readinto(view[filled:])
-            self._hash(view[filled : filled + read])
+            self.digest(view[filled : filled + read])
         filled += read
         if filled and buffer[filled - 1] != LF:
             rest = self._read_line()
             buffer[filled : filled + len(rest)] = rest
             filled += len(rest)
             if not rest.endswith(b"\n"):
-                filled = self._end_last_line(buffer, filled)
+                return end_last_line(buffer, 0, filled)
         return filled
-
-    def _end_last_line(self, buffer: bytearray, filled: int) -> int:
-        """Give the file's last line the line end that it lacks; carriage returns alone are no line."""
-        start = buffer.rfind(b"\n", 0, filled) + 1
-        if not buffer[start:filled].strip(b"\r"):
-            return start
-        buffer[filled : filled + 1] = b"\n"
-        return filled + 1
 
     def take(self, lines: int) -> bytes:
         """Give the next ``lines`` lines, fewer at the end. It reads ahead: do not call block() after it."""
@@ -105,7 +150,7 @@ class LineReader:
                 self._taking, self._taken = self.block(READ_AHEAD_BYTES), 0
                 if not self._taking:
                     break
-            end, found = _end_of_lines(self._taking, self._taken, lines)
+            end, found = end_of_lines(self._taking, self._taken, lines)
             parts.append(self._taking[self._taken : end])
             self._taken = end
             lines -= found
@@ -121,6 +166,11 @@ class LineReader:
         return lines
 
     @property
+    def offset(self) -> int:
+        """Where the next line starts in the bytes of a plain file; do not ask after take(), which reads ahead."""
+        return self._stream.tell() - len(self._first)
+
+    @property
     def sha256(self) -> str | None:
         return self._digest.hexdigest() if self._digest else None
 
@@ -129,15 +179,16 @@ class LineReader:
             line = self._stream.readline(MOST_LINE_BYTES)
         if len(line) == MOST_LINE_BYTES:
             raise TooLargeError(path=self.path, max_bytes=MOST_LINE_BYTES, what="line")
-        self._hash(line)
+        self.digest(line)
         return line
 
-    def _hash(self, data: Bytes) -> None:
+    def digest(self, data: Bytes) -> None:
+        """Take the next bytes into the digest, where one is wanted: for who reads them past this reader."""
         if self._digest:
             self._digest.update(data)
 
 
-def _end_of_lines(data: bytes, start: int, lines: int) -> tuple[int, int]:
+def end_of_lines(data: bytes, start: int, lines: int) -> tuple[int, int]:
     """Find where the next ``lines`` lines end, or the data; gives the place, and how many lines there are."""
     found = data.count(b"\n", start)
     if found <= lines:
@@ -151,6 +202,18 @@ def _end_of_lines(data: bytes, start: int, lines: int) -> tuple[int, int]:
         else:
             low, left = middle, left - before
     return high, lines
+
+
+def end_last_line(buffer: bytearray, start: int, filled: int) -> int:
+    """Give a file's last line the line end that it lacks; carriage returns alone are no line.
+
+    The last lines fill the buffer from ``start``; gives where they end then.
+    """
+    last = max(buffer.rfind(b"\n", start, filled) + 1, start)
+    if not buffer[last:filled].strip(b"\r"):
+        return last
+    buffer[filled : filled + 1] = b"\n"
+    return filled + 1
 
 
 def _new_sha256() -> Any:

@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import chain, count
 
-from geval_py.errors import DataError, MalformedLineError, MissingFileError
-from geval_py.reading.compression import COMPRESSED_ENDINGS
+from geval_py.errors import AmbiguousFileError, DataError, MalformedLineError, MissingFileError
 from geval_py.reading.lines import read_lines
+from geval_py.reading.parts import name_of, part_of, wholes_among
+from geval_py.reading.places import names_in
 from geval_py.reading.sources import STANDARD_INPUT, find_file, is_address, naming
 from geval_py.text import natural_order
 from geval_py.values import Value
@@ -37,29 +38,34 @@ class Output(Value):
 
 
 def output_at(path: str) -> Output:
-    """Make an output of a path; its name is that of the file, without the ending of a compression."""
-    name = os.path.basename(path)
-    name = next((name.removesuffix(end) for end in COMPRESSED_ENDINGS if name.endswith(end)), name)
+    """Make an output of a path; its name is that of the file, without compression, and without the parts' numbers."""
+    name = name_of(os.path.basename(path))
     return Output(path=path, name=name, parameters=parse_parameters(name))
 
 
 def find_outputs(directory: str) -> tuple[Output, ...]:
     """Give the outputs in a test set's directory: out.tsv and out-*.tsv, compressed or not, in natural order.
 
+    Parts of an output are one (:mod:`geval_py.reading.parts`).
     Raises UnreadableFileError where the directory cannot be read; one output's fault does not hide the others.
     """
     with naming(directory):
-        entries = os.listdir(directory)
-    matches = (re.fullmatch(_VARIANT, name, re.DOTALL) for name in entries)
+        entries = names_in(directory)
+    wholes = wholes_among(entries)
+    alone = [*wholes, *(name for name in entries if part_of(name) is None)]
+    matches = (re.fullmatch(_VARIANT, name, re.DOTALL) for name in alone)
     names = sorted({match[1] for match in matches if match}, key=natural_order)
-    return tuple(output for name in names for output in _found(directory, name))
+    return tuple(output for name in names for output in _found(directory, name, wholes.get(name)))
 
 
-def _found(directory: str, name: str) -> Iterator[Output]:
-    """Give the output of a name, if it was not removed meanwhile."""
+def _found(directory: str, name: str, whole: str | None) -> Iterator[Output]:
+    """Give the output of a name, if it was not removed meanwhile; ``whole`` is its name if it is in parts."""
     fault = None
+    place = os.path.join(directory, name)
     try:
-        path = find_file(os.path.join(directory, name))
+        path = find_file(place)
+        if path == place and whole is not None:
+            raise AmbiguousFileError(path=place, candidates=(place, os.path.join(directory, whole)))
     except DataError as error:
         path, fault = error.path, error
     if path is not None:

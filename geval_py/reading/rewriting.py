@@ -19,6 +19,7 @@ from typing import IO, Protocol
 
 from geval_py.errors import UsageError
 from geval_py.reading.compression import compressor
+from geval_py.reading.remote import is_remote
 from geval_py.reading.sources import STANDARD_INPUT, is_address, naming
 from geval_py.text import named, visible
 
@@ -71,7 +72,7 @@ def check_replaceable(path: str, *, verb: str = "write") -> os.stat_result:
 
 
 def _check_is_path(path: str, verb: str) -> None:
-    if path == STANDARD_INPUT or is_address(path):
+    if path == STANDARD_INPUT or is_address(path) or is_remote(path):
         raise _refusal(path, verb, "it is not a file")
 
 

@@ -1,7 +1,7 @@
 """Open what a user names.
 
-A source is a path, ``-`` (standard input) or an ``http(s)://`` address. What is compressed is decompressed
-(:mod:`geval_py.reading.compression`).
+A source is a path, ``-`` (standard input) or an address: ``http(s)://``, or one that fsspec reads
+(:mod:`geval_py.reading.remote`). What is compressed is decompressed (:mod:`geval_py.reading.compression`).
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ from contextlib import contextmanager
 from geval_py.errors import AmbiguousFileError, UnreadableFileError
 from geval_py.reading.compression import COMPRESSED_ENDINGS, MAGIC_BYTES, Decompressed, compression_of
 from geval_py.reading.http import HttpBody
+from geval_py.reading.parts import is_whole, parts_among, wholes_among
+from geval_py.reading.places import is_regular, names_in
+from geval_py.reading.remote import RemoteFile, is_remote, kind_at, state_of
 from geval_py.text import named
 
 TYPE_CHECKING = False
@@ -22,7 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any, TypeAlias
 
-    FileState: TypeAlias = tuple[int, int, int, int]  # device, inode, bytes, and when it was modified, in ns
+    # Device, inode, bytes, and when it was modified, in ns; what a driver tells of a file elsewhere.
+    FileState: TypeAlias = tuple[object, object, int, object]
 
     from geval_py.reading.compression import Readable
 
@@ -59,11 +63,9 @@ class Source:
     def __init__(self, path: str, max_bytes: int | None = None) -> None:
         self.path = path
         self._file, regular = _open_raw(path)
-        found = os.fstat(self._file.fileno()) if regular else None
-        self.size = found.st_size if found else None
-        self.state: FileState | None = (
-            (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns) if found else None
-        )
+        self.is_here = regular and not is_remote(path)
+        self.state = self._state_now() if regular else None
+        self.size = self.state[2] if self.state else None
         try:
             head = self._read_head()
         except BaseException:
@@ -83,10 +85,19 @@ class Source:
                 head += more
         return head
 
-    def check_state(self, state: FileState | None) -> None:
-        """Raise UnreadableFileError if this is not the file that it was, in the same state."""
-        if self.state != state:
-            raise UnreadableFileError(path=self.path, reason="it was changed while it was read")
+    def check_unchanged(self) -> None:
+        """Raise UnreadableFileError if the file has shrunk, grown or was written to since it was opened."""
+        if self.state is not None and self._state_now() != self.state:
+            raise changed(self.path)
+
+    def _state_now(self) -> FileState:
+        return _state_of(os.fstat(self._file.fileno())) if self.is_here else state_of(self.path)
+
+    @property
+    def descriptor(self) -> int:
+        """The operating system's number of the opened file."""
+        number: int = self._file.fileno()
+        return number
 
     @property
     def position(self) -> int | None:
@@ -95,6 +106,23 @@ class Source:
     def close(self) -> None:
         if self.path != STANDARD_INPUT:
             self._file.close()
+
+
+def _state_of(found: os.stat_result) -> FileState:
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def state_at(path: str) -> FileState:
+    """Give what is another once a file was changed or replaced; raises UnreadableFileError."""
+    if is_remote(path):
+        return state_of(path)
+    with naming(path):
+        return _state_of(os.stat(path))
+
+
+def changed(path: str) -> UnreadableFileError:
+    """Make the error of a file that is not what it was when it was opened."""
+    return UnreadableFileError(path=path, reason="it was changed while it was read")
 
 
 @contextmanager
@@ -121,6 +149,8 @@ def _open_raw(path: str) -> tuple[Any, bool]:
         return sys.stdin.buffer, False
     if is_address(path):
         return HttpBody(path), False
+    if is_remote(path):
+        return RemoteFile(path), True
     with naming(path):
         file = open(path, "rb", buffering=0)
     return file, stat.S_ISREG(os.fstat(file.fileno()).st_mode)
@@ -128,24 +158,54 @@ def _open_raw(path: str) -> tuple[Any, bool]:
 
 def can_be_reread(path: str) -> bool:
     """Tell whether a source can be read a second time: a file can; a pipe, or an address, cannot."""
-    return path != STANDARD_INPUT and not is_address(path) and os.path.isfile(path)
+    return path != STANDARD_INPUT and not is_address(path) and is_file(path)
+
+
+def is_file(path: str) -> bool:
+    """Tell whether a path is that of a regular file, or of one in parts."""
+    return is_regular(path) or is_whole(path)
 
 
 def find_file(path: str) -> str | None:
-    """Complete a path: itself if it exists, else the one compressed file of that name; None if there is none.
+    """Complete a path: itself if it exists, else the one compressed file of that name, or the file in parts.
 
-    Raises AmbiguousFileError if there are several, and UnreadableFileError for one that cannot be reached: in a
-    folder that may not be entered, or behind a link that leads nowhere.
+    None if there is none. Raises AmbiguousFileError if there are several, PartsError where parts do not make a whole,
+    and UnreadableFileError for one that cannot be reached: in a folder that may not be entered, or behind a link that
+    leads nowhere.
     """
     if _exists(path):
         return path
     candidates = tuple(path + ending for ending in COMPRESSED_ENDINGS if _exists(path + ending))
+    folder, name = os.path.split(path)
+    wholes = wholes_among(names_beside(path))
+    pattern = name if name in wholes.values() else wholes.get(name)
+    if pattern is not None:
+        candidates = (*candidates, os.path.join(folder, pattern))
     if len(candidates) > 1:
         raise AmbiguousFileError(path=path, candidates=candidates)
+    if pattern is not None:
+        parts_of(candidates[0])
     return candidates[0] if candidates else None
 
 
+def names_beside(path: str) -> list[str]:
+    """Give the names in the folder of a path; none where it cannot be listed."""
+    try:
+        return names_in(os.path.dirname(path) or os.curdir)
+    except (OSError, ValueError, UnreadableFileError):
+        return []
+
+
+def parts_of(path: str) -> tuple[str, ...]:
+    """Give the paths of the parts of a file in parts, in order, and of another its own; raises PartsError."""
+    if not is_whole(path) or _exists(path):
+        return (path,)
+    return parts_among(path, names_beside(path))
+
+
 def _exists(path: str) -> bool:
+    if is_remote(path):
+        return kind_at(path) is not None
     try:
         os.stat(path)
     except (FileNotFoundError, NotADirectoryError):

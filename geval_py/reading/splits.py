@@ -13,16 +13,23 @@ they are shown as they were given.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from geval_py.errors import AmbiguousFileError, EmptyFileError, MissingFileError, UnreadableFileError, UsageError
+from geval_py.reading import places
 from geval_py.reading.compression import COMPRESSED_ENDINGS
 from geval_py.reading.lines import read_lines
 from geval_py.reading.outputs import OUTPUT_FILE, Output, by_accepted_names, find_outputs, output_at
-from geval_py.reading.sources import STANDARD_INPUT, find_file, is_address, naming
+from geval_py.reading.parts import part_of, wholes_among
+from geval_py.reading.places import absolute, is_folder, join, matching_files
+from geval_py.reading.sources import STANDARD_INPUT, find_file, is_address, is_file, naming
 from geval_py.reading.task import Task
-from geval_py.text import natural_order, nearest, visible
+from geval_py.text import named, natural_order, nearest, visible
 from geval_py.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from geval_py.reading.remote import Kind
 
 EXPECTED_FILE, INPUT_FILE = "expected.tsv", "in.tsv"
 OUT_HEADER_FILE = "out-header.tsv"  # its usual name; which looks like that of an output
@@ -58,12 +65,12 @@ class Split(Value):
 
 def locate(task: Task) -> Split:
     """Find the files of a task; raises MissingFileError, AmbiguousFileError, UnreadableFileError and UsageError."""
-    named = _named_outputs(task)  # looked for first: a wrong name says more than a wrong folder
+    outputs = _named_outputs(task)  # looked for first: a wrong name says more than a wrong folder
     expected = _find(task.directory, task.test_name, task.expected_file, EXPECTED_FILE, "the expected results")
     split = Split(
         name=task.test_name,
         expected=expected,
-        outputs=named or _outputs(task),
+        outputs=outputs or _outputs(task),
         input=_input(task, expected),
         in_header=read_header(task.directory, task.in_header),
         out_header=read_header(task.directory, task.out_header),
@@ -95,7 +102,7 @@ def _input_beside(answers: str, *, needed: bool) -> str | None:
     place = os.path.join(os.path.dirname(answers), INPUT_FILE)
     if needed:
         return _file(place, "the input")
-    return find_file(place) if os.path.isfile(answers) else None
+    return find_file(place) if is_file(answers) else None
 
 
 def _file(path: str, what: str) -> str:
@@ -118,7 +125,7 @@ def locate_others(split: Split, task: Task, names: Sequence[str]) -> Split:
 def _outputs(task: Task) -> tuple[Output, ...]:
     """Find the outputs of a test set where none is named."""
     directory = os.path.join(task.out_directory, task.test_name)
-    variants = find_outputs(directory) if os.path.isdir(directory) else ()
+    variants = find_outputs(directory) if is_folder(directory) else ()
     return variants or (output_at(_find(task.out_directory, task.test_name, None, OUTPUT_FILE, "the test results")),)
 
 
@@ -139,8 +146,8 @@ def outputs_named(folder: str, name: str) -> tuple[Output, ...]:
     """
     if name == STANDARD_INPUT or is_address(name):
         return (output_at(name),)
-    for place in (os.path.join(folder, name), name):
-        if os.path.isdir(place):
+    for place in dict.fromkeys((join(folder, name), name)):
+        if is_folder(place):
             outputs = find_outputs(place)
             if not outputs:
                 raise _not_there("the test results", place, OUTPUT_FILE)
@@ -157,22 +164,30 @@ def _matching(folder: str, pattern: str) -> tuple[Output, ...]:
     They are those of the test set or, if it has none such, any files.
     """
     from fnmatch import fnmatchcase
-    from glob import escape, glob
 
-    outputs = find_outputs(folder) if os.path.isdir(folder) else ()
+    outputs = find_outputs(folder) if is_folder(folder) else ()
     matching = tuple(o for o in outputs if any(fnmatchcase(n, pattern) for n in (o.name, os.path.basename(o.path))))
     if matching:
         return matching
-    for place in (os.path.join(escape(folder), pattern), pattern):
-        paths = sorted(filter(os.path.isfile, glob(place)), key=natural_order)
-        if paths:
-            return tuple(map(output_at, paths))
+    for place in dict.fromkeys((folder, "")):
+        if found := matching_files(place, pattern):
+            return tuple(map(output_at, sorted(_joined(found), key=natural_order)))
     return ()
+
+
+def _joined(paths: Sequence[str]) -> set[str]:
+    """Put the file in parts in the place of its parts; raises PartsError where they do not make a whole."""
+    alone = {path for path in paths if part_of(os.path.basename(path)) is None}
+    of_folders: dict[str, list[str]] = {}
+    for folder, name in map(os.path.split, paths):
+        of_folders.setdefault(folder, []).append(name)
+    wholes = {os.path.join(folder, name) for folder, names in of_folders.items() for name in wholes_among(names)}
+    return alone | {find_file(whole) or whole for whole in wholes}
 
 
 def _called(folder: str, name: str) -> tuple[Output, ...]:
     """Give the output of a folder that is called so for short, as ``bigram`` for out-model=bigram.tsv."""
-    outputs = find_outputs(folder) if os.path.isdir(folder) else ()
+    outputs = find_outputs(folder) if is_folder(folder) else ()
     called = by_accepted_names([output.name for output in outputs], outputs)
     found = called.get(name, [])
     if len(found) > 1:
@@ -185,7 +200,7 @@ def _called(folder: str, name: str) -> tuple[Output, ...]:
 
 def _input(task: Task, expected: str) -> str | None:
     """Find the input: the one named; beside answers that were named; in DIRECTORY/TEST. None if it may be missing."""
-    if task.input_file is None and task.expected_file is not None and os.path.isfile(expected):
+    if task.input_file is None and task.expected_file is not None and is_file(expected):
         beside = find_file(os.path.join(os.path.dirname(expected), INPUT_FILE))
         if beside is not None:
             return beside
@@ -199,10 +214,8 @@ def _input(task: Task, expected: str) -> str | None:
 
 def other_test_set(split: Split, output: Output) -> str | None:
     """Give the name of the test set in whose folder an output lies, if it has answers, and others were taken."""
-    folder = os.path.dirname(os.path.abspath(output.path))
-    if not os.path.isfile(output.path) or os.path.realpath(folder) == os.path.realpath(
-        os.path.dirname(split.expected)
-    ):
+    folder = os.path.dirname(absolute(output.path))
+    if not is_file(output.path) or os.path.realpath(folder) == os.path.realpath(os.path.dirname(split.expected)):
         return None
     answers = (os.path.join(folder, EXPECTED_FILE + ending) for ending in ("", *COMPRESSED_ENDINGS))
     return os.path.basename(folder) if any(map(os.path.isfile, answers)) else None
@@ -226,7 +239,7 @@ def _find(directory: str, test_name: str, given: str | None, default: str, what:
     """Find a file in DIRECTORY/TEST, then, if it was named, as a path."""
     if given is not None and (given == STANDARD_INPUT or is_address(given)):
         return given
-    place = os.path.join(directory, test_name, given or default)
+    place = join(os.path.join(directory, test_name), given or default)
     found = find_file(place)
     if found is None and given is not None:
         found = find_file(given)
@@ -239,24 +252,24 @@ def _find(directory: str, test_name: str, given: str | None, default: str, what:
 
 def check_directory(path: str, what: str, kind: str = "directory") -> None:
     """Raise MissingFileError, in GEval's words, if there is no such directory."""
-    if not os.path.isdir(path):
-        parent = os.path.dirname(os.path.abspath(path))
+    if not is_folder(path):
+        parent = os.path.dirname(absolute(path))
         hint, arguments = _which_sets(parent) if kind != "directory" else ("", ())
         raise MissingFileError(what=f"No {kind} with {what}", path=path, hint=hint, arguments=arguments)
 
 
-def names_in(directory: str, wanted: Callable[[os.DirEntry[str]], bool]) -> list[str]:
-    """Give the names in a directory; raises UnreadableFileError where it cannot be listed."""
-    with naming(directory), os.scandir(directory) as entries:
-        return [entry.name for entry in entries if wanted(entry)]
+def names_in(directory: str, kind: Kind) -> list[str]:
+    """Give the names of the files, or of the directories, in one; raises UnreadableFileError."""
+    with naming(directory):
+        return places.names_in(directory, kind)
 
 
 def _which_sets(directory: str) -> tuple[str, tuple[str, ...]]:
     """Say which test sets there are to choose from, or why that cannot be told, and what chooses."""
-    if not os.path.isdir(directory):
+    if not is_folder(directory):
         return "", ()
     try:
-        names = sorted(names_in(directory, os.DirEntry.is_dir), key=natural_order)
+        names = sorted(names_in(directory, "directory"), key=natural_order)
     except UnreadableFileError as error:
         return str(error), ()
     sets = [name for name in names if name.startswith(("dev", "test", TRAINING_SET))]
@@ -269,23 +282,23 @@ def _not_there(what: str, folder: str, name: str, known: Iterable[str] = ()) -> 
     It is named as a path where only that leads to a folder. ``known`` are names in the folder that can be meant, if
     not all that are there.
     """
-    inside = os.path.join(folder, name)
-    here = not os.path.isdir(os.path.dirname(inside)) and os.path.isdir(os.path.dirname(name))
+    inside = join(folder, name)
+    here = not is_folder(os.path.dirname(inside)) and is_folder(os.path.dirname(name))
     place, known = (name, ()) if here else (inside, known)
     return MissingFileError(what=f"No file with {what}", path=place, hint=_what_is_there(place, [*known]))
 
 
 def _what_is_there(place: str, known: list[str]) -> str:
     directory, name = os.path.split(place)
-    if not os.path.isdir(directory):
+    if not is_folder(directory):
         return _meant(name, known).rstrip()
     try:
-        names = sorted(names_in(directory, os.DirEntry.is_file), key=natural_order)
+        names = sorted(names_in(directory, "file"), key=natural_order)
     except UnreadableFileError as error:
         return str(error)
     shown = visible(", ".join(names[:8])) + (" …" if len(names) > 8 else "")
     close = _meant(name, known or ([] if name in _DEFAULT_NAMES else names))  # nobody misspelt those
-    return f"{close}`{visible(directory)}` holds {shown or 'no file'}"
+    return f"{close}{named(directory)} holds {shown or 'no file'}"
 
 
 def _meant(name: str, known: list[str]) -> str:
@@ -297,8 +310,8 @@ def read_header(directory: str, name: str | None) -> tuple[str, ...]:
     """Read the column names of a header file, relative to the challenge's directory; () for no file."""
     if name is None:
         return ()
-    path = os.path.join(directory, name)
-    if not os.path.exists(path):
+    path = join(directory, name)
+    if not places.exists(path):
         raise MissingFileError(what="No file with header specification", path=path)
     first = next(read_lines(path), None)
     if first is None:

@@ -20,7 +20,7 @@ class Text:
 
     def __init__(self, reader: LineReader, *, header: str | None, reread: bool) -> None:
         self._path, self._header = reader.path, header
-        self._state = reader.source.state if reread else None
+        self._state = reader.state if reread else None
         self._blocks: list[bytes] = []
 
     def add(self, block: Bytes) -> None:
@@ -35,7 +35,7 @@ class Text:
 
     def _read_again(self) -> Iterator[bytes]:
         with LineReader(self._path, header=self._header) as reader:
-            reader.source.check_state(self._state)
+            reader.check_state(self._state)
             while block := reader.block(READ_AHEAD_BYTES):
                 yield block
 

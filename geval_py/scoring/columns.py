@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from geval_py.reading.inputs import InputReader
-from geval_py.reading.lines import LineReader, decode_lines
+from geval_py.reading.lines import decode_lines
 from geval_py.scoring.blocks import Block, BlockScorer
 from geval_py.scoring.metrics import LineStatistics, Metric, column_of
 from geval_py.values import Value
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from geval_py.reading.schemes import EvaluationScheme, Flag
     from geval_py.reading.splits import Split
     from geval_py.reading.texts import Texts
+    from geval_py.scoring.cluster import ClusterScorer
     from geval_py.scoring.metrics.base import Column
     from geval_py.scoring.parallel import Progress
     from geval_py.scoring.selection import Selection
@@ -54,8 +55,7 @@ def statistics_of_selected(
 class Reading(Value):
     """What is read side by side, and what is made of it: columns of all lines, and lines selected for later."""
 
-    outputs: LineReader
-    expected: LineReader
+    scorer: BlockScorer | ClusterScorer
     inputs: InputReader | None
     columns: tuple[Column, ...]
     selections: tuple[Selection, ...]
@@ -63,18 +63,16 @@ class Reading(Value):
     @classmethod
     def of(
         cls,
-        outputs: LineReader,
-        expected: LineReader,
+        scorer: BlockScorer | ClusterScorer,
         inputs: InputReader | None,
         columns: tuple[Column, ...],
         selections: Iterable[Selection],
     ) -> Reading:
         """Put together what is read and what is made of it."""
-        chosen = tuple(selections)
-        return cls(outputs=outputs, expected=expected, inputs=inputs, columns=columns, selections=chosen)
+        return cls(scorer=scorer, inputs=inputs, columns=columns, selections=tuple(selections))
 
     def score(
-        self, texts: Texts | None, threads: int | None, progress: Progress | None
+        self, texts: Texts | None, progress: Progress | None
     ) -> tuple[dict[Key, LineStatistics], int]:
         """Read all, in blocks: score the columns, select lines, and keep the texts where that is asked for.
 
@@ -82,8 +80,7 @@ class Reading(Value):
         """
         statistics: dict[Column, LineStatistics] = {}
         lines = 0
-        scoring = BlockScorer(self.outputs, self.expected, self.columns)
-        for block, scored in scoring.scored(threads, progress):
+        for block, scored in self.scorer.scored(progress):
             for column, of_block in zip(self.columns, scored, strict=True):
                 if column in statistics:
                     statistics[column].extend(of_block)

@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 
 from geval_py.errors import DataError, SchemeError, UsageError
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.inputs import InputReader, InputText
 from geval_py.reading.lines import LineReader
 from geval_py.reading.outputs import Output
+from geval_py.reading.parts import is_part_of
 from geval_py.reading.schemes import EvaluationScheme
 from geval_py.reading.sources import can_be_reread
 from geval_py.reading.splits import Split, locate, locate_pair, read_vocabulary
 from geval_py.reading.task import Task
 from geval_py.reading.texts import Texts
+from geval_py.scoring.blocks import BlockScorer
 from geval_py.scoring.columns import Choice, Key, Named, Reading, key_of, selections_of, statistics_of_selected
 from geval_py.scoring.evaluation import Evaluation
 from geval_py.scoring.failure import Failure, evaluations_of
@@ -34,6 +36,10 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import TypeAlias
 
+    import distributed
+
+    from geval_py.scoring.cluster import Cluster, ClusterScorer
+    from geval_py.scoring.metrics.base import Column
     from geval_py.scoring.selection import Selection
     from geval_py.scoring.signature import Signature
 
@@ -49,6 +55,7 @@ def evaluate(
     out: str | os.PathLike[str] | None = None,
     metrics: str | Sequence[str] = (),
     keep_texts: bool = True,
+    cluster: distributed.Client | None = None,
 ) -> Evaluation:
     """Score one output of a challenge, or one file against another.
 
@@ -59,13 +66,18 @@ def evaluate(
     In place of a challenge, its ``test`` and ``out``, there may be a pair of paths, of the output and of the answers.
     An input beside the answers is then read where it is asked for; the metrics have to be given.
 
+    ``cluster`` is the client of a Dask cluster, whose workers score then, to the same last bit. They have to have
+    this version of geval-py, and to be able to read the output under the same path. The texts are not kept, but read
+    again when they are asked for.
+
     Raises GevalError: UsageError where a call is at fault, DataError where the data is.
     """
     task, split = _located(challenge, test, out, metrics)
     if len(split.outputs) > 1:
         names = visible(", ".join(output.name for output in split.outputs))
         raise UsageError(message=f"there are several outputs ({names}): choose one with", arguments=("out",))
-    (evaluation,) = evaluations_of(evaluate_split(task, split, keep_texts=keep_texts, sign=True))
+    workers = _workers(cluster)
+    (evaluation,) = evaluations_of(evaluate_split(task, split, keep_texts=keep_texts, sign=True, cluster=workers))
     return evaluation
 
 
@@ -75,13 +87,23 @@ def evaluate_all(
     *,
     metrics: str | Sequence[str] = (),
     keep_texts: bool = True,
+    cluster: distributed.Client | None = None,
 ) -> list[Evaluation]:
     """Score all outputs of a test set, by their names; arguments and errors are those of :func:`evaluate`.
 
     An output that is at fault raises, at the first of them: to go on behind it, evaluate them one by one.
     """
     task, split = _located(challenge, test, None, metrics)
-    return evaluations_of(evaluate_split(task, split, keep_texts=keep_texts, sign=True))
+    workers = _workers(cluster)
+    return evaluations_of(evaluate_split(task, split, keep_texts=keep_texts, sign=True, cluster=workers))
+
+
+def _workers(client: distributed.Client | None) -> Cluster | None:
+    if client is None:
+        return None
+    from geval_py.scoring.cluster import Cluster
+
+    return Cluster.of(client)
 
 
 def _located(challenge: Scored, test: str, out: FilePath | None, metrics: str | Sequence[str]) -> tuple[Task, Split]:
@@ -120,6 +142,7 @@ def evaluate_split(
     raw_filters: bool = False,
     sign: bool = False,
     threads: int | None = None,
+    cluster: Cluster | None = None,
     watch: Watch | None = None,
 ) -> Iterator[Evaluation | Failure]:
     """Score the outputs of a split, each read once, with the metrics of a task, or with some of them.
@@ -130,10 +153,8 @@ def evaluate_split(
     """
     schemes = select_schemes(task) if schemes is None else schemes
     vocabulary = vocabulary_for(schemes, task)
-    several_uses = keep_texts or len(split.outputs) > 1
-    from_file = reread and split.input is not None and can_be_reread(split.input)
-    input_text = InputText(split, keep=several_uses and not from_file, digest=sign)
-
+    again = reread and split.input is not None and can_be_reread(split.input)
+    input_text = InputText(split, keep=(keep_texts or len(split.outputs) > 1) and not again, digest=sign)
     for output in split.outputs:
         with nullcontext() if watch is None else watch(output) as progress:
             try:
@@ -148,10 +169,11 @@ def evaluate_split(
                     input_text=input_text,
                     sign=sign,
                     threads=threads,
+                    cluster=cluster,
                     progress=progress,
                 )
             except (DataError, SchemeError) as error:
-                if error.path != output.path:
+                if error.path != output.path and not is_part_of(error.path, output.path):
                     raise
                 result = Failure(output=output, error=error)
         yield result
@@ -201,6 +223,7 @@ def evaluate_output(
     input_text: InputText | None = None,
     sign: bool = False,
     threads: int | None = None,
+    cluster: Cluster | None = None,
     progress: Progress | None = None,
 ) -> Evaluation:
     """Score one output with all metrics, reading it once.
@@ -208,20 +231,19 @@ def evaluate_output(
     ``keep_texts`` keeps the texts in memory or, with ``reread``, reads those that are in files again there.
     With ``raw_filters``, flags that select lines look at them as they are, not as the text flags leave them.
     ``input_text`` is the split's input, shared by several outputs; ``sign`` computes the signature; ``threads`` score
-    beside the one that reads; ``progress`` is called after each block. Raises DataError and SchemeError.
+    (as many as there are cores), or the workers of a ``cluster``; ``progress`` is called after each block. Raises
+    DataError, and SchemeError for a metric's filter that no line has.
     """
     keys = [key_of(named, vocabulary, raw_filters) for named in schemes]
     selections = selections_of(schemes, keys, split)
     input_text = input_text or InputText(split, keep=keep_texts, digest=sign)
-    with (
-        LineReader(_path(output), header=split.output_header, digest=sign) as outputs,
-        LineReader(split.expected, header=split.output_header, digest=sign) as expected,
-    ):
-        texts = Texts.of(outputs, expected, split.output_header, reread=reread) if keep_texts else None
+    with _opened(split, output, sign=sign, digest=sign and cluster is None) as (outputs, expected):
+        again = reread or cluster is not None
+        texts = Texts.of(outputs, expected, split.output_header, reread=again) if keep_texts else None
         inputs = _inputs(input_text, selections.values(), _scores_input(schemes, split))
         columns = tuple(dict.fromkeys(column for choice, column in keys if choice is None))
-        reading = Reading.of(outputs, expected, inputs, columns, selections.values())
-        found, file_lines = reading.score(texts, threads, progress)
+        scorer = _scorer(outputs, expected, columns, selections, threads, cluster, sign=sign)
+        found, file_lines = Reading.of(scorer, inputs, columns, selections.values()).score(texts, progress)
     found |= statistics_of_selected(selections, keys, split, output)
     scores = tuple(_score(named, key, found, selections) for named, key in zip(schemes, keys, strict=True))
     of_input = (input_text.sha256, split.in_header) if inputs else (None, None)
@@ -230,10 +252,43 @@ def evaluate_output(
         output=output,
         scores=scores,
         file_lines=file_lines,
-        signature=_signature(scores, outputs, expected, of_input, vocabulary, raw_filters) if sign else None,
+        signature=_signature(scores, scorer.sha256, expected, of_input, vocabulary, raw_filters) if sign else None,
         input=input_text,
         texts=texts,
     )
+
+
+@contextmanager
+def _opened(split: Split, output: Output, *, sign: bool, digest: bool) -> Iterator[tuple[LineReader, LineReader]]:
+    """Open an output and its answers; on a cluster, a worker makes the ``digest`` of the output."""
+    with (
+        LineReader(_path(output), header=split.output_header, digest=digest) as outputs,
+        LineReader(split.expected, header=split.output_header, digest=sign) as expected,
+    ):
+        yield outputs, expected
+
+
+def _scorer(
+    outputs: LineReader,
+    expected: LineReader,
+    columns: Sequence[Column],
+    selections: Mapping[Choice, Selection],
+    threads: int | None,
+    cluster: Cluster | None,
+    *,
+    sign: bool,
+) -> BlockScorer | ClusterScorer:
+    """Give what scores: threads, or a cluster.
+
+    Raises UsageError where a metric's flags select lines, whose texts are needed here.
+    """
+    if cluster is None:
+        return BlockScorer(outputs, expected, columns, threads)
+    from geval_py.scoring.cluster import ClusterScorer
+
+    if selections:
+        raise UsageError(message="a cluster scores all lines: leave out metrics whose flags (f, p) select some")
+    return ClusterScorer(outputs, expected, columns, cluster, digest=sign)
 
 
 def _scores_input(schemes: Sequence[Named], split: Split) -> bool:
@@ -273,18 +328,19 @@ def _score(
 
 def _signature(
     scores: Sequence[Score],
-    outputs: LineReader,
+    output: str | None,
     expected: LineReader,
     of_input: tuple[str | None, Sequence[str] | None],
     vocabulary: frozenset[str],
     raw_filters: bool,
 ) -> Signature:
+
     from geval_py.scoring.signature import Signature
 
     return Signature.of(
         scores,
         expected=expected.sha256,
-        output=outputs.sha256,
+        output=output,
         input=of_input[0],
         header=of_input[1],
         vocabulary=vocabulary,

@@ -1,4 +1,4 @@
-"""Do the same to many items in a pool of threads, and give the results in order."""
+"""Do the same to many items in threads, and give the results in order."""
 
 from __future__ import annotations
 
@@ -6,16 +6,26 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from itertools import chain, islice
 
 from geval_py.errors import GevalError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TypeAlias, TypeVar
+    from concurrent.futures import Future, ThreadPoolExecutor
+    from typing import Protocol, TypeAlias, TypeVar
 
     Item = TypeVar("Item")
     Result = TypeVar("Result")
+    Given = TypeVar("Given", covariant=True)
+
+    class Awaited(Protocol[Given]):
+        """A result that is under way."""
+
+        def result(self) -> Given:
+            """Wait for it; raises what its making raised."""
+
 
 Progress: TypeAlias = Callable[[int, int], None]  # what is done, and all there is, of long work
 ProgressOf: TypeAlias = Callable[[str], AbstractContextManager[Progress | None]]  # by the name of the work
@@ -33,23 +43,63 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
-def map_in_order(function: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Iterator[Result]:
-    """Give ``function(item)`` of each item, in order, computed by so many threads while the next item is made.
+class Workers:
+    """Some threads, which start when there is work for a second one; without threads (0) the caller does all.
 
-    At most ``threads`` + 1 items are under way. An error comes where it belongs: after the results of all items
-    before it, whether a function raises it or the making of an item. Without threads (0), or for a single item, all
-    is done in the calling thread.
+    Several maps may share them, and one may be made of what another gives: what is submitted first is done first.
     """
-    if threads == 0:
-        yield from map(function, items)
-        return
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+        self._pool: ThreadPoolExecutor | None = None
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+
+    def map_in_order(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        """Give ``function(item)`` of each item, in order, computed in threads while the next item is made.
+
+        At most one item more than there are threads is under way. An error comes where it belongs: after the results
+        of all items before it, whether a function raises it or the making of an item. A single item is worked on by
+        the caller.
+        """
+        if self.threads == 0:
+            yield from map(function, items)
+            return
+        errors: list[GevalError] = []
+        made = _made(items, errors)
+        beginning = list(islice(made, 2))
+        if len(beginning) == 2:
+            yield from in_order(partial(self._submit, function), chain(beginning, made), ahead=self.threads)
+        else:
+            yield from map(function, beginning)
+        if errors:
+            raise errors[0]
+
+    def _submit(self, function: Callable[[Item], Result], item: Item) -> Future[Result]:
+        from concurrent.futures import ThreadPoolExecutor
+
+        self._pool = self._pool or ThreadPoolExecutor(self.threads)
+        return self._pool.submit(function, item)
+
+
+def in_order(submit: Callable[[Item], Awaited[Result]], items: Iterable[Item], *, ahead: int) -> Iterator[Result]:
+    """Submit items and give their results in order, while as many as ``ahead`` more are under way.
+
+    An error in the making of an item comes after the results of all items before it.
+    """
     errors: list[GevalError] = []
-    made = _made(items, errors)
-    beginning = list(islice(made, 2))
-    if len(beginning) == 2:
-        yield from _map_in_pool(function, chain(beginning, made), threads)
-    else:
-        yield from map(function, beginning)
+    under_way: deque[Awaited[Result]] = deque()
+    for item in _made(items, errors):
+        under_way.append(submit(item))
+        if len(under_way) > ahead:
+            yield under_way.popleft().result()
+    while under_way:
+        yield under_way.popleft().result()
     if errors:
         raise errors[0]
 
@@ -60,19 +110,3 @@ def _made(items: Iterable[Item], errors: list[GevalError]) -> Iterator[Item]:
         yield from items
     except GevalError as error:
         errors.append(error)
-
-
-def _map_in_pool(function: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Iterator[Result]:
-    from concurrent.futures import Future, ThreadPoolExecutor
-
-    pool = ThreadPoolExecutor(threads)
-    under_way: deque[Future[Result]] = deque()
-    try:
-        for item in items:
-            under_way.append(pool.submit(function, item))
-            if len(under_way) > threads:
-                yield under_way.popleft().result()
-        while under_way:
-            yield under_way.popleft().result()
-    finally:
-        pool.shutdown(cancel_futures=True)

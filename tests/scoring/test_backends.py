@@ -424,11 +424,18 @@ def test_the_native_kernel_scores_files_larger_than_a_block(challenge, monkeypat
     assert evaluate(challenge, "t", keep_texts=False).line_count == 200_000
 
 
-def test_map_in_order():
-    assert list(parallel.map_in_order(str, [], 2)) == []
-    assert list(parallel.map_in_order(str, [1], 2)) == ["1"]
-    assert list(parallel.map_in_order(str, range(100), 3)) == [str(n) for n in range(100)]
-    assert list(parallel.map_in_order(str, range(100), 0)) == [str(n) for n in range(100)]
+@pytest.mark.parametrize(("items", "threads"), [(0, 2), (1, 2), (100, 3), (100, 0)])
+def test_map_in_order(items, threads):
+    with parallel.Workers(threads) as workers:
+        assert list(workers.map_in_order(str, range(items))) == [str(n) for n in range(items)]
+
+
+@pytest.mark.parametrize("threads", [0, 1, 3])
+def test_what_one_map_gives_another_may_take(threads):
+    """Both share the threads, which never wait for one another."""
+    with parallel.Workers(threads) as workers:
+        doubled = workers.map_in_order(lambda n: 2 * n, range(100))
+        assert list(workers.map_in_order(str, doubled)) == [str(n) for n in range(0, 200, 2)]
 
 
 @pytest.mark.parametrize("good", [0, 1, 2, 9])
@@ -438,8 +445,8 @@ def test_an_error_in_the_making_comes_after_what_was_made(good):
         raise errors.EmptyFileError(what="output")
 
     results = []
-    with pytest.raises(errors.EmptyFileError):
-        results.extend(parallel.map_in_order(str, items(), 2))
+    with parallel.Workers(2) as workers, pytest.raises(errors.EmptyFileError):
+        results.extend(workers.map_in_order(str, items()))
     assert results == [str(n) for n in range(good)]
 
 

@@ -20,7 +20,7 @@ GIT_SECONDS = 60
 
 def hidden_sets(directory: str) -> list[str]:
     """Give the names of the sets whose answers are hidden."""
-    return sorted(name for name in names_in(directory, os.DirEntry.is_dir) if name.startswith(HIDDEN_BEGINNING))
+    return sorted(name for name in names_in(directory, "directory") if name.startswith(HIDDEN_BEGINNING))
 
 
 def answers_in(directory: str, expected_file: str = EXPECTED_FILE) -> list[str]:

@@ -1,0 +1,237 @@
+"""Score an output on the workers of a Dask cluster: the same losses, to the last bit, as on one machine.
+
+    client:   cuts pieces ─────────────> numbers lines, takes expected ones ─────────────> losses, in order
+    workers:             read, and count ─┘ (the text stays there)        └─> score the text that was read
+
+The client sees no line of the output; a worker sees its pieces, and the expected words that go with them.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from importlib import import_module
+
+from geval_py.errors import ClusterError, DataError, MalformedLineError, UsageError
+from geval_py.reading.lines import LineReader
+from geval_py.reading.places import absolute
+from geval_py.reading.ranges import Range
+from geval_py.scoring import tasks
+from geval_py.scoring.blocks import MatchedBlockReader
+from geval_py.scoring.parallel import Workers, available_cores, in_order
+from geval_py.scoring.tasks import Piece
+from geval_py.text import named, without_credentials
+from geval_py.values import Value
+from geval_py.version import __version__
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from geval_py.scoring.blocks import Block, Lines
+    from geval_py.scoring.metrics import LineStatistics
+    from geval_py.scoring.metrics.base import Column
+    from geval_py.scoring.parallel import Progress
+
+LOCAL = "local"
+SECONDS_TO_ANSWER = 10
+RETRIES = 2  # of a task that fails, on whichever worker
+LEAST_RANGE_BYTES, MOST_RANGE_BYTES = 1 << 22, 1 << 26
+MOST_RANGES = 40_000  # of an output so large that it has more, larger ranges: each costs the client its time
+RANGES_A_THREAD = 8  # where the output is large enough: so that all threads end at about the same time
+AHEAD_A_THREAD = 2  # pieces that are under way: what a worker keeps in memory
+
+
+@contextmanager
+def opened_cluster(address: str, threads: int | None = None) -> Iterator[Any]:
+    """Connect to the scheduler at an address or, for ``local``, start workers on this machine; gives the client.
+
+    Raises UsageError where Dask is not installed, and ClusterError where nobody answers in SECONDS_TO_ANSWER.
+    """
+    try:
+        distributed = import_module("distributed")
+    except ModuleNotFoundError as error:
+        raise UsageError(message=f"a cluster needs {error.name}: pip install ./geval-py[cluster]") from error
+    if address == LOCAL:
+        with (
+            distributed.LocalCluster(
+                n_workers=threads or available_cores(), threads_per_worker=1, dashboard_address=":0"
+            ) as cluster,
+            distributed.Client(cluster, set_as_default=False) as client,
+        ):
+            yield client
+        return
+    try:
+        import_module("distributed.comm").resolve_address(address)
+        client = distributed.Client(address, timeout=SECONDS_TO_ANSWER, set_as_default=False)
+    except ValueError as error:
+        raise UsageError(message=f"{named(address)} is no address of a cluster: {error}") from error
+    except OSError as error:
+        raise ClusterError(address=address, reason=f"nobody answers for {SECONDS_TO_ANSWER} seconds") from error
+    with client:
+        yield client
+
+
+class Cluster(Value):
+    """A cluster whose workers have this version of geval-py; ``threads`` is how many there are in all."""
+
+    client: Any  # a distributed.Client
+    address: str
+    threads: int
+
+    @classmethod
+    def of(cls, client: Any) -> Cluster:
+        """Look at a client's workers; raises ClusterError where there is none, or one with another version."""
+        address = without_credentials(str(client.scheduler.address))
+        try:
+            client.wait_for_workers(1, timeout=SECONDS_TO_ANSWER)
+        except TimeoutError as error:
+            raise ClusterError(address=address, reason=f"it has no worker for {SECONDS_TO_ANSWER} seconds") from error
+        from pkgutil import resolve_name
+
+        # By a function of Python's own: a worker without geval-py could not even be asked by one of ours.
+        versions = client.run(resolve_name, "geval_py.version:__version__", on_error="return")
+        others = {worker: found for worker, found in versions.items() if found != __version__}
+        for worker, found in sorted(others.items()):
+            what = f"has geval-py {found}" if isinstance(found, str) else f"has no geval-py ({found})"
+            more = f", and {len(others) - 1} more differ" if len(others) > 1 else ""
+            reason = f"the worker {worker} {what}, this is {__version__}{more}"
+            raise ClusterError(address=address, reason=reason)
+        return cls(client=client, address=address, threads=sum(client.nthreads().values()))
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Make our errors of what goes wrong with the cluster."""
+        distributed = import_module("distributed")
+        gone = (distributed.client.FutureCancelledError, distributed.comm.CommClosedError, OSError)
+        try:
+            yield
+        except distributed.KilledWorker as error:
+            reason = f"a piece was given up, since {error.allowed_failures + 1} workers that had it died"
+            raise ClusterError(address=self.address, reason=reason) from error
+        except gone as error:
+            raise ClusterError(address=self.address, reason="it went away while it was at work") from error
+
+
+class ClusterScorer:
+    """Scores an output that has files, here or elsewhere, which all workers can read under the same paths.
+
+    The first arguments are those of :class:`geval_py.scoring.blocks.BlockScorer`. With ``digest``, a worker reads the
+    output from its beginning to its end for :attr:`sha256`: a digest cannot be put together from parts.
+    """
+
+    def __init__(
+        self, outputs: LineReader, expected: LineReader, columns: Sequence[Column], cluster: Cluster, *, digest: bool
+    ) -> None:
+        if outputs.size is None:
+            raise UsageError(message=f"the workers of a cluster cannot read {named(outputs.path)}: give a file")
+        self._outputs, self._expected, self._columns, self._cluster = outputs, expected, tuple(columns), cluster
+        self._paths = {absolute(part): part for part in outputs.parts} | {absolute(outputs.path): outputs.path}
+        whole = absolute(outputs.path), outputs.header
+        self._digest = self._submit(tasks.digest, *whole) if digest else None
+
+    def _submit(self, function: Any, *arguments: object) -> Any:
+        return self._cluster.client.submit(function, *arguments, pure=False, retries=RETRIES)
+
+    @property
+    def sha256(self) -> str | None:
+        """The digest of the output's decompressed bytes; waits for it."""
+        if self._digest is None:
+            return None
+        with self._cluster.watched(), self._known_paths():
+            found: str = self._digest.result()
+        return found
+
+    def scored(self, progress: Progress | None) -> Iterator[tuple[Block, list[LineStatistics]]]:
+        """Give the blocks in order, without their texts, each with the columns' losses.
+
+        Raises as BlockScorer, and ClusterError.
+        """
+        reader = _ClusterReader(self._outputs, self._expected, self._cluster, self._submit)
+        columns = self._cluster.client.scatter(self._columns, broadcast=True, hash=False)
+        size = self._outputs.size or 0
+
+        def submit(block: Block) -> _Scored:
+            piece, lines = reader.last
+            return _Scored(block, self._submit(tasks.score, piece, lines, block, columns, self._expected.path))
+
+        with self._cluster.watched(), self._known_paths(), Workers(0) as nobody:
+            for block, found in in_order(submit, reader.blocks(nobody), ahead=reader.ahead):
+                if isinstance(found, MalformedLineError):
+                    raise found
+                yield block, found
+                if progress is not None:
+                    progress(block.position or 0, size)
+
+    @contextmanager
+    def _known_paths(self) -> Iterator[None]:
+        """Call files in errors as they were called here."""
+        try:
+            yield
+        except DataError as error:
+            error.path = self._paths.get(error.path, error.path)
+            raise
+
+
+class _Scored:
+    """A block, and what a worker is to say of it."""
+
+    def __init__(self, block: Block, future: Any) -> None:
+        self._block, self._future = block, future
+
+    def result(self) -> tuple[Block, Any]:
+        return self._block, self._future.result()
+
+
+class _Counted:
+    """A piece, the lines that a worker keeps of it, and how many they are."""
+
+    def __init__(self, piece: Piece, position: int, lines: Any, count: Any) -> None:
+        self._piece, self._position, self._lines, self._count = piece, position, lines, count
+
+    def result(self) -> tuple[Piece, int, Any, int]:
+        return self._piece, self._position, self._lines, self._count.result()
+
+
+class _ClusterReader(MatchedBlockReader):
+    """Numbers the lines that workers read; ``last`` is the piece of the block that was given last, and its lines."""
+
+    last: tuple[Piece, Any]
+
+    def __init__(self, outputs: LineReader, expected: LineReader, cluster: Cluster, submit: Any) -> None:
+        super().__init__(outputs, expected)
+        self._output, self._submit_task = outputs, submit
+        self.ahead = AHEAD_A_THREAD * cluster.threads
+        size = outputs.size or 0
+        wanted = min(max(size // (RANGES_A_THREAD * cluster.threads), LEAST_RANGE_BYTES), MOST_RANGE_BYTES)
+        self._range_bytes = max(wanted, size // MOST_RANGES)
+
+    def read(self, workers: Workers) -> Iterator[Lines]:
+        del workers  # they are elsewhere
+        for piece, position, lines, count in in_order(self._submit, self._pieces(), ahead=self.ahead):
+            if count:
+                self.last = piece, lines
+                yield bytearray(), memoryview(b""), count, position, piece.path
+        self._output.check_unchanged()
+
+    def _submit(self, found: tuple[Piece, int]) -> _Counted:
+        piece, position = found
+        lines = self._submit_task(tasks.read, piece)
+        return _Counted(piece, position, lines, self._submit_task(tasks.count, lines))
+
+    def _pieces(self) -> Iterator[tuple[Piece, int]]:
+        """Cut the output, part by part; each piece with the stored bytes up to its end."""
+        reader, before = self._output, 0
+        while True:
+            source = reader.source
+            size = source.size or 0
+            whole = Piece(path=absolute(source.path), range=None, start=0, size=size, header=reader.header)
+            if source.compression is not None:
+                yield whole, before + size
+            else:
+                for start in range(reader.offset, size, self._range_bytes):
+                    wanted = Range(start=start, stop=min(start + self._range_bytes, size))
+                    yield whole.replace(range=wanted, start=reader.offset), before + wanted.stop
+            before += size
+            if not reader.next_part():
+                return

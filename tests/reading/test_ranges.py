@@ -1,0 +1,105 @@
+"""Byte ranges of a plain file: together they have its lines, however they are cut."""
+
+import os
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from geval_py.errors import TooLargeError, UnreadableFileError
+from geval_py.reading import lines
+from geval_py.reading.compression import compression_of
+from geval_py.reading.lines import LineReader
+from geval_py.reading.ranges import Range, rest_in_ranges
+
+PROPERTY = settings(deadline=None, derandomize=True, max_examples=300)
+DATA = st.lists(st.sampled_from([b"", b"\r", b"a", b"a:1", b"\xef\xbb\xbf", b"Word\tx", b"a" * 20]), max_size=12).map(
+    b"\n".join
+)
+
+
+@pytest.fixture
+def stored(tmp_path):
+    """Store bytes in a file; gives its path."""
+
+    def store(data):
+        (tmp_path / "out.tsv").write_bytes(data)
+        return str(tmp_path / "out.tsv")
+
+    return store
+
+
+def read_ranges(reader, size):
+    """The lines of each range and the bytes that are stored of it, each read into a buffer that was used before."""
+    found = []
+    cut = rest_in_ranges(reader)
+    for wanted in cut.ranges(size):
+        read = cut.read(wanted, bytearray(b"\n" * 7))
+        found.append((bytes(read.buffer[read.start : read.stop]), bytes(read.buffer[read.start : read.stored])))
+    return found
+
+
+@PROPERTY
+@given(data=DATA, size=st.integers(1, 60), first=st.integers(0, 3))
+@example(data=b"a\n" * 5, size=1, first=0)
+@example(data=b"a" * 50, size=1, first=0)
+@example(data=b"a\n\r\r", size=2, first=0)
+def test_ranges_have_the_lines_that_are_left(data, size, first, tmp_path_factory):
+    """The same lines as the reader's, in order, each in the range that it starts in; and all bytes that are stored."""
+    if compression_of(data):
+        return
+    path = tmp_path_factory.getbasetemp() / "out.tsv"
+    path.write_bytes(data)
+    with LineReader(str(path), header="Word") as reader, LineReader(str(path), header="Word") as other:
+        for _ in range(first):
+            assert reader.block(1) == other.block(1)
+        start = reader.offset
+        found = read_ranges(reader, size)
+        assert b"".join(lines for lines, _ in found) == b"".join(iter(other.block, b""))
+        assert b"".join(stored for _, stored in found) == data[start:]
+    for number, (_, stored) in enumerate(found):
+        place = start + sum(len(before) for _, before in found[:number])
+        assert not stored or start + number * size <= place < start + (number + 1) * size
+
+
+@pytest.mark.parametrize("size", [1, 3, 100])
+def test_a_system_that_reads_less_than_it_is_asked_for(size, stored, monkeypatch):
+    whole = os.preadv
+    monkeypatch.setattr(os, "preadv", lambda file, views, offset: whole(file, [views[0][:2]], offset))
+    with LineReader(stored(b"a:1\nb:1\n" * 9)) as reader:
+        assert b"".join(lines for lines, _ in read_ranges(reader, size)) == b"a:1\nb:1\n" * 9
+
+
+def test_a_line_that_is_too_long(stored, monkeypatch):
+    monkeypatch.setattr(lines, "MOST_LINE_BYTES", 100_000)
+    path = stored(b"a\n" + b"b" * 400_000 + b"\nc\n")
+    with LineReader(path) as reader, pytest.raises(TooLargeError) as caught:
+        read_ranges(reader, 2)
+    assert str(caught.value) == f"Too large: `{path}` has a line of more than 100000 bytes"
+
+
+def test_a_long_line_is_read_once(stored):
+    """By the range that it starts in; those inside of it have none."""
+    with LineReader(stored(b"a\n" + b"b" * 400_000 + b"\nc\n")) as reader:
+        found = read_ranges(reader, 100_000)
+    assert [len(lines) for lines, _ in found] == [400_003, 0, 0, 0, 2]
+
+
+def test_a_file_that_shrinks(stored):
+    path = stored(b"a:1\n" * 9)
+    with LineReader(path) as reader:
+        cut = rest_in_ranges(reader)
+        os.truncate(path, 4)
+        with pytest.raises(UnreadableFileError) as caught:
+            cut.read(Range(start=20, stop=24), bytearray())
+    assert str(caught.value) == f"Cannot read `{path}`: it was changed while it was read"
+
+
+def test_what_cannot_be_read_from_anywhere(stored, monkeypatch):
+    import gzip
+
+    with LineReader(stored(gzip.compress(b"a:1\n"))) as reader:
+        assert rest_in_ranges(reader) is None
+    with LineReader(stored(b"a:1\n")) as reader:
+        monkeypatch.delattr(os, "preadv")
+        assert rest_in_ranges(reader) is None

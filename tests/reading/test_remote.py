@@ -1,0 +1,197 @@
+"""Files elsewhere, by fsspec: in memory, on an S3 server and by SFTP, both of this machine."""
+
+import gzip
+import sys
+from pathlib import Path
+
+import fsspec
+import pytest
+from servers import s3_server, sftp_server
+
+import geval_py
+from geval_py.errors import MissingFileError, PartsError, UnreadableFileError, UsageError
+from geval_py.reading import remote
+from geval_py.reading.challenge import Challenge
+from geval_py.reading.lines import LineReader, read_lines
+from geval_py.reading.places import names_in
+from geval_py.reading.remote import is_remote
+from geval_py.reading.sources import find_file
+
+GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
+
+
+@pytest.fixture
+def memory():
+    """An empty file system in memory; gives what writes a file there."""
+    system = fsspec.filesystem("memory")
+    system.store.clear()
+    system.pseudo_dirs[:] = [""]
+    yield system.pipe_file
+    system.store.clear()
+    system.pseudo_dirs[:] = [""]
+
+
+SCHEMES = {
+    "s3://bucket/out.tsv": True,
+    "memory://out.tsv": True,
+    "gs://b/x": True,
+    "http://host/out.tsv": False,
+    "HTTPS://host/out.tsv": False,
+    "out.tsv": False,
+    "a:b://c": False,
+    "://": False,
+    "c://x": False,
+}
+
+
+@pytest.mark.parametrize(("path", "want"), SCHEMES.items(), ids=SCHEMES)
+def test_schemes(path, want):
+    assert is_remote(path) == want
+
+
+def write_challenge(write, top):
+    """Copy a part of the gazette: two systems on dev-0, one of them in three parts, compressed."""
+    for name in ("config.txt", "in-header.tsv", "out-header.tsv", "README.md"):
+        write(f"{top}/{name}", (GAZETTE / name).read_bytes())
+    for name in ("in.tsv.xz", "expected.tsv", "out-model=unigram.tsv"):
+        write(f"{top}/dev-0/{name}", (GAZETTE / "dev-0" / name).read_bytes())
+    rows = (GAZETTE / "dev-0" / "out-model=bigram.tsv").read_bytes().splitlines(keepends=True)
+    for part in range(3):
+        data = b"".join(rows[part * 150 : (part + 1) * 150 if part < 2 else None])
+        write(f"{top}/dev-0/out-model=bigram-0{part}-of-03.tsv.gz", gzip.compress(data))
+
+
+def check_challenge(top, geval):
+    """All that reads files: the same numbers, signature and lines as of the challenge on this machine."""
+    here = geval_py.evaluate(GAZETTE, "dev-0", out="out-model=bigram.tsv")
+    there = geval_py.evaluate(top, "dev-0", out="bigram")
+    assert here == there
+    assert list(here.read_items()) == list(there.read_items())
+    assert there.output.name == "out-model=bigram.tsv"
+    assert (Challenge.open(top).title, Challenge.open(top).split_names) == (Challenge.open(GAZETTE).title, ("dev-0",))
+    words = ["--out-directory", top, "-t", "dev-0"]
+    want = geval("--out-directory", str(GAZETTE), "-t", "dev-0", "-o", "unigram", "-o", "bigram")
+    assert geval(*words, "-o", "unigram", "-o", "bigram") == want
+    for names in (
+        ["out-*"],
+        [f"{top}/dev-0/out-*"],
+        [f"{top}/dev-0/out-model=bigram.tsv", "unigram"],
+        [f"{top}/dev-0"],
+    ):
+        assert geval(*words, *(word for name in names for word in ("-o", name))) == geval(*words)
+    files = ["-o", f"{top}/dev-0/out-model=unigram.tsv", "-e", f"{top}/dev-0/expected.tsv", "-m", "LogLossHashed"]
+    assert geval(*files)[0] == 0
+
+
+def test_a_challenge_in_memory(memory, geval):
+    write_challenge(memory, "/challenge")
+    check_challenge("memory://challenge", geval)
+
+
+def test_a_challenge_on_an_s3_server(geval, monkeypatch, tmp_path):
+    with s3_server(monkeypatch, tmp_path) as system:
+        system.mkdir("runs")
+        write_challenge(system.pipe_file, "runs/challenge")
+        check_challenge("s3://runs/challenge", geval)
+        with pytest.raises(MissingFileError) as caught:
+            geval_py.evaluate("s3://runs/challenge", "dev-0", out="s3://runs/nothing.tsv")
+        assert str(caught.value).startswith("No file with the test results: `s3://runs/nothing.tsv`")
+
+
+def test_a_bucket_without_permission(geval, monkeypatch, tmp_path):
+    with s3_server(monkeypatch, tmp_path, refuses=True):
+        status, out, err = geval("-o", "s3://runs/out.tsv", "-e", "s3://runs/expected.tsv", "-m", "LogLossHashed")
+    assert (status, out) == (1, "")
+    assert err == "geval: Cannot read `s3://runs/out.tsv`: Forbidden\n"
+
+
+def test_a_challenge_by_sftp(geval, monkeypatch, tmp_path):
+    with sftp_server(monkeypatch, tmp_path) as address:
+        write_challenge(lambda path, data: _write(tmp_path / path, data), "challenge")
+        check_challenge(f"{address}{tmp_path}/challenge", geval)
+
+
+def _write(path, data):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+
+
+def test_credentials_are_left_out_of_messages(geval):
+    address = "sftp://me:secret@127.0.0.1:1/out.tsv"
+    status, out, err = geval("-o", address, "-e", address, "-m", "LogLossHashed")
+    assert (status, out) == (1, "")
+    assert err.startswith("geval: Cannot read `sftp://127.0.0.1:1/out.tsv`: ")
+    assert "secret" not in err
+    assert "me:" not in err
+
+
+def test_parts_in_memory(memory):
+    memory("/runs/out-0-of-2.tsv", b"a:1\n")
+    with pytest.raises(PartsError) as caught:
+        find_file("memory://runs/out.tsv")
+    assert str(caught.value) == (
+        "The parts of `memory://runs/out-*-of-2.tsv` do not make a whole: part 1 of 2 is missing"
+    )
+
+
+def test_a_file_that_is_changed(memory):
+    memory("/out.tsv", b"a:1\n")
+    with LineReader("memory://out.tsv") as reader:
+        reader.count_rest()
+        reader.check_unchanged()
+        memory("/out.tsv", b"a:1\n" * 2)
+        with pytest.raises(UnreadableFileError) as caught:
+            reader.check_unchanged()
+    assert str(caught.value) == "Cannot read `memory://out.tsv`: it was changed while it was read"
+
+
+def test_names(memory):
+    memory("/runs/a.tsv", b"")
+    memory("/runs/b/c.tsv", b"")
+    assert sorted(names_in("memory://runs")) == ["a.tsv", "b"]
+    assert names_in("memory://runs", "file") == ["a.tsv"]
+    assert names_in("memory://runs/", "directory") == ["b"]
+    with pytest.raises(UnreadableFileError) as caught:
+        names_in("memory://nothing")
+    assert str(caught.value) == "Cannot read `memory://nothing`: No such file or directory"
+
+
+def test_some_bytes(memory):
+    memory("/out.tsv", b"abcdef")
+    assert remote.read_bytes("memory://out.tsv", 2, 4) == b"cd"
+
+
+def test_a_scheme_that_nobody_knows():
+    with pytest.raises(UsageError) as caught:
+        list(read_lines("nowhere://out.tsv"))
+    assert str(caught.value) == "no file system is known as nowhere://"
+
+
+@pytest.mark.parametrize(
+    ("path", "missing", "message"),
+    [
+        ("s3://runs/out.tsv", "s3fs", "s3:// needs a driver: pip install s3fs"),
+        ("gs://runs/out.tsv", "gcsfs", "gs:// needs a driver: pip install gcsfs"),
+        ("sftp://host/out.tsv", "paramiko", "sftp:// needs a driver: pip install paramiko"),
+        ("s3://runs/out.tsv", "fsspec.core", "s3:// is read by fsspec: pip install ./geval-py[cluster]"),
+    ],
+)
+def test_a_driver_that_is_missing(path, missing, message, monkeypatch):
+    for name in [name for name in sys.modules if name.startswith(("s3fs", "fsspec.implementations.sftp"))]:
+        monkeypatch.delitem(sys.modules, name)
+    from fsspec.registry import _registry
+
+    for scheme in ("s3", "sftp", "gs"):
+        monkeypatch.delitem(_registry, scheme, raising=False)
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(UsageError) as caught:
+        list(read_lines(path))
+    assert str(caught.value) == message
+
+
+def test_a_file_elsewhere_is_checked_and_not_mended(memory, geval):
+    memory("/out.tsv", b"a:0.5 :0.5\r\nb:0,5\n")
+    status, out, _ = geval("check", "memory://out.tsv")
+    assert (status, "E1" in out) == (1, True)
+    status, out, err = geval("check", "--fix", "memory://out.tsv")
+    assert (status, err.splitlines()[0]) == (1, "geval: Cannot mend `memory://out.tsv`: it is not a file")

@@ -1,0 +1,348 @@
+"""A cluster of Dask workers: the same losses, errors and messages as one thread, and one error when it fails."""
+
+import gc
+import gzip
+import os
+import signal
+import subprocess
+import sys
+import time
+from array import array
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from golden import check_golden, write_golden
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import geval_py
+from geval_py.errors import ClusterError, GevalError, UsageError
+from geval_py.reading.lines import LineReader
+from geval_py.reading.outputs import output_at
+from geval_py.reading.sources import find_file
+from geval_py.reading.splits import Split
+from geval_py.reading.task import Task
+from geval_py.scoring import cluster as clusters
+from geval_py.scoring import kernel, tasks
+from geval_py.scoring.blocks import Block
+from geval_py.scoring.cluster import Cluster, opened_cluster
+from geval_py.scoring.evaluate import evaluate_output, select_schemes
+from geval_py.scoring.metrics import column_of, find_metric
+
+GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
+METRICS = ("LogLossHashed8", "LikelihoodHashed:l")
+WORDS = [b"a", b"the", "żółw".encode(), b"x\r", b""]
+GOOD = [b"a:0.5 :0.5", b"the:0.9 of:0.05 :0.05", b":1", "żółw:0.25 :0.75".encode(), b"a:-1 b:-2\r", b"a:1"]
+BAD = [b"", b"a", b"a:x", b"\r", b"a:0.5  b:1"]
+
+pytestmark = pytest.mark.filterwarnings("default")  # Dask's are its own
+
+
+@pytest.fixture(scope="module", autouse=True)
+def without_last_words():
+    """What Dask's own tasks raise when they are collected, with chains of causes too deep for pytest to show."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "unraisablehook", lambda _: None)
+        yield
+        gc.collect()  # else they are said in whatever test comes later
+
+
+@pytest.fixture(scope="module", params=[1, 3])
+def cluster(request):
+    """A cluster of so many workers on this machine."""
+    with opened_cluster("local", request.param) as client:
+        yield Cluster.of(client)
+
+
+def split_of(folder, output="out.tsv"):
+    return Split(
+        name="t",
+        expected=str(folder / "expected.tsv"),
+        outputs=(output_at(str(folder / output)),),
+        input=None,
+        in_header=(),
+        out_header=("Word",),
+    )
+
+
+def result(split, **keywords):
+    """All that an evaluation says, or the sentence of its error."""
+    schemes = select_schemes(Task(metrics=METRICS))
+    try:
+        found = evaluate_output(split, split.outputs[0], schemes, frozenset(), sign=True, keep_texts=True, **keywords)
+    except GevalError as error:
+        return type(error), str(error), getattr(error, "line", None)
+    return found.signature, found.scores, array("d", found.line_losses).tobytes(), list(found.read_outputs())
+
+
+good_lines = st.sampled_from(GOOD)
+lines = st.lists(st.one_of(*[good_lines] * 5, st.sampled_from(BAD)), max_size=20)
+files = st.tuples(
+    st.sampled_from([b"", b"\xef\xbb\xbf"]),
+    st.sampled_from([b"", b"Word\tmore\n"]),
+    st.one_of(st.lists(good_lines, max_size=20), lines),
+    st.sampled_from([b"", b"\n", b"\n", b"\r", b"\n\n", b"\n\r\r"]),
+)
+
+
+@settings(deadline=None, derandomize=True, max_examples=60, suppress_health_check=list(HealthCheck))
+@given(file=files, difference=st.sampled_from([0, 0, 0, 0, -1, 3]), size=st.integers(1, 120))
+def test_a_cluster_scores_as_one_thread(file, difference, size, cluster, tmp_path_factory):
+    """The same signature, losses and texts, to the last bit, or the same error: ranges of a byte to the whole file."""
+    mark, header, rows, end = file
+    folder = tmp_path_factory.mktemp("cluster")
+    (folder / "out.tsv").write_bytes(mark + header + b"\n".join(rows) + end)
+    with LineReader(str(folder / "out.tsv"), header="Word") as reader:
+        number = max(reader.count_rest() + difference, 0)
+    (folder / "expected.tsv").write_bytes(b"".join(WORDS[n % len(WORDS)] + b"\n" for n in range(number)))
+    want = result(split_of(folder), threads=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(clusters, "LEAST_RANGE_BYTES", size)
+        patch.setattr(clusters, "MOST_RANGE_BYTES", size)
+        assert result(split_of(folder), cluster=cluster) == want
+
+
+@pytest.mark.parametrize("bits", [4, 10])
+@pytest.mark.parametrize("size", [5_000, 10_000_000])
+def test_golden_lines_on_a_cluster(bits, size, cluster, tmp_path, monkeypatch):
+    """GEval 1.42.2, --line-by-line --metric LogLossHashed10 and LogLossHashed4; and the single reader, to the bit."""
+    want = write_golden(tmp_path, bits)
+    split, schemes = split_of(tmp_path), select_schemes(Task(metrics=(f"LogLossHashed{bits}",)))
+    single = evaluate_output(split, split.outputs[0], schemes, frozenset(), threads=1).line_losses
+    monkeypatch.setattr(clusters, "LEAST_RANGE_BYTES", size)
+    monkeypatch.setattr(clusters, "MOST_RANGE_BYTES", size)
+    losses = evaluate_output(split, split.outputs[0], schemes, frozenset(), cluster=cluster).line_losses
+    assert losses == single
+    check_golden(losses, want)
+
+
+@pytest.mark.parametrize("compressed", [(), (0, 1, 2, 3), (1, 3)], ids=["plain", "compressed", "both"])
+@pytest.mark.parametrize("broken", [None, 0, 2])
+def test_parts(compressed, broken, cluster, tmp_path):
+    """Some compressed; a malformed line is named in its part."""
+    rows = [b"a:0.5 :0.5\n", b":1\n", b"the:0.25 a:0.5 :0.25\n"] * 70
+    for part in range(4):
+        some = rows[part * 50 : (part + 1) * 50 if part < 3 else None]
+        if part == broken:
+            some = [*some[:7], b"broken\n", *some[8:]]
+        path = tmp_path / f"out-{part}-of-4.tsv"
+        if part in compressed:
+            path.with_suffix(".tsv.gz").write_bytes(gzip.compress(b"".join(some)))
+        else:
+            path.write_bytes(b"".join(some))
+    (tmp_path / "expected.tsv").write_bytes(b"a\nthe\nx\n" * 70)
+    split = split_of(tmp_path, os.path.basename(find_file(str(tmp_path / "out.tsv"))))
+    want = result(split, threads=1)
+    assert result(split, cluster=cluster) == want
+    assert (want[-1] == 8) == (broken is not None)
+
+
+@pytest.mark.parametrize("most", [100, 1 << 28], ids=["unpacked twice", "kept"])
+@pytest.mark.parametrize("known", [1000, 999])
+def test_a_compressed_file_is_one_piece(most, known, tmp_path, monkeypatch):
+    """What unpacks to much is unpacked again when it is scored; in blocks, each with its expected lines."""
+    monkeypatch.setattr(tasks, "MOST_KEPT_BYTES", most)
+    read = LineReader.read_block
+    monkeypatch.setattr(LineReader, "read_block", lambda self, buffer, size=0: read(self, buffer, 50))
+    text = b"a:0.5 the:0.25 :0.25\n" * 1000
+    (tmp_path / "out.tsv.gz").write_bytes(gzip.compress(text))
+    piece = tasks.Piece(path=str(tmp_path / "out.tsv.gz"), range=None, start=0, size=0, header=None)
+    found = tasks.read(piece)
+    assert (tasks.count(found), found.text is None) == (1000, most == 100)
+    expected = (b"a\nthe\n" * 500)[: 2 * known + known // 2 * 2]
+    numbers = Block(
+        first_line=7,
+        lines=expected.count(b"\n"),
+        outputs=memoryview(b""),
+        expected=expected,
+        known=known,
+        buffer=bytearray(),
+        position=0,
+        part="",
+        lines_before=0,
+    )
+    columns = [column_of(find_metric("LogLossHashed8"), frozenset())]
+    (statistics,) = tasks.score(piece, found, numbers, columns, "expected.tsv")
+    want = kernel.hashed_losses(text[: 21 * numbers.lines], expected, 8, 7)
+    assert statistics.columns == (want,)
+
+
+def test_a_challenge(cluster):
+    """In Python, by a client; texts are read again where they are asked for."""
+    here = geval_py.evaluate(GAZETTE, "dev-0", out="bigram")
+    there = geval_py.evaluate(GAZETTE, "dev-0", out="bigram", cluster=cluster.client)
+    assert here == there
+    assert here.line_losses == there.line_losses
+    assert here.to_frame().equals(there.to_frame())
+    assert geval_py.evaluate_all(GAZETTE, "dev-0", cluster=cluster.client) == geval_py.evaluate_all(GAZETTE, "dev-0")
+
+
+def test_metrics_that_select_lines_need_their_texts(cluster):
+    with pytest.raises(UsageError) as caught:
+        geval_py.evaluate(GAZETTE, "dev-0", out="bigram", metrics="LogLossHashed:f<exp:the>", cluster=cluster.client)
+    assert str(caught.value) == "a cluster scores all lines: leave out metrics whose flags (f, p) select some"
+
+
+def test_what_workers_cannot_read(cluster, tmp_path, geval, monkeypatch):
+    os.mkfifo(tmp_path / "out.tsv")
+    (tmp_path / "expected.tsv").write_bytes(b"a\n")
+    writer = subprocess.Popen(["sh", "-c", f"echo :1 >{tmp_path}/out.tsv"])
+    kind, message, _ = result(split_of(tmp_path), cluster=cluster)
+    writer.wait()
+    assert (kind, message) == (
+        UsageError,
+        f"the workers of a cluster cannot read `{tmp_path}/out.tsv`: give a file",
+    )
+
+
+def write_much(folder, lines=40_000):
+    (folder / "out.tsv").write_bytes(b"".join(b"a:0.%d the:0.25 :0.25\n" % (n % 50 + 1) for n in range(lines)))
+    (folder / "expected.tsv").write_bytes(b"a\nthe\nx\nof\n" * (lines // 4))
+
+
+def evaluate_and(kill, client, folder, monkeypatch):
+    """Score in small pieces; after some of them, do something to the cluster."""
+    monkeypatch.setattr(clusters, "LEAST_RANGE_BYTES", 10_000)
+    monkeypatch.setattr(clusters, "MOST_RANGE_BYTES", 10_000)
+    todo = [kill]
+    split = split_of(folder)
+
+    def progress(done, of):
+        if todo and done > of // 4:
+            todo.pop()()
+
+    schemes = select_schemes(Task(metrics=METRICS))
+    found = evaluate_output(
+        split, split.outputs[0], schemes, frozenset(), cluster=Cluster.of(client), progress=progress
+    )
+    assert not todo
+    return array("d", found.line_losses).tobytes(), [score.value for score in found.scores]
+
+
+def kill_a_worker(client, number):
+    pids = sorted(client.run(os.getpid).values())
+    os.kill(pids[number % len(pids)], signal.SIGKILL)
+
+
+@pytest.mark.parametrize("runs", [2, pytest.param(20, marks=pytest.mark.long)])
+def test_a_worker_is_killed_in_the_middle(runs, tmp_path, monkeypatch):
+    """The same digits each time: its pieces are read again by another."""
+    write_much(tmp_path)
+    split = split_of(tmp_path)
+    want = evaluate_output(split, split.outputs[0], select_schemes(Task(metrics=METRICS)), frozenset(), threads=1)
+    for run in range(runs):
+        with opened_cluster("local", 2) as client:
+            found = evaluate_and(partial(kill_a_worker, client, run), client, tmp_path, monkeypatch)
+        assert found == (array("d", want.line_losses).tobytes(), [score.value for score in want.scores])
+
+
+@pytest.fixture
+def scheduler(tmp_path):
+    """A scheduler and a worker, each a process of its own; gives the address and the scheduler's process."""
+    file = tmp_path / "scheduler.json"
+    run = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "0", "--no-dashboard"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen([*run, "--scheduler-file", str(file), "--host", "127.0.0.1"], **quiet) as process:
+        worker = [
+            sys.executable,
+            "-m",
+            "distributed.cli.dask_worker",
+            "--scheduler-file",
+            str(file),
+            "--no-dashboard",
+        ]
+        with subprocess.Popen([*worker, "--nthreads", "1", "--no-nanny"], cwd=tmp_path, **quiet) as other:
+            end = time.monotonic() + 30
+            while not file.exists() and time.monotonic() < end:
+                time.sleep(0.1)
+            import json
+
+            time.sleep(0.2)
+            yield json.loads(file.read_text())["address"], process
+            other.kill()
+            process.kill()
+
+
+def test_the_scheduler_is_killed(scheduler, tmp_path, monkeypatch):
+    """One error."""
+    address, process = scheduler
+    write_much(tmp_path)
+    with opened_cluster(address) as client, pytest.raises(ClusterError) as caught:
+        evaluate_and(process.kill, client, tmp_path, monkeypatch)
+    assert str(caught.value) == f"The cluster at `{address}`: it went away while it was at work"
+
+
+def test_nobody_answers(geval, monkeypatch):
+    monkeypatch.setattr(clusters, "SECONDS_TO_ANSWER", 1)
+    words = [
+        "-o",
+        f"{GAZETTE}/dev-0/out-model=bigram.tsv",
+        "-e",
+        f"{GAZETTE}/dev-0/expected.tsv",
+        "-m",
+        "LogLossHashed",
+    ]
+    assert geval(*words, "--cluster", "tcp://127.0.0.1:9") == (
+        1,
+        "",
+        "geval: The cluster at `tcp://127.0.0.1:9`: nobody answers for 1 seconds\n",
+    )
+
+
+def test_an_address_that_is_none(geval):
+    status, out, err = geval("--out-directory", str(GAZETTE), "-t", "dev-0", "--cluster", "nonsense://127.0.0.1:9")
+    assert (status, out) == (2, "")
+    assert err.startswith("geval: `nonsense://127.0.0.1:9` is no address of a cluster: unknown address scheme")
+
+
+def test_a_cluster_without_workers(monkeypatch):
+    import distributed
+
+    monkeypatch.setattr(clusters, "SECONDS_TO_ANSWER", 1)
+    with (
+        distributed.LocalCluster(n_workers=0, dashboard_address=":0") as empty,
+        distributed.Client(empty, set_as_default=False) as client,
+        pytest.raises(ClusterError) as caught,
+    ):
+        Cluster.of(client)
+    assert str(caught.value) == f"The cluster at `{empty.scheduler_address}`: it has no worker for 1 seconds"
+
+
+def test_workers_of_another_version(cluster, monkeypatch):
+    monkeypatch.setattr(clusters, "__version__", "9.9")
+    address = min(cluster.client.nthreads())
+    more = len(cluster.client.nthreads()) - 1
+    with pytest.raises(ClusterError) as caught:
+        Cluster.of(cluster.client)
+    assert str(caught.value) == (
+        f"The cluster at `{cluster.address}`: the worker {address} has geval-py {geval_py.__version__}, this is 9.9"
+        + (f", and {more} more differ" if more else "")
+    )
+
+
+def test_a_worker_without_geval_py(monkeypatch):
+    """It is asked by a function of Python's own."""
+
+    class Client:
+        scheduler = SimpleNamespace(address="tcp://me:secret@10.0.0.1:8786")
+
+        def wait_for_workers(self, *_, **__):
+            pass
+
+        def run(self, *_, **__):
+            return {"tcp://10.0.0.2:1": ModuleNotFoundError("No module named 'geval_py'")}
+
+    with pytest.raises(ClusterError) as caught:
+        Cluster.of(Client())
+    assert str(caught.value) == (
+        "The cluster at `tcp://10.0.0.1:8786`: the worker tcp://10.0.0.2:1 has no geval-py "
+        f"(No module named 'geval_py'), this is {geval_py.__version__}"
+    )
+
+
+def test_without_dask(geval, monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    status, out, err = geval("--out-directory", str(GAZETTE), "-t", "dev-0", "--cluster", "local")
+    assert (status, out, err) == (2, "", "geval: a cluster needs distributed: pip install ./geval-py[cluster]\n")
