@@ -38,10 +38,7 @@ if TYPE_CHECKING:
 class GevalError(Fields, Exception):
     """The root of all errors that geval-py raises on purpose."""
 
-    @property
-    def exit_status(self) -> int:
-        """Give 1 where the data is at fault, 2 where the command line is."""
-        return 1
+    exit_status = 1
 
     def __init__(self, **values: Any) -> None:
         super().__init__()
@@ -75,9 +72,7 @@ class UsageError(GevalError):
     message: str
     arguments: tuple[str, ...] = ()
 
-    @property
-    def exit_status(self) -> int:
-        return 2
+    exit_status = 2
 
     def __str__(self) -> str:
         return self.said(_in_python)
@@ -95,9 +90,10 @@ class SchemeError(UsageError):
     scheme: str
     path: str = ""
 
-    @property
-    def exit_status(self) -> int:
-        return 1 if self.path else 2
+    def _fill(self, values: dict[str, Any]) -> None:
+        super()._fill(values)
+        if self.path:
+            self.exit_status = 1
 
     def said(self, call: Callable[[str], str]) -> str:
         return super().said(call) + (f"\n  in {named(self.path)}" if self.path else "")

@@ -71,9 +71,7 @@ class Reading(Value):
         """Put together what is read and what is made of it."""
         return cls(scorer=scorer, inputs=inputs, columns=columns, selections=tuple(selections))
 
-    def score(
-        self, texts: Texts | None, progress: Progress | None
-    ) -> tuple[dict[Key, LineStatistics], int]:
+    def score(self, texts: Texts | None, progress: Progress | None) -> tuple[dict[Key, LineStatistics], int]:
         """Read all, in blocks: score the columns, select lines, and keep the texts where that is asked for.
 
         Gives the statistics of the columns, and the number of lines that were read.
