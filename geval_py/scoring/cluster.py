@@ -153,7 +153,7 @@ class ClusterScorer:
 
         def submit(block: Block) -> _Scored:
             piece, lines = reader.last
-            return _Scored(block, self._submit(tasks.score, piece, lines, block, columns, self._expected.path))
+            return _Scored(block, lines, self._submit(tasks.score, piece, lines, block, columns, self._expected.path))
 
         with self._cluster.watched(), self._known_paths(), Workers(0) as nobody:
             for block, found in in_order(submit, reader.blocks(nobody), ahead=reader.ahead):
@@ -174,10 +174,13 @@ class ClusterScorer:
 
 
 class _Scored:
-    """A block, and what a worker is to say of it."""
+    """A block, the lines that a worker keeps of it, and what is to be said of them.
 
-    def __init__(self, block: Block, future: Any) -> None:
-        self._block, self._future = block, future
+    The lines are held until then: when their worker dies, Dask reads only those again that somebody still wants.
+    """
+
+    def __init__(self, block: Block, lines: Any, future: Any) -> None:
+        self._block, self._lines, self._future = block, lines, future
 
     def result(self) -> tuple[Block, Any]:
         return self._block, self._future.result()

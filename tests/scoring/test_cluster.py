@@ -37,7 +37,7 @@ WORDS = [b"a", b"the", "żółw".encode(), b"x\r", b""]
 GOOD = [b"a:0.5 :0.5", b"the:0.9 of:0.05 :0.05", b":1", "żółw:0.25 :0.75".encode(), b"a:-1 b:-2\r", b"a:1"]
 BAD = [b"", b"a", b"a:x", b"\r", b"a:0.5  b:1"]
 
-pytestmark = pytest.mark.filterwarnings("default")  # Dask's are its own
+pytestmark = [pytest.mark.filterwarnings("default"), pytest.mark.long]  # Dask's warnings are its own
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -226,7 +226,7 @@ def kill_a_worker(client, number):
     os.kill(pids[number % len(pids)], signal.SIGKILL)
 
 
-@pytest.mark.parametrize("runs", [2, pytest.param(20, marks=pytest.mark.long)])
+@pytest.mark.parametrize("runs", [2, 20])
 def test_a_worker_is_killed_in_the_middle(runs, tmp_path, monkeypatch):
     """The same digits each time: its pieces are read again by another."""
     write_much(tmp_path)

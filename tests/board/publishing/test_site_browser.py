@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import site_views
+from playwright.sync_api import expect
 
 from geval_py.board.publishing.site.pages import pages
 from geval_py.board.publishing.site.writing import write_site
@@ -155,7 +156,7 @@ def test_filtering_by_keyboard(open_page):
     page.get_by_label("Parameter").select_option(index=1)
     assert rows.count() <= neural
     page.get_by_role("button", name="Show all").press("Enter")
-    page.wait_for_function("document.querySelectorAll('table.board tbody tr[hidden]').length === 0")
+    expect(page.locator("table.board tbody tr[hidden]")).to_have_count(0)  # waits, without a script in the page
     page.get_by_label("Search").focus()
     page.keyboard.type("TEAM 007")
     assert rows.count() == 1
