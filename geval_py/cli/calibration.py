@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from geval_py.cli import profiles
 from geval_py.cli.evaluations import blaming_config, document_head, scored
 from geval_py.cli.parsers import QuietParser
+from geval_py.cli.settings import task_and_settings
 from geval_py.errors import UsageError
 from geval_py.explaining.calibration.calibration import calibration_of, calibration_schemes
 from geval_py.reading.splits import locate
@@ -49,7 +50,8 @@ def run(words: Sequence[str]) -> int:
         return 0
     given = vars(understood)
     form = given.pop("form")
-    task, settings = profiles.understood(given)
+    metrics = given.pop("metrics")
+    task, settings = task_and_settings(given, metrics)
     with blaming_config(task):
         schemes = calibration_schemes(profiles.hashed_metric(task))
         split = locate(task)

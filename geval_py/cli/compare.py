@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from geval_py.cli.doubts import advise_documents, warn_of_ruin
 from geval_py.cli.evaluations import blaming_config, document_head, scored
 from geval_py.cli.messages import complain, note
-from geval_py.cli.parsers import QuietParser, add_fields, add_option, digits_type, number_type
+from geval_py.cli.parsers import QuietParser, add_fields, add_metrics, add_option, digits_type, number_type
 from geval_py.cli.progress import ProgressBar
-from geval_py.cli.settings import Settings, merged
+from geval_py.cli.settings import one_metric, task_and_settings
 from geval_py.errors import UsageError
 from geval_py.explaining.calibration.ties import near_ties
 from geval_py.explaining.comparison import Comparison, compare
-from geval_py.reading.config import task_of
 from geval_py.reading.options import option_of
 from geval_py.reading.sampling import DEFAULT_SAMPLES, DEFAULT_SEED
 from geval_py.reading.splits import locate
@@ -81,16 +80,7 @@ def make_parser() -> QuietParser:
     )
     add_fields(parser, *PLACES)
     add("-o", "--out-file", action=_OutFile, nargs="?", help=argparse.SUPPRESS)
-    add(
-        "-m",
-        "--metric",
-        dest="metrics",
-        action="append",
-        default=[],
-        metavar="METRIC",
-        help="the metric to compare (default: the challenge's first)",
-    )
-    add("-a", "--alt-metric", dest="metrics", action="append", metavar="METRIC", help="the same as --metric")
+    add_metrics(parser, "the metric to compare")
     add_fields(parser, "vocabulary")
     _add_tests(parser)
     _add_appearance(parser)
@@ -161,7 +151,9 @@ def run(words: Sequence[str]) -> int:
         return 0
     given = vars(understood)
     own = {name: given.pop(name) for name in _NOT_OF_SCORING}
-    task, settings = _understood(given, own["outputs"], own["metrics"])
+    task, settings = task_and_settings(given, own["metrics"])
+    task = one_metric(task, own["metrics"], "compare")
+    task = task.replace(out_files=tuple(own["outputs"]), needs_items=settings.documents is not None)
     with blaming_config(task):
         results = scored(task, locate(task), select_schemes(task)[:1], settings, sign=own["form"] in ("json", "csv"))
     evaluations = [result for result in results if isinstance(result, Evaluation)]
@@ -187,26 +179,6 @@ def run(words: Sequence[str]) -> int:
     ties = [near_tie_text(tie) for tie in near_ties(evaluations, comparison)]
     _show(replace(comparison, notes=(*notes, *comparison.notes, *ties)), task, own["form"], own["digits"])
     return 1 if failures else 0
-
-
-def _understood(given: Mapping[str, Any], outputs: Sequence[str], metrics: Sequence[str]) -> tuple[Task, Settings]:
-    """Read config.txt and the command line as for scoring; a metric that is given replaces the others."""
-    values = merged(given)
-    settings = Settings(
-        seed=values.get("seed", DEFAULT_SEED),
-        documents=values.get("documents"),
-        threads=values.get("threads"),
-        cluster=values.get("cluster"),
-        ignored=values.get("ignored", ()),
-    )
-    task = task_of(values).replace(out_files=tuple(outputs), needs_items=settings.documents is not None)
-    if not metrics:
-        return task, settings
-    task = task.replace(alt_metrics=tuple(metrics), select_metrics=())
-    number = len(task.schemes())
-    if number > 1:
-        raise UsageError(message=f"geval compare takes one metric; {number} were given")
-    return task, settings
 
 
 def _show(comparison: Comparison, task: Task, form: str, digits: int | None) -> None:

@@ -7,17 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from geval_py.cli.messages import note
-from geval_py.cli.parsers import QuietParser, add_fields, add_option, number_type
+from geval_py.cli.parsers import QuietParser, add_fields, add_metrics, add_option, number_type
 from geval_py.cli.progress import ProgressBar
-from geval_py.cli.settings import Settings, merged
 from geval_py.errors import ExistingFileError, UsageError
 from geval_py.reading.challenge import Challenge
-from geval_py.reading.config import task_of
 from geval_py.reading.derived import Derived, find_output
 from geval_py.reading.options import option_of
 from geval_py.reading.outputs import Output
 from geval_py.reading.sampling import DEFAULT_SEED
-from geval_py.reading.task import Task
 from geval_py.text import named
 
 if TYPE_CHECKING:
@@ -39,15 +36,7 @@ OWN = ("metrics", "words", "documents", "apply", "force", "form")  # what is not
 def add_options(parser: QuietParser, *, words: int | None, words_help: str, apply_help: str, force_help: str) -> None:
     """Add the options that both commands have; ``words`` is the default of their number."""
     add = parser.add_argument
-    add(
-        "-m",
-        "--metric",
-        dest="metrics",
-        action="append",
-        default=[],
-        metavar="METRIC",
-        help="a hashed metric (default: the challenge's first)",
-    )
+    add_metrics(parser, "a hashed metric")
     add("--words", type=number_type, default=words, metavar="K", help=words_help)
     documents = "the column of the input, by name or number, that tells which lines are of one document"
     add("--documents", default=None, metavar="COLUMN", help=documents)
@@ -63,22 +52,6 @@ def parser_of(command: str, description: str, epilog: str) -> QuietParser:
     return QuietParser(
         prog=f"geval {command}", description=description, epilog=epilog, argument_default=argparse.SUPPRESS
     )
-
-
-def understood(given: Mapping[str, Any], metrics: Sequence[str], command: str) -> tuple[Task, Settings]:
-    """Read config.txt and the command line as for scoring; a metric that is given replaces the others."""
-    values = merged(given)
-    settings = Settings(
-        seed=values.get("seed", DEFAULT_SEED), threads=values.get("threads"), ignored=values.get("ignored", ())
-    )
-    task = task_of(values)
-    if not metrics:
-        return task, settings
-    task = task.replace(alt_metrics=tuple(metrics), select_metrics=())
-    number = len(task.schemes())
-    if number > 1:
-        raise UsageError(message=f"geval {command} takes one metric; {number} were given")
-    return task, settings
 
 
 def derive(

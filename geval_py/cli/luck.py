@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from geval_py.cli import profiles
 from geval_py.cli.evaluations import blaming_config, document_head, scored
 from geval_py.cli.parsers import QuietParser, add_fields, number_type
+from geval_py.cli.settings import task_and_settings
 from geval_py.explaining.calibration.luck import DEFAULT_SEEDS, check_seeds, luck_of, luck_schemes
 from geval_py.reading.splits import locate, read_vocabulary
 from geval_py.scoring.evaluation import Evaluation
@@ -56,7 +57,8 @@ def run(words: Sequence[str]) -> int:
     given = vars(understood)
     form, seeds = given.pop("form"), given.pop("seeds")
     check_seeds(seeds)
-    task, settings = profiles.understood(given)
+    metrics = given.pop("metrics")
+    task, settings = task_and_settings(given, metrics)
     vocabulary = read_vocabulary(task)
     with blaming_config(task):
         schemes = luck_schemes(profiles.hashed_metric(task), seeds, exact=bool(vocabulary))

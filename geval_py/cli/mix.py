@@ -6,10 +6,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from geval_py.cli.deriving import OWN, PLACES, add_options, derive, parser_of, say, sources_of, understood
+from geval_py.cli.deriving import OWN, PLACES, add_options, derive, parser_of, say, sources_of
 from geval_py.cli.evaluations import blaming_config, document_head, scored
 from geval_py.cli.parsers import QuietParser, add_fields
-from geval_py.cli.settings import Settings
+from geval_py.cli.settings import Settings, one_metric, task_and_settings
 from geval_py.errors import UsageError
 from geval_py.explaining.tuning.inputs import FEW_LINES
 from geval_py.explaining.tuning.mixing import Mixture, mix
@@ -64,12 +64,13 @@ def make_parser() -> QuietParser:
 
 def run(words: Sequence[str]) -> int:
     """Run the command; gives the exit status, raises GevalError."""
-    wanted = make_parser().understood(words)
-    if wanted is None:
+    understood = make_parser().understood(words)
+    if understood is None:
         return 0
-    given = vars(wanted)
+    given = vars(understood)
     own = {name: given.pop(name) for name in (*OWN, "outputs")}
-    task, settings = understood(given, own["metrics"], "mix")
+    task, settings = task_and_settings(given, own["metrics"])
+    task = one_metric(task, own["metrics"], "mix")
     task = task.replace(out_files=tuple(own["outputs"]))
     with blaming_config(task):
         evaluations = _evaluated(task, settings)

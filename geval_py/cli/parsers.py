@@ -107,6 +107,17 @@ def add_fields(group: argparse._ActionsContainer, *fields: str) -> None:
         add_option(group, option_of(field))
 
 
+def add_metrics(group: argparse._ActionsContainer, help: str) -> None:
+    """Add the options that name the metrics of a command: ``metrics``, an empty list where none is given."""
+    group.add_argument(
+        "-m", "--metric", dest="metrics", action="append", default=[], metavar="METRIC",
+        help=f"{help} (default: the challenge's first)",
+    )  # fmt: skip
+    group.add_argument(
+        "-a", "--alt-metric", dest="metrics", action="append", metavar="METRIC", help="the same as --metric"
+    )
+
+
 def _type(read: Callable[[str], object]) -> Callable[[str], object]:
     """Let argparse say what a ValueError says."""
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from geval_py.cli.parsers import add_fields
-from geval_py.cli.settings import Settings, merged
+from geval_py.cli.parsers import add_fields, add_metrics
 from geval_py.explaining.calibration.profiles import hashed_scheme
-from geval_py.reading.config import task_of
 from geval_py.scoring.evaluate import select_schemes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from geval_py.cli.parsers import QuietParser
     from geval_py.reading.task import Task
     from geval_py.scoring.columns import Named
@@ -28,28 +24,9 @@ def add_options(parser: QuietParser) -> None:
     """Add the options that both commands have."""
     add = parser.add_argument
     add_fields(parser, *PLACES)
-    add(
-        "-m",
-        "--metric",
-        dest="metrics",
-        action="append",
-        default=[],
-        metavar="METRIC",
-        help="the metric on hashed words, with its bits and flags (default: the challenge's first)",
-    )
-    add("-a", "--alt-metric", dest="metrics", action="append", metavar="METRIC", help="the same as --metric")
+    add_metrics(parser, "the metric on hashed words, with its bits and flags")
     add("--format", dest="form", choices=FORMATS, default="text", help="text (the default), or one JSON document")
     add_fields(parser, "threads")
-
-
-def understood(given: Mapping[str, Any]) -> tuple[Task, Settings]:
-    """Read config.txt and the command line as for scoring; metrics that are given replace the others."""
-    given = dict(given)
-    metrics = tuple(given.pop("metrics"))
-    values = merged(given)
-    settings = Settings(threads=values.get("threads"), ignored=values.get("ignored", ()))
-    task = task_of(values)
-    return (task.replace(alt_metrics=metrics, select_metrics=()) if metrics else task), settings
 
 
 def hashed_metric(task: Task) -> Named:

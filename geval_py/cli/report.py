@@ -9,12 +9,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from geval_py.cli.evaluations import blaming_config, evaluate_with_texts
-from geval_py.cli.parsers import QuietParser, add_fields
+from geval_py.cli.parsers import QuietParser, add_fields, add_metrics
 from geval_py.cli.progress import ProgressBar
-from geval_py.cli.settings import Settings, merged
+from geval_py.cli.settings import Settings, task_and_settings
 from geval_py.errors import UsageError
 from geval_py.reading.challenge import Challenge
-from geval_py.reading.config import task_of
 from geval_py.reading.rewriting import written_whole
 from geval_py.text import named, visible
 
@@ -49,9 +48,7 @@ def make_parser() -> QuietParser:
     add_fields(parser, "test_name", "out_files")
     add("--html", default=None, metavar="FILE", help="the page, one file that loads nothing")
     add("--svg", default=None, metavar="DIR", help="the charts alone, a file each, in this folder")
-    metric = "the metric, of log losses (default: the challenge's first)"
-    add("-m", "--metric", dest="metrics", action="append", default=[], metavar="METRIC", help=metric)
-    add("-a", "--alt-metric", dest="metrics", action="append", metavar="METRIC", help="the same as --metric")
+    add_metrics(parser, "the metric, of log losses")
     add_fields(parser, "vocabulary", *PLACES, "threads")
     return parser.with_help()
 
@@ -62,11 +59,11 @@ def run(words: Sequence[str]) -> int:
     if understood is None:
         return 0
     given = vars(understood)
-    html, svg = given.pop("html"), given.pop("svg")
+    html, svg, metrics = (given.pop(name) for name in ("html", "svg", "metrics"))
     if html is None and svg is None:
         raise UsageError(message="nothing is written: name the page with --html FILE, or a folder with --svg DIR")
     try:
-        _write(given, html, svg)
+        _write(given, metrics, html, svg)
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in PACKAGES:
             raise
@@ -74,10 +71,10 @@ def run(words: Sequence[str]) -> int:
     return 0
 
 
-def _write(given: Mapping[str, Any], html: str | None, svg: str | None) -> None:
+def _write(given: Mapping[str, Any], metrics: Sequence[str], html: str | None, svg: str | None) -> None:
     from geval_py.showing.report.page import charts, page
 
-    task, settings = _understood(given)
+    task, settings = task_and_settings(given, metrics)
     report = _report(task, settings)
     if html is not None:
         _write_text(html, page(report, Challenge(path=task.directory, task=task).title))
@@ -85,15 +82,6 @@ def _write(given: Mapping[str, Any], html: str | None, svg: str | None) -> None:
         _make_folder(svg)
         for name, text in charts(report):
             _write_text(os.path.join(svg, f"{name}.svg"), text)
-
-
-def _understood(given: Mapping[str, Any]) -> tuple[Task, Settings]:
-    """Read config.txt and the command line as for scoring; a metric that is given replaces the others."""
-    metrics = tuple(given["metrics"])
-    values = merged({name: value for name, value in given.items() if name != "metrics"})
-    settings = Settings(threads=values.get("threads"), ignored=values.get("ignored", ()))
-    task = task_of(values).replace(out_files=tuple(values.get("out_files", ())))
-    return (task.replace(alt_metrics=metrics, select_metrics=()) if metrics else task), settings
 
 
 def _report(task: Task, settings: Settings) -> Report:

@@ -141,3 +141,25 @@ def _check_mode_of(given: Collection[str], mode: str) -> None:
         if option.field in given and mode in option.useless_with:
             without = option_of(mode).long_name
             raise UsageError(message=f"{option.long_name} has no effect with {without}: leave it out")
+
+
+_OF_COMMANDS = ("seed", "documents", "threads", "cluster", "ignored")  # what commands that score heed too
+
+
+def task_and_settings(given: Mapping[str, Any], metrics: Sequence[str]) -> tuple[Task, Settings]:
+    """Understand a command's words and config.txt as for scoring; metrics that are given replace the challenge's.
+
+    Raises as :func:`merged`, and UsageError.
+    """
+    values = merged(given)
+    settings = Settings(**{name: values[name] for name in _OF_COMMANDS if name in values})
+    task = task_of(values)
+    return (task.replace(alt_metrics=tuple(metrics), select_metrics=()) if metrics else task), settings
+
+
+def one_metric(task: Task, metrics: Sequence[str], command: str) -> Task:
+    """Give the task back; raises UsageError where more than one metric was given to a command that takes one."""
+    number = len(task.schemes()) if metrics else 1
+    if number > 1:
+        raise UsageError(message=f"geval {command} takes one metric; {number} were given")
+    return task

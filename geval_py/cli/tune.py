@@ -6,11 +6,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from geval_py.cli.deriving import OWN, PLACES, add_options, derive, parser_of, say, sources_of, understood
+from geval_py.cli.deriving import OWN, PLACES, add_options, derive, parser_of, say, sources_of
 from geval_py.cli.evaluations import blaming_config, document_head, scored
 from geval_py.cli.parsers import QuietParser, add_option
 from geval_py.cli.progress import ProgressBar
-from geval_py.cli.settings import Settings
+from geval_py.cli.settings import Settings, one_metric, task_and_settings
 from geval_py.errors import UsageError
 from geval_py.explaining.tuning.inputs import FEW_LINES
 from geval_py.explaining.tuning.tune import Tuning, tune
@@ -70,12 +70,13 @@ def make_parser() -> QuietParser:
 
 def run(words: Sequence[str]) -> int:
     """Run the command; gives the exit status, raises GevalError."""
-    wanted = make_parser().understood(words)
-    if wanted is None:
+    understood = make_parser().understood(words)
+    if understood is None:
         return 0
-    given = vars(wanted)
+    given = vars(understood)
     own = {name: given.pop(name) for name in (*OWN, "temperature", "parameters")}
-    task, settings = understood(given, own["metrics"], "tune")
+    task, settings = task_and_settings(given, own["metrics"])
+    task = one_metric(task, own["metrics"], "tune")
     if own["parameters"] is not None:
         return _repeat(task, own)
     with blaming_config(task):
