@@ -45,7 +45,7 @@ class AnswerRules:
                 continue
             self._expected_capitals += 1
             place = partial(case_mismatch, seen.text(index), seen.number(index), word)
-            if len(self._capital_places) < self._findings.wants_places("W302"):
+            if len(self._capital_places) < self._findings.most_places("W302"):
                 self._capital_places.append(place)
             if lists_in_other_case_only(seen.text(index), word):
                 self._findings.add("W302", place)

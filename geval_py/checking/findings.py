@@ -22,12 +22,15 @@ class Findings:
         """Tell whether a rule is asked for."""
         return code in self._rules
 
-    def wants_places(self, code: str) -> int:
-        """How many more places of a rule are wanted."""
+    def most_places(self, code: str) -> int:
+        """How many places of a rule are kept at most."""
         if not self.asks_for(code):
             return 0
-        known = len(self._places.get(code, ()))
-        return max(0, self._max_places - known) if self._max_places else 1 << 62
+        return self._max_places or 1 << 62
+
+    def wants_places(self, code: str) -> int:
+        """How many more places of a rule are wanted."""
+        return max(0, self.most_places(code) - len(self._places.get(code, ())))
 
     def count(self, code: str, lines: int) -> None:
         """Count lines of a rule, asked for or not: one may be the cause of another."""

@@ -163,6 +163,11 @@ def test_case_mismatch_on_a_line(check):
     assert (problem.count, first(problem)) == (1, (2, 1, "of:0.5", "`Of` is expected; this is another word"))
 
 
+def test_an_output_without_capitals_has_as_many_places_as_are_kept(check):
+    problem = check(b"the:0.5 :0.5\n" * 50, b"The\n" * 50, max_places=20)["W302"]
+    assert (problem.count, [place.line for place in problem.places]) == (50, [*range(1, 21)])
+
+
 def test_impossible_word(check):
     problems = check(b"a:1\nb:1\n:1\n", b"a\na\na\n")
     assert first(problems["W301"]) == (2, 1, "a", "the expected word `a` has no mass: the loss is infinite")
