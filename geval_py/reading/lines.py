@@ -44,14 +44,14 @@ class LineReader:
         self._waiting = iter(self.parts)
         self._states = [state_at(part) for part in self.parts] if len(self.parts) > 1 else None
         self.has_byte_order_mark = False
-        self.header, self._max_bytes = header, max_bytes
+        self.header, self.max_bytes = header, max_bytes
         self._digest = _new_sha256() if digest else None
         self._taking, self._taken = b"", 0
         self._read_before = 0
         self._open(next(self._waiting))
 
     def _open(self, part: str) -> None:
-        self.source = Source(part, self._max_bytes)
+        self.source = Source(part, self.max_bytes)
         self._stream = io.BufferedReader(self.source.stream, READ_AHEAD_BYTES)
         try:
             self._first = self._skip_header(self.header)

@@ -16,7 +16,7 @@ from geval_py.reading.lines import LineReader
 from geval_py.reading.places import absolute
 from geval_py.reading.ranges import Range
 from geval_py.scoring import tasks
-from geval_py.scoring.blocks import MatchedBlockReader
+from geval_py.scoring.blocks import BlockReader, MatchedBlockReader
 from geval_py.scoring.parallel import Workers, available_cores, in_order
 from geval_py.scoring.tasks import Piece
 from geval_py.text import named, without_credentials
@@ -25,13 +25,15 @@ from geval_py.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from typing import Any
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any, TypeVar
 
     from geval_py.scoring.blocks import Block, Lines
     from geval_py.scoring.metrics import LineStatistics
     from geval_py.scoring.metrics.base import Column
     from geval_py.scoring.parallel import Progress
+
+    Result = TypeVar("Result")
 
 LOCAL = "local"
 SECONDS_TO_ANSWER = 10
@@ -99,6 +101,15 @@ class Cluster(Value):
             raise ClusterError(address=address, reason=reason)
         return cls(client=client, address=address, threads=sum(client.nthreads().values()))
 
+    @property
+    def ahead(self) -> int:
+        """How many pieces should be under way: what workers keep in memory."""
+        return AHEAD_A_THREAD * self.threads
+
+    def submit(self, function: Callable[..., object], *arguments: object) -> Any:
+        """Let a worker call a function; gives a Future."""
+        return self.client.submit(function, *arguments, pure=False, retries=RETRIES)
+
     @contextmanager
     def watched(self) -> Iterator[None]:
         """Make our errors of what goes wrong with the cluster."""
@@ -113,67 +124,106 @@ class Cluster(Value):
             raise ClusterError(address=self.address, reason="it went away while it was at work") from error
 
 
-class ClusterScorer:
-    """Scores an output that has files, here or elsewhere, which all workers can read under the same paths.
+class PieceReader(BlockReader):
+    """Numbers the lines of an output whose text is with workers; ``last`` is the last block's piece, and its lines.
 
-    The first arguments are those of :class:`geval_py.scoring.blocks.BlockScorer`. With ``digest``, a worker reads the
-    output from its beginning to its end for :attr:`sha256`: a digest cannot be put together from parts.
+    The output has files, here or elsewhere, which all workers can read under the same paths. Raises UsageError for
+    one that can be read only once.
     """
 
-    def __init__(
-        self, outputs: LineReader, expected: LineReader, columns: Sequence[Column], cluster: Cluster, *, digest: bool
-    ) -> None:
+    last: tuple[Piece, Any]
+
+    def __init__(self, outputs: LineReader, expected: LineReader | None, cluster: Cluster) -> None:
         if outputs.size is None:
             raise UsageError(message=f"the workers of a cluster cannot read {named(outputs.path)}: give a file")
-        self._outputs, self._expected, self._columns, self._cluster = outputs, expected, tuple(columns), cluster
+        super().__init__(outputs, expected)
+        self._output, self._cluster, self._size = outputs, cluster, outputs.size
         self._paths = {absolute(part): part for part in outputs.parts} | {absolute(outputs.path): outputs.path}
-        whole = absolute(outputs.path), outputs.header
-        self._digest = self._submit(tasks.digest, *whole) if digest else None
+        wanted = min(max(self._size // (RANGES_A_THREAD * cluster.threads), LEAST_RANGE_BYTES), MOST_RANGE_BYTES)
+        self._range_bytes = max(wanted, self._size // MOST_RANGES)
 
-    def _submit(self, function: Any, *arguments: object) -> Any:
-        return self._cluster.client.submit(function, *arguments, pure=False, retries=RETRIES)
+    def map_pieces(
+        self,
+        task: Callable[..., Result | MalformedLineError],
+        arguments: Callable[[], tuple[object, ...]],
+        *,
+        progress: Progress | None = None,
+    ) -> Iterator[tuple[Block, Result]]:
+        """Give the blocks in order, without their texts, each with what a worker makes of it.
 
-    @property
-    def sha256(self) -> str | None:
-        """The digest of the output's decompressed bytes; waits for it."""
-        if self._digest is None:
-            return None
-        with self._cluster.watched(), self._known_paths():
-            found: str = self._digest.result()
-        return found
-
-    def scored(self, progress: Progress | None) -> Iterator[tuple[Block, list[LineStatistics]]]:
-        """Give the blocks in order, without their texts, each with the columns' losses.
-
-        Raises as BlockScorer, and ClusterError.
+        That is ``task(piece, lines, block, *arguments())``, as :func:`geval_py.scoring.tasks.work_on`; the arguments
+        are those of the moment when the block is numbered. ``progress`` is called after each block. Raises what a
+        task gives as MalformedLineError where it belongs, DataError, and ClusterError.
         """
-        reader = _ClusterReader(self._outputs, self._expected, self._cluster, self._submit)
-        columns = self._cluster.client.scatter(self._columns, broadcast=True, hash=False)
-        size = self._outputs.size or 0
 
-        def submit(block: Block) -> _Scored:
-            piece, lines = reader.last
-            return _Scored(block, lines, self._submit(tasks.score, piece, lines, block, columns, self._expected.path))
+        def submit(block: Block) -> _Worked:
+            piece, lines = self.last
+            return _Worked(block, lines, self._cluster.submit(task, piece, lines, block, *arguments()))
 
-        with self._cluster.watched(), self._known_paths(), Workers(0) as nobody:
-            for block, found in in_order(submit, reader.blocks(nobody), ahead=reader.ahead):
+        with self.watched(), Workers(0) as nobody:
+            for block, found in in_order(submit, self.blocks(nobody), ahead=self._cluster.ahead):
                 if isinstance(found, MalformedLineError):
                     raise found
                 yield block, found
                 if progress is not None:
-                    progress(block.position or 0, size)
+                    progress(block.position or 0, self._size)
 
     @contextmanager
-    def _known_paths(self) -> Iterator[None]:
-        """Call files in errors as they were called here."""
+    def watched(self) -> Iterator[None]:
+        """Make our errors of what goes wrong with the cluster, and call files in errors as they were called here."""
         try:
-            yield
+            with self._cluster.watched():
+                yield
         except DataError as error:
             error.path = self._paths.get(error.path, error.path)
             raise
 
+    def read(self, workers: Workers) -> Iterator[Lines]:
+        del workers  # they are elsewhere
+        for piece, position, lines, count in in_order(self._submit, self._pieces(), ahead=self._cluster.ahead):
+            if count:
+                self.last = piece, lines
+                yield bytearray(), memoryview(b""), count, position, piece.path
+        self._output.check_unchanged()
 
-class _Scored:
+    def _submit(self, found: tuple[Piece, int]) -> _Counted:
+        piece, position = found
+        lines = self._cluster.submit(tasks.read, piece)
+        return _Counted(piece, position, lines, self._cluster.submit(tasks.count, lines))
+
+    def _pieces(self) -> Iterator[tuple[Piece, int]]:
+        """Cut the output, part by part; each piece with the stored bytes up to its end."""
+        reader, before = self._output, 0
+        while True:
+            source = reader.source
+            size = source.size or 0
+            whole = Piece(
+                path=absolute(source.path),
+                range=None,
+                start=0,
+                size=size,
+                header=reader.header,
+                max_bytes=reader.max_bytes,
+            )
+            if source.compression is not None:
+                yield whole, before + size
+            else:
+                for start in range(reader.offset, size, self._range_bytes):
+                    wanted = Range(start=start, stop=min(start + self._range_bytes, size))
+                    yield whole.replace(range=wanted, start=reader.offset), before + wanted.stop
+            before += size
+            if not reader.next_part():
+                return
+
+
+class MatchedPieceReader(PieceReader, MatchedBlockReader):
+    """The same of an output that has to have as many lines as its expected file, and at least one."""
+
+    def __init__(self, outputs: LineReader, expected: LineReader, cluster: Cluster) -> None:
+        super().__init__(outputs, expected, cluster)
+
+
+class _Worked:
     """A block, the lines that a worker keeps of it, and what is to be said of them.
 
     The lines are held until then: when their worker dies, Dask reads only those again that somebody still wants.
@@ -196,45 +246,33 @@ class _Counted:
         return self._piece, self._position, self._lines, self._count.result()
 
 
-class _ClusterReader(MatchedBlockReader):
-    """Numbers the lines that workers read; ``last`` is the piece of the block that was given last, and its lines."""
+class ClusterScorer:
+    """Scores an output that workers can read, as :class:`PieceReader` says.
 
-    last: tuple[Piece, Any]
+    The first arguments are those of :class:`geval_py.scoring.blocks.BlockScorer`. With ``digest``, a worker reads the
+    output from its beginning to its end for :attr:`sha256`: a digest cannot be put together from parts.
+    """
 
-    def __init__(self, outputs: LineReader, expected: LineReader, cluster: Cluster, submit: Any) -> None:
-        super().__init__(outputs, expected)
-        self._output, self._submit_task = outputs, submit
-        self.ahead = AHEAD_A_THREAD * cluster.threads
-        size = outputs.size or 0
-        wanted = min(max(size // (RANGES_A_THREAD * cluster.threads), LEAST_RANGE_BYTES), MOST_RANGE_BYTES)
-        self._range_bytes = max(wanted, size // MOST_RANGES)
+    def __init__(
+        self, outputs: LineReader, expected: LineReader, columns: Sequence[Column], cluster: Cluster, *, digest: bool
+    ) -> None:
+        self._reader = MatchedPieceReader(outputs, expected, cluster)
+        self._cluster, self._columns, self._expected_path = cluster, tuple(columns), expected.path
+        self._digest = cluster.submit(tasks.digest, absolute(outputs.path), outputs.header) if digest else None
 
-    def read(self, workers: Workers) -> Iterator[Lines]:
-        del workers  # they are elsewhere
-        for piece, position, lines, count in in_order(self._submit, self._pieces(), ahead=self.ahead):
-            if count:
-                self.last = piece, lines
-                yield bytearray(), memoryview(b""), count, position, piece.path
-        self._output.check_unchanged()
+    @property
+    def sha256(self) -> str | None:
+        """The digest of the output's decompressed bytes; waits for it."""
+        if self._digest is None:
+            return None
+        with self._reader.watched():
+            found: str = self._digest.result()
+        return found
 
-    def _submit(self, found: tuple[Piece, int]) -> _Counted:
-        piece, position = found
-        lines = self._submit_task(tasks.read, piece)
-        return _Counted(piece, position, lines, self._submit_task(tasks.count, lines))
+    def scored(self, progress: Progress | None) -> Iterator[tuple[Block, list[LineStatistics]]]:
+        """Give the blocks in order, without their texts, each with the columns' losses.
 
-    def _pieces(self) -> Iterator[tuple[Piece, int]]:
-        """Cut the output, part by part; each piece with the stored bytes up to its end."""
-        reader, before = self._output, 0
-        while True:
-            source = reader.source
-            size = source.size or 0
-            whole = Piece(path=absolute(source.path), range=None, start=0, size=size, header=reader.header)
-            if source.compression is not None:
-                yield whole, before + size
-            else:
-                for start in range(reader.offset, size, self._range_bytes):
-                    wanted = Range(start=start, stop=min(start + self._range_bytes, size))
-                    yield whole.replace(range=wanted, start=reader.offset), before + wanted.stop
-            before += size
-            if not reader.next_part():
-                return
+        Raises as BlockScorer, and ClusterError.
+        """
+        columns = self._cluster.client.scatter(self._columns, broadcast=True, hash=False)
+        return self._reader.map_pieces(tasks.score, lambda: (columns, self._expected_path), progress=progress)

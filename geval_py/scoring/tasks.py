@@ -15,9 +15,12 @@ from geval_py.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import TypeVar
 
     from geval_py.scoring.metrics.base import Column
+
+    Result = TypeVar("Result")
 
 MOST_KEPT_BYTES = 1 << 28  # of a compressed file: what unpacks to more is unpacked again when it is scored
 
@@ -30,7 +33,7 @@ class Piece(Value):
     """Lines of an output: those of a range of a plain file or, without a ``range``, all of a compressed one.
 
     ``start`` is where the file's first line starts, ``size`` the number of its bytes, ``header`` the first name of
-    the header line to skip, if it begins with it.
+    the header line to skip, if it begins with it, ``max_bytes`` what it may unpack to.
     """
 
     path: str
@@ -38,6 +41,7 @@ class Piece(Value):
     start: int
     size: int
     header: str | None
+    max_bytes: int | None = None
 
 
 class Lines(Value):
@@ -83,7 +87,7 @@ def read(piece: Piece) -> Lines:
 def _unpack(piece: Piece) -> Lines:
     kept: list[bytes] = []
     count = size = 0
-    with LineReader(piece.path, header=piece.header) as reader:
+    with LineReader(piece.path, header=piece.header, max_bytes=piece.max_bytes) as reader:
         while block := reader.block():
             count, size = count + count_lines(block), size + len(block)
             if size <= MOST_KEPT_BYTES:
@@ -112,6 +116,11 @@ def score(
     except MalformedLineError as error:
         return error
     return statistics
+
+
+def work_on(piece: Piece, lines: Lines, numbers: Block, work: Callable[..., Result], *arguments: object) -> Result:
+    """Give ``work(blocks, *arguments)``: of the blocks of lines that were read, as :func:`score` has them."""
+    return work(_blocks(piece, lines, numbers), *arguments)
 
 
 def _blocks(piece: Piece, lines: Lines, numbers: Block) -> Iterator[Block]:
