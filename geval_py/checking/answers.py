@@ -21,6 +21,7 @@ class AnswerRules:
         self._output_has_capitals = False
         self._expected_capitals = 0
         self._capital_places: list[Callable[[], Place]] = []
+        self._most_capital_places = findings.most_places("W302")
 
     def see(self, seen: Seen) -> None:
         """Compare a block."""
@@ -45,10 +46,24 @@ class AnswerRules:
                 continue
             self._expected_capitals += 1
             place = partial(case_mismatch, seen.text(index), seen.number(index), word)
-            if len(self._capital_places) < self._findings.most_places("W302"):
+            if len(self._capital_places) < self._most_capital_places:
                 self._capital_places.append(place)
             if lists_in_other_case_only(seen.text(index), word):
                 self._findings.add("W302", place)
+
+    def later(self, findings: Findings) -> AnswerRules:
+        """Give the same for later lines."""
+        later = AnswerRules(findings)
+        later._output_has_capitals = self._output_has_capitals
+        later._most_capital_places = self._most_capital_places - len(self._capital_places)
+        return later
+
+    def extend(self, later: AnswerRules) -> None:
+        """Add what was seen in the next lines."""
+        self._output_has_capitals |= later._output_has_capitals
+        self._expected_capitals += later._expected_capitals
+        wanted = self._most_capital_places - len(self._capital_places)
+        self._capital_places += later._capital_places[:wanted]
 
     def conclude(self) -> None:
         """Say what can be told when all lines are seen: that the output never has capitals."""

@@ -27,14 +27,8 @@ class FileRules:
         self._first_texts: list[str] = []
         self._first_words: list[str] = []
 
-    def see(self, seen: Seen) -> None:
-        """Look at the next block; raises NotTextError at the first one."""
-        if seen.block.first_line == 1:
-            self._look_at_beginning(seen)
-        self.lines += seen.block.lines
-        self._count_scales(seen)
-
-    def _look_at_beginning(self, seen: Seen) -> None:
+    def begin(self, seen: Seen) -> None:
+        """Look at how the output begins, in its first block as one reader reads it; raises NotTextError."""
         data = bytes(seen.block.outputs)
         is_binary = b"\0" in data or data.startswith(UTF_16_MARKS)
         if is_binary and all(flags & MALFORMED for flags in seen.flags):
@@ -47,6 +41,11 @@ class FileRules:
             message = f"the first line is the header's name, `{visible(name)}`, and is read as the first item"
             self._findings.add_file("W215", message, line=1, column=1, token=field)
 
+    def see(self, seen: Seen) -> None:
+        """Look at the next block."""
+        self.lines += seen.block.lines
+        self._count_scales(seen)
+
     def _count_scales(self, seen: Seen) -> None:
         for flags, lines in seen.combinations.items():
             if flags & (MALFORMED | ALL_ZERO | LOOKS_LIKE_PROBABILITIES | REST_ALONE):
@@ -55,6 +54,16 @@ class FileRules:
                 self._logarithm_lines += lines
             else:
                 self._probability_lines += lines
+
+    def later(self, findings: Findings) -> FileRules:
+        """Give the same for later lines."""
+        return FileRules(self._target, findings)
+
+    def extend(self, later: FileRules) -> None:
+        """Add what was seen in the next lines."""
+        self.lines += later.lines
+        self._logarithm_lines += later._logarithm_lines
+        self._probability_lines += later._probability_lines
 
     def conclude(self, items: int | None) -> None:
         """Say what can be told when all lines are seen; ``items`` is how many there should be, None if unknown."""

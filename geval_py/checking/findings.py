@@ -16,6 +16,7 @@ class Findings:
         self._max_places = max_places
         self._counts: dict[str, int] = {}
         self._places: dict[str, list[Place]] = {}
+        self._places_before: dict[str, int] = {}  # how many earlier lines have, which others looked at
         self._summaries: dict[str, str] = {}
 
     def asks_for(self, code: str) -> bool:
@@ -30,7 +31,10 @@ class Findings:
 
     def wants_places(self, code: str) -> int:
         """How many more places of a rule are wanted."""
-        return max(0, self.most_places(code) - len(self._places.get(code, ())))
+        return max(0, self.most_places(code) - self._known_places(code))
+
+    def _known_places(self, code: str) -> int:
+        return self._places_before.get(code, 0) + len(self._places.get(code, ()))
 
     def count(self, code: str, lines: int) -> None:
         """Count lines of a rule, asked for or not: one may be the cause of another."""
@@ -60,6 +64,19 @@ class Findings:
         self._summaries[code] = message
         for place in places:
             self.show(code, place)
+
+    def later(self) -> Findings:
+        """Give findings for later lines: without any, and of the places only those that are wanted still."""
+        found = Findings(self.path, self._rules, self._max_places)
+        found._places_before = {code: self._known_places(code) for code in {*self._places_before, *self._places}}
+        return found
+
+    def extend(self, later: Findings) -> None:
+        """Add what was found in the next lines."""
+        for code, lines in later._counts.items():
+            self.count(code, lines)
+        for code, places in later._places.items():
+            self._places.setdefault(code, []).extend(places[: self.wants_places(code)])
 
     def forget(self) -> None:
         """Drop all that was found: something is wrong with the whole file."""

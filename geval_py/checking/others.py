@@ -19,6 +19,7 @@ from geval_py.text import nearest, shorten, strip_spaces, visible
 
 if TYPE_CHECKING:
     from geval_py.scoring.blocks import Block
+    from geval_py.scoring.metrics import Metric
 
 
 class SeenTexts(Seen):
@@ -32,9 +33,17 @@ class SeenTexts(Seen):
 class OtherRules:
     """Looks at the lines of one output for a metric that is not of word gaps."""
 
-    def __init__(self, target: Target, findings: Findings) -> None:
-        self._metric, self._findings = target.metric, findings
-        self._classes = _classes_of(target)
+    def __init__(self, metric: Metric | None, classes: frozenset[str], findings: Findings) -> None:
+        self._metric, self._classes, self._findings = metric, classes, findings
+
+    @classmethod
+    def of(cls, target: Target, findings: Findings) -> OtherRules:
+        """Make those of a target's metric, and of the classes of its training set."""
+        return cls(target.metric, _classes_of(target), findings)
+
+    def later(self, findings: Findings) -> OtherRules:
+        """Give the same for later lines."""
+        return OtherRules(self._metric, self._classes, findings)
 
     def see(self, seen: Seen) -> None:
         """Look at a block."""

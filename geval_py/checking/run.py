@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING
 
-from geval_py.checking.answers import AnswerRules
-from geval_py.checking.file import FileRules, NotTextError
+from geval_py.checking.file import NotTextError
 from geval_py.checking.findings import Findings
-from geval_py.checking.lines import check_lines
-from geval_py.checking.others import OtherRules, SeenTexts
+from geval_py.checking.looking import Look, look_at
 from geval_py.checking.rules import COUNTED, UNREADABLE, Problem, Report, Uncounted, select_rules
-from geval_py.checking.seen import Seen
 from geval_py.checking.targets import Target, find_targets
 from geval_py.errors import CorruptFileError, DataError, TooLargeError, UnreadableFileError
 from geval_py.reading.lines import LineReader
 from geval_py.scoring.blocks import BlockReader
-from geval_py.scoring.parallel import Progress, ProgressOf, no_progress
+from geval_py.scoring.parallel import Progress, ProgressOf, Workers, no_progress
 from geval_py.text import visible
 from geval_py.version import __version__
+
+if TYPE_CHECKING:
+    import distributed
+
+    from geval_py.scoring.cluster import Cluster
 
 DEFAULT_MAX_BYTES = 20 * 10**9
 DEFAULT_MAX_PLACES = 20
@@ -34,6 +39,7 @@ def check_submission(
     max_places: int = DEFAULT_MAX_PLACES,
     max_bytes: int = DEFAULT_MAX_BYTES,
     progress: Progress | None = None,
+    cluster: distributed.Client | None = None,
 ) -> Report:
     """Find the problems of a submission: of an output, of a test set's folder, or of all in a submission's folder.
 
@@ -41,10 +47,11 @@ def check_submission(
     names of the only test sets to check; ``rules`` the codes or names of the only rules, beside those of a file that
     cannot be read. Of each rule and output ``max_places`` places are kept (0: all). A compressed output that unpacks
     to more than ``max_bytes`` is a problem. ``progress`` is called after each block with the bytes read of one
-    output, and its size.
+    output, and its size. ``cluster`` is the client of a Dask cluster, whose workers look at the lines then.
 
     Whatever the outputs are, this does not fail. Raises UsageError for a rule that there is not, for a challenge that
-    is none, and as :func:`find_targets`; DataError for what is wrong with the test set of standard input.
+    is none, for what the workers of a cluster cannot read, and as :func:`find_targets`; DataError for what is wrong
+    with the test set of standard input; ClusterError.
     """
     tests = (tests,) if isinstance(tests, str) else tests
     rules = (rules,) if isinstance(rules, str) else rules
@@ -54,7 +61,14 @@ def check_submission(
         max_places=max_places,
         max_bytes=max_bytes,
         progress_of=lambda _: nullcontext(progress),
+        cluster=None if cluster is None else _cluster_of(cluster),
     )
+
+
+def _cluster_of(client: distributed.Client) -> Cluster:
+    from geval_py.scoring.cluster import Cluster
+
+    return Cluster.of(client)
 
 
 def check_targets(
@@ -65,12 +79,14 @@ def check_targets(
     max_bytes: int = DEFAULT_MAX_BYTES,
     progress_of: ProgressOf = no_progress,
     strict: bool = False,
+    cluster: Cluster | None = None,
 ) -> Report:
     """Check some outputs with some rules (by code), and add the problems of those that are not there.
 
     ``progress_of`` gives what is called after each block of the output at a path, for as long as it is checked. What
-    cannot be read of an output's test set is left out.
+    cannot be read of an output's test set is left out. The other arguments are those of :func:`check_output`.
     """
+    check = partial(check_output, rules=rules, max_places=max_places, max_bytes=max_bytes, cluster=cluster)
     files: list[str] = []
     problems: list[Problem] = []
     unreadable: list[DataError] = []
@@ -82,7 +98,7 @@ def check_targets(
             continue
         files.append(target.output)
         with progress_of(target.output) as progress:
-            found, left = _check_what_can_be_read(target, rules, max_places, max_bytes, progress)
+            found, left = _check_what_can_be_read(target, partial(check, progress=progress))
         problems += found
         unreadable += left.unreadable
         uncounted += _uncounted(left, rules, found)
@@ -96,13 +112,11 @@ def check_targets(
     )
 
 
-def _check_what_can_be_read(
-    target: Target, rules: Collection[str], max_places: int, max_bytes: int, progress: Progress | None
-) -> tuple[list[Problem], Target]:
+def _check_what_can_be_read(target: Target, check: Callable[[Target], list[Problem]]) -> tuple[list[Problem], Target]:
     """Check one output without those files of its test set that cannot be read; gives the target without them too."""
     while True:
         try:
-            problems = check_output(target, rules, max_places=max_places, max_bytes=max_bytes, progress=progress)
+            problems = check(target)
         except DataError as error:
             rest = target.without(error)
             if (rest.expected, rest.input) == (target.expected, target.input) or not os.path.isfile(target.output):
@@ -128,17 +142,19 @@ def check_output(
     max_places: int = DEFAULT_MAX_PLACES,
     max_bytes: int = DEFAULT_MAX_BYTES,
     progress: Progress | None = None,
+    cluster: Cluster | None = None,
 ) -> list[Problem]:
-    """Check one output with some rules (by code); gives the problems in the order of the table.
+    """Check one output with some rules (by code), here or on a cluster; gives the problems in the order of the table.
 
     Whatever the output is, this does not fail: what cannot be read is a problem too. Raises DataError only for the
-    test set's own files (expected, input).
+    test set's own files (expected, input), and with a cluster ClusterError, and UsageError for what can be read only
+    once.
     """
     findings = Findings(target.output, rules, max_places)
-    file = FileRules(target, findings)
+    look = Look.at(target, findings)
     try:
         with LineReader(target.output, header=target.output_header, max_bytes=max_bytes) as outputs:
-            _look_at(outputs, target, file, findings, progress)
+            _look_through(look, outputs, target, cluster, progress)
     except NotTextError:
         findings.forget()
         message = "no line can be read: this is not UTF-8 text (UTF-16, or a binary file?)"
@@ -148,7 +164,7 @@ def check_output(
             raise
         findings.forget()
         findings.add_file(*_fault_of(error))
-    return findings.problems(file.lines)
+    return findings.problems(look.file.lines)
 
 
 def unreadable_output(path: str, max_bytes: int = DEFAULT_MAX_BYTES) -> Problem | None:
@@ -167,41 +183,60 @@ def _fault_of(error: CorruptFileError | TooLargeError | UnreadableFileError) -> 
     return "E101", f"the output cannot be read: {visible(error.reason)}"
 
 
-def _look_at(
-    outputs: LineReader, target: Target, file: FileRules, findings: Findings, progress: Progress | None
+def _look_through(
+    look: Look, outputs: LineReader, target: Target, cluster: Cluster | None, progress: Progress | None
 ) -> None:
     """Look at the lines of an output, beside the answers if there are any, and at it as a whole."""
     if outputs.has_byte_order_mark:
-        findings.add_file("W211", "the file begins with a byte order mark", line=1, column=1, token="\ufeff")
-    if target.metric is not None:
-        _look_at_others(outputs, target, file, findings, progress)
-        return
-    answers = AnswerRules(findings) if target.expected is not None and target.words_are_plain else None
+        message = "the file begins with a byte order mark"
+        look.findings.add_file("W211", message, line=1, column=1, token="\ufeff")
     with _open_expected(target) as expected:
-        reader = BlockReader(outputs, expected)
-        for _, seen in reader.map(Seen, progress=progress):
-            file.see(seen)
-            check_lines(seen, findings)
-            if answers is not None:
-                answers.see(seen)
+        if cluster is None:
+            reader = _looked_through_here(look, outputs, expected, progress)
+        else:
+            reader = _looked_through_on(cluster, look, outputs, expected, target, progress)
         items = _count_input(target) if expected is None else reader.count_expected()
-    file.conclude(items)
-    if answers is not None:
-        answers.conclude()
+    look.conclude(items)
 
 
-def _look_at_others(
-    outputs: LineReader, target: Target, file: FileRules, findings: Findings, progress: Progress | None
-) -> None:
-    """Look at the lines of an output that is no distributions over words, and at it as a whole."""
-    rules = OtherRules(target, findings)
-    with _open_expected(target) as expected:
-        reader = BlockReader(outputs, expected)
-        for _, seen in reader.map(SeenTexts, threads=0, progress=progress):
-            file.see(seen)
-            rules.see(seen)
-        items = _count_input(target) if expected is None else reader.count_expected()
-    file.conclude(items)
+def _looked_through_here(
+    look: Look, outputs: LineReader, expected: LineReader | None, progress: Progress | None
+) -> BlockReader:
+    """Look at the lines in order, which threads have read; gives what read them."""
+    reader = BlockReader(outputs, expected)
+    for block, seen in reader.map(look.seen, threads=None if look.is_of_words else 0, progress=progress):
+        if block.first_line == 1:
+            look.file.begin(seen)
+        look.see(seen)
+    return reader
+
+
+def _looked_through_on(
+    cluster: Cluster,
+    look: Look,
+    outputs: LineReader,
+    expected: LineReader | None,
+    target: Target,
+    progress: Progress | None,
+) -> BlockReader:
+    """Let workers look at the lines, but for how the output begins, and add up; gives what numbered them."""
+    from geval_py.scoring.cluster import PieceReader
+    from geval_py.scoring.tasks import work_on
+
+    reader = PieceReader(outputs, expected, cluster)
+    _look_at_beginning(look, target, outputs.max_bytes)
+    for _, found in reader.map_pieces(work_on, lambda: (look_at, look.later()), progress=progress):
+        look.extend(found)
+    return reader
+
+
+def _look_at_beginning(look: Look, target: Target, max_bytes: int | None) -> None:
+    with (
+        LineReader(target.output, header=target.output_header, max_bytes=max_bytes) as outputs,
+        _open_expected(target) as expected,
+    ):
+        for block in islice(BlockReader(outputs, expected).blocks(Workers(0)), 1):
+            look.file.begin(look.seen(block))
 
 
 def _open_expected(target: Target) -> AbstractContextManager[LineReader | None]:

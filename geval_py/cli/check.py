@@ -10,10 +10,12 @@ from geval_py.checking.mending import DIFF_LINES, fix_file
 from geval_py.checking.rules import COMMAND, RULES, Problem, select_rules
 from geval_py.checking.run import DEFAULT_MAX_BYTES, check_targets, unreadable_output
 from geval_py.checking.targets import Target, find_targets
-from geval_py.cli.parsers import QuietParser, number_type
+from geval_py.cli.clusters import cluster_at
+from geval_py.cli.parsers import QuietParser, add_option, number_type
 from geval_py.cli.progress import ProgressBar
 from geval_py.cli.rules import add_choice, add_listing, chosen, listed, most_places, show
 from geval_py.errors import GevalError, UsageError
+from geval_py.reading.options import option_of
 from geval_py.reading.sources import STANDARD_INPUT
 from geval_py.showing.problems.github import inert
 from geval_py.text import named, visible
@@ -61,6 +63,8 @@ def make_parser() -> QuietParser:
         metavar="N",
         help="what a compressed output may unpack to (default: 20 GB)",
     )
+    where = "the workers of the Dask scheduler at ADDRESS, or on new ones on this machine: local"
+    add_option(parser, option_of("cluster"), f"look at the lines on {where}")
     _add_mending(parser)
     add_listing(parser)
     return parser.with_help()
@@ -90,6 +94,8 @@ def run(words: Sequence[str]) -> int:
     if given is None or listed(given, RULES, COMMAND):
         return 0
     if given.fix or given.diff:
+        if given.cluster is not None:
+            raise UsageError(message="--fix and --diff work on this machine: leave --cluster out")
         return _fix(given)
     if given.rest_mass is not None or given.no_backup:
         raise UsageError(message="--rest-mass and --no-backup go with --fix or --diff")
@@ -101,14 +107,17 @@ def _targets(given: argparse.Namespace) -> list[Target | Problem]:
 
 
 def _report(given: argparse.Namespace) -> int:
-    report = check_targets(
-        _targets(given),
-        select_rules(*chosen(given)),
-        max_places=most_places(given),
-        max_bytes=given.max_bytes,
-        progress_of=ProgressBar,
-        strict=given.strict,
-    )
+    targets, rules = _targets(given), select_rules(*chosen(given))
+    with cluster_at(given.cluster) as cluster:
+        report = check_targets(
+            targets,
+            rules,
+            max_places=most_places(given),
+            max_bytes=given.max_bytes,
+            progress_of=ProgressBar,
+            strict=given.strict,
+            cluster=cluster,
+        )
     for error in report.unreadable:
         _complain(f"note: checked without a file of the test set: {error}")
     for output in report.uncounted if given.format != "json" else ():

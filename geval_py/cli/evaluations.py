@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
+from geval_py.cli.clusters import cluster_at
 from geval_py.cli.messages import note, show_error
 from geval_py.cli.progress import ProgressBar
 from geval_py.cli.settings import Settings
@@ -85,7 +86,7 @@ def scored(
 
     Where there are several, what is wrong with one is said, and the others are scored; where there is one, it raises.
     """
-    with _cluster_of(settings) as cluster:
+    with cluster_at(settings.cluster, settings.threads) as cluster:
         results = list(_evaluated(task, split, schemes, settings, sign=sign, cluster=cluster))
     evaluations = [result for result in results if isinstance(result, Evaluation)]
     if len(results) == 1:
@@ -95,24 +96,6 @@ def scored(
             show_error(result.error)
     _note_places(task, split, settings, evaluations)
     return results
-
-
-@contextmanager
-def _cluster_of(settings: Settings) -> Iterator[Cluster | None]:
-    """Connect to the cluster that is asked for; raises UsageError and ClusterError."""
-    if settings.cluster is None:
-        yield None
-        return
-    import logging
-
-    from geval_py.scoring.cluster import Cluster, opened_cluster
-
-    logging.disable()  # what Dask logs of a worker that died, a user cannot mend; what matters is an error
-    try:
-        with opened_cluster(settings.cluster, settings.threads) as client:
-            yield Cluster.of(client)
-    finally:
-        logging.disable(logging.NOTSET)
 
 
 def _evaluated(
