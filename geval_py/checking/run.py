@@ -16,9 +16,10 @@ from geval_py.checking.rules import COUNTED, UNREADABLE, Problem, Report, Uncoun
 from geval_py.checking.targets import Target, find_targets
 from geval_py.errors import CorruptFileError, DataError, TooLargeError, UnreadableFileError
 from geval_py.reading.lines import LineReader
+from geval_py.reading.parts import is_part_of
 from geval_py.scoring.blocks import BlockReader
 from geval_py.scoring.parallel import Progress, ProgressOf, Workers, no_progress
-from geval_py.text import visible
+from geval_py.text import named, visible
 from geval_py.version import __version__
 
 if TYPE_CHECKING:
@@ -160,10 +161,12 @@ def check_output(
         message = "no line can be read: this is not UTF-8 text (UTF-16, or a binary file?)"
         findings.add_file("E106", message, line=1, column=1)
     except (CorruptFileError, TooLargeError, UnreadableFileError) as error:
-        if error.path != target.output:
+        is_part = is_part_of(error.path, target.output)
+        if error.path != target.output and not is_part:
             raise
+        code, message = _fault_of(error)
         findings.forget()
-        findings.add_file(*_fault_of(error))
+        findings.add_file(code, f"{named(error.path)}: {message}" if is_part else message)
     return findings.problems(look.file.lines)
 
 

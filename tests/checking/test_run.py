@@ -57,6 +57,17 @@ def test_a_missing_output_is_a_problem(submission):
     assert codes(check_submission(submission / "none.tsv", rules=[])) == ["E101"]
 
 
+def test_a_part_that_cannot_be_read_is_a_problem(tmp_path):
+    for part in range(2):
+        (tmp_path / f"out-{part}-of-2.tsv.gz").write_bytes(gzip.compress(GOOD.encode())[: 20 if part else None])
+    (problem,) = check_submission(tmp_path / "out.tsv", max_places=1).problems
+    broken = tmp_path / "out-1-of-2.tsv.gz"
+    assert (problem.rule.code, problem.summary) == (
+        "E105",
+        f"`{broken}`: corrupt gzip file: it ends before its end mark",
+    )
+
+
 def test_rules_by_code_or_name(submission):
     (submission / "dev-0/out.tsv").write_text(":1\na:0.5 b:0 :0.5\n")
     dev = submission / "dev-0"
