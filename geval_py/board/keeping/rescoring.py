@@ -16,6 +16,7 @@ from datetime import datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, TypeAlias
 
+from geval_py.board.intake.elsewhere import looking_on
 from geval_py.board.keeping.outdating import Outdated, outdated
 from geval_py.board.keeping.receipts import Receipt, receipt_of
 from geval_py.board.keeping.switching import switch
@@ -23,9 +24,11 @@ from geval_py.board.keeping.working import Work, score_again
 from geval_py.board.ranking.refreshing import refresh
 from geval_py.board.ranking.standing import PlaceChange, changed_places, places
 from geval_py.board.references import References, references_of
+from geval_py.errors import ClusterError
 
 if TYPE_CHECKING:
     from geval_py.board.storing.store import Board
+    from geval_py.scoring.cluster import Cluster
 
 Progress: TypeAlias = "Callable[[int, int], None]"
 
@@ -39,18 +42,25 @@ class Rescored:
     receipts: tuple[Receipt, ...]
 
 
-def rescore(board: Board, *, now: datetime, dry_run: bool = False, progress: Progress | None = None) -> Rescored:
+def rescore(
+    board: Board,
+    *,
+    now: datetime,
+    dry_run: bool = False,
+    progress: Progress | None = None,
+    cluster: Cluster | None = None,
+) -> Rescored:
     """Score again what is out of date, keep what was in the history with the reason, and rank anew.
 
     Submissions that failed are tried again, and those that were rejected are checked again if what they were checked
     with changed. With ``dry_run`` all stays as it is, but for evaluations that no one is shown. ``progress`` is
-    called with how many submissions are done, and how many there are to do. Raises StoreError, and the DataErrors of
-    the challenge.
+    called with how many submissions are done, and how many there are to do. With a ``cluster``, its workers look into
+    the submissions. Raises StoreError, the DataErrors of the challenge, and ClusterError.
     """
     references = references_of(board.settings)
     with board.reading() as connection:
         found = outdated(connection, references)
-    done = list(_done(board, found, references, now, progress))
+    done = list(_done(board, found, references, now, progress, cluster))
     with board.writing() as connection:
         refresh(connection, board.settings, now)
         before = places(connection, board.settings, now)
@@ -64,14 +74,22 @@ def rescore(board: Board, *, now: datetime, dry_run: bool = False, progress: Pro
 
 
 def _done(
-    board: Board, found: Sequence[Outdated], references: References, now: datetime, progress: Progress | None
+    board: Board,
+    found: Sequence[Outdated],
+    references: References,
+    now: datetime,
+    progress: Progress | None,
+    cluster: Cluster | None,
 ) -> Iterator[Work]:
     """Look into what is out of date, some submissions at once; gives them in the order of their arrival."""
+    look = None if cluster is None else looking_on(cluster, references)
     groups = [tuple(group) for _, group in groupby(found, key=lambda one: one.submission_id)]
-    threads = ThreadPoolExecutor(os.cpu_count() or 1)
+    threads = ThreadPoolExecutor(cluster.ahead if cluster is not None else os.cpu_count() or 1)
     try:
-        futures = [threads.submit(score_again, board, group, references, now) for group in groups]
-        for number, _ in enumerate(as_completed(futures), 1):
+        futures = [threads.submit(score_again, board, group, references, now, look) for group in groups]
+        for number, future in enumerate(as_completed(futures), 1):
+            if isinstance(future.exception(), ClusterError):
+                future.result()  # the others would fail as well
             if progress is not None:
                 progress(number, len(groups))
         yield from (future.result() for future in futures)

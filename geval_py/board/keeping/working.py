@@ -27,6 +27,7 @@ from geval_py.version import __version__
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Select
 
+    from geval_py.board.intake.elsewhere import LookInto
     from geval_py.board.keeping.outdating import Outdated
     from geval_py.board.references import References
     from geval_py.board.storing.store import Board
@@ -63,9 +64,12 @@ class Work:
         return replace(self, problems=problems, parcel=parcel, numbers={**self.numbers, **of_test.numbers})
 
 
-def score_again(board: Board, found: Sequence[Outdated], references: References, now: datetime) -> Work:
+def score_again(
+    board: Board, found: Sequence[Outdated], references: References, now: datetime, look: LookInto | None = None
+) -> Work:
     """Score what is out of date of one submission, and store the evaluations; those that are stored are taken.
 
+    ``look`` looks into it elsewhere, by default a child process here.
     Its outputs stay those that were stored, since a name may say another test now; those for tests that are new to it
     are looked into by themselves, a test at a time.
     """
@@ -75,16 +79,16 @@ def score_again(board: Board, found: Sequence[Outdated], references: References,
             whole = _parcel(connection, number, place, sets_to_come(board.settings))
             stored = tuple(_stored_outputs(connection, number))
         work = Work(submission_id=number, outdated=tuple(found), parcel=whole)
-        look = partial(_tried, board, work, place, references, now)
+        tried = partial(_tried, board, work, place, references, now, look or look_into)
         if not stored:
-            return look(partial(outputs_of, whole.files, tests))
-        done = look(lambda: tuple(output for output in stored if output.test in tests))
+            return tried(partial(outputs_of, whole.files, tests))
+        done = tried(lambda: tuple(output for output in stored if output.test in tests))
         known = {output.file for output in stored}
         left = [file for file in whole.files if file.name not in known]
         new = {test_by_folder(file.name, tests) for file in left}
         for test in tests if done.state == SCORED else ():
             if test in new:
-                done = done.also(test, look(partial(outputs_in_folders, left, [test])))
+                done = done.also(test, tried(partial(outputs_in_folders, left, [test])))
         return done
 
 
@@ -94,11 +98,12 @@ def _tried(
     place: str,
     references: References,
     now: datetime,
+    look: LookInto,
     outputs: Callable[[], tuple[ReceivedOutput, ...]],
 ) -> Work:
     """Check and score some outputs; of the files, two may be one variant now that the tests are others."""
     try:
-        return _looked_into(board, work, place, references, now, outputs())
+        return _looked_into(board, work, place, references, now, look, outputs())
     except (RejectedError, FailedError) as error:
         return work.blamed(error)
 
@@ -109,6 +114,7 @@ def _looked_into(
     place: str,
     references: References,
     now: datetime,
+    look: LookInto,
     of: tuple[ReceivedOutput, ...],
 ) -> Work:
     """Check and score some outputs, which become those of the parcel; raises RejectedError, FailedError."""
@@ -123,7 +129,7 @@ def _looked_into(
         for file in parcel.files:
             if file.name in names:
                 blobs.write(connection, file.sha256, file.path)
-    found = look_into(parcel, place, board.settings, wanted)
+    found = look(parcel, place, board.settings, wanted)
     if found.reason:
         return replace(work, state=REJECTED, reason=found.reason, problems=found.problems)
     with board.writing() as connection:

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any
 from geval_py.board.keeping.rescoring import Rescored, rescore
 from geval_py.board.storing.store import Board
 from geval_py.cli.board.words import add_format, new_parser, now
+from geval_py.cli.clusters import cluster_at
+from geval_py.cli.parsers import add_option
 from geval_py.cli.progress import ProgressBar
+from geval_py.reading.options import option_of
 from geval_py.showing.json import json_text
 from geval_py.text import visible
 
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 _EXAMPLES = """\
   geval board rescore gazette-board --dry-run    whose place would change
   geval board rescore gazette-board
+  geval board rescore gazette-board --cluster tcp://scheduler:8786
 """
 
 
@@ -34,6 +38,8 @@ def make_parser() -> QuietParser:
     )
     parser = new_parser("rescore", what, _EXAMPLES)
     parser.add_argument("--dry-run", action="store_true", help="only show whose place would change")
+    where = "the workers of the Dask scheduler at ADDRESS, or on new ones on this machine: local"
+    add_option(parser, option_of("cluster"), f"score on {where}")
     add_format(parser)
     return parser.with_help()
 
@@ -44,8 +50,8 @@ def run(words: Sequence[str]) -> int:
     if given is None:
         return 0
     board = Board.open(given.board)
-    with ProgressBar("scoring again", unit="items") as progress:
-        rescored = rescore(board, now=now(), dry_run=given.dry_run, progress=progress)
+    with cluster_at(given.cluster) as cluster, ProgressBar("scoring again", unit="items") as progress:
+        rescored = rescore(board, now=now(), dry_run=given.dry_run, progress=progress, cluster=cluster)
     if given.format == "json":
         sys.stdout.write(json_text(_document(rescored)))
     else:
