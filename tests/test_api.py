@@ -22,7 +22,7 @@ SIGNATURES = {
     "tune": "(evaluation, *, words=None, temperature=False, documents=None, seed=12345, force=False, threads=None, progress=None)",
     "mix": "(evaluations, *, words=0, documents=None, seed=12345, force=False)",
     "compare": "(evaluations, *, baseline=None, samples=10000, seed=12345, documents=None, progress=None)",
-    "check_submission": "(path='.', *, challenge=None, tests=(), rules=None, max_places=20, max_bytes=20000000000, progress=None)",
+    "check_submission": "(path='.', *, challenge=None, tests=(), rules=None, max_places=20, max_bytes=20000000000, progress=None, cluster=None)",
     "evaluate_all": "(challenge, test='test-A', *, metrics=(), keep_texts=True, cluster=None)",
     "evaluate": "(challenge, test='test-A', *, out=None, metrics=(), keep_texts=True, cluster=None)",
     "format_line": "(probabilities, rest=None)",

@@ -224,12 +224,12 @@ def _looked_through_on(
 ) -> BlockReader:
     """Let workers look at the lines, but for how the output begins, and add up; gives what numbered them."""
     from geval_py.scoring.cluster import PieceReader
-    from geval_py.scoring.tasks import work_on
 
     reader = PieceReader(outputs, expected, cluster)
     _look_at_beginning(look, target, outputs.max_bytes)
-    for _, found in reader.map_pieces(work_on, lambda: (look_at, look.later()), progress=progress):
-        look.extend(found)
+    for _, found in reader.map_pieces(look_at, lambda _: (look.later(),), progress=progress):
+        for part in found:
+            look.extend(part)
     return reader
 
 

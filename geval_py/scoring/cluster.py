@@ -1,7 +1,7 @@
 """Score an output on the workers of a Dask cluster: the same losses, to the last bit, as on one machine.
 
-    client:   cuts pieces ─────────────> numbers lines, takes expected ones ─────────────> losses, in order
-    workers:             read, and count ─┘ (the text stays there)        └─> score the text that was read
+    client:   cuts pieces ─────> numbers lines, takes expected ones ─────> losses, in order
+    workers:             count ─┘ (the text stays there)           └─> score the text that was read
 
 The client sees no line of the output; a worker sees its pieces, and the expected words that go with them.
 """
@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from importlib import import_module
+from typing import Generic, TypeVar
 
-from geval_py.errors import ClusterError, DataError, MalformedLineError, UsageError
+from geval_py.errors import ClusterError, DataError, GevalError, MalformedLineError, UsageError
 from geval_py.reading.lines import LineReader
 from geval_py.reading.places import absolute
 from geval_py.reading.ranges import Range
 from geval_py.scoring import tasks
-from geval_py.scoring.blocks import BlockReader, MatchedBlockReader
+from geval_py.scoring.blocks import BlockReader, MatchedBlockReader, score_block
 from geval_py.scoring.parallel import Workers, available_cores, in_order
 from geval_py.scoring.tasks import Piece
 from geval_py.text import named, without_credentials
@@ -26,14 +27,14 @@ from geval_py.version import __version__
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from typing import Any, TypeVar
+    from typing import Any
 
     from geval_py.scoring.blocks import Block, Lines
     from geval_py.scoring.metrics import LineStatistics
     from geval_py.scoring.metrics.base import Column
     from geval_py.scoring.parallel import Progress
 
-    Result = TypeVar("Result")
+Result = TypeVar("Result")
 
 LOCAL = "local"
 SECONDS_TO_ANSWER = 10
@@ -41,7 +42,11 @@ RETRIES = 2  # of a task that fails, on whichever worker
 LEAST_RANGE_BYTES, MOST_RANGE_BYTES = 1 << 22, 1 << 26
 MOST_RANGES = 40_000  # of an output so large that it has more, larger ranges: each costs the client its time
 RANGES_A_THREAD = 8  # where the output is large enough: so that all threads end at about the same time
-AHEAD_A_THREAD = 2  # pieces that are under way: what a worker keeps in memory
+AHEAD_A_THREAD = 3  # pieces that are under way: what a worker keeps in memory
+_OF_LOCAL = {  # what watches workers costs processor time, and a piece that is stolen is read twice
+    "distributed.worker.profile.enabled": False,
+    "distributed.scheduler.work-stealing": False,
+}
 
 
 @contextmanager
@@ -56,6 +61,7 @@ def opened_cluster(address: str, threads: int | None = None) -> Iterator[Any]:
         raise UsageError(message=f"a cluster needs {error.name}: pip install ./geval-py[cluster]") from error
     if address == LOCAL:
         with (
+            import_module("dask").config.set(_OF_LOCAL),
             distributed.LocalCluster(
                 n_workers=threads or available_cores(), threads_per_worker=1, dashboard_address=":0"
             ) as cluster,
@@ -106,9 +112,10 @@ class Cluster(Value):
         """How many pieces should be under way: what workers keep in memory."""
         return AHEAD_A_THREAD * self.threads
 
-    def submit(self, function: Callable[..., object], *arguments: object) -> Any:
-        """Let a worker call a function; gives a Future."""
-        return self.client.submit(function, *arguments, pure=False, retries=RETRIES)
+    def submit(self, function: Callable[..., object], *arguments: object, near: str | None = None) -> Any:
+        """Let a worker call a function, if possible the one that is ``near``; gives a Future."""
+        place = {} if near is None else {"workers": [near], "allow_other_workers": True}
+        return self.client.submit(function, *arguments, pure=False, retries=RETRIES, **place)
 
     @contextmanager
     def watched(self) -> Iterator[None]:
@@ -124,14 +131,24 @@ class Cluster(Value):
             raise ClusterError(address=self.address, reason="it went away while it was at work") from error
 
 
+class _Pending(Generic[Result]):
+    """A task's result that is under way, and what is to be made of it."""
+
+    def __init__(self, future: Any, make: Callable[[Any], Result]) -> None:
+        self._future, self._make = future, make
+
+    def result(self) -> Result:
+        return self._make(self._future.result())
+
+
 class PieceReader(BlockReader):
-    """Numbers the lines of an output whose text is with workers; ``last`` is the last block's piece, and its lines.
+    """Numbers the lines of an output that workers count; ``last`` is the piece of the last block, and its worker.
 
     The output has files, here or elsewhere, which all workers can read under the same paths. Raises UsageError for
     one that can be read only once.
     """
 
-    last: tuple[Piece, Any]
+    last: tuple[Piece, str]
 
     def __init__(self, outputs: LineReader, expected: LineReader | None, cluster: Cluster) -> None:
         if outputs.size is None:
@@ -144,29 +161,39 @@ class PieceReader(BlockReader):
 
     def map_pieces(
         self,
-        task: Callable[..., Result | MalformedLineError],
-        arguments: Callable[[], tuple[object, ...]],
+        work: Callable[..., Result],
+        arguments: Callable[[Block], tuple[object, ...]],
         *,
         progress: Progress | None = None,
-    ) -> Iterator[tuple[Block, Result]]:
-        """Give the blocks in order, without their texts, each with what a worker makes of it.
+    ) -> Iterator[tuple[Block, list[Result]]]:
+        """Give the blocks in order, without their texts, each with what a worker makes of it, in one piece or more.
 
-        That is ``task(piece, lines, block, *arguments())``, as :func:`geval_py.scoring.tasks.work_on`; the arguments
-        are those of the moment when the block is numbered. ``progress`` is called after each block. Raises what a
-        task gives as MalformedLineError where it belongs, DataError, and ClusterError.
+        That is ``work(block, *arguments(block))``; the arguments are asked for when the block is numbered.
+        ``progress`` is called after each block. Raises DataError, a MalformedLineError where it belongs, and
+        ClusterError.
         """
 
-        def submit(block: Block) -> _Worked:
-            piece, lines = self.last
-            return _Worked(block, lines, self._cluster.submit(task, piece, lines, block, *arguments()))
+        def submit(block: Block) -> _Pending[tuple[Block, list[Result] | MalformedLineError]]:
+            piece, worker = self.last
+            future = self._cluster.submit(tasks.work_on, piece, block, work, *arguments(block), near=worker)
+            return _Pending(future, lambda found: (block, found))
 
-        with self.watched(), Workers(0) as nobody:
+        with self.watched(), self._forgotten(), Workers(0) as nobody:
             for block, found in in_order(submit, self.blocks(nobody), ahead=self._cluster.ahead):
                 if isinstance(found, MalformedLineError):
                     raise found
                 yield block, found
                 if progress is not None:
                     progress(block.position or 0, self._size)
+
+    @contextmanager
+    def _forgotten(self) -> Iterator[None]:
+        """Let workers forget what they keep, where an error leaves it to nobody."""
+        try:
+            yield
+        except GevalError:
+            self._cluster.client.run(tasks.forget, frozenset(self._paths))
+            raise
 
     @contextmanager
     def watched(self) -> Iterator[None]:
@@ -180,16 +207,15 @@ class PieceReader(BlockReader):
 
     def read(self, workers: Workers) -> Iterator[Lines]:
         del workers  # they are elsewhere
-        for piece, position, lines, count in in_order(self._submit, self._pieces(), ahead=self._cluster.ahead):
-            if count:
-                self.last = piece, lines
-                yield bytearray(), memoryview(b""), count, position, piece.path
+        for piece, position, (lines, worker) in in_order(self._submit, self._pieces(), ahead=self._cluster.ahead):
+            if lines:
+                self.last = piece, worker
+                yield bytearray(), memoryview(b""), lines, position, piece.path
         self._output.check_unchanged()
 
-    def _submit(self, found: tuple[Piece, int]) -> _Counted:
+    def _submit(self, found: tuple[Piece, int]) -> _Pending[tuple[Piece, int, tuple[int, str]]]:
         piece, position = found
-        lines = self._cluster.submit(tasks.read, piece)
-        return _Counted(piece, position, lines, self._cluster.submit(tasks.count, lines))
+        return _Pending(self._cluster.submit(tasks.count, piece), lambda counted: (piece, position, counted))
 
     def _pieces(self) -> Iterator[tuple[Piece, int]]:
         """Cut the output, part by part; each piece with the stored bytes up to its end."""
@@ -223,29 +249,6 @@ class MatchedPieceReader(PieceReader, MatchedBlockReader):
         super().__init__(outputs, expected, cluster)
 
 
-class _Worked:
-    """A block, the lines that a worker keeps of it, and what is to be said of them.
-
-    The lines are held until then: when their worker dies, Dask reads only those again that somebody still wants.
-    """
-
-    def __init__(self, block: Block, lines: Any, future: Any) -> None:
-        self._block, self._lines, self._future = block, lines, future
-
-    def result(self) -> tuple[Block, Any]:
-        return self._block, self._future.result()
-
-
-class _Counted:
-    """A piece, the lines that a worker keeps of it, and how many they are."""
-
-    def __init__(self, piece: Piece, position: int, lines: Any, count: Any) -> None:
-        self._piece, self._position, self._lines, self._count = piece, position, lines, count
-
-    def result(self) -> tuple[Piece, int, Any, int]:
-        return self._piece, self._position, self._lines, self._count.result()
-
-
 class ClusterScorer:
     """Scores an output that workers can read, as :class:`PieceReader` says.
 
@@ -275,4 +278,15 @@ class ClusterScorer:
         Raises as BlockScorer, and ClusterError.
         """
         columns = self._cluster.client.scatter(self._columns, broadcast=True, hash=False)
-        return self._reader.map_pieces(tasks.score, lambda: (columns, self._expected_path), progress=progress)
+        arguments = columns, self._expected_path
+        for block, found in self._reader.map_pieces(score_block, lambda _: arguments, progress=progress):
+            yield block, joined(found)
+
+
+def joined(parts: Sequence[list[LineStatistics]]) -> list[LineStatistics]:
+    """Put the columns of some blocks one after the other."""
+    first, *others = parts
+    for part in others:
+        for of_all, of_part in zip(first, part, strict=True):
+            of_all.extend(of_part)
+    return first

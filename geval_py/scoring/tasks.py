@@ -1,32 +1,31 @@
-"""What the workers of a cluster do with a piece of an output: read it, and score it once its first line is numbered.
+"""What the workers of a cluster do with a piece of an output: count its lines, then work on them, once numbered.
 
-A piece is read once where memory allows: what was read is kept by the worker until it is scored.
+What was read to be counted is kept by the process that read it, as far as its memory allows; one that has not kept a
+piece reads it again. So any worker can do any task, and Dask moves no text.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
+from threading import Lock
+
 from geval_py.errors import MalformedLineError
 from geval_py.reading.lines import READ_AHEAD_BYTES, LineReader, end_of_lines
 from geval_py.reading.ranges import Range, RangeReader, opened_anywhere
-from geval_py.scoring.blocks import Block, score_block
+from geval_py.scoring.blocks import Block
 from geval_py.scoring.kernel import count_lines
-from geval_py.scoring.metrics import LineStatistics
 from geval_py.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator
     from typing import TypeVar
-
-    from geval_py.scoring.metrics.base import Column
 
     Result = TypeVar("Result")
 
-MOST_KEPT_BYTES = 1 << 28  # of a compressed file: what unpacks to more is unpacked again when it is scored
-
-
+MOST_KEPT_BYTES = 1 << 29  # for each thread of a worker: more than the pieces that are under way
+MOST_UNPACKED_BYTES = 1 << 28  # of a compressed file: what unpacks to more is not kept, but unpacked again
 MOST_FREE = 4
-_free: list[bytearray] = []  # buffers that were scored, to be read into again: new memory costs as much as reading
 
 
 class Piece(Value):
@@ -44,88 +43,124 @@ class Piece(Value):
     max_bytes: int | None = None
 
 
-class Lines(Value):
-    """What was read of a piece: how many lines, and their text, each ended by LF; None where it was not kept.
+class _Buffers:
+    """Buffers that can be read into again: new memory costs as much as reading."""
 
-    The text is a part of a buffer, from ``start`` to before ``stop``: to copy it would take as long as to read it.
+    def __init__(self) -> None:
+        self._free: list[bytearray] = []
+
+    def take(self, size: int) -> bytearray:
+        """Give a buffer, of about so many bytes."""
+        try:
+            return self._free.pop()
+        except IndexError:
+            return bytearray(size)
+
+    def give_back(self, buffer: bytearray) -> None:
+        """Take a buffer that nobody looks into any more."""
+        if len(self._free) < MOST_FREE:
+            self._free.append(buffer)
+
+
+class _Text(Value):
+    """The lines of a piece, each ended by LF: a part of a buffer, since to copy them takes as long as to read."""
+
+    lines: memoryview
+    buffer: bytearray
+
+
+class _Kept:
+    """The texts that this process has read and not worked on yet; when they are too many, the oldest go."""
+
+    def __init__(self) -> None:
+        self._texts: dict[Piece, _Text] = {}
+        self._lock = Lock()
+
+    def put(self, piece: Piece, text: _Text, threads: int) -> None:
+        """Keep a text until it is taken; so many threads may each keep MOST_KEPT_BYTES."""
+        with self._lock:
+            self._texts[piece] = text
+            while sum(len(text.buffer) for text in self._texts.values()) > threads * MOST_KEPT_BYTES:
+                del self._texts[next(iter(self._texts))]
+
+    def take(self, piece: Piece) -> _Text | None:
+        """Give a text away; None where it is not kept."""
+        with self._lock:
+            return self._texts.pop(piece, None)
+
+    def drop(self, paths: Collection[str]) -> None:
+        """Keep no text of some files any longer."""
+        with self._lock:
+            self._texts = {piece: text for piece, text in self._texts.items() if piece.path not in paths}
+
+
+_buffers, _kept = _Buffers(), _Kept()
+
+
+def count(piece: Piece) -> tuple[int, str]:
+    """Read a piece, and keep it; tell how many lines it has, and the address of this worker. Raises DataError."""
+    worker = import_module("distributed").get_worker()
+    return count_here(piece, worker.state.nthreads), worker.address
+
+
+def count_here(piece: Piece, threads: int = 1) -> int:
+    """Read a piece, and keep it in this process, which has so many threads; tell how many lines it has.
+
+    Raises DataError.
     """
-
-    count: int
-    buffer: bytes | bytearray | None
-    start: int = 0
-    stop: int = 0
-
-    def __del__(self) -> None:
-        if isinstance(self.buffer, bytearray) and len(_free) < MOST_FREE:
-            _free.append(self.buffer)
-
-    def __sizeof__(self) -> int:
-        """Tell Dask what it would cost to move them: they are scored where they are."""
-        return object.__sizeof__(self) + len(self.buffer or b"")
-
-    @property
-    def text(self) -> memoryview | None:
-        """The lines."""
-        return None if self.buffer is None else memoryview(self.buffer)[self.start : self.stop]
-
-
-def read(piece: Piece) -> Lines:
-    """Read a piece; raises DataError."""
     if piece.range is None:
-        return _unpack(piece)
-    try:
-        buffer = _free.pop()
-    except IndexError:
-        buffer = bytearray(piece.range.stop - piece.range.start + READ_AHEAD_BYTES + 2)
+        return _count_unpacked(piece, threads)
+    text = _read(piece, piece.range)
+    _kept.put(piece, text, threads)
+    return count_lines(text.lines)
+
+
+def forget(paths: Collection[str]) -> None:
+    """Let go what is kept of some files: nobody will work on it."""
+    _kept.drop(paths)
+
+
+def _read(piece: Piece, wanted: Range) -> _Text:
+    buffer = _buffers.take(wanted.stop - wanted.start + READ_AHEAD_BYTES + 2)
     with opened_anywhere(piece.path) as read_at:
-        ranges = RangeReader(piece.path, read_at, start=piece.start, size=piece.size)
-        found = ranges.read(piece.range, buffer)
-    text = memoryview(buffer)[found.start : found.stop]
-    return Lines(count=count_lines(text), buffer=buffer, start=found.start, stop=found.stop)
+        found = RangeReader(piece.path, read_at, start=piece.start, size=piece.size).read(wanted, buffer)
+    return _Text(lines=memoryview(buffer)[found.start : found.stop], buffer=buffer)
 
 
-def _unpack(piece: Piece) -> Lines:
-    kept: list[bytes] = []
-    count = size = 0
+def _count_unpacked(piece: Piece, threads: int) -> int:
+    kept, lines, size = bytearray(), 0, 0
     with LineReader(piece.path, header=piece.header, max_bytes=piece.max_bytes) as reader:
         while block := reader.block():
-            count, size = count + count_lines(block), size + len(block)
-            if size <= MOST_KEPT_BYTES:
-                kept.append(block)
-    return Lines(count=count, buffer=b"".join(kept) if size <= MOST_KEPT_BYTES else None, stop=size)
+            lines, size = lines + count_lines(block), size + len(block)
+            if size <= MOST_UNPACKED_BYTES:
+                kept += block
+    if size <= MOST_UNPACKED_BYTES:
+        _kept.put(piece, _Text(lines=memoryview(kept), buffer=kept), threads)
+    return lines
 
 
-def count(lines: Lines) -> int:
-    """Tell how many lines there are."""
-    return lines.count
+def work_on(
+    piece: Piece, numbers: Block, work: Callable[..., Result], *arguments: object
+) -> list[Result] | MalformedLineError:
+    """Work on the lines of a piece, block by block: ``work(block, *arguments)``.
 
-
-def score(
-    piece: Piece, lines: Lines, numbers: Block, columns: Sequence[Column], expected_path: str
-) -> list[LineStatistics] | MalformedLineError:
-    """Score lines that were read for each of some columns.
-
-    ``numbers`` is the block without the text: its first line, its number of lines, which may be less than were read,
-    and the expected ones. Gives the first MalformedLineError, rather than raising it: trying again would not help.
+    ``numbers`` is the block without the text: its first line, its number of lines, which may be less than the piece
+    has, and the expected ones. Gives the first MalformedLineError, rather than raising it: trying again would not
+    help. Raises DataError.
     """
-    statistics = [LineStatistics() for _ in columns]
+    done: list[Result] = []
     try:
-        for block in _blocks(piece, lines, numbers):
-            for of_piece, of_block in zip(statistics, score_block(block, columns, expected_path), strict=True):
-                of_piece.extend(of_block)
+        for block in _blocks(piece, numbers):
+            with block.outputs:
+                done.append(work(block, *arguments))
     except MalformedLineError as error:
         return error
-    return statistics
+    return done
 
 
-def work_on(piece: Piece, lines: Lines, numbers: Block, work: Callable[..., Result], *arguments: object) -> Result:
-    """Give ``work(blocks, *arguments)``: of the blocks of lines that were read, as :func:`score` has them."""
-    return work(_blocks(piece, lines, numbers), *arguments)
-
-
-def _blocks(piece: Piece, lines: Lines, numbers: Block) -> Iterator[Block]:
+def _blocks(piece: Piece, numbers: Block) -> Iterator[Block]:
     line, place = 0, 0
-    for text in [lines.text] if lines.text is not None else _read_again(piece):
+    for text in _texts(piece):
         end, found = _head(text, numbers.lines - line)
         expected_end, _ = end_of_lines(numbers.expected, place, found)
         yield numbers.replace(
@@ -139,16 +174,28 @@ def _blocks(piece: Piece, lines: Lines, numbers: Block) -> Iterator[Block]:
             return
 
 
+def _texts(piece: Piece) -> Iterator[memoryview]:
+    """Give the lines of a piece as they were kept, or read them again: all at once, or as they are unpacked."""
+    text = _kept.take(piece)
+    if text is None and piece.range is not None:
+        text = _read(piece, piece.range)
+    if text is not None:
+        try:
+            with text.lines as lines:
+                yield lines
+        finally:
+            if piece.range is not None:
+                _buffers.give_back(text.buffer)
+        return
+    with LineReader(piece.path, header=piece.header) as reader:
+        while block := reader.block():
+            yield memoryview(block)
+
+
 def _head(text: memoryview, lines: int) -> tuple[int, int]:
     """Find where so many lines end, or the text; gives the place, and how many lines there are."""
     found = count_lines(text)
     return (len(text), found) if found <= lines else end_of_lines(bytes(text), 0, lines)
-
-
-def _read_again(piece: Piece) -> Iterator[memoryview]:
-    with LineReader(piece.path, header=piece.header) as reader:
-        while block := reader.block():
-            yield memoryview(block)
 
 
 def digest(path: str, header: str | None) -> str | None:

@@ -26,8 +26,8 @@ from geval_py.reading.splits import Split
 from geval_py.reading.task import Task
 from geval_py.scoring import cluster as clusters
 from geval_py.scoring import kernel, tasks
-from geval_py.scoring.blocks import Block
-from geval_py.scoring.cluster import Cluster, opened_cluster
+from geval_py.scoring.blocks import Block, score_block
+from geval_py.scoring.cluster import Cluster, joined, opened_cluster
 from geval_py.scoring.evaluate import evaluate_output, select_schemes
 from geval_py.scoring.metrics import column_of, find_metric
 
@@ -143,14 +143,13 @@ def test_parts(compressed, broken, cluster, tmp_path):
 @pytest.mark.parametrize("known", [1000, 999])
 def test_a_compressed_file_is_one_piece(most, known, tmp_path, monkeypatch):
     """What unpacks to much is unpacked again when it is scored; in blocks, each with its expected lines."""
-    monkeypatch.setattr(tasks, "MOST_KEPT_BYTES", most)
+    monkeypatch.setattr(tasks, "MOST_UNPACKED_BYTES", most)
     read = LineReader.read_block
     monkeypatch.setattr(LineReader, "read_block", lambda self, buffer, size=0: read(self, buffer, 50))
     text = b"a:0.5 the:0.25 :0.25\n" * 1000
     (tmp_path / "out.tsv.gz").write_bytes(gzip.compress(text))
     piece = tasks.Piece(path=str(tmp_path / "out.tsv.gz"), range=None, start=0, size=0, header=None)
-    found = tasks.read(piece)
-    assert (tasks.count(found), found.text is None) == (1000, most == 100)
+    assert tasks.count_here(piece) == 1000
     expected = (b"a\nthe\n" * 500)[: 2 * known + known // 2 * 2]
     numbers = Block(
         first_line=7,
@@ -164,7 +163,9 @@ def test_a_compressed_file_is_one_piece(most, known, tmp_path, monkeypatch):
         lines_before=0,
     )
     columns = [column_of(find_metric("LogLossHashed8"), frozenset())]
-    (statistics,) = tasks.score(piece, found, numbers, columns, "expected.tsv")
+    pieces = tasks.work_on(piece, numbers, score_block, columns, "expected.tsv")
+    assert (len(pieces) == 1) == (most > 100)
+    (statistics,) = joined(pieces)
     want = kernel.hashed_losses(text[: 21 * numbers.lines], expected, 8, 7)
     assert statistics.columns == (want,)
 
