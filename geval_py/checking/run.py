@@ -54,6 +54,8 @@ def check_submission(
     is none, for what the workers of a cluster cannot read, and as :func:`find_targets`; DataError for what is wrong
     with the test set of standard input; ClusterError.
     """
+    from geval_py.scoring.cluster import cluster_of
+
     tests = (tests,) if isinstance(tests, str) else tests
     rules = (rules,) if isinstance(rules, str) else rules
     return check_targets(
@@ -62,14 +64,8 @@ def check_submission(
         max_places=max_places,
         max_bytes=max_bytes,
         progress_of=lambda _: nullcontext(progress),
-        cluster=None if cluster is None else _cluster_of(cluster),
+        cluster=cluster_of(cluster),
     )
-
-
-def _cluster_of(client: distributed.Client) -> Cluster:
-    from geval_py.scoring.cluster import Cluster
-
-    return Cluster.of(client)
 
 
 def check_targets(

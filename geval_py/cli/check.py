@@ -11,11 +11,10 @@ from geval_py.checking.rules import COMMAND, RULES, Problem, select_rules
 from geval_py.checking.run import DEFAULT_MAX_BYTES, check_targets, unreadable_output
 from geval_py.checking.targets import Target, find_targets
 from geval_py.cli.clusters import cluster_at
-from geval_py.cli.parsers import QuietParser, add_option, number_type
+from geval_py.cli.parsers import QuietParser, add_fields, number_type
 from geval_py.cli.progress import ProgressBar
 from geval_py.cli.rules import add_choice, add_listing, chosen, listed, most_places, show
 from geval_py.errors import GevalError, UsageError
-from geval_py.reading.options import option_of
 from geval_py.reading.sources import STANDARD_INPUT
 from geval_py.showing.problems.github import inert
 from geval_py.text import named, visible
@@ -63,8 +62,7 @@ def make_parser() -> QuietParser:
         metavar="N",
         help="what a compressed output may unpack to (default: 20 GB)",
     )
-    where = "the workers of the Dask scheduler at ADDRESS, or on new ones on this machine: local"
-    add_option(parser, option_of("cluster"), f"look at the lines on {where}")
+    add_fields(parser, "cluster")
     _add_mending(parser)
     add_listing(parser)
     return parser.with_help()

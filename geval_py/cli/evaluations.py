@@ -46,7 +46,9 @@ def _note_tokenizer(schemes: Sequence[Named], settings: Settings) -> None:
         note(f"--tokenizer {settings.tokenizer} is for features alone: {others[0]} is of the lines as they are")
 
 
-def evaluate_lines(task: Task, settings: Settings, others: Sequence[str] = ()) -> list[Evaluation]:
+def evaluate_lines(
+    task: Task, settings: Settings, others: Sequence[str] = (), *, cluster: Cluster | None = None
+) -> list[Evaluation]:
     """Score one output, and the others named, with the first metric, and keep their texts.
 
     The metric's filters look at the lines as they are, as in GEval's modes.
@@ -60,7 +62,7 @@ def evaluate_lines(task: Task, settings: Settings, others: Sequence[str] = ()) -
         )
     split = locate_others(split, task, others)
     sign = settings.format == "json"
-    results = _evaluated(task, split, select_schemes(task)[:1], settings, sign=sign, of_lines=True)
+    results = _evaluated(task, split, select_schemes(task)[:1], settings, sign=sign, of_lines=True, cluster=cluster)
     evaluations = evaluations_of(results)
     _note_places(task, split, settings, evaluations)
     for evaluation in evaluations:

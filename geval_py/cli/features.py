@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from geval_py.cli.clusters import cluster_at
 from geval_py.cli.evaluations import document_head, evaluate_lines
 from geval_py.cli.messages import note
 from geval_py.cli.progress import ProgressBar
@@ -22,29 +23,40 @@ from geval_py.showing.json import json_list_text
 
 if TYPE_CHECKING:
     from geval_py.explaining.features.table import WorstFeatures
+    from geval_py.scoring.cluster import Cluster
 
 
 def show_worst(task: Task, settings: Settings) -> None:
     """Show the features that go with bad scores, by rising p."""
-    (evaluation,) = evaluate_lines(task, settings)
+    with cluster_at(settings.cluster, settings.threads) as cluster:
+        _show_worst(task, settings, cluster)
+
+
+def _show_worst(task: Task, settings: Settings, cluster: Cluster | None) -> None:
+    (evaluation,) = evaluate_lines(task, settings, cluster=cluster)
     infinite = sum(map(math.isinf, evaluation.each_line_score()))
     if infinite:
         note(f"{infinite} of {evaluation.line_count} lines have an infinite score: so has the mean of their features")
-    features = rank(settings, evaluation, best=settings.reverse_sort)
+    features = rank(settings, evaluation, best=settings.reverse_sort, cluster=cluster)
     _note_of(features, evaluation.line_count, settings)
     _write(task, settings, [evaluation], features)
 
 
 def show_worsening(task: Task, settings: Settings) -> None:
     """Show the features that go with being worse than another output, by rising p."""
-    evaluation, other = evaluate_lines(task, settings, [settings.most_worsening_features or ""])
+    with cluster_at(settings.cluster, settings.threads) as cluster:
+        _show_worsening(task, settings, cluster)
+
+
+def _show_worsening(task: Task, settings: Settings, cluster: Cluster | None) -> None:
+    evaluation, other = evaluate_lines(task, settings, [settings.most_worsening_features or ""], cluster=cluster)
     differences = evaluation.score_differences(other)
     undefined, infinite = sum(map(math.isnan, differences)), sum(map(math.isinf, differences))
     if undefined:
         note(f"{undefined} of {len(differences)} lines are infinite in both outputs and are left out")
     if infinite:
         note(f"{infinite} of {len(differences)} lines are infinite in one output: so are means, or not defined")
-    features = rank(settings, evaluation, other, best=settings.reverse_sort)
+    features = rank(settings, evaluation, other, best=settings.reverse_sort, cluster=cluster)
     _note_of(features, len(differences) - undefined, settings)
     _write(task, settings, [evaluation, other], features)
 
@@ -71,7 +83,12 @@ def _why_nothing(lines: int, least: int) -> str:
 
 
 def rank(
-    settings: Settings, evaluation: Evaluation, other: Evaluation | None = None, *, best: bool = False
+    settings: Settings,
+    evaluation: Evaluation,
+    other: Evaluation | None = None,
+    *,
+    best: bool = False,
+    cluster: Cluster | None = None,
 ) -> WorstFeatures:
     """Rank the features of the lines as the options say: what goes with bad scores, or with the best."""
     from geval_py.explaining.features.ranking import Frequencies
@@ -88,6 +105,7 @@ def rank(
             documents=settings.documents,
             distinct=settings.distinct,
             progress=progress,
+            cluster=cluster,
         )
 
 

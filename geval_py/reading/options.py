@@ -156,9 +156,9 @@ OPTIONS = (
            help="text (the default), one JSON document, or CSV"),
     Option(names=("--threads",), field="threads", group=HOW, read=_threads, metavar="N", useless_with=AUTHORING,
            help="threads that score (default: one a core)"),
-    Option(names=("--cluster",), field="cluster", group=HOW, read=str, metavar="ADDRESS", goes_with=(SCORES,),
-           otherwise="; other modes look at texts, which stay here",
-           help="score on the workers of the Dask scheduler at ADDRESS, or on new ones on this machine: local"),
+    Option(names=("--cluster",), field="cluster", group=HOW, read=str, metavar="ADDRESS",
+           goes_with=(SCORES, *FEATURES), otherwise="; lines are shown here",
+           help="let the workers of the Dask scheduler at ADDRESS do it, or new ones on this machine: local"),
     Option(names=("-v", "--version"), field="version", group=HOW, help="show the version and the kernel's backend"),
     Option(names=("-h", "--help"), field="help", group=HOW, help="show this and exit"),
 

@@ -20,18 +20,23 @@ class Text:
 
     def __init__(self, reader: LineReader, *, header: str | None, reread: bool) -> None:
         self._path, self._header = reader.path, header
-        self._state = reader.state if reread else None
+        self._state = reader.state
+        self._reread = reread and self._state is not None
         self._blocks: list[bytes] = []
 
     def add(self, block: Bytes) -> None:
         """Take the next block, of whole lines."""
-        if self._state is None:
+        if not self._reread:
             self._blocks.append(bytes(block))
 
     def read(self) -> Iterator[str]:
         """Give the lines, decoded; raises UnreadableFileError if the file was changed since, and as LineReader."""
-        blocks = self._read_again() if self._state else self._blocks
+        blocks = self._read_again() if self._reread else self._blocks
         return (line for block in blocks for line in decode_lines(block))
+
+    def check(self, reader: LineReader) -> None:
+        """Raise UnreadableFileError if a reader of the file finds it changed since."""
+        reader.check_state(self._state)
 
     def _read_again(self) -> Iterator[bytes]:
         with LineReader(self._path, header=self._header) as reader:

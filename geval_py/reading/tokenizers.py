@@ -35,6 +35,9 @@ class Tokenizer:
     name: str
     line: Spacing = field(compare=False, repr=False)
 
+    def __reduce__(self) -> tuple[Callable[[str], Tokenizer], tuple[str]]:
+        return find_tokenizer, (self.name,)
+
     def tokens(self, text: str) -> list[str]:
         """Give the tokens of a text, in order; none is white space, or has any."""
         return split_words(self.line(text))

@@ -141,6 +141,11 @@ class _Pending(Generic[Result]):
         return self._make(self._future.result())
 
 
+def cluster_of(client: Any | None) -> Cluster | None:
+    """Give the cluster of a client; None where there is none. Raises as :meth:`Cluster.of`."""
+    return None if client is None else Cluster.of(client)
+
+
 class PieceReader(BlockReader):
     """Numbers the lines of an output that workers count; ``last`` is the piece of the last block, and its worker.
 

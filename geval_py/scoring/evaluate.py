@@ -76,7 +76,9 @@ def evaluate(
     if len(split.outputs) > 1:
         names = visible(", ".join(output.name for output in split.outputs))
         raise UsageError(message=f"there are several outputs ({names}): choose one with", arguments=("out",))
-    workers = _workers(cluster)
+    from geval_py.scoring.cluster import cluster_of
+
+    workers = cluster_of(cluster)
     (evaluation,) = evaluations_of(evaluate_split(task, split, keep_texts=keep_texts, sign=True, cluster=workers))
     return evaluation
 
@@ -94,16 +96,10 @@ def evaluate_all(
     An output that is at fault raises, at the first of them: to go on behind it, evaluate them one by one.
     """
     task, split = _located(challenge, test, None, metrics)
-    workers = _workers(cluster)
+    from geval_py.scoring.cluster import cluster_of
+
+    workers = cluster_of(cluster)
     return evaluations_of(evaluate_split(task, split, keep_texts=keep_texts, sign=True, cluster=workers))
-
-
-def _workers(client: distributed.Client | None) -> Cluster | None:
-    if client is None:
-        return None
-    from geval_py.scoring.cluster import Cluster
-
-    return Cluster.of(client)
 
 
 def _located(challenge: Scored, test: str, out: FilePath | None, metrics: str | Sequence[str]) -> tuple[Task, Split]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any, ClassVar, Literal, TypeVar
 
+    import distributed
     import pandas as pd
 
     from geval_py.explaining.documents import Documents
@@ -132,13 +133,13 @@ class Evaluation(Value):
         """
         from geval_py.reading.items import ScoredItem
 
-        texts = self._kept_texts()
+        texts = self.kept_texts()
         self.input.check_lines(self.file_lines)
         return self._scored(map(ScoredItem, self.input.lines(), texts.expected.read(), texts.outputs.read()))
 
     def read_outputs(self) -> Iterator[str]:
         """Give each scored line of the output; raises UsageError if the texts were not kept."""
-        return self._scored(self._kept_texts().outputs.read())
+        return self._scored(self.kept_texts().outputs.read())
 
     def input_width(self) -> int:
         """Give the number of columns of the input, those of its widest scored line; 0 if there is no input file."""
@@ -146,7 +147,8 @@ class Evaluation(Value):
             return 0
         return max((item.input.count("\t") + 1 for item in self.read_items()), default=0)
 
-    def _kept_texts(self) -> Texts:
+    def kept_texts(self) -> Texts:
+        """Give the texts; raises UsageError if they were not kept."""
         if self.texts is None:
             raise UsageError(message="the texts were not kept: evaluate(…, keep_texts=True)")
         return self.texts
@@ -242,6 +244,7 @@ class Evaluation(Value):
         tokenizer: str | None = None,
         documents: str | int | None = None,
         distinct: bool = False,
+        cluster: distributed.Client | None = None,
     ) -> pd.DataFrame:
         """Rank the features of the lines by how surely they go with bad scores, in a table by rising p.
 
@@ -254,12 +257,14 @@ class Evaluation(Value):
         ``documents``, a column of the input (its name or number, from 1), asks for how many of these are concerned.
         With ``distinct`` there are only the few features that together explain the bad lines, the one that says most
         first, with the share of the losses' variance ``explained`` so far. With an ``other`` evaluation, differences
-        to its scores are ranked. ``best`` ranks what goes with good scores. The other arguments are those of the
-        command line. Raises UsageError for what is no column, and for distinct features among pairs.
+        to its scores are ranked. ``best`` ranks what goes with good scores. The workers of a ``cluster``, a Dask
+        client, may count the features. The other arguments are those of the command line. Raises UsageError for what
+        is no column, and for distinct features among pairs.
         """
         from geval_py.explaining.features.ranking import Frequencies
         from geval_py.explaining.features.worst import rank_features
         from geval_py.reading.features import FeatureKinds, tokens_of
+        from geval_py.scoring.cluster import cluster_of
 
         kinds = FeatureKinds(
             bigrams=bigrams,
@@ -270,7 +275,15 @@ class Evaluation(Value):
         )
         least = Frequencies(least=min_frequency, least_cartesian=min_cartesian_frequency)
         return rank_features(
-            self, kinds, other=other, best=best, frequencies=least, costs=True, documents=documents, distinct=distinct
+            self,
+            kinds,
+            other=other,
+            best=best,
+            frequencies=least,
+            costs=True,
+            documents=documents,
+            distinct=distinct,
+            cluster=cluster_of(cluster),
         ).to_frame()
 
     def score_differences(self, other: Evaluation) -> list[float]:

@@ -12,9 +12,8 @@ from geval_py.board.keeping.rescoring import Rescored, rescore
 from geval_py.board.storing.store import Board
 from geval_py.cli.board.words import add_format, new_parser, now
 from geval_py.cli.clusters import cluster_at
-from geval_py.cli.parsers import add_option
+from geval_py.cli.parsers import add_fields
 from geval_py.cli.progress import ProgressBar
-from geval_py.reading.options import option_of
 from geval_py.showing.json import json_text
 from geval_py.text import visible
 
@@ -38,8 +37,7 @@ def make_parser() -> QuietParser:
     )
     parser = new_parser("rescore", what, _EXAMPLES)
     parser.add_argument("--dry-run", action="store_true", help="only show whose place would change")
-    where = "the workers of the Dask scheduler at ADDRESS, or on new ones on this machine: local"
-    add_option(parser, option_of("cluster"), f"score on {where}")
+    add_fields(parser, "cluster")
     add_format(parser)
     return parser.with_help()
 

@@ -1,6 +1,7 @@
 """Count the features of many items in one pass, a few thousand items at a time.
 
-What is kept is a row of figures a feature; the texts are let go. Only for what looks at features together, such as
+What is kept is a row of figures a feature; the texts are let go. Sums do not hang on how the items are divided, so
+that machines may each count some of them. Only for what looks at features together, such as
 pairs, which cannot be counted before it is known which features are frequent, it is kept on which items each is.
 """
 
@@ -15,6 +16,7 @@ from itertools import count, islice
 import numpy as np
 import numpy.typing as npt
 
+from geval_py.explaining.features.exact import Parts
 from geval_py.reading.features import FIELD_NUMBER, FeatureKinds, Field, Fields
 from geval_py.reading.items import ScoredItem
 from geval_py.scoring.parallel import Progress
@@ -54,6 +56,17 @@ class Tally:
         if keep:
             self.places.append((owners, flat))
 
+    def extend(self, later: Tally, first: int) -> None:
+        """Add what was counted of later items, which are numbered from ``first`` on here."""
+        codes = np.array([self.codes[feature] for feature in later.codes], np.int64)
+        figures = np.zeros((len(later.figures), len(self.codes)))
+        figures[:, codes] = later.figures
+        if self.figures.size:
+            with np.errstate(invalid="ignore"):  # opposite infinities
+                figures[:, : self.figures.shape[1]] += self.figures
+        self.figures = figures
+        self.places.extend((owners + first, codes[flat]) for owners, flat in later.places)
+
 
 @dataclass(slots=True)
 class Numbers:
@@ -69,6 +82,15 @@ class Numbers:
         self.lengths.extend(map(len, texts))
         if self.values is not None and all(map(FIELD_NUMBER.fullmatch, texts)):
             self.values.extend(map(float, texts))
+        else:
+            self.values = None
+
+    def extend(self, later: Numbers, first: int) -> None:
+        """Add those of later items, which are numbered from ``first`` on here."""
+        self.items.extend(first + item for item in later.items)
+        self.lengths.extend(later.lengths)
+        if self.values is not None and later.values is not None:
+            self.values.extend(later.values)
         else:
             self.values = None
 
@@ -92,6 +114,13 @@ class FieldTally:
         if self.kinds.numerical:
             self.numbers.add(items, texts)
 
+    def extend(self, later: FieldTally, first: int) -> None:
+        """Add what was counted of later items, which are numbered from ``first`` on here."""
+        self.tallies.extend(Tally() for _ in later.tallies[len(self.tallies) :])
+        for tally, of_later in zip(self.tallies, later.tallies, strict=True):
+            tally.extend(of_later, first)
+        self.numbers.extend(later.numbers, first)
+
 
 def tally_features(
     items: Iterator[ScoredItem],
@@ -106,6 +135,28 @@ def tally_features(
 
     With ``keep``, or for pairs of features, it is kept on which items each feature is.
     """
+    parts = Parts.split(weights)
+    return added_up(tally_parts(items, parts.rows, fields, kinds, keep=keep, progress=progress), parts)
+
+
+def added_up(found: dict[Field, FieldTally], parts: Parts) -> dict[Field, FieldTally]:
+    """Make sums of weights from those of their parts; gives the fields in order."""
+    for of_field in found.values():
+        for tally in of_field.tallies:
+            tally.figures = np.concatenate([tally.figures[:1], parts.sums(tally.figures[1:])])
+    return {where: found[where] for where in sorted(found)}
+
+
+def tally_parts(
+    items: Iterator[ScoredItem],
+    parts: Floats,
+    fields: Fields,
+    kinds: FeatureKinds,
+    *,
+    keep: bool = False,
+    progress: Progress | None = None,
+) -> dict[Field, FieldTally]:
+    """Do as :func:`tally_features` for some of all items, with the parts of their weights."""
     keep = keep or kinds.cartesian
     found: dict[Field, FieldTally] = {}
     first = 0
@@ -117,8 +168,8 @@ def tally_features(
                 owners.append(number)
                 of_field.append(text)
         for where, (owners, of_field) in texts.items():
-            found.setdefault(where, FieldTally(kinds, keep)).add(owners, of_field, weights)
+            found.setdefault(where, FieldTally(kinds, keep)).add(owners, of_field, parts)
         first += len(chunk)
         if progress is not None:
-            progress(first, len(weights[0]))
-    return {where: found[where] for where in sorted(found)}
+            progress(first, len(parts[0]))
+    return found

@@ -6,7 +6,7 @@ correlation with the items' ranks (:mod:`geval_py.explaining.features.kendall`),
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 from typing import TYPE_CHECKING
@@ -22,15 +22,16 @@ from geval_py.explaining.features.occurrences import Occurrences
 from geval_py.explaining.features.rank_sum import rank_scores
 from geval_py.explaining.features.ranking import Frequencies, Ranked, Ranking
 from geval_py.explaining.features.table import WorstFeatures
-from geval_py.explaining.features.tally import tally_features
+from geval_py.explaining.features.tally import FieldTally, tally_features
 from geval_py.explaining.statistics.corrections import benjamini_hochberg
 from geval_py.explaining.statistics.groups import LEVEL
-from geval_py.reading.features import FeatureKinds, Fields
+from geval_py.reading.features import FeatureKinds, Field, Fields
 from geval_py.reading.items import ScoredItem
 from geval_py.scoring.parallel import Progress
 
 if TYPE_CHECKING:
     from geval_py.explaining.documents import Documents
+    from geval_py.scoring.cluster import Cluster
     from geval_py.scoring.evaluation import Evaluation
 
 Floats = npt.NDArray[np.float64]
@@ -73,10 +74,11 @@ def rank_features(
     documents: str | int | None = None,
     distinct: bool = False,
     progress: Progress | None = None,
+    cluster: Cluster | None = None,
 ) -> WorstFeatures:
     """Rank the features of an evaluation's lines as :meth:`Evaluation.worst_features` does, into aligned arrays.
 
-    With ``costs`` it is told what they cost.
+    With ``costs`` it is told what they cost. The workers of a ``cluster`` count the features.
     """
     score = evaluation.scores[0]
     in_nats = score.metric.measure.in_nats and other is None
@@ -94,6 +96,17 @@ def rank_features(
             best=best,
         ),
         progress=progress,
+        elsewhere=None if cluster is None else _elsewhere(cluster, evaluation, kinds, progress),
+    )
+
+
+def _elsewhere(
+    cluster: Cluster, evaluation: Evaluation, kinds: FeatureKinds, progress: Progress | None
+) -> Callable[[Truths, Floats, bool], dict[Field, FieldTally]]:
+    from geval_py.explaining.features.elsewhere import tally_on
+
+    return lambda known, weights, keep: tally_on(
+        cluster, evaluation, known, weights, kinds, keep=keep, progress=progress
     )
 
 
@@ -107,13 +120,15 @@ def worst_features(
     frequencies: Frequencies | None = None,
     wanted: Wanted | None = None,
     progress: Progress | None = None,
+    elsewhere: Callable[[Truths, Floats, bool], dict[Field, FieldTally]] | None = None,
 ) -> WorstFeatures:
     """Rank the features of items by how surely they go with bad scores, the smallest p first.
 
     ``items`` and ``scores`` are as many; an item whose score is NaN is left out. ``worst_is_greatest`` tells which
     scores are bad. A feature whose p is not defined, since all items have it, is left out. Those that tie in p come
     by field (expected, output, then the columns of the input), then by token in the order of its characters. Distinct
-    features come in the order in which they were chosen. ``progress`` is called every few thousand items.
+    features come in the order in which they were chosen. ``progress`` is called every few thousand items. The
+    features may be counted ``elsewhere``, given which items are known, their weights, and whether places are kept.
 
     Raises UsageError for distinct features and pairs of features at once.
     """
@@ -128,10 +143,12 @@ def worst_features(
     wanted = wanted if known.all() else wanted.of_known(known)
     costs = None if wanted.losses is None else Losses(np.array(wanted.losses, np.float64))
     weights = weights if costs is None else np.concatenate([weights, costs.weights])
-    places = wanted.distinct or wanted.documents is not None
-    found = tally_features(
-        compress(items, known.tolist()), weights, Fields(header), kinds, keep=places, progress=progress
-    )
+    keep = wanted.distinct or wanted.documents is not None
+    if elsewhere is not None:
+        found = elsewhere(known, weights, keep)
+    else:
+        some = compress(items, known.tolist())
+        found = tally_features(some, weights, Fields(header), kinds, keep=keep, progress=progress)
     ranked, occurrences = Ranking(weights, kinds, frequencies).of(found)
     return _told(ranked, occurrences, weights, costs, wanted)
 
