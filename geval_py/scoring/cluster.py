@@ -17,7 +17,7 @@ from geval_py.reading.lines import LineReader
 from geval_py.reading.places import absolute
 from geval_py.reading.ranges import Range
 from geval_py.scoring import tasks
-from geval_py.scoring.blocks import MatchedBlockReader, score_block
+from geval_py.scoring.blocks import MatchedBlockReader
 from geval_py.scoring.parallel import Workers, available_cores, in_order
 from geval_py.scoring.tasks import Piece
 from geval_py.text import named, without_credentials
@@ -39,10 +39,11 @@ Result = TypeVar("Result")
 LOCAL = "local"
 SECONDS_TO_ANSWER = 10
 RETRIES = 2  # of a task that fails, on whichever worker
-LEAST_RANGE_BYTES, MOST_RANGE_BYTES = 1 << 22, 1 << 26
+LEAST_RANGE_BYTES, MOST_RANGE_BYTES = 1 << 22, 1 << 28
+MOST_FAR_BYTES = 1 << 26  # of a range that workers keep in memory, once they have it from elsewhere
 MOST_RANGES = 40_000  # of an output so large that it has more, larger ranges: each costs the client its time
 RANGES_A_THREAD = 8  # where the output is large enough: so that all threads end at about the same time
-AHEAD_A_THREAD = 3  # pieces that are under way: what a worker keeps in memory
+AHEAD_A_THREAD = 2  # pieces that are under way: what a worker may have to keep in memory
 _OF_LOCAL = {  # what watches workers costs processor time, and a piece that is stolen is read twice
     "distributed.worker.profile.enabled": False,
     "distributed.scheduler.work-stealing": False,
@@ -163,17 +164,16 @@ class ClusterScorer:
         Raises as BlockScorer, and ClusterError.
         """
         columns = self._cluster.client.scatter(self._columns, broadcast=True, hash=False)
-        for block, found in self._map(score_block, columns, self._expected.path, progress=progress):
-            yield block, joined(found)
+        return self._map(tasks.score, columns, self._expected.path, progress=progress)
 
     def _map(
         self, work: Callable[..., Result], *arguments: object, progress: Progress | None
-    ) -> Iterator[tuple[Block, list[Result]]]:
-        """Give the blocks in order, without their texts, each with what workers make of it, in one piece or more."""
+    ) -> Iterator[tuple[Block, Result]]:
+        """Give the blocks in order, without their texts, each with what :func:`tasks.work_on` gives."""
         reader = _ClusterReader(self._outputs, self._expected, self._cluster)
         size = self._outputs.size or 0
 
-        def submit(block: Block) -> _Pending[tuple[Block, list[Result] | MalformedLineError]]:
+        def submit(block: Block) -> _Pending[tuple[Block, Result | MalformedLineError]]:
             piece, worker = reader.last
             future = self._cluster.submit(tasks.work_on, piece, block, work, *arguments, near=worker)
             return _Pending(future, lambda found: (block, found))
@@ -205,15 +205,6 @@ class ClusterScorer:
             raise
 
 
-def joined(parts: Sequence[list[LineStatistics]]) -> list[LineStatistics]:
-    """Put the columns of some blocks one after the other."""
-    first, *others = parts
-    for part in others:
-        for of_all, of_part in zip(first, part, strict=True):
-            of_all.extend(of_part)
-    return first
-
-
 class _Pending(Generic[Result]):
     """A task's result that is under way, and what is to be made of it."""
 
@@ -232,9 +223,6 @@ class _ClusterReader(MatchedBlockReader):
     def __init__(self, outputs: LineReader, expected: LineReader, cluster: Cluster) -> None:
         super().__init__(outputs, expected)
         self._output, self._cluster = outputs, cluster
-        size = outputs.size or 0
-        wanted = min(max(size // (RANGES_A_THREAD * cluster.threads), LEAST_RANGE_BYTES), MOST_RANGE_BYTES)
-        self._range_bytes = max(wanted, size // MOST_RANGES)
 
     def read(self, workers: Workers) -> Iterator[Lines]:
         del workers  # they are elsewhere
@@ -258,9 +246,15 @@ class _ClusterReader(MatchedBlockReader):
             if source.compression is not None:
                 yield whole, before + size
             else:
-                for start in range(reader.offset, size, self._range_bytes):
-                    wanted = Range(start=start, stop=min(start + self._range_bytes, size))
+                length = self._range_bytes(MOST_RANGE_BYTES if source.is_here else MOST_FAR_BYTES)
+                for start in range(reader.offset, size, length):
+                    wanted = Range(start=start, stop=min(start + length, size))
                     yield whole.replace(range=wanted, start=reader.offset), before + wanted.stop
             before += size
             if not reader.next_part():
                 return
+
+    def _range_bytes(self, most: int) -> int:
+        size = self._output.size or 0
+        wanted = min(max(size // (RANGES_A_THREAD * self._cluster.threads), LEAST_RANGE_BYTES), most)
+        return max(wanted, size // MOST_RANGES)
