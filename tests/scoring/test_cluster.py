@@ -1,6 +1,5 @@
 """A cluster of Dask workers: the same losses, errors and messages as one thread, and one error when it fails."""
 
-import gc
 import gzip
 import os
 import signal
@@ -38,15 +37,6 @@ GOOD = [b"a:0.5 :0.5", b"the:0.9 of:0.05 :0.05", b":1", "żółw:0.25 :0.75".enc
 BAD = [b"", b"a", b"a:x", b"\r", b"a:0.5  b:1"]
 
 pytestmark = [pytest.mark.filterwarnings("default"), pytest.mark.long]  # Dask's warnings are its own
-
-
-@pytest.fixture(scope="module", autouse=True)
-def without_last_words():
-    """What Dask's own tasks raise when they are collected, with chains of causes too deep for pytest to show."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "unraisablehook", lambda _: None)
-        yield
-        gc.collect()  # else they are said in whatever test comes later
 
 
 @pytest.fixture(scope="module", params=[1, 3])
