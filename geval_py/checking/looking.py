@@ -6,6 +6,8 @@ places as are wanted still, is added up in the order of the lines.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from geval_py.checking.answers import AnswerRules
 from geval_py.checking.file import FileRules
 from geval_py.checking.findings import Findings
@@ -82,8 +84,9 @@ class Look:
             self._answers.conclude()
 
 
-def look_at(block: Block, look: Look) -> Look:
-    """Look at a block; gives what was found in it. The look that is given stays as it is."""
+def look_at(blocks: Iterable[Block], look: Look) -> Look:
+    """Look at some blocks in order; gives what was found in them. The look that is given stays as it is."""
     found = look.later()
-    found.see(found.seen(block))
+    for block in blocks:
+        found.see(found.seen(block))
     return found

@@ -224,8 +224,7 @@ def _looked_through_on(
     reader = PieceReader(outputs, expected, cluster)
     _look_at_beginning(look, target, outputs.max_bytes)
     for _, found in reader.map_pieces(look_at, lambda _: (look.later(),), progress=progress):
-        for part in found:
-            look.extend(part)
+        look.extend(found)
     return reader
 
 

@@ -17,7 +17,7 @@ from geval_py.reading.lines import LineReader
 from geval_py.reading.places import absolute
 from geval_py.reading.ranges import Range
 from geval_py.scoring import tasks
-from geval_py.scoring.blocks import BlockReader, MatchedBlockReader, score_block
+from geval_py.scoring.blocks import BlockReader, MatchedBlockReader
 from geval_py.scoring.parallel import Workers, available_cores, in_order
 from geval_py.scoring.tasks import Piece
 from geval_py.text import named, without_credentials
@@ -39,10 +39,11 @@ Result = TypeVar("Result")
 LOCAL = "local"
 SECONDS_TO_ANSWER = 10
 RETRIES = 2  # of a task that fails, on whichever worker
-LEAST_RANGE_BYTES, MOST_RANGE_BYTES = 1 << 22, 1 << 26
+LEAST_RANGE_BYTES, MOST_RANGE_BYTES = 1 << 22, 1 << 28
+MOST_FAR_BYTES = 1 << 26  # of a range that workers keep in memory, once they have it from elsewhere
 MOST_RANGES = 40_000  # of an output so large that it has more, larger ranges: each costs the client its time
 RANGES_A_THREAD = 8  # where the output is large enough: so that all threads end at about the same time
-AHEAD_A_THREAD = 3  # pieces that are under way: what a worker keeps in memory
+AHEAD_A_THREAD = 2  # pieces that are under way: what a worker may have to keep in memory
 _OF_LOCAL = {  # what watches workers costs processor time, and a piece that is stolen is read twice
     "distributed.worker.profile.enabled": False,
     "distributed.scheduler.work-stealing": False,
@@ -161,8 +162,6 @@ class PieceReader(BlockReader):
         super().__init__(outputs, expected)
         self._output, self._cluster, self._size = outputs, cluster, outputs.size
         self._paths = {absolute(part): part for part in outputs.parts} | {absolute(outputs.path): outputs.path}
-        wanted = min(max(self._size // (RANGES_A_THREAD * cluster.threads), LEAST_RANGE_BYTES), MOST_RANGE_BYTES)
-        self._range_bytes = max(wanted, self._size // MOST_RANGES)
 
     def map_pieces(
         self,
@@ -170,15 +169,16 @@ class PieceReader(BlockReader):
         arguments: Callable[[Block], tuple[object, ...]],
         *,
         progress: Progress | None = None,
-    ) -> Iterator[tuple[Block, list[Result]]]:
-        """Give the blocks in order, without their texts, each with what a worker makes of it, in one piece or more.
+    ) -> Iterator[tuple[Block, Result]]:
+        """Give the blocks in order, without their texts, each with what a worker makes of it.
 
-        That is ``work(block, *arguments(block))``; the arguments are asked for when the block is numbered.
+        That is ``work(blocks, *arguments(block))``, where the worker has the block's lines in one block or more; the
+        arguments are asked for when it is numbered.
         ``progress`` is called after each block. Raises DataError, a MalformedLineError where it belongs, and
         ClusterError.
         """
 
-        def submit(block: Block) -> _Pending[tuple[Block, list[Result] | MalformedLineError]]:
+        def submit(block: Block) -> _Pending[tuple[Block, Result | MalformedLineError]]:
             piece, worker = self.last
             future = self._cluster.submit(tasks.work_on, piece, block, work, *arguments(block), near=worker)
             return _Pending(future, lambda found: (block, found))
@@ -239,12 +239,17 @@ class PieceReader(BlockReader):
             if source.compression is not None:
                 yield whole, before + size
             else:
-                for start in range(reader.offset, size, self._range_bytes):
-                    wanted = Range(start=start, stop=min(start + self._range_bytes, size))
+                length = self._range_bytes(MOST_RANGE_BYTES if source.is_here else MOST_FAR_BYTES)
+                for start in range(reader.offset, size, length):
+                    wanted = Range(start=start, stop=min(start + length, size))
                     yield whole.replace(range=wanted, start=reader.offset), before + wanted.stop
             before += size
             if not reader.next_part():
                 return
+
+    def _range_bytes(self, most: int) -> int:
+        wanted = min(max(self._size // (RANGES_A_THREAD * self._cluster.threads), LEAST_RANGE_BYTES), most)
+        return max(wanted, self._size // MOST_RANGES)
 
 
 class MatchedPieceReader(PieceReader, MatchedBlockReader):
@@ -284,14 +289,4 @@ class ClusterScorer:
         """
         columns = self._cluster.client.scatter(self._columns, broadcast=True, hash=False)
         arguments = columns, self._expected_path
-        for block, found in self._reader.map_pieces(score_block, lambda _: arguments, progress=progress):
-            yield block, joined(found)
-
-
-def joined(parts: Sequence[list[LineStatistics]]) -> list[LineStatistics]:
-    """Put the columns of some blocks one after the other."""
-    first, *others = parts
-    for part in others:
-        for of_all, of_part in zip(first, part, strict=True):
-            of_all.extend(of_part)
-    return first
+        return self._reader.map_pieces(tasks.score, lambda _: arguments, progress=progress)

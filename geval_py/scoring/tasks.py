@@ -1,7 +1,8 @@
 """What the workers of a cluster do with a piece of an output: count its lines, then work on them, once numbered.
 
-What was read to be counted is kept by the process that read it, as far as its memory allows; one that has not kept a
-piece reads it again. So any worker can do any task, and Dask moves no text.
+A piece is read for each of the two: a plain file that is near comes from the system's cache the second time. What is
+far, or was unpacked, is kept by the process that read it, as far as memory allows; one that has not kept it reads it
+again. So any worker can do any task, and Dask moves no text.
 """
 
 from __future__ import annotations
@@ -12,20 +13,24 @@ from threading import Lock
 from geval_py.errors import MalformedLineError
 from geval_py.reading.lines import READ_AHEAD_BYTES, LineReader, end_of_lines
 from geval_py.reading.ranges import Range, RangeReader, opened_anywhere
-from geval_py.scoring.blocks import Block
+from geval_py.reading.remote import is_remote
+from geval_py.scoring.blocks import RANGE_BYTES, Block, score_block
 from geval_py.scoring.kernel import count_lines
+from geval_py.scoring.metrics import LineStatistics
 from geval_py.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from typing import TypeVar
+
+    from geval_py.reading.ranges import ReadAt
+    from geval_py.scoring.metrics.base import Column
 
     Result = TypeVar("Result")
 
 MOST_KEPT_BYTES = 1 << 29  # for each thread of a worker: more than the pieces that are under way
 MOST_UNPACKED_BYTES = 1 << 28  # of a compressed file: what unpacks to more is not kept, but unpacked again
-MOST_FREE = 4
 
 
 class Piece(Value):
@@ -42,77 +47,61 @@ class Piece(Value):
     header: str | None
     max_bytes: int | None = None
 
+    @property
+    def is_near(self) -> bool:
+        """Whether reading it again costs next to nothing."""
+        return self.range is not None and not is_remote(self.path)
 
-class _Buffers:
-    """Buffers that can be read into again: new memory costs as much as reading."""
-
-    def __init__(self) -> None:
-        self._free: list[bytearray] = []
-
-    def take(self, size: int) -> bytearray:
-        """Give a buffer, of about so many bytes."""
-        try:
-            return self._free.pop()
-        except IndexError:
-            return bytearray(size)
-
-    def give_back(self, buffer: bytearray) -> None:
-        """Take a buffer that nobody looks into any more."""
-        if len(self._free) < MOST_FREE:
-            self._free.append(buffer)
-
-
-class _Text(Value):
-    """The lines of a piece, each ended by LF: a part of a buffer, since to copy them takes as long as to read."""
-
-    lines: memoryview
-    buffer: bytearray
+    def reader(self, read_at: ReadAt) -> RangeReader:
+        """Give what reads ranges of the plain file."""
+        return RangeReader(self.path, read_at, start=self.start, size=self.size)
 
 
 class _Kept:
-    """The texts that this process has read and not worked on yet; when they are too many, the oldest go."""
+    """The lines, block by block, that this process has read and not worked on yet; if too many, the oldest go."""
 
     def __init__(self) -> None:
-        self._texts: dict[Piece, _Text] = {}
+        self._blocks: dict[Piece, Sequence[memoryview]] = {}
         self._lock = Lock()
 
-    def put(self, piece: Piece, text: _Text, threads: int) -> None:
-        """Keep a text until it is taken; so many threads may each keep MOST_KEPT_BYTES."""
+    def put(self, piece: Piece, blocks: Sequence[memoryview], threads: int) -> None:
+        """Keep lines until they are taken; so many threads may each keep MOST_KEPT_BYTES."""
         with self._lock:
-            self._texts[piece] = text
-            while sum(len(text.buffer) for text in self._texts.values()) > threads * MOST_KEPT_BYTES:
-                del self._texts[next(iter(self._texts))]
+            self._blocks[piece] = blocks
+            while sum(len(block) for kept in self._blocks.values() for block in kept) > threads * MOST_KEPT_BYTES:
+                del self._blocks[next(iter(self._blocks))]
 
-    def take(self, piece: Piece) -> _Text | None:
-        """Give a text away; None where it is not kept."""
+    def take(self, piece: Piece) -> Sequence[memoryview] | None:
+        """Give lines away; None where they are not kept."""
         with self._lock:
-            return self._texts.pop(piece, None)
+            return self._blocks.pop(piece, None)
 
     def drop(self, paths: Collection[str]) -> None:
-        """Keep no text of some files any longer."""
+        """Keep no lines of some files any longer."""
         with self._lock:
-            self._texts = {piece: text for piece, text in self._texts.items() if piece.path not in paths}
+            self._blocks = {piece: blocks for piece, blocks in self._blocks.items() if piece.path not in paths}
 
 
-_buffers, _kept = _Buffers(), _Kept()
+_kept = _Kept()
 
 
 def count(piece: Piece) -> tuple[int, str]:
-    """Read a piece, and keep it; tell how many lines it has, and the address of this worker. Raises DataError."""
+    """Tell how many lines a piece has, and the address of this worker, which may keep them; raises DataError."""
     worker = import_module("distributed").get_worker()
     return count_here(piece, worker.state.nthreads), worker.address
 
 
 def count_here(piece: Piece, threads: int = 1) -> int:
-    """Read a piece, and keep it in this process, which has so many threads; tell how many lines it has.
-
-    Raises DataError.
-    """
-    if piece.range is None:
-        return _count_unpacked(piece, threads)
-    text = _read(piece, piece.range)
-    _kept.put(piece, text, threads)
-    return count_lines(text.lines)
+    """Tell how many lines a piece has; this process, with so many threads, may keep them. Raises DataError."""
+    blocks: list[memoryview] = []
+    lines = size = 0
+    for block in _read(piece):
+        lines, size = lines + count_lines(block), size + len(block)
+        if not piece.is_near and size <= MOST_UNPACKED_BYTES:
+            blocks.append(block)
+    if not piece.is_near and size <= MOST_UNPACKED_BYTES:
+        _kept.put(piece, blocks, threads)
+    return lines
 
 
 def forget(paths: Collection[str]) -> None:
@@ -120,82 +109,84 @@ def forget(paths: Collection[str]) -> None:
     _kept.drop(paths)
 
 
-def _read(piece: Piece, wanted: Range) -> _Text:
-    buffer = _buffers.take(wanted.stop - wanted.start + READ_AHEAD_BYTES + 2)
-    with opened_anywhere(piece.path) as read_at:
-        found = RangeReader(piece.path, read_at, start=piece.start, size=piece.size).read(wanted, buffer)
-    return _Text(lines=memoryview(buffer)[found.start : found.stop], buffer=buffer)
-
-
-def _count_unpacked(piece: Piece, threads: int) -> int:
-    kept, lines, size = bytearray(), 0, 0
-    with LineReader(piece.path, header=piece.header, max_bytes=piece.max_bytes) as reader:
-        while block := reader.block():
-            lines, size = lines + count_lines(block), size + len(block)
-            if size <= MOST_UNPACKED_BYTES:
-                kept += block
-    if size <= MOST_UNPACKED_BYTES:
-        _kept.put(piece, _Text(lines=memoryview(kept), buffer=kept), threads)
-    return lines
-
-
 def work_on(
     piece: Piece, numbers: Block, work: Callable[..., Result], *arguments: object
-) -> list[Result] | MalformedLineError:
-    """Work on the lines of a piece, block by block: ``work(block, *arguments)``.
+) -> Result | MalformedLineError:
+    """Work on the lines of a piece: ``work(blocks, *arguments)``, each block lasts until the next one.
 
     ``numbers`` is the block without the text: its first line, its number of lines, which may be less than the piece
     has, and the expected ones. Gives the first MalformedLineError, rather than raising it: trying again would not
     help. Raises DataError.
     """
-    done: list[Result] = []
+    kept = _kept.take(piece)
     try:
-        for block in _blocks(piece, numbers):
-            with block.outputs:
-                done.append(work(block, *arguments))
+        return work(_blocks(_read(piece) if kept is None else kept, numbers), *arguments)
     except MalformedLineError as error:
         return error
-    return done
 
 
-def _blocks(piece: Piece, numbers: Block) -> Iterator[Block]:
+def _blocks(texts: Iterable[memoryview], numbers: Block) -> Iterator[Block]:
     line, place = 0, 0
-    for text in _texts(piece):
+    for text in texts:
         end, found = _head(text, numbers.lines - line)
         expected_end, _ = end_of_lines(numbers.expected, place, found)
-        yield numbers.replace(
-            first_line=numbers.first_line + line,
-            lines=found,
-            outputs=text[:end],
-            expected=numbers.expected[place:expected_end],
-        )
+        with text[:end] as outputs:
+            yield numbers.replace(
+                first_line=numbers.first_line + line,
+                lines=found,
+                outputs=outputs,
+                expected=numbers.expected[place:expected_end],
+            )
         line, place = line + found, expected_end
         if line == numbers.lines:
             return
 
 
-def _texts(piece: Piece) -> Iterator[memoryview]:
-    """Give the lines of a piece as they were kept, or read them again: all at once, or as they are unpacked."""
-    text = _kept.take(piece)
-    if text is None and piece.range is not None:
-        text = _read(piece, piece.range)
-    if text is not None:
-        try:
-            with text.lines as lines:
-                yield lines
-        finally:
-            if piece.range is not None:
-                _buffers.give_back(text.buffer)
-        return
-    with LineReader(piece.path, header=piece.header) as reader:
+def _read(piece: Piece) -> Iterator[memoryview]:
+    """Give the lines of a piece, block by block; one of a piece that is near lasts until the next one.
+
+    Raises DataError.
+    """
+    if piece.range is None:
+        yield from _unpacked(piece)
+    elif piece.is_near:
+        yield from _read_in_blocks(piece, piece.range)
+    else:
+        buffer = bytearray()
+        with opened_anywhere(piece.path) as read_at:
+            found = piece.reader(read_at).read(piece.range, buffer)
+        yield memoryview(buffer)[found.start : found.stop]
+
+
+def _unpacked(piece: Piece) -> Iterator[memoryview]:
+    with LineReader(piece.path, header=piece.header, max_bytes=piece.max_bytes) as reader:
         while block := reader.block():
             yield memoryview(block)
+
+
+def _read_in_blocks(piece: Piece, wanted: Range) -> Iterator[memoryview]:
+    buffer = bytearray(RANGE_BYTES + READ_AHEAD_BYTES + 2)
+    with opened_anywhere(piece.path) as read_at:
+        reader = piece.reader(read_at)
+        for start in range(wanted.start, wanted.stop, RANGE_BYTES):
+            found = reader.read(Range(start=start, stop=min(start + RANGE_BYTES, wanted.stop)), buffer)
+            with memoryview(buffer)[found.start : found.stop] as lines:
+                yield lines
 
 
 def _head(text: memoryview, lines: int) -> tuple[int, int]:
     """Find where so many lines end, or the text; gives the place, and how many lines there are."""
     found = count_lines(text)
     return (len(text), found) if found <= lines else end_of_lines(bytes(text), 0, lines)
+
+
+def score(blocks: Iterable[Block], columns: Sequence[Column], expected_path: str) -> list[LineStatistics]:
+    """Score blocks for each of some columns; raises MalformedLineError, the first in the order of lines."""
+    scored = [LineStatistics() for _ in columns]
+    for block in blocks:
+        for of_all, of_block in zip(scored, score_block(block, columns, expected_path), strict=True):
+            of_all.extend(of_block)
+    return scored
 
 
 def digest(path: str, header: str | None) -> str | None:

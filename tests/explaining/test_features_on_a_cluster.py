@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dask_clusters import QUIET, cut, here, processes, without_last_words  # noqa: F401
+from dask_clusters import QUIET, cut, here, processes  # noqa: F401
 from hypothesis import given
 from hypothesis import strategies as st
 

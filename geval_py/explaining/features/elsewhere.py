@@ -6,7 +6,7 @@ same last bit as on one machine.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import compress, islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -32,19 +32,11 @@ Found = dict[Field, FieldTally]
 
 
 class _Lines(NamedTuple):
-    """What goes with some lines of an output, from a line on: input and expected word; which have weights; these."""
+    """What goes with some lines: their inputs and expected words; which of them count; the parts of their weights."""
 
-    first_line: int
     beside: list[tuple[str, str]]
     known: Truths
     parts: Floats
-
-    def of(self, block: Block) -> _Lines:
-        """Give the same of a block of these lines."""
-        start = block.first_line - self.first_line
-        lines = slice(start, start + block.lines)
-        weights = slice(*(int(self.known[:end].sum()) for end in (lines.start, lines.stop)))
-        return _Lines(block.first_line, self.beside[lines], self.known[lines], self.parts[:, weights])
 
 
 def tally_on(
@@ -71,11 +63,10 @@ def tally_on(
         evaluation.kept_texts().outputs.check(outputs)
         reader = PieceReader(outputs, None, cluster)
         lines = _lines_of(evaluation, known, parts)
-        for _, counted in reader.map_pieces(_tally, lambda block: (lines(block), fields, kinds, keep)):
-            for items, of_block in counted:
-                for where, tally in of_block.items():
-                    found.setdefault(where, FieldTally(kinds, keep)).extend(tally, first)
-                first += items
+        for block, of_lines in reader.map_pieces(_tally, lambda block: (lines(block), fields, kinds, keep)):
+            for where, tally in of_lines.items():
+                found.setdefault(where, FieldTally(kinds, keep)).extend(tally, first)
+            first += int(known[block.first_line - 1 :][: block.lines].sum())
             if progress is not None:
                 progress(first, len(weights[0]))
     return added_up(found, parts)
@@ -90,18 +81,17 @@ def _lines_of(evaluation: Evaluation, known: Truths, parts: Parts) -> Callable[[
         nonlocal before
         of_block = known[block.first_line - 1 :][: block.lines]
         first, before = before, before + int(of_block.sum())
-        return _Lines(block.first_line, list(islice(beside, block.lines)), of_block, parts.rows[:, first:before])
+        return _Lines(list(islice(beside, block.lines)), of_block, parts.rows[:, first:before])
 
     return lines_of
 
 
-def _tally(block: Block, lines: _Lines, fields: Fields, kinds: FeatureKinds, keep: bool) -> tuple[int, Found]:
-    """Count the features of a block that is among some lines; gives how many lines count too."""
-    own = lines.of(block)
-    texts = zip(own.beside, decode_lines(block.outputs), strict=True)
-    items = (ScoredItem(text, expected, output) for (text, expected), output in texts)
-    found = tally_parts(compress(items, own.known.tolist()), own.parts, fields, kinds, keep=keep)
+def _tally(blocks: Iterable[Block], lines: _Lines, fields: Fields, kinds: FeatureKinds, keep: bool) -> Found:
+    """Count the features of lines, which are numbered from 0."""
+    outputs = (output for block in blocks for output in decode_lines(block.outputs))
+    items = (ScoredItem(*beside, output) for beside, output in zip(lines.beside, outputs, strict=True))
+    found = tally_parts(compress(items, lines.known.tolist()), lines.parts, fields, kinds, keep=keep)
     for of_field in found.values():
         for tally in of_field.tallies:
             tally.codes.default_factory = None  # which cannot be sent
-    return len(own.parts[0]), found
+    return found
