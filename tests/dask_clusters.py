@@ -1,5 +1,8 @@
 """Dask clusters: one in this process, which starts at once, and ones of processes, for tests that may take long."""
 
+import gc
+import sys
+
 import distributed
 import pytest
 
@@ -8,6 +11,15 @@ from geval_py.scoring import tasks
 from geval_py.scoring.cluster import Cluster, opened_cluster
 
 QUIET = pytest.mark.filterwarnings("default")  # Dask's warnings are its own
+
+
+@pytest.fixture(scope="module", autouse=True)
+def without_last_words():
+    """What Dask's own tasks raise when they are collected, with chains of causes too deep for pytest to show."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "unraisablehook", lambda _: None)
+        yield
+        gc.collect()  # else they are said in whatever test comes later
 
 
 @pytest.fixture(scope="module")

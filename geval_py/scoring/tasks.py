@@ -136,6 +136,7 @@ def _blocks(texts: Iterable[memoryview], numbers: Block) -> Iterator[Block]:
                 lines=found,
                 outputs=outputs,
                 expected=numbers.expected[place:expected_end],
+                known=min(max(numbers.known - line, 0), found),
             )
         line, place = line + found, expected_end
         if line == numbers.lines:
@@ -171,7 +172,8 @@ def _read_in_blocks(piece: Piece, wanted: Range) -> Iterator[memoryview]:
         for start in range(wanted.start, wanted.stop, RANGE_BYTES):
             found = reader.read(Range(start=start, stop=min(start + RANGE_BYTES, wanted.stop)), buffer)
             with memoryview(buffer)[found.start : found.stop] as lines:
-                yield lines
+                if lines:  # else they are inside of a line
+                    yield lines
 
 
 def _head(text: memoryview, lines: int) -> tuple[int, int]:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from dask_clusters import QUIET, cut, here, processes  # noqa: F401
+from dask_clusters import QUIET, cut, here, processes, without_last_words  # noqa: F401
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dask_clusters import QUIET, cut, here, processes  # noqa: F401
+from dask_clusters import QUIET, cut, here, processes, without_last_words  # noqa: F401
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,21 +28,21 @@ KINDS = [
     {"tokenizer": "13a"},
 ]
 
-values = st.floats(allow_nan=False)
+values = st.one_of(st.floats(-1e300, 1e300), st.sampled_from([math.inf, -math.inf]))
 
 
 @given(st.lists(values, min_size=1, max_size=40), st.randoms(use_true_random=False), st.integers(1, 9))
 def test_sums_are_the_same_in_any_order_and_groups(terms, chance, size):
-    """And exact, where they are finite."""
+    """And as near as a double can tell, where they are finite."""
     parts = Parts.split(np.array([terms]))
     order = list(range(len(terms)))
     chance.shuffle(order)
-    with np.errstate(invalid="ignore", over="ignore"):  # opposite infinities; sums that are too large
+    with np.errstate(invalid="ignore"):  # opposite infinities
         whole = parts.sums(parts.rows.sum(axis=1, keepdims=True))
         groups = [parts.rows[:, order[n : n + size]].sum(axis=1, keepdims=True) for n in range(0, len(terms), size)]
         assert np.array_equal(parts.sums(sum(groups)), whole, equal_nan=True)
-    if all(map(math.isfinite, terms)) and max(map(abs, terms)) < 1e300:
-        assert math.isclose(whole[0, 0], math.fsum(terms), rel_tol=1e-15)
+    if all(map(math.isfinite, terms)):
+        assert math.isclose(whole[0, 0], math.fsum(terms), rel_tol=1e-15, abs_tol=1e-15 * max(map(abs, terms)))
 
 
 def write_challenge(folder, lines=150, end=""):

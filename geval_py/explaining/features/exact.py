@@ -2,7 +2,7 @@
 
 A term is split into multiples of powers of two, each so great that no sum of such parts needs more bits than a double
 has; so sums of parts are exact (Demmel and Nguyen, "Parallel Reproducible Summation", 2015). Terms of like size have
-two parts or three; the more they differ, the more parts there are.
+two parts or three; the more they differ, the more parts there are. Sums may not be too large for a double.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import signal
 from datetime import timedelta
 
 import pytest
-from dask_clusters import QUIET, here  # noqa: F401
+from dask_clusters import QUIET, here, without_last_words  # noqa: F401
 from samples import NOW, WORDS, words_of, write
 from sqlalchemy import select
 

@@ -1,0 +1,21 @@
+"""Pieces that workers read in blocks: the same losses, also where a line is longer than a block."""
+
+from pathlib import Path
+
+import pytest
+from dask_clusters import QUIET, cut, here, without_last_words  # noqa: F401
+
+import geval_py
+
+pytestmark = QUIET
+
+GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
+
+
+@pytest.mark.parametrize("size", [600, 2_000])
+def test_lines_longer_than_a_block(size, here, monkeypatch):  # noqa: F811
+    alone = geval_py.evaluate(GAZETTE, "dev-0", out="bigram")
+    cut(monkeypatch, size)
+    there = geval_py.evaluate(GAZETTE, "dev-0", out="bigram", cluster=here.client)
+    assert there == alone
+    assert there.line_losses == alone.line_losses
