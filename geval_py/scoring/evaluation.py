@@ -267,24 +267,14 @@ class Evaluation(Value):
         from geval_py.scoring.cluster import cluster_of
 
         kinds = FeatureKinds(
-            bigrams=bigrams,
-            word_shapes=word_shapes,
-            numerical=numerical_features,
-            cartesian=cartesian,
+            bigrams=bigrams, word_shapes=word_shapes, numerical=numerical_features, cartesian=cartesian,
             tokens=tokens_of(tokenizer),
-        )
+        )  # fmt: skip
         least = Frequencies(least=min_frequency, least_cartesian=min_cartesian_frequency)
         return rank_features(
-            self,
-            kinds,
-            other=other,
-            best=best,
-            frequencies=least,
-            costs=True,
-            documents=documents,
-            distinct=distinct,
+            self, kinds, other=other, best=best, frequencies=least, costs=True, documents=documents, distinct=distinct,
             cluster=cluster_of(cluster),
-        ).to_frame()
+        ).to_frame()  # fmt: skip
 
     def score_differences(self, other: Evaluation) -> list[float]:
         """Give each line's score minus the other output's: 0 for rounding noise, NaN where both are infinite.
