@@ -272,8 +272,8 @@ class Evaluation(Value):
         )  # fmt: skip
         least = Frequencies(least=min_frequency, least_cartesian=min_cartesian_frequency)
         return rank_features(
-            self, kinds, other=other, best=best, frequencies=least, costs=True, documents=documents, distinct=distinct,
-            cluster=cluster_of(cluster),
+            self, kinds, other=other, best=best, frequencies=least, costs=True, documents=documents,
+            distinct=distinct, cluster=cluster_of(cluster),
         ).to_frame()  # fmt: skip
 
     def score_differences(self, other: Evaluation) -> list[float]:
