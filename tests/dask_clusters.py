@@ -27,7 +27,12 @@ def here():
     """A cluster of one worker in this process."""
     with (
         distributed.LocalCluster(
-            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0", silence_logs=False
+            n_workers=1,
+            threads_per_worker=2,
+            processes=False,
+            protocol="tcp",  # so that all is sent as between machines
+            dashboard_address=":0",
+            silence_logs=False,
         ) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
     ):

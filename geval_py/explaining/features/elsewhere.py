@@ -7,6 +7,7 @@ same last bit as on one machine.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from itertools import compress, islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -39,6 +40,13 @@ class _Lines(NamedTuple):
     parts: Floats
 
 
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """What was counted: Dask sends a dictionary in a way of its own, which would make plain tuples of its fields."""
+
+    found: Found
+
+
 def tally_on(
     cluster: Cluster,
     evaluation: Evaluation,
@@ -64,7 +72,7 @@ def tally_on(
         reader = PieceReader(outputs, None, cluster)
         lines = _lines_of(evaluation, known, parts)
         for block, of_lines in reader.map_pieces(_tally, lambda block: (lines(block), fields, kinds, keep)):
-            for where, tally in of_lines.items():
+            for where, tally in of_lines.found.items():
                 found.setdefault(where, FieldTally(kinds, keep)).extend(tally, first)
             first += int(known[block.first_line - 1 :][: block.lines].sum())
             if progress is not None:
@@ -86,7 +94,7 @@ def _lines_of(evaluation: Evaluation, known: Truths, parts: Parts) -> Callable[[
     return lines_of
 
 
-def _tally(blocks: Iterable[Block], lines: _Lines, fields: Fields, kinds: FeatureKinds, keep: bool) -> Found:
+def _tally(blocks: Iterable[Block], lines: _Lines, fields: Fields, kinds: FeatureKinds, keep: bool) -> _Counted:
     """Count the features of lines, which are numbered from 0."""
     outputs = (output for block in blocks for output in decode_lines(block.outputs))
     items = (ScoredItem(*beside, output) for beside, output in zip(lines.beside, outputs, strict=True))
@@ -94,4 +102,4 @@ def _tally(blocks: Iterable[Block], lines: _Lines, fields: Fields, kinds: Featur
     for of_field in found.values():
         for tally in of_field.tallies:
             tally.codes.default_factory = None  # which cannot be sent
-    return found
+    return _Counted(found)
