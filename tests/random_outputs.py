@@ -1,5 +1,6 @@
 """Outputs made up by Hypothesis, their answers, and all that is said of them: the same, whoever reads them."""
 
+import gzip
 from array import array
 
 from hypothesis import strategies as st
@@ -7,6 +8,7 @@ from hypothesis import strategies as st
 from geval_py.errors import GevalError
 from geval_py.reading.lines import LineReader
 from geval_py.reading.outputs import output_at
+from geval_py.reading.sources import find_file
 from geval_py.reading.splits import Split
 from geval_py.reading.task import Task
 from geval_py.scoring.evaluate import evaluate_output, select_schemes
@@ -63,6 +65,18 @@ def write(folder, output, difference=0):
         number = max(reader.count_rest() + difference, 0)
     (folder / "expected.tsv").write_bytes(b"".join(WORDS[n % len(WORDS)] + b"\n" for n in range(number)))
     return split_of(folder)
+
+
+def write_thousand_parts(folder):
+    """Write an output of 2,000 lines as a file, and in parts of two lines, some compressed; gives the parts' split."""
+    rows = [b"a:0.%d the:0.25 :0.25\n" % (n % 70 + 1) for n in range(2000)]
+    write(folder, b"".join(rows))
+    (folder / "parts").mkdir()
+    for part in range(1000):
+        some = b"".join(rows[2 * part : 2 * part + 2])
+        (folder / "parts" / f"out-{part}-of-1000.tsv").write_bytes(some if part % 5 else gzip.compress(some))
+    pattern = find_file(str(folder / "parts" / "out.tsv"))
+    return split_of(folder).replace(outputs=(output_at(pattern),))
 
 
 def result(split, metrics, **keywords):

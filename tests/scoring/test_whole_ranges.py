@@ -10,7 +10,16 @@ import pytest
 from golden import check_golden, write_golden
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_outputs import WORDS, differences, files, good_lines, long_files, split_of, write
+from random_outputs import (
+    WORDS,
+    differences,
+    files,
+    good_lines,
+    long_files,
+    split_of,
+    write,
+    write_thousand_parts,
+)
 from random_outputs import result as result_of
 
 from geval_py.errors import MalformedLineError, UnreadableFileError
@@ -190,6 +199,12 @@ def test_parts_score_as_the_file(rows, difference, cuts, size, threads, tmp_path
         want = want[0], want[1].replace("out.tsv", os.path.basename(paths["out.tsv"])), want[2]
         want = want[0], want[1].replace("expected.tsv", os.path.basename(paths["expected.tsv"])), want[2]
     assert found == want
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_thousand_parts(threads, tmp_path):
+    """Some compressed: the same digits as of the file."""
+    assert result(write_thousand_parts(tmp_path), threads)[1:] == result(split_of(tmp_path), threads=1)[1:]
 
 
 @pytest.mark.parametrize("threads", [1, 3])
