@@ -57,15 +57,11 @@ def result(split, **keywords):
     return result_of(split, METRICS, **keywords)
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("cluster")
-
-
 @settings(deadline=None, derandomize=True, max_examples=1000, suppress_health_check=list(HealthCheck))
 @given(output=st.one_of(files, long_files), difference=differences, pieces=st.integers(1, 25))
-def test_a_cluster_scores_as_one_thread(output, difference, pieces, cluster, folder):
+def test_a_cluster_scores_as_one_thread(output, difference, pieces, cluster, tmp_path_factory):
     """The same signature, losses and texts, to the last bit, or the same error: ranges of a byte to the whole file."""
+    folder = tmp_path_factory.mktemp("cluster")  # after an error workers may still be reading the one before
     split = write(folder, output, difference)
     want = result(split, threads=1)
     size = max(len(output) // pieces, 1)
@@ -110,9 +106,11 @@ def test_parts(compressed, broken, cluster, tmp_path):
     assert (want[-1] == 8) == (broken is not None)
 
 
-def test_a_thousand_parts(cluster, tmp_path):
+def test_a_thousand_parts(tmp_path):
     """Of a few bytes each: the same digits as of the file, by one thread."""
-    there = result(write_thousand_parts(tmp_path), cluster=cluster)
+    split = write_thousand_parts(tmp_path)
+    with opened_cluster("local", 2) as client:
+        there = result(split, cluster=Cluster.of(client))
     assert there[1:] == result(split_of(tmp_path), threads=1)[1:]
 
 

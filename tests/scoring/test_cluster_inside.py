@@ -27,15 +27,11 @@ def cluster():
         yield Cluster.of(client)
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("cluster")
-
-
 @settings(deadline=None, derandomize=True, max_examples=20, suppress_health_check=[HealthCheck.too_slow])
 @given(output=st.one_of(files, long_files), difference=differences, pieces=st.integers(1, 8))
-def test_a_cluster_scores_as_one_thread(output, difference, pieces, cluster, folder):
+def test_a_cluster_scores_as_one_thread(output, difference, pieces, cluster, tmp_path_factory):
     """The same signature, losses and texts, to the last bit, or the same error."""
+    folder = tmp_path_factory.mktemp("cluster")  # after an error workers may still be reading the one before
     split = write(folder, output, difference)
     want = result(split, METRICS, threads=1)
     size = max(len(output) // pieces, 1)
