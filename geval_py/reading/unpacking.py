@@ -143,7 +143,7 @@ def _is_large(stored: bytes) -> bool:
 class _Stream(Value):
     """A stream of an .xz: where it starts, the kind of its checks, and what its index says of each block.
 
-    That are the bytes of the block without its padding, and those that it unpacks to.
+    Those are the bytes of the block without its padding, and the bytes that it unpacks to.
     """
 
     start: int
@@ -152,9 +152,12 @@ class _Stream(Value):
 
 
 def _blocks(file: Stored) -> Iterator[Packed]:
-    """Give the blocks of an .xz, each as a stream."""
+    """Give the blocks of an .xz, each as a stream; nothing where its streams are not found."""
     end = file.seek(0, os.SEEK_END)
-    for stream in _streams(file, end):
+    streams = _streams(file, end)
+    if streams is None:
+        return
+    for stream in streams:
         if any(max(block) > MOST_BYTES for block in stream.blocks):
             yield Packed(start=stream.start, members=None)
             return
@@ -167,15 +170,15 @@ def _blocks(file: Stored) -> Iterator[Packed]:
     yield Packed(start=end, members=None)
 
 
-def _streams(file: Stored, end: int) -> list[_Stream]:
-    """Find the streams of an .xz, from its end to its beginning; gives what there is to read if one is not found."""
+def _streams(file: Stored, end: int) -> list[_Stream] | None:
+    """Find the streams of an .xz, from its end to its beginning; None where one is not found, or for too many."""
     found: list[_Stream] = []
     left = MOST_BLOCKS
     while end := _before_padding(file, end):
         stream = _stream_before(file, end)
         left -= 1 + len(stream.blocks) if stream is not None else 0
         if stream is None or left < 0:
-            return [_Stream(start=0, kind=0, blocks=[(0, sys.maxsize)])]
+            return None
         found.append(stream)
         end = stream.start
     return found[::-1]
@@ -195,7 +198,7 @@ def _stream_before(file: Stored, end: int) -> _Stream | None:
     """Find the stream that ends at a place; None unless its header, index and footer are as they should be."""
     footer = _read_at(file, max(end - XZ_FOOTER_BYTES, 0), XZ_FOOTER_BYTES)
     size = XZ_FOOTER_BYTES + 4 * (int.from_bytes(footer[4:8], "little") + 1)
-    if size > min(end, MOST_INDEX_BYTES):
+    if len(footer) < XZ_FOOTER_BYTES or size > min(end, MOST_INDEX_BYTES):
         return None
     ending, kind = _read_at(file, end - size, size), footer[9]
     numbers = _numbers(ending[1:])
