@@ -15,9 +15,10 @@ from geval_py.reading.schemes import parse_schemes
 from geval_py.reading.splits import Split, locate, locate_others, other_test_set
 from geval_py.reading.task import Task
 from geval_py.scoring.columns import Named
-from geval_py.scoring.evaluate import evaluate_split, select_schemes
+from geval_py.scoring.evaluate import evaluate_split
 from geval_py.scoring.evaluation import Evaluation
 from geval_py.scoring.failure import Failure, evaluations_of
+from geval_py.scoring.wanted import select_schemes
 from geval_py.text import named, visible
 from geval_py.version import __version__
 
@@ -39,10 +40,10 @@ def evaluate_outputs(task: Task, settings: Settings) -> list[Evaluation | Failur
 
 
 def _note_tokenizer(schemes: Sequence[Named], settings: Settings) -> None:
-    """Say that a score is of words between white space, where GEval would have tokenised the lines first."""
-    others = [metric.name for _, metric in schemes if not metric.is_of_words]
+    """Say that a score is of the lines as they are, where GEval would have tokenised them first."""
+    others = [metric.name for _, metric in schemes if not metric.is_of_words and not metric.is_tokenised]
     if settings.tokenizer is not None and others:
-        note(f"--tokenizer {settings.tokenizer} is for features alone: {others[0]} is of the lines as they are")
+        note(f"--tokenizer {settings.tokenizer} does not change {others[0]}, which is of the lines as they are")
 
 
 def evaluate_lines(task: Task, settings: Settings, others: Sequence[str] = ()) -> list[Evaluation]:

@@ -13,11 +13,11 @@ from geval_py.cli.progress import ProgressBar
 from geval_py.cli.settings import Settings, parse
 from geval_py.reading.options import AUTHORING, SCORES
 from geval_py.reading.task import Task
-from geval_py.scoring.evaluate import select_schemes, shown_name
 from geval_py.scoring.evaluation import Evaluation
 from geval_py.scoring.failure import Failure
 from geval_py.scoring.kernel import choose_backend
 from geval_py.scoring.score import Score
+from geval_py.scoring.wanted import select_schemes, shown_name
 from geval_py.showing.json import json_text
 from geval_py.showing.scores import scores_text
 from geval_py.showing.terminals import width_of

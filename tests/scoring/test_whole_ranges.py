@@ -16,7 +16,8 @@ from geval_py.reading.sources import find_file
 from geval_py.reading.splits import Split
 from geval_py.reading.task import Task
 from geval_py.scoring import blocks
-from geval_py.scoring.evaluate import evaluate_output, select_schemes
+from geval_py.scoring.evaluate import evaluate_output
+from geval_py.scoring.wanted import select_schemes
 
 GOOD = [b"a:0.5 :0.5", b"the:0.9 of:0.05 :0.05", b":1", "żółw:0.25 :0.75".encode(), b"a:-1 b:-2\r", b"a:1"]
 BAD = [b"", b"a", b"a:x", b"\r", b"a:0.5  b:1", b"\xef\xbb\xbf:1"]
