@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def evaluate_outputs(task: Task, settings: Settings) -> list[Evaluation | Failure]:
     """Score each output with all metrics."""
     split, schemes = locate(task), select_schemes(task)
-    _note_tokenizer(schemes, settings)
+    _note_tokenizer(schemes, task)
     results = scored(task, split, schemes, settings, sign=settings.format != "text")
     for result in results:
         if isinstance(result, Evaluation):
@@ -39,11 +39,11 @@ def evaluate_outputs(task: Task, settings: Settings) -> list[Evaluation | Failur
     return results
 
 
-def _note_tokenizer(schemes: Sequence[Named], settings: Settings) -> None:
+def _note_tokenizer(schemes: Sequence[Named], task: Task) -> None:
     """Say that a score is of the lines as they are, where GEval would have tokenised them first."""
     others = [metric.name for _, metric in schemes if not metric.is_of_words and not metric.is_tokenised]
-    if settings.tokenizer is not None and others:
-        note(f"--tokenizer {settings.tokenizer} does not change {others[0]}, which is of the lines as they are")
+    if task.tokenizer is not None and others:
+        note(f"--tokenizer {task.tokenizer} does not change {others[0]}, which is of the lines as they are")
 
 
 def evaluate_lines(task: Task, settings: Settings, others: Sequence[str] = ()) -> list[Evaluation]:

@@ -144,7 +144,7 @@ def _show_mode(task: Task, settings: Settings) -> None:
     from geval_py.cli import features, lines, tokenize
 
     if settings.just_tokenize:
-        tokenize.write_tokens(settings.tokenizer)
+        tokenize.write_tokens(task.tokenizer)
         return
     modes = {
         "line_by_line": lines.show_lines,

@@ -28,12 +28,11 @@ from typing import TypeAlias
 
 from geval_py.errors import SchemeError
 from geval_py.reading.schemes import EvaluationScheme, Flag
-from geval_py.text import SPACES, visible
+from geval_py.text import split_words, visible
 
 Step: TypeAlias = Callable[[str], str]
 
 _CASES = frozenset("luc")
-_WORD = rf"[^{SPACES}]+"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +77,6 @@ def preparation_of(scheme: EvaluationScheme) -> Preparation | None:
     if scheme.tokenizer is not None:
         steps.append(_tokens_of(scheme.tokenizer))
     return Preparation(flags, scheme.tokenizer, tuple(steps))
-
-
-def split_words(text: str) -> list[str]:
-    r"""Split at white space as Haskell's ``Data.Text.words``: at space, TAB to CR, U+00A0 and the category Zs.
-
-    >>> split_words(" a\tb\u3000c\u2028d ")
-    ['a', 'b', 'c\u2028d']
-    """
-    return re.findall(_WORD, text)
 
 
 def lower_case(text: str) -> str:

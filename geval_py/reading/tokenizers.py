@@ -26,8 +26,7 @@ from functools import cache
 from typing import TypeAlias
 
 from geval_py.errors import UsageError
-from geval_py.reading.preparation import split_words
-from geval_py.text import nearest, strip_spaces, visible
+from geval_py.text import nearest, split_words, strip_spaces, visible
 
 Spacing: TypeAlias = Callable[[str], str]
 Rules: TypeAlias = "Sequence[tuple[str, str]]"  # regular expressions, and what is put in place of all that matches

@@ -11,9 +11,8 @@ from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 from sacrebleu.tokenizers.tokenizer_intl import TokenizerV14International
 
 from geval_py.errors import UsageError
-from geval_py.reading.preparation import split_words
 from geval_py.reading.tokenizers import _HIGHEST, TOKENIZERS, find_tokenizer
-from geval_py.text import strip_spaces
+from geval_py.text import split_words, strip_spaces
 
 PROPERTY = settings(deadline=None, derandomize=True)
 GEVAL = r"(?a)[\w\d]+\S*[\w\d]+|[\w\d]|[^\w\s]+"  # GEval 1.42.2's regexp of minimalistic
