@@ -102,6 +102,15 @@ class LineStatistics:
         self.out_of_vocabulary += following.out_of_vocabulary
         self.bound = max(self.bound, following.bound)
 
+    def only(self, places: Sequence[int]) -> LineStatistics:
+        """Give those of some lines, by their places from 0."""
+        return LineStatistics(
+            columns=tuple(array("d", map(column.__getitem__, places)) for column in self.columns),
+            classes=list(map(self.classes.__getitem__, places)) if self.classes else None,
+            details=list(map(self.details.__getitem__, places)) if self.details else None,
+            bound=self.bound,
+        )
+
     @property
     def lines(self) -> int:
         """The number of lines."""
