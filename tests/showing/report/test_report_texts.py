@@ -41,7 +41,7 @@ def test_the_panels_of_translations(folder, metric):
     assert "perplexity" not in re.sub(r"<(style|script)>.*?</\1>", "", text, flags=re.DOTALL)
 
 
-@pytest.mark.parametrize(("metric", "direction"), [("BLEU", "higher"), ("TER", "lower"), ("WER", "lower")])
+@pytest.mark.parametrize(("metric", "direction"), [("chrF", "higher"), ("TER", "lower"), ("WER", "lower")])
 def test_better_is_better_in_either_direction(folder, metric, direction):
     text = page(made(folder, metric, "middling", "good", "bad"), "Sayings")
     assert f"{metric}, {direction} is better" in text
