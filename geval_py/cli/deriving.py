@@ -38,8 +38,13 @@ def add_options(parser: QuietParser, *, words: int | None, words_help: str, appl
     add = parser.add_argument
     add_metrics(parser, "a hashed metric")
     add("--words", type=number_type, default=words, metavar="K", help=words_help)
-    documents = "the column of the input, by name or number, that tells which lines are of one document"
+    documents = (
+        "hold out together the lines on which a column of the input (its name or number) is the same "
+        "(default: that by which lines are alike, if there is one)"
+    )
     add("--documents", default=None, metavar="COLUMN", help=documents)
+    each = "hold out each line by itself, be they alike or not"
+    add("--no-documents", dest="documents", action="store_const", const=False, default=None, help=each)
     add_option(parser, option_of("seed"), f"of the random folds (default: {DEFAULT_SEED})")
     add("--apply", action="append", default=[], metavar="NAME", help=apply_help)
     add("--force", action="store_true", default=False, help=force_help)

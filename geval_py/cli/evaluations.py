@@ -17,7 +17,7 @@ from geval_py.reading.task import Task
 from geval_py.scoring.columns import Named
 from geval_py.scoring.evaluate import evaluate_split
 from geval_py.scoring.evaluation import Evaluation
-from geval_py.scoring.failure import Failure, evaluations_of
+from geval_py.scoring.failure import Failure, evaluations_of, what_is_scored
 from geval_py.scoring.wanted import select_schemes
 from geval_py.text import named, visible
 from geval_py.version import __version__
@@ -32,10 +32,9 @@ def evaluate_outputs(task: Task, settings: Settings) -> list[Evaluation | Failur
     split, schemes = locate(task), select_schemes(task)
     _note_tokenizer(schemes, task)
     results = scored(task, split, schemes, settings, sign=settings.format != "text")
-    for result in results:
-        if isinstance(result, Evaluation):
-            _note_unknown_words(result)
-            _note_infinite_losses(result)
+    for evaluation in what_is_scored(results):
+        _note_unknown_words(evaluation)
+        _note_infinite_losses(evaluation)
     return results
 
 
@@ -84,16 +83,16 @@ def scored(
 ) -> list[Evaluation | Failure]:
     """Score the outputs of a split, with a progress bar for each; ``sign`` computes the signatures.
 
-    Where there are several, what is wrong with one is said, and the others are scored; where there is one, it raises.
+    What is wrong with one is said, and what can be scored is; where there is one that has no score at all, it raises.
     """
     with _cluster_of(settings) as cluster:
         results = list(_evaluated(task, split, schemes, settings, sign=sign, cluster=cluster))
-    evaluations = [result for result in results if isinstance(result, Evaluation)]
-    if len(results) == 1:
+    evaluations = what_is_scored(results)
+    if len(results) == 1 and not evaluations:
         evaluations_of(results)
     for result in results:
-        if isinstance(result, Failure):
-            show_error(result.error)
+        for error in result.errors if isinstance(result, Failure) else ():
+            show_error(error)
     _note_places(task, split, settings, evaluations)
     return results
 

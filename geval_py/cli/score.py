@@ -13,11 +13,12 @@ from geval_py.cli.progress import ProgressBar
 from geval_py.cli.settings import Settings, parse
 from geval_py.reading.options import AUTHORING, SCORES
 from geval_py.reading.task import Task
+from geval_py.scoring.columns import shown_name
 from geval_py.scoring.evaluation import Evaluation
-from geval_py.scoring.failure import Failure
+from geval_py.scoring.failure import Failure, each_score, what_is_scored
 from geval_py.scoring.kernel import choose_backend
 from geval_py.scoring.score import Score
-from geval_py.scoring.wanted import select_schemes, shown_name
+from geval_py.scoring.wanted import select_schemes
 from geval_py.showing.json import json_text
 from geval_py.showing.scores import scores_text
 from geval_py.showing.terminals import width_of
@@ -88,7 +89,7 @@ def _interval(
         return None
     from geval_py.cli.doubts import documents_asked_for, warn_of_ruin
 
-    evaluations = [result for result in results if isinstance(result, Evaluation)]
+    evaluations = what_is_scored(results)
     warn_of_ruin(evaluations)
     return partial(
         Score.interval,
@@ -122,15 +123,16 @@ def _text(
 
 def _place_by_score(result: Evaluation | Failure) -> tuple[bool, float]:
     """Give a key that sorts by the first metric, the best first, and puts behind what has no score."""
-    if isinstance(result, Failure) or math.isnan(result.score):
+    first = each_score(result, 1)[0]
+    if first is None or math.isnan(first.value):
         return True, 0.0
-    return False, -result.score if result.scores[0].greatest_first(worst=False) else result.score
+    return False, -first.value if first.greatest_first(worst=False) else first.value
 
 
 def _document(
     task: Task, results: Sequence[Evaluation | Failure], interval: Callable[[Score], Interval] | None
 ) -> dict[str, object]:
-    outputs = [result.to_dict() if isinstance(result, Failure) else result.to_dict(interval) for result in results]
+    outputs = [result.to_dict(interval) for result in results]
     return document_head(task) | {"test": task.test_name, "outputs": outputs}
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
@@ -36,13 +36,18 @@ MOST_INPUT_BYTES = 1 << 25  # of a file that is read for this alone
 class Dependence:
     """A column of the input whose documents matter.
 
-    ``effect`` is the design effect: the variance of the mean loss by document over that by line; ``p_value`` is of
-    the permutation test that it is 1.
+    ``documents`` are those of all lines. ``effect`` is the design effect: the variance of the mean loss by document
+    over that by line; ``p_value`` is of the permutation test that it is 1.
     """
 
-    column: str
+    documents: Documents = field(repr=False)
     effect: float
     p_value: float
+
+    @property
+    def column(self) -> str:
+        """The name, or the number, of the column that tells the documents."""
+        return self.documents.column
 
     @property
     def widening(self) -> float:
@@ -69,7 +74,7 @@ def find_dependence(evaluations: Sequence[Evaluation], *, seed: int) -> Dependen
     if documents is None or effect <= LEAST_EFFECT:
         return None
     p_value = permutation_p(of_system, documents.of_line, seed=seed)
-    return Dependence(column=documents.column, effect=effect, p_value=p_value) if p_value < LEVEL else None
+    return Dependence(documents=documents, effect=effect, p_value=p_value) if p_value < LEVEL else None
 
 
 def _is_told(evaluation: Evaluation) -> bool:

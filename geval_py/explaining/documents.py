@@ -6,7 +6,7 @@ A document is what a column of the input says: the lines on which it is the same
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING
@@ -38,9 +38,9 @@ class Documents:
     count: int
 
     @classmethod
-    def of(cls, column: str, values: Iterable[str | bytes]) -> Documents:
+    def of(cls, column: str, values: Iterable[Hashable]) -> Documents:
         """Make them of the values of a column, a value a line."""
-        numbers: defaultdict[str | bytes, int] = defaultdict(count().__next__)
+        numbers: defaultdict[Hashable, int] = defaultdict(count().__next__)
         of_line = np.fromiter(map(numbers.__getitem__, values), np.int64)
         return cls(column=column, of_line=of_line, count=len(numbers))
 
@@ -52,7 +52,7 @@ class Documents:
     @property
     def nothing_gained(self) -> str:
         """Say that they are the lines."""
-        return f"each line is a document of its own by the column {visible(self.column)}: so the lines are drawn"
+        return f"each line is a document of its own by the column {visible(self.column)}: it is as if there were none"
 
     def several(self) -> Documents | None:
         """Give them where they say something: None where each line is one; raises UsageError where all lines are."""

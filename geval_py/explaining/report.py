@@ -103,6 +103,7 @@ def report(
     words = [item.expected for item in items]
     dependence = find_dependence([evaluation], seed=DEFAULT_SEED)
     documents = None if dependence is None else dependence.column
+    together = False if documents is None else documents  # as it says, rather than as the others' losses would
     honesty = calibration(evaluation) if evaluation.scores[0].metric.bits is not None else None
     tunable = honesty is not None and can_be_tuned(evaluation)
     return Report(
@@ -121,8 +122,8 @@ def report(
         comparison=compare([evaluation, *others], documents=documents, progress=progress) if others else None,
         calibration=honesty,
         luck=_luck(evaluation, honesty),
-        tuning=tune(evaluation, documents=documents) if tunable else None,
-        mixture=mix([evaluation, *others], documents=documents) if tunable and others else None,
+        tuning=tune(evaluation, documents=together) if tunable else None,
+        mixture=mix([evaluation, *others], documents=together) if tunable and others else None,
     )
 
 

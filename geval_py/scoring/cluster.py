@@ -1,7 +1,7 @@
 """Score an output on the workers of a Dask cluster: the same losses, to the last bit, as on one machine.
 
-    client:   cuts pieces ─────────────> numbers lines, takes expected ones ─────────────> losses, in order
-    workers:             read, and count ─┘ (the text stays there)        └─> score the text that was read
+    client:   cuts pieces ─────> numbers lines, takes expected ones ─────> losses, in order
+    workers:             count ─┘ (the text stays there)           └─> score the text that was read
 
 The client sees no line of the output; a worker sees its pieces, and the expected words that go with them.
 """
@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from importlib import import_module
+from typing import Generic, TypeVar
 
-from geval_py.errors import ClusterError, DataError, MalformedLineError, UsageError
+from geval_py.errors import ClusterError, DataError, GevalError, MalformedLineError, UsageError
 from geval_py.reading.lines import LineReader
 from geval_py.reading.places import absolute
 from geval_py.reading.ranges import Range
@@ -25,7 +26,7 @@ from geval_py.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
     from geval_py.scoring.blocks import Block, Lines
@@ -33,13 +34,20 @@ if TYPE_CHECKING:
     from geval_py.scoring.metrics.base import Column
     from geval_py.scoring.parallel import Progress
 
+Result = TypeVar("Result")
+
 LOCAL = "local"
 SECONDS_TO_ANSWER = 10
 RETRIES = 2  # of a task that fails, on whichever worker
-LEAST_RANGE_BYTES, MOST_RANGE_BYTES = 1 << 22, 1 << 26
+LEAST_RANGE_BYTES, MOST_RANGE_BYTES = 1 << 22, 1 << 28
+MOST_FAR_BYTES = 1 << 26  # of a range that workers keep in memory, once they have it from elsewhere
 MOST_RANGES = 40_000  # of an output so large that it has more, larger ranges: each costs the client its time
 RANGES_A_THREAD = 8  # where the output is large enough: so that all threads end at about the same time
-AHEAD_A_THREAD = 2  # pieces that are under way: what a worker keeps in memory
+AHEAD_A_THREAD = 2  # pieces that are under way: what a worker may have to keep in memory
+_OF_LOCAL = {  # what watches workers costs processor time, and a piece that is stolen is read twice
+    "distributed.worker.profile.enabled": False,
+    "distributed.scheduler.work-stealing": False,
+}
 
 
 @contextmanager
@@ -54,6 +62,7 @@ def opened_cluster(address: str, threads: int | None = None) -> Iterator[Any]:
         raise UsageError(message=f"a cluster needs {error.name}: pip install ./geval-py[cluster]") from error
     if address == LOCAL:
         with (
+            import_module("dask").config.set(_OF_LOCAL),
             distributed.LocalCluster(
                 n_workers=threads or available_cores(), threads_per_worker=1, dashboard_address=":0"
             ) as cluster,
@@ -99,6 +108,16 @@ class Cluster(Value):
             raise ClusterError(address=address, reason=reason)
         return cls(client=client, address=address, threads=sum(client.nthreads().values()))
 
+    @property
+    def ahead(self) -> int:
+        """How many pieces should be under way: what workers keep in memory."""
+        return AHEAD_A_THREAD * self.threads
+
+    def submit(self, function: Callable[..., object], *arguments: object, near: str | None = None) -> Any:
+        """Let a worker call a function, if possible the one that is ``near``; gives a Future."""
+        place = {} if near is None else {"workers": [near], "allow_other_workers": True}
+        return self.client.submit(function, *arguments, pure=False, retries=RETRIES, **place)
+
     @contextmanager
     def watched(self) -> Iterator[None]:
         """Make our errors of what goes wrong with the cluster."""
@@ -128,10 +147,7 @@ class ClusterScorer:
         self._outputs, self._expected, self._columns, self._cluster = outputs, expected, tuple(columns), cluster
         self._paths = {absolute(part): part for part in outputs.parts} | {absolute(outputs.path): outputs.path}
         whole = absolute(outputs.path), outputs.header
-        self._digest = self._submit(tasks.digest, *whole) if digest else None
-
-    def _submit(self, function: Any, *arguments: object) -> Any:
-        return self._cluster.client.submit(function, *arguments, pure=False, retries=RETRIES)
+        self._digest = cluster.submit(tasks.digest, *whole) if digest else None
 
     @property
     def sha256(self) -> str | None:
@@ -147,21 +163,37 @@ class ClusterScorer:
 
         Raises as BlockScorer, and ClusterError.
         """
-        reader = _ClusterReader(self._outputs, self._expected, self._cluster, self._submit)
         columns = self._cluster.client.scatter(self._columns, broadcast=True, hash=False)
+        return self._map(tasks.score, columns, self._expected.path, progress=progress)
+
+    def _map(
+        self, work: Callable[..., Result], *arguments: object, progress: Progress | None
+    ) -> Iterator[tuple[Block, Result]]:
+        """Give the blocks in order, without their texts, each with what :func:`tasks.work_on` gives."""
+        reader = _ClusterReader(self._outputs, self._expected, self._cluster)
         size = self._outputs.size or 0
 
-        def submit(block: Block) -> _Scored:
-            piece, lines = reader.last
-            return _Scored(block, lines, self._submit(tasks.score, piece, lines, block, columns, self._expected.path))
+        def submit(block: Block) -> _Pending[tuple[Block, Result | MalformedLineError]]:
+            piece, worker = reader.last
+            future = self._cluster.submit(tasks.work_on, piece, block, work, *arguments, near=worker)
+            return _Pending(future, lambda found: (block, found))
 
-        with self._cluster.watched(), self._known_paths(), Workers(0) as nobody:
-            for block, found in in_order(submit, reader.blocks(nobody), ahead=reader.ahead):
+        with self._cluster.watched(), self._known_paths(), self._forgotten(), Workers(0) as nobody:
+            for block, found in in_order(submit, reader.blocks(nobody), ahead=self._cluster.ahead):
                 if isinstance(found, MalformedLineError):
                     raise found
                 yield block, found
                 if progress is not None:
                     progress(block.position or 0, size)
+
+    @contextmanager
+    def _forgotten(self) -> Iterator[None]:
+        """Let workers forget what they keep, where an error leaves it to nobody."""
+        try:
+            yield
+        except GevalError:
+            self._cluster.client.run(tasks.forget, frozenset(self._paths))
+            raise
 
     @contextmanager
     def _known_paths(self) -> Iterator[None]:
@@ -173,54 +205,36 @@ class ClusterScorer:
             raise
 
 
-class _Scored:
-    """A block, the lines that a worker keeps of it, and what is to be said of them.
+class _Pending(Generic[Result]):
+    """A task's result that is under way, and what is to be made of it."""
 
-    The lines are held until then: when their worker dies, Dask reads only those again that somebody still wants.
-    """
+    def __init__(self, future: Any, make: Callable[[Any], Result]) -> None:
+        self._future, self._make = future, make
 
-    def __init__(self, block: Block, lines: Any, future: Any) -> None:
-        self._block, self._lines, self._future = block, lines, future
-
-    def result(self) -> tuple[Block, Any]:
-        return self._block, self._future.result()
-
-
-class _Counted:
-    """A piece, the lines that a worker keeps of it, and how many they are."""
-
-    def __init__(self, piece: Piece, position: int, lines: Any, count: Any) -> None:
-        self._piece, self._position, self._lines, self._count = piece, position, lines, count
-
-    def result(self) -> tuple[Piece, int, Any, int]:
-        return self._piece, self._position, self._lines, self._count.result()
+    def result(self) -> Result:
+        return self._make(self._future.result())
 
 
 class _ClusterReader(MatchedBlockReader):
-    """Numbers the lines that workers read; ``last`` is the piece of the block that was given last, and its lines."""
+    """Numbers the lines that workers count; ``last`` is the piece of the block given last, and its worker."""
 
-    last: tuple[Piece, Any]
+    last: tuple[Piece, str]
 
-    def __init__(self, outputs: LineReader, expected: LineReader, cluster: Cluster, submit: Any) -> None:
+    def __init__(self, outputs: LineReader, expected: LineReader, cluster: Cluster) -> None:
         super().__init__(outputs, expected)
-        self._output, self._submit_task = outputs, submit
-        self.ahead = AHEAD_A_THREAD * cluster.threads
-        size = outputs.size or 0
-        wanted = min(max(size // (RANGES_A_THREAD * cluster.threads), LEAST_RANGE_BYTES), MOST_RANGE_BYTES)
-        self._range_bytes = max(wanted, size // MOST_RANGES)
+        self._output, self._cluster = outputs, cluster
 
     def read(self, workers: Workers) -> Iterator[Lines]:
         del workers  # they are elsewhere
-        for piece, position, lines, count in in_order(self._submit, self._pieces(), ahead=self.ahead):
-            if count:
-                self.last = piece, lines
-                yield bytearray(), memoryview(b""), count, position, piece.path
+        for piece, position, (lines, worker) in in_order(self._submit, self._pieces(), ahead=self._cluster.ahead):
+            if lines:
+                self.last = piece, worker
+                yield bytearray(), memoryview(b""), lines, position, piece.path
         self._output.check_unchanged()
 
-    def _submit(self, found: tuple[Piece, int]) -> _Counted:
+    def _submit(self, found: tuple[Piece, int]) -> _Pending[tuple[Piece, int, tuple[int, str]]]:
         piece, position = found
-        lines = self._submit_task(tasks.read, piece)
-        return _Counted(piece, position, lines, self._submit_task(tasks.count, lines))
+        return _Pending(self._cluster.submit(tasks.count, piece), lambda counted: (piece, position, counted))
 
     def _pieces(self) -> Iterator[tuple[Piece, int]]:
         """Cut the output, part by part; each piece with the stored bytes up to its end."""
@@ -232,9 +246,15 @@ class _ClusterReader(MatchedBlockReader):
             if source.compression is not None:
                 yield whole, before + size
             else:
-                for start in range(reader.offset, size, self._range_bytes):
-                    wanted = Range(start=start, stop=min(start + self._range_bytes, size))
+                length = self._range_bytes(MOST_RANGE_BYTES if source.is_here else MOST_FAR_BYTES)
+                for start in range(reader.offset, size, length):
+                    wanted = Range(start=start, stop=min(start + length, size))
                     yield whole.replace(range=wanted, start=reader.offset), before + wanted.stop
             before += size
             if not reader.next_part():
                 return
+
+    def _range_bytes(self, most: int) -> int:
+        size = self._output.size or 0
+        wanted = min(max(size // (RANGES_A_THREAD * self._cluster.threads), LEAST_RANGE_BYTES), most)
+        return max(wanted, size // MOST_RANGES)

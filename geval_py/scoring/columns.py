@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from geval_py.errors import SchemeError
 from geval_py.reading.inputs import InputReader
 from geval_py.reading.lines import decode_lines
 from geval_py.scoring.blocks import Block, BlockScorer
+from geval_py.scoring.failure import NoScore
 from geval_py.scoring.metrics import LineStatistics, Metric, column_of
+from geval_py.scoring.score import Score
 from geval_py.values import Value
 
 TYPE_CHECKING = False
@@ -27,6 +30,7 @@ Named: TypeAlias = "tuple[EvaluationScheme, Metric]"  # a scheme, and its metric
 # Which lines are scored: the flags that select them, and what is done to lines before these flags look at them.
 Choice: TypeAlias = "tuple[tuple[Flag, ...], Preparation | None]"
 Key: TypeAlias = "tuple[Choice | None, Column]"  # what a metric is made from: the lines (None: all), and the column
+Found: TypeAlias = "LineStatistics | SchemeError"  # the statistics, or why there are none of an output
 
 
 def key_of(named: Named, vocabulary: frozenset[str], raw_filters: bool) -> Key:
@@ -41,15 +45,53 @@ def key_of(named: Named, vocabulary: frozenset[str], raw_filters: bool) -> Key:
     return choice, column_of(metric, vocabulary, preparation)
 
 
+def shown_name(scheme: EvaluationScheme, metric: Metric) -> str:
+    """Give the name under which a scheme's score is shown."""
+    if any(flag.letter == "N" for flag in scheme.flags):
+        return scheme.name
+    return f"{metric.name}:{scheme.flag_text}" if scheme.flags else metric.name
+
+
 def statistics_of_selected(
     selections: Mapping[Choice, Selection], keys: Sequence[Key], split: Split, output: Output
-) -> dict[Key, LineStatistics]:
-    """Score the lines that were selected; raises SchemeError where there is none, and MalformedLineError."""
-    return {
-        (choice, column): selections[choice].statistics(column, output.path, split.expected)
-        for choice, column in dict.fromkeys(keys)
-        if choice is not None
-    }
+) -> dict[Key, Found]:
+    """Score the lines that were selected; where there is none of this output, give the error that says so.
+
+    Raises SchemeError where there can be none of any output, and MalformedLineError.
+    """
+    found: dict[Key, Found] = {}
+    for choice, column in dict.fromkeys(keys):
+        if choice is None:
+            continue
+        try:
+            found[choice, column] = selections[choice].statistics(column, output.path, split.expected)
+        except SchemeError as error:
+            if error.path != output.path:
+                raise
+            found[choice, column] = error
+    return found
+
+
+def results_of(
+    schemes: Sequence[Named], keys: Sequence[Key], found: Mapping[Key, Found], selections: Mapping[Choice, Selection]
+) -> list[Score | NoScore]:
+    """Give each metric's score from its statistics; or the error that stands in their place."""
+    return [_result(named, key, found[key], selections) for named, key in zip(schemes, keys, strict=True)]
+
+
+def _result(named: Named, key: Key, found: Found, selections: Mapping[Choice, Selection]) -> Score | NoScore:
+    scheme, metric = named
+    choice, _ = key
+    if isinstance(found, SchemeError):
+        return NoScore(name=shown_name(scheme, metric), metric=metric, error=found)
+    return Score(
+        name=shown_name(scheme, metric),
+        value=metric.value(found),
+        metric=metric,
+        scheme=scheme,
+        statistics=found,
+        line_numbers=None if choice is None else selections[choice].line_numbers,
+    )
 
 
 class Reading(Value):

@@ -22,19 +22,26 @@ from geval_py.reading.splits import Split, locate, locate_pair, read_vocabulary
 from geval_py.reading.task import Task
 from geval_py.reading.texts import Texts
 from geval_py.scoring.blocks import BlockScorer
-from geval_py.scoring.columns import Choice, Key, Named, Reading, key_of, selections_of, statistics_of_selected
+from geval_py.scoring.columns import (
+    Choice,
+    Named,
+    Reading,
+    key_of,
+    results_of,
+    selections_of,
+    statistics_of_selected,
+)
 from geval_py.scoring.evaluation import Evaluation
-from geval_py.scoring.failure import Failure, evaluations_of
-from geval_py.scoring.metrics import LineStatistics
+from geval_py.scoring.failure import Failure, evaluations_of, failure_of, scores_of
 from geval_py.scoring.parallel import Progress
 from geval_py.scoring.score import Score
-from geval_py.scoring.wanted import select_schemes, shown_name
+from geval_py.scoring.wanted import select_schemes
 from geval_py.text import shown, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
-    from typing import TypeAlias
+    from typing import Any, TypeAlias
 
     import distributed
 
@@ -158,7 +165,7 @@ def evaluate_split(
 
     An output that is at fault, or of which a filter selects no line, is a Failure; what is wrong elsewhere is raised.
     ``watch`` gives, for an output, what watches its progress; the other arguments are those of
-    :func:`evaluate_output`, and so are the errors.
+    :func:`score_output`, and so are the errors.
     """
     schemes = select_schemes(task) if schemes is None else schemes
     vocabulary = vocabulary_for(schemes, task)
@@ -167,7 +174,7 @@ def evaluate_split(
     for output in split.outputs:
         with nullcontext() if watch is None else watch(output) as progress:
             try:
-                result: Evaluation | Failure = evaluate_output(
+                result = score_output(
                     split,
                     output,
                     schemes,
@@ -197,6 +204,14 @@ def vocabulary_for(schemes: Sequence[Named], task: Task) -> frozenset[str]:
 
 
 def evaluate_output(
+    split: Split, output: Output, schemes: Sequence[Named], vocabulary: frozenset[str], **how: Any
+) -> Evaluation:
+    """Score one output as :func:`score_output` does; raises SchemeError where some metric has no score."""
+    (evaluation,) = evaluations_of([score_output(split, output, schemes, vocabulary, **how)])
+    return evaluation
+
+
+def score_output(
     split: Split,
     output: Output,
     schemes: Sequence[Named],
@@ -210,14 +225,13 @@ def evaluate_output(
     threads: int | None = None,
     cluster: Cluster | None = None,
     progress: Progress | None = None,
-) -> Evaluation:
-    """Score one output with all metrics, reading it once.
+) -> Evaluation | Failure:
+    """Score one output with all metrics, reading it once; a Failure where some, but not all, have no line of it.
 
-    ``keep_texts`` keeps the texts in memory or, with ``reread``, reads those that are in files again there.
-    With ``raw_filters``, flags that select lines look at them as they are, not as the text flags leave them.
-    ``input_text`` is the split's input, shared by several outputs; ``sign`` computes the signature; ``threads`` score
-    (as many as there are cores), or the workers of a ``cluster``; ``progress`` is called after each block. Raises
-    DataError, and SchemeError for a metric's filter that no line has.
+    ``keep_texts`` keeps the texts in memory or, with ``reread``, reads those in files again. With ``raw_filters``,
+    flags that select lines look at them as they are, not as the text flags leave them. ``input_text`` is the split's
+    input, shared by several outputs; ``sign`` computes the signature; ``threads`` (one a core), or a ``cluster``,
+    score; ``progress`` is called after each block. Raises DataError, and SchemeError for a filter that no line has.
     """
     keys = [key_of(named, vocabulary, raw_filters) for named in schemes]
     selections = selections_of(schemes, keys, split)
@@ -229,10 +243,10 @@ def evaluate_output(
         columns = tuple(dict.fromkeys(column for choice, column in keys if choice is None))
         scorer = _scorer(outputs, expected, columns, selections, threads, cluster, sign=sign)
         found, file_lines = Reading.of(scorer, inputs, columns, selections.values()).score(texts, progress)
-    found |= statistics_of_selected(selections, keys, split, output)
-    scores = tuple(_score(named, key, found, selections) for named, key in zip(schemes, keys, strict=True))
+    results = results_of(schemes, keys, found | statistics_of_selected(selections, keys, split, output), selections)
+    scores = scores_of(results)
     of_input = (input_text.sha256, split.in_header) if inputs else (None, None)
-    return Evaluation(
+    evaluation = Evaluation(
         split=split,
         output=output,
         scores=scores,
@@ -241,6 +255,7 @@ def evaluate_output(
         input=input_text,
         texts=texts,
     )
+    return failure_of(evaluation, results) or evaluation
 
 
 @contextmanager
@@ -294,21 +309,6 @@ def _path(output: Output) -> str:
     if output.fault is not None:
         raise output.fault
     return output.path
-
-
-def _score(
-    named: Named, key: Key, found: Mapping[Key, LineStatistics], selections: Mapping[Choice, Selection]
-) -> Score:
-    scheme, metric = named
-    choice, _ = key
-    return Score(
-        name=shown_name(scheme, metric),
-        value=metric.value(found[key]),
-        metric=metric,
-        scheme=scheme,
-        statistics=found[key],
-        line_numbers=None if choice is None else selections[choice].line_numbers,
-    )
 
 
 def _signature(

@@ -11,10 +11,13 @@ from geval_py.values import Value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from array import array
-    from typing import Any, ClassVar
+    from collections.abc import Callable
+    from typing import Any, ClassVar, TypeAlias
 
     from geval_py.explaining.documents import Documents
     from geval_py.explaining.statistics.interval import Interval
+
+    IntervalOf: TypeAlias = "Callable[[Score], Interval]"  # how a score's interval is made
 
 
 class Score(Value):

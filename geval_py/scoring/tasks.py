@@ -1,29 +1,36 @@
-"""What the workers of a cluster do with a piece of an output: read it, and score it once its first line is numbered.
+"""What the workers of a cluster do with a piece of an output: count its lines, then work on them, once numbered.
 
-A piece is read once where memory allows: what was read is kept by the worker until it is scored.
+A piece is read for each of the two: a plain file that is near comes from the system's cache the second time. What is
+far, or was unpacked, is kept by the process that read it, as far as memory allows; one that has not kept it reads it
+again. So any worker can do any task, and Dask moves no text.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
+from threading import Lock
+
 from geval_py.errors import MalformedLineError
 from geval_py.reading.lines import READ_AHEAD_BYTES, LineReader, end_of_lines
 from geval_py.reading.ranges import Range, RangeReader, opened_anywhere
-from geval_py.scoring.blocks import Block, score_block
+from geval_py.reading.remote import is_remote
+from geval_py.scoring.blocks import RANGE_BYTES, Block, score_block
 from geval_py.scoring.kernel import count_lines
 from geval_py.scoring.metrics import LineStatistics
 from geval_py.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from typing import TypeVar
 
+    from geval_py.reading.ranges import ReadAt
     from geval_py.scoring.metrics.base import Column
 
-MOST_KEPT_BYTES = 1 << 28  # of a compressed file: what unpacks to more is unpacked again when it is scored
+    Result = TypeVar("Result")
 
-
-MOST_FREE = 4
-_free: list[bytearray] = []  # buffers that were scored, to be read into again: new memory costs as much as reading
+MOST_KEPT_BYTES = 1 << 29  # for each thread of a worker: more than the pieces that are under way
+MOST_UNPACKED_BYTES = 1 << 28  # of a compressed file: what unpacks to more is not kept, but unpacked again
 
 
 class Piece(Value):
@@ -39,95 +46,131 @@ class Piece(Value):
     size: int
     header: str | None
 
-
-class Lines(Value):
-    """What was read of a piece: how many lines, and their text, each ended by LF; None where it was not kept.
-
-    The text is a part of a buffer, from ``start`` to before ``stop``: to copy it would take as long as to read it.
-    """
-
-    count: int
-    buffer: bytes | bytearray | None
-    start: int = 0
-    stop: int = 0
-
-    def __del__(self) -> None:
-        if isinstance(self.buffer, bytearray) and len(_free) < MOST_FREE:
-            _free.append(self.buffer)
-
-    def __sizeof__(self) -> int:
-        """Tell Dask what it would cost to move them: they are scored where they are."""
-        return object.__sizeof__(self) + len(self.buffer or b"")
-
     @property
-    def text(self) -> memoryview | None:
-        """The lines."""
-        return None if self.buffer is None else memoryview(self.buffer)[self.start : self.stop]
+    def is_near(self) -> bool:
+        """Whether reading it again costs next to nothing."""
+        return self.range is not None and not is_remote(self.path)
+
+    def reader(self, read_at: ReadAt) -> RangeReader:
+        """Give what reads ranges of the plain file."""
+        return RangeReader(self.path, read_at, start=self.start, size=self.size)
 
 
-def read(piece: Piece) -> Lines:
-    """Read a piece; raises DataError."""
-    if piece.range is None:
-        return _unpack(piece)
-    try:
-        buffer = _free.pop()
-    except IndexError:
-        buffer = bytearray(piece.range.stop - piece.range.start + READ_AHEAD_BYTES + 2)
-    with opened_anywhere(piece.path) as read_at:
-        ranges = RangeReader(piece.path, read_at, start=piece.start, size=piece.size)
-        found = ranges.read(piece.range, buffer)
-    text = memoryview(buffer)[found.start : found.stop]
-    return Lines(count=count_lines(text), buffer=buffer, start=found.start, stop=found.stop)
+class _Kept:
+    """The lines, block by block, that this process has read and not worked on yet; if too many, the oldest go."""
+
+    def __init__(self) -> None:
+        self._blocks: dict[Piece, Sequence[memoryview]] = {}
+        self._lock = Lock()
+
+    def put(self, piece: Piece, blocks: Sequence[memoryview], threads: int) -> None:
+        """Keep lines until they are taken; so many threads may each keep MOST_KEPT_BYTES."""
+        with self._lock:
+            self._blocks[piece] = blocks
+            while sum(len(block) for kept in self._blocks.values() for block in kept) > threads * MOST_KEPT_BYTES:
+                del self._blocks[next(iter(self._blocks))]
+
+    def take(self, piece: Piece) -> Sequence[memoryview] | None:
+        """Give lines away; None where they are not kept."""
+        with self._lock:
+            return self._blocks.pop(piece, None)
+
+    def drop(self, paths: Collection[str]) -> None:
+        """Keep no lines of some files any longer."""
+        with self._lock:
+            self._blocks = {piece: blocks for piece, blocks in self._blocks.items() if piece.path not in paths}
 
 
-def _unpack(piece: Piece) -> Lines:
-    kept: list[bytes] = []
-    count = size = 0
-    with LineReader(piece.path, header=piece.header) as reader:
-        while block := reader.block():
-            count, size = count + count_lines(block), size + len(block)
-            if size <= MOST_KEPT_BYTES:
-                kept.append(block)
-    return Lines(count=count, buffer=b"".join(kept) if size <= MOST_KEPT_BYTES else None, stop=size)
+_kept = _Kept()
 
 
-def count(lines: Lines) -> int:
-    """Tell how many lines there are."""
-    return lines.count
+def count(piece: Piece) -> tuple[int, str]:
+    """Tell how many lines a piece has, and the address of this worker, which may keep them; raises DataError."""
+    worker = import_module("distributed").get_worker()
+    return count_here(piece, worker.state.nthreads), worker.address
 
 
-def score(
-    piece: Piece, lines: Lines, numbers: Block, columns: Sequence[Column], expected_path: str
-) -> list[LineStatistics] | MalformedLineError:
-    """Score lines that were read for each of some columns.
+def count_here(piece: Piece, threads: int = 1) -> int:
+    """Tell how many lines a piece has; this process, with so many threads, may keep them. Raises DataError."""
+    blocks: list[memoryview] = []
+    lines = size = 0
+    for block in _read(piece):
+        lines, size = lines + count_lines(block), size + len(block)
+        if not piece.is_near and size <= MOST_UNPACKED_BYTES:
+            blocks.append(block)
+    if not piece.is_near and size <= MOST_UNPACKED_BYTES:
+        _kept.put(piece, blocks, threads)
+    return lines
 
-    ``numbers`` is the block without the text: its first line, its number of lines, which may be less than were read,
-    and the expected ones. Gives the first MalformedLineError, rather than raising it: trying again would not help.
+
+def forget(paths: Collection[str]) -> None:
+    """Let go what is kept of some files: nobody will work on it."""
+    _kept.drop(paths)
+
+
+def work_on(
+    piece: Piece, numbers: Block, work: Callable[..., Result], *arguments: object
+) -> Result | MalformedLineError:
+    """Work on the lines of a piece: ``work(blocks, *arguments)``, each block lasts until the next one.
+
+    ``numbers`` is the block without the text: its first line, its number of lines, which may be less than the piece
+    has, and the expected ones. Gives the first MalformedLineError, rather than raising it: trying again would not
+    help. Raises DataError.
     """
-    statistics = [LineStatistics() for _ in columns]
+    kept = _kept.take(piece)
     try:
-        for block in _blocks(piece, lines, numbers):
-            for of_piece, of_block in zip(statistics, score_block(block, columns, expected_path), strict=True):
-                of_piece.extend(of_block)
+        return work(_blocks(_read(piece) if kept is None else kept, numbers), *arguments)
     except MalformedLineError as error:
         return error
-    return statistics
 
 
-def _blocks(piece: Piece, lines: Lines, numbers: Block) -> Iterator[Block]:
+def _blocks(texts: Iterable[memoryview], numbers: Block) -> Iterator[Block]:
     line, place = 0, 0
-    for text in [lines.text] if lines.text is not None else _read_again(piece):
+    for text in texts:
         end, found = _head(text, numbers.lines - line)
         expected_end, _ = end_of_lines(numbers.expected, place, found)
-        yield numbers.replace(
-            first_line=numbers.first_line + line,
-            lines=found,
-            outputs=text[:end],
-            expected=numbers.expected[place:expected_end],
-        )
+        with text[:end] as outputs:
+            yield numbers.replace(
+                first_line=numbers.first_line + line,
+                lines=found,
+                outputs=outputs,
+                expected=numbers.expected[place:expected_end],
+            )
         line, place = line + found, expected_end
         if line == numbers.lines:
             return
+
+
+def _read(piece: Piece) -> Iterator[memoryview]:
+    """Give the lines of a piece, block by block; one of a piece that is near lasts until the next one.
+
+    Raises DataError.
+    """
+    if piece.range is None:
+        yield from _unpacked(piece)
+    elif piece.is_near:
+        yield from _read_in_blocks(piece, piece.range)
+    else:
+        buffer = bytearray()
+        with opened_anywhere(piece.path) as read_at:
+            found = piece.reader(read_at).read(piece.range, buffer)
+        yield memoryview(buffer)[found.start : found.stop]
+
+
+def _unpacked(piece: Piece) -> Iterator[memoryview]:
+    with LineReader(piece.path, header=piece.header) as reader:
+        while block := reader.block():
+            yield memoryview(block)
+
+
+def _read_in_blocks(piece: Piece, wanted: Range) -> Iterator[memoryview]:
+    buffer = bytearray(RANGE_BYTES + READ_AHEAD_BYTES + 2)
+    with opened_anywhere(piece.path) as read_at:
+        reader = piece.reader(read_at)
+        for start in range(wanted.start, wanted.stop, RANGE_BYTES):
+            found = reader.read(Range(start=start, stop=min(start + RANGE_BYTES, wanted.stop)), buffer)
+            with memoryview(buffer)[found.start : found.stop] as lines:
+                yield lines
 
 
 def _head(text: memoryview, lines: int) -> tuple[int, int]:
@@ -136,10 +179,13 @@ def _head(text: memoryview, lines: int) -> tuple[int, int]:
     return (len(text), found) if found <= lines else end_of_lines(bytes(text), 0, lines)
 
 
-def _read_again(piece: Piece) -> Iterator[memoryview]:
-    with LineReader(piece.path, header=piece.header) as reader:
-        while block := reader.block():
-            yield memoryview(block)
+def score(blocks: Iterable[Block], columns: Sequence[Column], expected_path: str) -> list[LineStatistics]:
+    """Score blocks for each of some columns; raises MalformedLineError, the first in the order of lines."""
+    scored = [LineStatistics() for _ in columns]
+    for block in blocks:
+        for of_all, of_block in zip(scored, score_block(block, columns, expected_path), strict=True):
+            of_all.extend(of_block)
+    return scored
 
 
 def digest(path: str, header: str | None) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from geval_py.errors import UsageError
+from geval_py.scoring.columns import shown_name
 from geval_py.scoring.metrics import find_metric
 from geval_py.text import visible
 
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
     from geval_py.reading.schemes import EvaluationScheme
     from geval_py.reading.task import Task
     from geval_py.scoring.columns import Named
-    from geval_py.scoring.metrics import Metric
 
 
 def select_schemes(task: Task) -> list[Named]:
@@ -39,10 +39,3 @@ def _named(name: str, schemes: Sequence[Named]) -> Named:
             return named
     names = visible(", ".join(shown_name(*named) for named in schemes))
     raise UsageError(message=f"Cannot find metric named '{visible(name)}'\n  there are {names}")
-
-
-def shown_name(scheme: EvaluationScheme, metric: Metric) -> str:
-    """Give the name under which a scheme's score is shown."""
-    if any(flag.letter == "N" for flag in scheme.flags):
-        return scheme.name
-    return f"{metric.name}:{scheme.flag_text}" if scheme.flags else metric.name

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from geval_py.reading.inputs import column_names
-from geval_py.scoring.failure import Failure
+from geval_py.scoring.failure import Failure, each_score
 from geval_py.showing.documents import feature_documents
 from geval_py.showing.tables import Column, Table
 
@@ -37,24 +37,26 @@ def scores_table(
     ends = ("", " low", " high") if interval else ("",)
     scores = [f"{name}{end}" for name in names for end in ends]
     head = ["file", *keys, *scores, "lines", "error", "signature"]
-    return _table(head, [_score_row(result, keys, len(scores), interval) for result in results])
+    return _table(head, [_score_row(result, keys, len(names), interval) for result in results])
 
 
 def _score_row(
-    result: Evaluation | Failure, keys: Sequence[str], scores: int, interval: Callable[[Score], Interval] | None
+    result: Evaluation | Failure, keys: Sequence[str], metrics: int, interval: Callable[[Score], Interval] | None
 ) -> list[object]:
     of_output = [result.output.name, *(result.output.parameters.get(key) for key in keys)]
-    if isinstance(result, Failure):
-        return [*of_output, *[None] * scores, None, _in_a_line(result.error), None]
-    values = chain.from_iterable(_values(score, interval) for score in result.scores)
-    return [*of_output, *values, result.line_count, None, str(result.signature)]
+    values = chain.from_iterable(_values(score, interval) for score in each_score(result, metrics))
+    errors = "; ".join(map(_in_a_line, result.errors)) if isinstance(result, Failure) else None
+    scored = result.evaluation if isinstance(result, Failure) else result
+    if scored is None:
+        return [*of_output, *values, None, errors, None]
+    return [*of_output, *values, scored.line_count, errors, str(scored.signature)]
 
 
-def _values(score: Score, interval: Callable[[Score], Interval] | None) -> Iterator[float]:
-    yield score.value
+def _values(score: Score | None, interval: Callable[[Score], Interval] | None) -> Iterator[float | None]:
+    yield None if score is None else score.value
     if interval is not None:
-        found = interval(score)
-        yield from (found.low, found.high)
+        found = None if score is None else interval(score)
+        yield from (None, None) if found is None else (found.low, found.high)
 
 
 def _in_a_line(error: GevalError) -> str:

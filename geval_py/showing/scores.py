@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from geval_py.scoring.failure import Failure
+from geval_py.scoring.failure import Failure, each_score
 from geval_py.showing.numbers import number, with_half_width
 from geval_py.showing.terminals import laid_out
 from geval_py.text import visible
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from geval_py.scoring.score import Score
     from geval_py.showing.terminals import Alignment
 
-FAILED = "error"  # what stands in place of the scores of an output that is at fault
+FAILED = "error"  # what stands in place of a score that an output at fault has not
 MOST_NAMES_IN_CROSS_TABLES = 100
 LONGEST_NAME_IN_CROSS_TABLES = 80  # characters
 
@@ -44,9 +44,7 @@ def scores_text(
         return with_half_width(interval(score), precision, percentage=percentage)
 
     def cells(result: Evaluation | Failure) -> list[str]:
-        if isinstance(result, Failure):
-            return [FAILED] * len(shown)
-        return [cell(score) for score in result.scores]
+        return [FAILED if score is None else cell(score) for score in each_score(result, len(shown))]
 
     scores = (result.scores for result in results if not isinstance(result, Failure))
     shown = [visible(name) for name in next(([s.name for s in of] for of in scores), names)]

@@ -145,6 +145,105 @@ def test_a_filter_selects_no_line_of_the_only_output(challenge, geval):
     assert geval(*words) == (1, "", f"geval: {NO_LINE.format(1)}\n")
 
 
+@pytest.fixture
+def two(challenge):
+    """Two outputs that are well formed, the words of one metric and of two with a filter, which selects in one."""
+    (challenge / "dev-0/out-n=2.tsv").write_text("a:0.5 b:0.5\na:1\n")
+    for n in (3, 4):
+        (challenge / f"dev-0/out-n={n}.tsv").unlink()
+    words = ["-t", "dev-0"]
+    for metric in (OF_OUTPUTS, "LogLossHashed", "LikelihoodHashed:f<out:b>"):
+        words += ["-a", metric]
+    return words
+
+
+ONCE = f"geval: {NO_LINE.format(1)}\n"  # though two metrics say it
+
+
+def test_a_filter_leaves_the_other_metrics_their_scores(two, geval):
+    rows = "n\tLogLossHashed:f<out:b>\tLogLossHashed\tLikelihoodHashed:f<out:b>\n1\terror\t0.69\terror\n2\t0.69\t0.35\t0.50\n"
+    assert geval(*two) == (1, rows, ONCE)
+    assert geval(*two, "--by-score") == (1, "\n".join(rows.split("\n")[n] for n in (0, 2, 1)) + "\n", ONCE)
+
+
+def test_so_it_does_of_the_only_output(two, geval):
+    rows = "LogLossHashed:f<out:b>\terror\nLogLossHashed\t0.69\nLikelihoodHashed:f<out:b>\terror\n"
+    assert geval(*two, "-o", "out-n=1.tsv") == (1, rows, ONCE)
+    status, out, err = geval(*two, "-o", "out-n=1.tsv", "--bootstrap", "10")
+    assert (status, out, err) == (1, rows.replace("0.69", "0.7±0.0"), ONCE)
+
+
+def test_so_it_does_in_json(two, geval):
+    status, out, err = geval(*two, "--format", "json", "--bootstrap", "10")
+    one, other = json.loads(out)["outputs"]
+    assert (status, err) == (1, ONCE)
+    assert list(one) == list(other) == ["file", "parameters", "lines", "out_of_vocabulary", "signature", "metrics"]
+    assert one["metrics"][0] == {
+        "name": "LogLossHashed:f<out:b>",
+        "value": None,
+        "unit": "nats",
+        "direction": "lower",
+        "error": {"message": NO_LINE.format(1), "line": None, "column": None},
+    }
+    assert [metric["value"] for metric in one["metrics"]] == [None, pytest.approx(0.69, abs=0.01), None]
+    assert [("interval" in metric, "error" in metric) for metric in one["metrics"]] == [
+        (False, True),
+        (True, False),
+        (False, True),
+    ]
+    assert one["signature"].startswith("metric:LogLossHashed|bits:10|lines:2|")
+    assert [metric["name"] for metric in one["metrics"]] == [metric["name"] for metric in other["metrics"]]
+    assert not any("error" in metric for metric in other["metrics"])
+
+
+def test_so_it_does_in_csv(two, geval):
+    status, out, err = geval(*two, "--format", "csv", "--bootstrap", "10")
+    one, other = csv.DictReader(io.StringIO(out))
+    assert (status, err) == (1, ONCE)
+    given = {name: value for name, value in one.items() if value}
+    assert list(given) == [
+        "file",
+        "n",
+        "LogLossHashed",
+        "LogLossHashed low",
+        "LogLossHashed high",
+        "lines",
+        "error",
+        "signature",
+    ]
+    assert (given["lines"], given["error"]) == ("2", NO_LINE.format(1).replace("\n  ", " "))
+    assert [name for name, value in other.items() if not value] == ["error"]
+
+
+def test_filters_that_differ_are_both_said(two, geval):
+    words = [*two, "-a", "LogLossHashed:f<out:c>", "-o", "out-n=1.tsv"]
+    _, out, err = geval(*words, "--format", "csv")
+    both = [NO_LINE.format(1), NO_LINE.format(1).replace("out:b", "out:c")]
+    assert err == "".join(f"geval: {message}\n" for message in both)
+    (row,) = csv.DictReader(io.StringIO(out))
+    assert row["error"] == "; ".join(message.replace("\n  ", " ") for message in both)
+
+
+def test_a_file_that_is_at_fault_has_no_score_by_any_metric(two, challenge, geval):
+    (challenge / "dev-0/out-n=2.tsv").write_text(BAD)
+    status, out, err = geval(*two)
+    assert (status, out.splitlines()[1:]) == (1, ["1\terror\t0.69\terror", "2\terror\terror\terror"])
+    assert err == f"{ONCE}geval: {MESSAGE}\n"
+
+
+def test_a_filter_of_answers_that_select_no_line_stops_all(two, geval):
+    status, out, err = geval(*two, "-a", "LogLossHashed:f<exp:b>")
+    assert (status, out) == (2, "")
+    assert err.startswith("geval: No item has the feature `exp:b'\n")
+
+
+def test_python_raises_what_a_filter_lacks(two, challenge):
+    for metrics in ([OF_OUTPUTS], [OF_OUTPUTS, "LogLossHashed"], ["LogLossHashed", OF_OUTPUTS]):
+        with pytest.raises(geval_py.SchemeError) as caught:
+            geval_py.evaluate(challenge, "dev-0", out="n=1", metrics=metrics)
+        assert str(caught.value) == NO_LINE.format(1).replace("`./", f"`{challenge}/")
+
+
 @pytest.mark.parametrize("metric", ["LogLossHashed:f<exp:b>", "LogLossHashed:f<in<Nix>:b>", "LogLossHashed:q"])
 def test_what_is_wrong_in_a_metric_is_no_output_s_fault(metric, challenge, geval):
     status, out, err = geval("-t", "dev-0", "-a", metric)

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import lzma
 import shutil
 from pathlib import Path
 
@@ -127,6 +128,32 @@ def test_where_nothing_helps_nothing_is_written(gazette, geval):
     assert out.endswith("Nothing is surely better: leave the output as it is.\n")
 
 
+def alike(gazette):
+    """Make an output of it that is good for the first half of the files, and bad for the others."""
+    files = [line.split("\t")[0] for line in lzma.open(gazette / "dev-0/in.tsv.xz", "rt")]
+    halves = sorted(set(files))[18]
+    answers = (gazette / "dev-0/expected.tsv").read_text().splitlines()
+    shares = (0.1 if file < halves else 0.001 for file in files)
+    lines = (f"{answer}:{share} :{1 - share}\n" for answer, share in zip(answers, shares, strict=True))
+    (gazette / "dev-0/out-model=unigram.tsv").write_text("".join(lines))
+
+
+@pytest.mark.parametrize("command", ["tune -o unigram --words 0", "mix bigram unigram"])
+def test_documents_that_are_alike_are_held_out_together_unasked(gazette, geval, command):
+    alike(gazette)
+    words = [*command.split(), "-t", "dev-0", "--force"]
+    note = "geval: note: lines with the same FileId are alike: they are held out together\n"
+    status, out, err = geval(*words)
+    assert (status, err.count(note)) == (0, 1)
+    assert "; held out in 10 folds of 36 documents, seed 12345.\n" in out
+    assert geval(*words, "--documents", "FileId")[1:] == (out, err.replace(note, ""))
+    shown = geval(*words, "--no-documents")
+    assert "; held out in 10 folds of lines, seed 12345.\n" in shown[1]
+    assert shown[2] == err.replace(note, "")
+    document = json.loads(geval(*words, "--format", "json")[1])
+    assert (document["documents"], document["notes"]) == (36, [note[13:-1]])
+
+
 def test_infinite_losses_have_a_column(gazette, geval):
     lines = (gazette / "unigram.tsv").read_text().splitlines()
     lines[:3] = ["zzz:1"] * 3
@@ -196,7 +223,7 @@ REFUSED = {
     ),
     "mix -t dev-0 unigram": "geval mix takes two outputs or more; there is 1",
     "mix -t dev-0 bigram unigram --documents Yaer": (
-        "the input has no column `Yaer'\n  did you mean Year? there are FileId, Year, LeftContext, RightContext"
+        "Unknown column `Yaer'\n  did you mean Year? the columns are FileId, Year, LeftContext, RightContext"
     ),
 }
 

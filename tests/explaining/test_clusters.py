@@ -248,7 +248,7 @@ def test_compare(challenge, capsys):
 
 
 def test_each_line_its_own_document(challenge, capsys):
-    note = "each line is a document of its own by the column Text: so the lines are drawn"
+    note = "each line is a document of its own by the column Text: it is as if there were none"
     assert run(capsys, "-B", "100", "-o", "one", "--documents", "Text")[2] == f"geval: note: {note}\n"
     pair = [evaluate(challenge, "dev-0", out=name) for name in ("one", "two")]
     by_line, by_text = (compare(pair, samples=100, documents=column) for column in (None, "Text"))

@@ -24,9 +24,10 @@ from geval_py import (
     parse_line,
     tune,
 )
+from geval_py.explaining.documents import documents_of
 from geval_py.explaining.tuning import folds as folds_module
 from geval_py.explaining.tuning.fitting import _Objective, fit
-from geval_py.explaining.tuning.folds import Folds, change_of, document_numbers
+from geval_py.explaining.tuning.folds import Folds, change_of
 from geval_py.explaining.tuning.guesses import read_guesses
 from geval_py.reading.frequent import FrequentWords, frequent_words
 from geval_py.reading.tuned import Parameters
@@ -267,10 +268,10 @@ def test_what_is_no_use_is_not_taken():
 
 
 def test_documents_by_a_column(gazette):
-    by_name = document_numbers(gazette, "FileId")
-    assert list(by_name) == list(document_numbers(gazette, "1"))
-    assert by_name.max() + 1 == 36
-    assert tune(gazette, words=0, documents=by_name).documents == 36
+    by_name = tune(gazette, words=0, documents="FileId")
+    numbers = documents_of(gazette, "FileId").of_line
+    assert by_name.documents == numbers.max() + 1 == 36
+    assert tune(gazette, words=0, documents=numbers) == tune(gazette, words=0, documents=1) == by_name
 
 
 # The frequent words
@@ -359,7 +360,7 @@ REFUSED = {
     ),
     "documents": ({"documents": [1, 2]}, "2 documents, but 120 lines: give a number a line"),
     "one document": ({"documents": [7] * 120}, "all lines are of one document: none can be held out"),
-    "no input": ({"documents": "FileId"}, "a column of the input tells the documents, and there is no input file"),
+    "no input": ({"documents": "FileId"}, "documents are told by a column of the input, and there is no input file"),
     "seed": ({"seed": -1}, "the seed is a whole number from 0 on"),
 }
 
@@ -375,7 +376,7 @@ def test_a_column_that_there_is_not(gazette):
     with pytest.raises(UsageError) as caught:
         tune(gazette, documents="Fileid")
     assert str(caught.value) == (
-        "the input has no column `Fileid'\n  did you mean FileId? there are FileId, Year, LeftContext, RightContext"
+        "Unknown column `Fileid'\n  did you mean FileId? the columns are FileId, Year, LeftContext, RightContext"
     )
 
 

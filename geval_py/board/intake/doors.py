@@ -72,19 +72,27 @@ def shown_source(source: str) -> str:
     >>> shown_source("git+https://anna:secret@host/team.git@main"), shown_source("git+https://anna:secret@host/team.git")
     ('git+https://host/team.git@main', 'git+https://…@host/team.git')
     """
-    if not source.startswith(GIT):
-        return source
+    return GIT + shown_address(source) if source.startswith(GIT) else source
+
+
+def shown_address(source: str) -> str:
+    """Show what should be an address, with ``git+`` or without, and be it one or not, without who logs in.
+
+    >>> shown_address("https://anna:secret@host/team.git"), shown_address("anna:secret@host/team")
+    ('https://…@host/team.git', '…@host/team')
+    """
     url, branch = address_in(source)
-    if branch is not None:
-        return f"{GIT}{without_password(url)}@{branch}"
-    before, at, after = url.rpartition("@")  # which may stand behind a login, or before a branch
+    scheme = SCHEME.match(url)
+    if branch is not None and scheme:
+        return f"{without_password(url)}@{branch}"
+    before, at, after = source.removeprefix(GIT).rpartition("@")  # which may stand behind a login, or before a branch
     if not at:
-        return GIT + without_password(url)
-    scheme = "".join(before.partition("://")[:2]) if "://" in before else ""
+        return without_password(url)
     known = "" if _QUERY.search(before) else f"@{_QUERY.split(after, maxsplit=1)[0]}"
-    return f"{GIT}{scheme}{HIDDEN}{known}"
+    return f"{scheme[0] if scheme else ''}{HIDDEN}{known}"
 
 
+SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)  # what an address begins with
 _HOST_AND_PATH = re.compile(r"[^/]*\.[^/]*/|.*\.git/*$", re.DOTALL)  # what is no branch, but a login's host
 _QUERY = re.compile(r"[?#]")  # what begins what may be a key
 # Who logs in stands before the last @, and what follows that is an address if a port is one; neither a login nor a

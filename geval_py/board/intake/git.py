@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
 from geval_py.board.intake.budget import Budget
-from geval_py.board.intake.doors import GIT, HIDDEN, address_in, own_name, shown_source, without_password
+from geval_py.board.intake.doors import HIDDEN, SCHEME, address_in, own_name, shown_address, without_password
 from geval_py.board.intake.members import MOST_NAMES, Commit, Readable, checked_name, refused
 from geval_py.board.intake.running import Objects, run_git
 from geval_py.board.values import FailedError, RejectedError
@@ -59,14 +59,13 @@ class Address:
 def address_of(source: str, transports: Sequence[str]) -> Address:
     """Read git+URL@BRANCH; raises UsageError for what is none, and for a transport that is not allowed."""
     url, branch = address_in(source)
-    shown = shown_source(source).removeprefix(GIT)
-    form = f"`{visible(shown)}` is no address of a branch: write git+URL@BRANCH"
+    form = f"`{visible(shown_address(source))}` is no address of a branch: write git+URL@BRANCH"
     try:
         parts = urlsplit(url)
         _ = parts.port  # which is no number where a password has a / in it
     except ValueError:
         raise UsageError(message=form) from None
-    is_whole = parts.scheme and "://" in url and parts.path.strip("/") and url.isprintable()
+    is_whole = SCHEME.match(url) and parts.path.strip("/") and url.isprintable()
     if branch is None or not is_whole:
         raise UsageError(message=f"{form}, such as git+https://example.org/anna/gap.git@main")
     if HIDDEN in without_password(url):  # and git takes the first @ for the end of a login

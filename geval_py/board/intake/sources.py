@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from geval_py.board.intake.archives import ARCHIVES, TARS, is_archive
 from geval_py.board.intake.budget import Budget
-from geval_py.board.intake.doors import GIT, shown_source
+from geval_py.board.intake.doors import GIT, shown_address
 from geval_py.board.intake.members import Source
 from geval_py.errors import MissingFileError, UsageError
 from geval_py.text import visible
+
+# An address without git+: it may hold a password, which stands between the first colon and the last @. The path of a
+# file may hold these too, but behind a slash.
+_ADDRESS = re.compile(r".*://|[^/]*:.*@", re.DOTALL)
 
 
 def check_source(source: str, transports: Sequence[str]) -> None:
@@ -20,9 +25,10 @@ def check_source(source: str, transports: Sequence[str]) -> None:
         from geval_py.board.intake.git import address_of
 
         address_of(source, transports)
-    elif "://" in source and not os.path.exists(source):
-        shown = visible(shown_source(GIT + source).removeprefix(GIT))
-        raise UsageError(message=f"`{shown}` is no submission: write git+URL@BRANCH for a branch")
+    elif _ADDRESS.match(source) and not os.path.exists(source):
+        raise UsageError(
+            message=f"`{visible(shown_address(source))}` is no submission: write git+URL@BRANCH for a branch"
+        )
     elif not os.path.exists(source):
         raise MissingFileError(what="No submission", path=source)
     elif not os.path.isdir(source) and not (is_archive(source) and os.path.isfile(source)):

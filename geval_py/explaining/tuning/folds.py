@@ -8,18 +8,13 @@ Guide to Cluster-Robust Inference", 2015), where every line may be a document of
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from geval_py.errors import UsageError
 from geval_py.explaining.tuning.searching import students_quantile
-from geval_py.reading.inputs import InputText
-from geval_py.reading.items import column_name
-from geval_py.scoring.evaluation import Evaluation
-from geval_py.text import nearest, visible
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -45,6 +40,12 @@ class Folds:
         count = min(FOLDS, documents)
         fold_of = np.random.default_rng(seed).permutation(documents) % count
         return cls(of_line=fold_of[groups], groups=groups, count=count)
+
+    @property
+    def documents(self) -> int | None:
+        """The number of documents; None where each line is one of its own."""
+        count = int(self.groups.max()) + 1
+        return None if count == len(self.groups) else count
 
     def __iter__(self) -> Iterator[Flags]:
         """Give each fold, as flags: which lines are held out."""
@@ -92,38 +93,3 @@ def change_of(losses: Array, base: Array, groups: Integers) -> Change:
     deviation = math.sqrt(count / (count - 1) * float(sums @ sums)) / len(differences)
     half = students_quantile(1 - (1 - CONFIDENCE) / 2, count - 1) * deviation
     return Change(mean=mean, low=mean - half, high=mean + half)
-
-
-def document_numbers(evaluation: Evaluation, column: str) -> Integers:
-    """Give each line's document a number, from 0: a document is the lines on which a column says the same.
-
-    ``column`` is one of the input, by its name in the header or its number from 1. Raises UsageError where there is
-    no input, no such column, or but one document; LineCountError for an input of another number of lines.
-    """
-    split = evaluation.split
-    if split.input is None:
-        raise UsageError(message="a column of the input tells the documents, and there is no input file")
-    text = InputText(split, keep=False)
-    rows = [line.split("\t") for line in text.lines()]
-    text.check_count(len(rows), evaluation.line_count)
-    names = [column_name(split.in_header, index) for index in range(max(map(len, rows)))]
-    if column in names:
-        index = names.index(column)
-    elif column.isascii() and column.isdigit() and 1 <= int(column) <= len(names):
-        index = int(column) - 1
-    else:
-        close = nearest(column, names)
-        advice = f"did you mean {visible(close)}? " if close else ""
-        raise UsageError(
-            message=f"the input has no column `{visible(column)}'\n  {advice}there are {visible(', '.join(names))}"
-        )
-    return numbered([row[index] if index < len(row) else "" for row in rows])
-
-
-def numbered(values: Sequence[object]) -> Integers:
-    """Give equal values the same number, from 0 as they come; raises UsageError where all are equal."""
-    numbers: dict[object, int] = {}
-    found = np.array([numbers.setdefault(value, len(numbers)) for value in values], np.int64)
-    if len(numbers) < 2:
-        raise UsageError(message="all lines are of one document: none can be held out")
-    return found

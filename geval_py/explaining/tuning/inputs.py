@@ -1,21 +1,25 @@
-"""What tuning and mixing are given, checked: enough lines, and which of them are of one document."""
+"""What tuning and mixing are given, checked: enough lines, and which of them are held out together."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from geval_py.errors import UsageError
-from geval_py.explaining.tuning.folds import Array, Folds, Integers, document_numbers, numbered
+from geval_py.explaining.dependence import find_dependence
+from geval_py.explaining.documents import Documents, documents_of
+from geval_py.explaining.tuning.folds import Array, Folds, Integers
 from geval_py.explaining.tuning.guesses import hashed_bits
 from geval_py.scoring.evaluation import Evaluation
 from geval_py.scoring.score import Score
+from geval_py.text import visible
 
 FEW_LINES = 100
 
-DocumentNumbers: TypeAlias = "str | Sequence[int] | Integers | None"  # a column that tells them, or a number a line
+# A column that tells the documents, or a number a line; None: those that matter, if any; False: none.
+HeldTogether: TypeAlias = "str | int | Sequence[int] | Integers | Literal[False] | None"
 
 
 def notes_on_lines(evaluation: Evaluation, force: bool) -> list[str]:
@@ -33,18 +37,40 @@ def notes_on_lines(evaluation: Evaluation, force: bool) -> list[str]:
     raise UsageError(message=f"{few}; take {FEW_LINES} lines or more, or force it")
 
 
-def documents_of_lines(evaluation: Evaluation, documents: DocumentNumbers) -> tuple[Integers, int | None]:
-    """Give the number of each line's document, and how many there are; None where each line is its own."""
-    if documents is None:
-        return np.arange(evaluation.line_count), None
-    if isinstance(documents, str):
-        groups = document_numbers(evaluation, documents)
-    elif len(documents) == evaluation.line_count:
-        groups = numbered(list(documents))
-    else:
-        both = f"{len(documents)} documents, but {evaluation.line_count} lines"
-        raise UsageError(message=f"{both}: give a number a line")
-    return groups, int(groups.max()) + 1
+def folds_of(evaluations: Sequence[Evaluation], together: HeldTogether, seed: int) -> tuple[Folds, list[str]]:
+    """Deal the lines of evaluations of one set into folds, those of a document together; gives them and notes.
+
+    Raises UsageError where all lines are of one document, for another number of documents than of lines, and what
+    :func:`documents_of` raises for a column.
+    """
+    documents, notes = _documents(evaluations, together, seed)
+    lines = evaluations[0].line_count
+    return Folds.of(np.arange(lines) if documents is None else documents.of_line, seed), notes
+
+
+def _documents(
+    evaluations: Sequence[Evaluation], together: HeldTogether, seed: int
+) -> tuple[Documents | None, list[str]]:
+    if together is False:
+        return None, []
+    if together is None:
+        found = find_dependence(evaluations, seed=seed)
+        if found is None:
+            return None, []
+        return found.documents, [f"lines with the same {visible(found.column)} are alike: they are held out together"]
+    if isinstance(together, (str, int)):
+        told = documents_of(evaluations[0], together)
+        return told.several(), [told.nothing_gained] if told.are_lines else []
+    return _numbered(together, evaluations[0].line_count), []
+
+
+def _numbered(numbers: Sequence[int] | Integers, lines: int) -> Documents:
+    if len(numbers) != lines:
+        raise UsageError(message=f"{len(numbers)} documents, but {lines} lines: give a number a line")
+    told = Documents.of("", numbers)
+    if told.count < 2:
+        raise UsageError(message="all lines are of one document: none can be held out")
+    return told
 
 
 def score_of(score: Score, losses: Array) -> float:
@@ -53,7 +79,7 @@ def score_of(score: Score, losses: Array) -> float:
     return float(score.metric.measure.formula([mean], 1))
 
 
-def described(evaluation: Evaluation, folds: Folds, documents: int | None, seed: int) -> dict[str, Any]:
+def described(evaluation: Evaluation, folds: Folds, seed: int) -> dict[str, Any]:
     """Give what is said of the lines in the same fields of both: whose they are, how scored, and how held out."""
     first = evaluation.scores[0]
     return {
@@ -63,7 +89,7 @@ def described(evaluation: Evaluation, folds: Folds, documents: int | None, seed:
         "direction": first.direction,
         "lines": evaluation.line_count,
         "folds": folds.count,
-        "documents": documents,
+        "documents": folds.documents,
         "seed": seed,
         "header": evaluation.split.output_header,
     }

@@ -22,7 +22,7 @@ from geval_py.errors import UsageError
 from geval_py.explaining.comparison import check_comparable
 from geval_py.explaining.tuning.folds import Array, Change, Folds, change_of, worth_showing
 from geval_py.explaining.tuning.guesses import bucket_shares, hashed_bits
-from geval_py.explaining.tuning.inputs import DocumentNumbers, described, documents_of_lines, notes_on_lines, score_of
+from geval_py.explaining.tuning.inputs import HeldTogether, described, folds_of, notes_on_lines, score_of
 from geval_py.reading.derived import Derived, mixed_output
 from geval_py.reading.frequent import FrequentWords, frequent_words_of_train
 from geval_py.reading.mixed import Mixing
@@ -148,7 +148,7 @@ def mix(
     evaluations: Iterable[Evaluation],
     *,
     words: int = 0,
-    documents: DocumentNumbers = None,
+    documents: HeldTogether = None,
     seed: int = DEFAULT_SEED,
     force: bool = False,
 ) -> Mixture:
@@ -165,17 +165,16 @@ def mix(
     first, score = evaluations[0], evaluations[0].scores[0]
     bits = hashed_bits(first)
     notes = notes_on_lines(first, force)
-    groups, count = documents_of_lines(first, documents)
-    folds = Folds.of(groups, seed)
+    folds, alike = folds_of(evaluations, documents, seed)
     frequent = _frequent(first, words)
     losses = _columns(evaluations, frequent, bits)
     alone = int(np.argmin(losses[:, : len(evaluations)].mean(axis=0)))
     tried = _held_out(losses, folds)
-    change = change_of(tried, losses[:, alone], groups)
+    change = change_of(tried, losses[:, alone], folds.groups)
     weights = _never_worse(losses, best_weights(losses), alone)
     components = _components(evaluations, losses, weights)
     return Mixture(
-        **described(first, folds, count, seed),
+        **described(first, folds, seed),
         words=len(frequent.words),
         components=components,
         best=components[alone].name,
@@ -185,7 +184,7 @@ def mix(
         taken=change.is_better,
         predicted=score_of(score, mixed_losses(losses, weights)),
         mixing=Mixing(weights=tuple(weights.tolist()), frequent=frequent, bits=bits),
-        notes=tuple(notes),
+        notes=(*notes, *alike),
     )
 
 

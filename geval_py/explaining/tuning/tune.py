@@ -21,7 +21,7 @@ from geval_py.errors import UsageError
 from geval_py.explaining.tuning.fitting import best, fit, held_out
 from geval_py.explaining.tuning.folds import Change, Folds, change_of, worth_showing
 from geval_py.explaining.tuning.guesses import Guesses, read_guesses
-from geval_py.explaining.tuning.inputs import DocumentNumbers, described, documents_of_lines, notes_on_lines, score_of
+from geval_py.explaining.tuning.inputs import HeldTogether, described, folds_of, notes_on_lines, score_of
 from geval_py.reading.derived import tuned_output
 from geval_py.reading.frequent import DEFAULT_WORDS, FrequentWords, frequent_words_of_train
 from geval_py.reading.sampling import DEFAULT_SEED, check_sampling
@@ -155,7 +155,7 @@ def tune(
     *,
     words: int | None = None,
     temperature: bool = False,
-    documents: DocumentNumbers = None,
+    documents: HeldTogether = None,
     seed: int = DEFAULT_SEED,
     force: bool = False,
     threads: int | None = None,
@@ -166,8 +166,9 @@ def tune(
     What is tried is ``temperature``, if it is asked for, lambda and nu; ``words`` is the number of frequent words
     that nu is for, those of the challenge's train (by default 100, and none where it has no train; 0: none).
     ``documents`` tells the lines of a document, which are held out together: by a column of the input, its name or
-    its number from 1, or by a number a line. ``seed`` is that of the random folds; ``progress`` is called as the
-    output is read.
+    its number from 1, or by a number a line. Without it they are those by which the lines are alike, if the input
+    tells such; False holds out each line by itself. ``seed`` is that of the random folds; ``progress`` is called as
+    the output is read.
 
     Raises UsageError for a metric that is not hashed or has flags that choose or change lines, for fewer than a
     hundred lines without ``force``, for words without a train, for files that can be read only once, and where scipy
@@ -176,23 +177,22 @@ def tune(
     checked_evaluation(evaluation)
     check_sampling(1, seed)
     notes = notes_on_lines(evaluation, force)
-    groups, count = documents_of_lines(evaluation, documents)
+    folds, alike = folds_of([evaluation], documents, seed)
     frequent, without = _frequent(evaluation, words)
     guesses = read_guesses(evaluation, frequent, keep_entries=temperature, threads=threads, progress=progress)
     steps = [step for step in LADDER if _is_tried(step, temperature, frequent)]
-    folds = Folds.of(groups, seed)
     trials, parameters = _climb(evaluation, guesses, folds, steps)
     first = evaluation.scores[0]
     return Tuning(
         output=evaluation.output.name,
-        **described(evaluation, folds, count, seed),
+        **described(evaluation, folds, seed),
         infinite=first.statistics.infinite,
         score=first.value,
         words=len(frequent.words),
         trials=tuple(trials),
         parameters=parameters,
         predicted=first.value if parameters == _as_it_is(guesses) else score_of(first, guesses.losses(parameters)),
-        notes=(*notes, *without),
+        notes=(*notes, *alike, *without),
         signature=evaluation.signature,
     )
 

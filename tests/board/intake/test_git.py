@@ -15,8 +15,9 @@ from geval_py.board.intake import running
 from geval_py.board.intake.budget import Budget
 from geval_py.board.intake.doors import own_name, shown_source, submitter_of
 from geval_py.board.intake.git import CONFIGURATION, _without_login, address_of
+from geval_py.board.intake.sources import check_source
 from geval_py.board.values import FailedError, RejectedError
-from geval_py.errors import UsageError
+from geval_py.errors import MissingFileError, UsageError
 
 MESSAGE = "A bigram model\n\nof words\n\ntags: n-gram, baseline\n"
 
@@ -349,6 +350,47 @@ def test_no_part_of_any_password_is_shown(scheme, user, password, rest):
     others = f"{scheme}://{user}:{rest} git+https://example.org/anna/gap.git@main"  # and the example in a message
     parts = {password[start : start + 4] for start in range(len(password) - 3)}
     assert not [part for part in parts if part in written and part not in others]
+
+
+@given(
+    st.text(TYPED.replace("/", ""), max_size=12),
+    st.text(TYPED, min_size=4, max_size=12),
+    st.sampled_from(["host/team@main", "host:8080/team.git@main", "host/team.git", "host/x"]),
+    st.sampled_from(["", "git+"]),
+)
+@example("anna", "s3cret", "host/x", "")
+@example("anna@example.net", "1234/5678", "host/team@main", "")
+@example("https", "1234://5678", "host/team@main", "git+")
+def test_no_part_of_any_password_is_shown_of_an_address_without_a_scheme(user, password, rest, git):
+    source = f"{git}{user}:{password}@{rest}"
+    with pytest.raises(UsageError) as raised:
+        check_source(source, ("https",))
+    parts = {password[start : start + 4] for start in range(len(password) - 3)}
+    others = f"{rest} https:// git+https://example.org/anna/gap.git@main"  # and the example in a message
+    assert not [part for part in parts if part in str(raised.value) and part not in others]
+
+
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [
+        ("anna:s3cret@example.org/x", "…@example.org/x"),
+        ("anna:s3cret@example.org/x@main", "…@main"),
+        ("anna:12/34@example.org/x", "…@example.org/x"),
+        ("anna@example.net:s3cret@example.org/x", "…@example.org/x"),
+        ("git@example.org:team/x.git@main", "…@main"),
+    ],
+)
+def test_an_address_without_git_is_no_submission(source, shown):
+    with pytest.raises(UsageError) as raised:
+        check_source(source, ("https",))
+    assert str(raised.value) == f"`{shown}` is no submission: write git+URL@BRANCH for a branch"
+
+
+@pytest.mark.parametrize("path", ["git@example.org:team/x.git", "a@b", "a:b", "uploads/a:b@c.zip"])
+def test_what_may_be_a_path_is_named_whole(path):
+    with pytest.raises(MissingFileError) as raised:
+        check_source(path, ("https",))
+    assert str(raised.value) == f"No submission: `{path}`"
 
 
 @pytest.mark.parametrize("password", ["s3cret-s3cret", "s3cret%40s3cret"])

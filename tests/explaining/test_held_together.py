@@ -1,0 +1,118 @@
+"""Which lines tuning and mixing hold out together: those of a document, where documents are alike, unasked."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from geval_py import UsageError, evaluate, mix, tune
+from geval_py.explaining.tuning.inputs import folds_of
+
+DOCUMENTS = 12
+LINES = 50  # of a document
+REST = 0.2  # of a line's mass, which all words share that it does not list
+NOTE = "lines with the same FileId are alike: they are held out together"
+
+
+def write(folder, rng, concentration=0.5):
+    """An output that is right of documents as they come, each with its own share of words that are not listed.
+
+    The greater the ``concentration``, the less do the documents differ in it.
+    """
+    (folder / "dev-0").mkdir(exist_ok=True)
+    (folder / "config.txt").write_text("--metric PerplexityHashed --in-header in-header.tsv\n")
+    (folder / "in-header.tsv").write_text("FileId\tText\n")
+    files = np.repeat(np.arange(DOCUMENTS), LINES)
+    unlisted = rng.random(len(files)) < rng.beta(concentration * REST, concentration * (1 - REST), DOCUMENTS)[files]
+    others = rng.integers(10**9, size=len(files))
+    answers = (f"other{other}" if out else "a" for other, out in zip(others, unlisted, strict=True))
+    (folder / "dev-0/in.tsv").write_text("".join(f"f{file}\tt{n}\n" for n, file in enumerate(files)))
+    (folder / "dev-0/expected.tsv").write_text("".join(f"{answer}\n" for answer in answers))
+    for name, rest in (("one", REST), ("two", REST / 2)):
+        (folder / f"dev-0/out-{name}.tsv").write_text(f"a:{1 - rest} :{rest}\n" * len(files))
+
+
+def read(folder):
+    return [evaluate(folder, "dev-0", out=name) for name in ("one", "two")]
+
+
+@pytest.fixture
+def pair(tmp_path):
+    write(tmp_path, np.random.default_rng(1))
+    return read(tmp_path)
+
+
+def parts(folds):
+    """The parts of documents that folds hold: as many as documents, if none is dealt out to several."""
+    return len(set(zip(np.repeat(np.arange(DOCUMENTS), LINES).tolist(), folds.of_line.tolist(), strict=True)))
+
+
+def test_no_document_is_in_two_folds(pair):
+    folds, notes = folds_of(pair, None, seed=1)
+    assert (parts(folds), folds.count, folds.documents, notes) == (DOCUMENTS, 10, DOCUMENTS, [NOTE])
+    by_line, notes = folds_of(pair, False, seed=1)
+    assert parts(by_line) > 5 * DOCUMENTS
+    assert (by_line.documents, notes) == (None, [])
+
+
+def test_it_is_as_if_the_column_were_given(pair):
+    found, told = tune(pair[0]), tune(pair[0], documents="FileId")
+    assert (found.documents, told.documents) == (DOCUMENTS, DOCUMENTS)
+    assert NOTE in found.notes
+    assert replace(found, notes=told.notes) == told
+    mixed, told = mix(pair), mix(pair, documents=1)
+    assert (mixed.notes, told.notes) == ((NOTE,), ())
+    assert replace(mixed, notes=()) == told
+
+
+def test_lines_that_are_not_alike_are_held_out_one_by_one(tmp_path):
+    write(tmp_path, np.random.default_rng(2), concentration=1e6)
+    pair = read(tmp_path)
+    assert tune(pair[0]) == tune(pair[0], documents=False)
+    assert mix(pair) == mix(pair, documents=False) == mix(pair, documents=range(DOCUMENTS * LINES))
+    assert mix(pair).documents is None
+
+
+def test_a_column_that_is_another_on_each_line(pair):
+    note = "each line is a document of its own by the column Text: it is as if there were none"
+    by_text, by_line = mix(pair, documents="Text"), mix(pair, documents=False)
+    assert by_text.notes == (note,)
+    assert replace(by_text, notes=()) == by_line
+
+
+def test_what_tells_no_documents(pair):
+    messages = {
+        "Files": "Unknown column `Files'\n  did you mean FileId? the columns are FileId, Text",
+        3: "Unknown column `3'\n  the columns are FileId, Text",
+        (0,) * 600: "all lines are of one document: none can be held out",
+        (0, 1): "2 documents, but 600 lines: give a number a line",
+    }
+    for documents, message in messages.items():
+        with pytest.raises(UsageError) as caught:
+            mix(pair, documents=documents)
+        assert str(caught.value) == message
+
+
+def taken(folder, trials, seed):
+    """How many of some outputs that are right as they are would be tuned: unasked, and by line."""
+    unasked = by_line = 0
+    rng = np.random.default_rng(seed)
+    for _ in range(trials):
+        write(folder, rng)
+        evaluation = evaluate(folder, "dev-0", out="one")
+        unasked += bool(tune(evaluation).taken)
+        by_line += bool(tune(evaluation, documents=False).taken)
+    return unasked, by_line
+
+
+def test_what_helps_documents_that_were_seen_is_no_help(tmp_path):
+    """By line, the words that other lines of a document miss say what it misses; by document, they do not."""
+    assert taken(tmp_path, 20, 3) == (0, 4)
+
+
+@pytest.mark.long
+def test_of_outputs_that_are_right_few_are_tuned(tmp_path):
+    trials = 200
+    unasked, by_line = taken(tmp_path, trials, 4)
+    print(f"\n{trials} outputs right as they are: {unasked} tuned unasked, {by_line} by line")
+    assert unasked <= 0.05 * trials < by_line
