@@ -30,7 +30,7 @@ def show_worst(task: Task, settings: Settings) -> None:
     infinite = sum(map(math.isinf, evaluation.each_line_score()))
     if infinite:
         note(f"{infinite} of {evaluation.line_count} lines have an infinite score: so has the mean of their features")
-    features = rank(settings, evaluation, best=settings.reverse_sort)
+    features = rank(task, settings, evaluation, best=settings.reverse_sort)
     _note_of(features, evaluation.line_count, settings)
     _write(task, settings, [evaluation], features)
 
@@ -44,7 +44,7 @@ def show_worsening(task: Task, settings: Settings) -> None:
         note(f"{undefined} of {len(differences)} lines are infinite in both outputs and are left out")
     if infinite:
         note(f"{infinite} of {len(differences)} lines are infinite in one output: so are means, or not defined")
-    features = rank(settings, evaluation, other, best=settings.reverse_sort)
+    features = rank(task, settings, evaluation, other, best=settings.reverse_sort)
     _note_of(features, len(differences) - undefined, settings)
     _write(task, settings, [evaluation, other], features)
 
@@ -71,7 +71,7 @@ def _why_nothing(lines: int, least: int) -> str:
 
 
 def rank(
-    settings: Settings, evaluation: Evaluation, other: Evaluation | None = None, *, best: bool = False
+    task: Task, settings: Settings, evaluation: Evaluation, other: Evaluation | None = None, *, best: bool = False
 ) -> WorstFeatures:
     """Rank the features of the lines as the options say: what goes with bad scores, or with the best."""
     from geval_py.explaining.features.ranking import Frequencies
@@ -80,7 +80,7 @@ def rank(
     with ProgressBar("features", unit="items") as progress:
         return rank_features(
             evaluation,
-            kinds_of(settings),
+            kinds_of(task, settings),
             other=other,
             best=best,
             frequencies=Frequencies(least=settings.min_frequency, least_cartesian=settings.min_cartesian_frequency),
@@ -91,14 +91,14 @@ def rank(
         )
 
 
-def kinds_of(settings: Settings) -> FeatureKinds:
+def kinds_of(task: Task, settings: Settings) -> FeatureKinds:
     """Give the kinds of features that the options ask for."""
     return FeatureKinds(
         bigrams=settings.bigrams,
         word_shapes=settings.word_shapes,
         numerical=settings.numerical_features,
         cartesian=settings.cartesian,
-        tokens=tokens_of(settings.tokenizer),
+        tokens=tokens_of(task.tokenizer),
     )
 
 

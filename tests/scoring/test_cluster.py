@@ -27,8 +27,9 @@ from geval_py.scoring import cluster as clusters
 from geval_py.scoring import kernel, tasks
 from geval_py.scoring.blocks import Block
 from geval_py.scoring.cluster import Cluster, opened_cluster
-from geval_py.scoring.evaluate import evaluate_output, select_schemes
+from geval_py.scoring.evaluate import evaluate_output
 from geval_py.scoring.metrics import column_of, find_metric
+from geval_py.scoring.wanted import select_schemes
 
 GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
 METRICS = ("LogLossHashed8", "LikelihoodHashed:l")
