@@ -150,7 +150,9 @@ def score_bins(scores: Floats) -> list[ScoreBin]:
     if not len(scores):
         return []
     low, high = float(scores.min()), float(scores.max())
-    width = next((step for step in _STEPS if (high - low) / step <= MOST_BINS), (high - low) / MOST_BINS)
+    range_of_bin = high / MOST_BINS - low / MOST_BINS  # the difference of two numbers of 1e308 is infinite
+    least = max(range_of_bin, max(abs(low), abs(high)) * 1e-12)  # else rounding makes bins of no width
+    width = next((step for step in _STEPS if step >= least), least)
     first = math.floor(low / width)
     last = max(first, math.ceil(high / width) - 1)
     places = np.clip(np.floor(scores / width + 1e-9).astype(np.int64), first, last) - first

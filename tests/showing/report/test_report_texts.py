@@ -1,8 +1,12 @@
 """The page of a report on metrics of other tasks: no empty panel, and what is better is said to be."""
 
 import re
+from itertools import pairwise
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from translations import LINES, write
 
 from geval_py import evaluate
@@ -117,9 +121,17 @@ def test_strangers_texts_are_harmless(folder, tmp_path):
 
 
 def test_bins_of_equal_scores():
-    import numpy as np
-
     (one,) = score_bins(np.array([0.25, 0.25]))
     assert one.lines == 2
     assert one.low <= 0.25 <= one.high
     assert score_bins(np.array([])) == []
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=30))
+def test_bins_hold_whatever_numbers_there_are(scores):
+    """Strangers' numbers, of 1e300 too: all lines are in a bin, and bins are few and in order."""
+    bins = score_bins(np.array(scores))
+    assert sum(one.lines for one in bins) == len(scores)
+    assert len(bins) <= 21
+    assert all(one.low < one.high for one in bins)
+    assert all(one.high <= following.low for one, following in pairwise(bins))
