@@ -34,6 +34,15 @@ def strip_spaces(text: str) -> str:
     return text.strip(_SPACES)
 
 
+def split_words(text: str) -> list[str]:
+    r"""Split at white space as Haskell's ``Data.Text.words``: at space, TAB to CR, U+00A0 and the category Zs.
+
+    >>> split_words(" a\tb\u3000c\u2028d ")
+    ['a', 'b', 'c\u2028d']
+    """
+    return re.findall(f"[^{SPACES}]+", text)
+
+
 def display_width(text: str) -> int:
     """Count the terminal columns that a text takes: two for wide characters, none for combining ones.
 

@@ -27,6 +27,8 @@ import tempfile
 import time
 from collections.abc import Callable
 from datetime import date
+from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
@@ -75,15 +77,25 @@ def written(value: float, digits: Digits) -> str:
     return repr(value) if digits is None else f"{value:.{digits}f}"
 
 
-def make_unit(words: int, digits: Digits) -> tuple[bytes, bytes, int]:
+def skewed_sample(chance: random.Random, lexicon: list[str], words: int) -> list[str]:
+    """Draw different words, the n-th with a share of 1/n: so lines have the frequent ones in common."""
+    shares = list(accumulate(1 / n for n in range(1, len(lexicon) + 1)))
+    drawn: dict[str, None] = {}
+    while len(drawn) < words:
+        drawn |= dict.fromkeys(chance.choices(lexicon, cum_weights=shares, k=words))
+    return list(drawn)[:words]
+
+
+def make_unit(words: int, digits: Digits, *, skewed: bool = False) -> tuple[bytes, bytes, int]:
     """Make about 8 MB of different lines: outputs, expected words, number of lines."""
     chance = random.Random(f"{SEED} {words} {digits}")
     lexicon = make_lexicon(chance)
+    sample = partial(skewed_sample, chance) if skewed else chance.sample
     lines, expected, size = [], [], 0
     while size < UNIT_BYTES:
         weights = [chance.random() ** 3 for _ in range(words)]
         total = sum(weights) * 1.1
-        listed = chance.sample(lexicon, words)
+        listed = sample(lexicon, words)
         entries = [f"{word}:{written(w / total, digits)}" for word, w in zip(listed, weights, strict=True)]
         lines.append(f"{' '.join(entries)} :{written(1 - 1 / 1.1, digits)}\n")
         expected.append(chance.choice(lexicon) + "\n")
@@ -91,11 +103,12 @@ def make_unit(words: int, digits: Digits) -> tuple[bytes, bytes, int]:
     return "".join(lines).encode(), "".join(expected).encode(), len(lines)
 
 
-def make_data(words: int, digits: Digits, megabytes: int, ending: str = "") -> Data:
+def make_data(words: int, digits: Digits, megabytes: int, ending: str = "", *, skewed: bool = False) -> Data:
     """Make data of a size, or find it in the cache."""
-    folder = CACHE / f"{words}-different-words-{digits_text(digits).replace(' ', '-')}-{megabytes}-MB"
+    kind = "skewed" if skewed else "different"
+    folder = CACHE / f"{words}-{kind}-words-{digits_text(digits).replace(' ', '-')}-{megabytes}-MB"
     plain = folder / "out.tsv"
-    unit, expected, lines = make_unit(words, digits)
+    unit, expected, lines = make_unit(words, digits, skewed=skewed)
     repeats = max(1, round(megabytes * 1e6 / len(unit)))
     if not (folder / "done").exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -285,11 +298,22 @@ def measure_growth(table: Table, sizes: list[int], times: int) -> None:
         print(f"{'':18} ({growth})", flush=True)
 
 
+def options(description: str | None) -> argparse.Namespace:
+    """Read the words of the command line, which scripts/benchmark scoring gives to each of its files."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="smaller data and fewer runs")
+    parser.add_argument(
+        "--megabytes",
+        type=int,
+        metavar="N",
+        help="the size of what threads and workers score (default: 1000; quick: 100)",
+    )
+    return parser.parse_args()
+
+
 def main() -> None:
     """Print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="smaller data and fewer runs")
-    quick = parser.parse_args().quick
+    quick = options(__doc__).quick
     megabytes, times = (48, 3) if quick else (400, 9)
     print(f"{date.today()}, {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}\n")
     table = Table()

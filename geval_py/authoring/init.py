@@ -22,7 +22,7 @@ from geval_py.reading.config import words_of
 from geval_py.reading.splits import EXPECTED_FILE, TRAINING_SET
 from geval_py.reading.task import Task
 from geval_py.scoring.columns import Named
-from geval_py.scoring.evaluate import select_schemes
+from geval_py.scoring.wanted import select_schemes
 from geval_py.text import SPACES, visible
 
 

@@ -27,8 +27,8 @@ from geval_py.authoring.init import config_text
 from geval_py.errors import UsageError
 from geval_py.reading.splits import EXPECTED_FILE
 from geval_py.reading.task import Task
-from geval_py.scoring.evaluate import select_schemes
 from geval_py.scoring.parallel import Progress, ProgressOf, no_progress
+from geval_py.scoring.wanted import select_schemes
 from geval_py.text import named
 
 DIGESTS_FILE = "SHA256SUMS"

@@ -16,7 +16,7 @@ from geval_py.reading.config import config_task
 from geval_py.reading.splits import EXPECTED_FILE, INPUT_FILE, TRAINING_SET
 from geval_py.reading.task import Task
 from geval_py.scoring.columns import Named
-from geval_py.scoring.evaluate import select_schemes
+from geval_py.scoring.wanted import select_schemes
 from geval_py.text import named
 
 OLD_TRAIN_FILE = "train.tsv"

@@ -52,6 +52,8 @@ def _parts(settings: Settings, test: str, metric: str) -> Iterator[str]:
         yield from _input_parts(task, expected)
     if any(metric.needs_vocabulary for metric in metrics):
         yield f"vocabulary:{_digest(sorted(read_vocabulary(task)))}"
+    if task.tokenizer is not None and any(metric.is_tokenised for metric in metrics):
+        yield f"tokenizer:{task.tokenizer}"
     if metric == settings.metric:
         yield f"seed:{settings.seed}"
 

@@ -18,6 +18,8 @@ from geval_py.scoring.metrics.exact import best_guess
 from geval_py.text import nearest, shorten, strip_spaces, visible
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from geval_py.scoring.blocks import Block
     from geval_py.scoring.metrics import Metric
 
@@ -33,17 +35,24 @@ class SeenTexts(Seen):
 class OtherRules:
     """Looks at the lines of one output for a metric that is not of word gaps."""
 
-    def __init__(self, metric: Metric | None, classes: frozenset[str], findings: Findings) -> None:
+    def __init__(
+        self,
+        metric: Metric | None,
+        prepare: Callable[[str], str] | None,
+        classes: frozenset[str],
+        findings: Findings,
+    ) -> None:
         self._metric, self._classes, self._findings = metric, classes, findings
+        self._prepare: Callable[[str], str] = prepare or str
 
     @classmethod
     def of(cls, target: Target, findings: Findings) -> OtherRules:
         """Make those of a target's metric, and of the classes of its training set."""
-        return cls(target.metric, _classes_of(target), findings)
+        return cls(target.metric, target.preparation, _classes_of(target), findings)
 
     def later(self, findings: Findings) -> OtherRules:
         """Give the same for later lines."""
-        return OtherRules(self._metric, self._classes, findings)
+        return OtherRules(self._metric, self._prepare, self._classes, findings)
 
     def see(self, seen: Seen) -> None:
         """Look at a block."""
@@ -59,9 +68,9 @@ class OtherRules:
         parse = None if self._metric is None else self._metric.parse
         try:
             if parse is not None:
-                parse(text, line)
+                parse(self._prepare(text), line)
         except MalformedLineError as error:
-            self._findings.add("E117", partial(_not_in_format, error))
+            self._findings.add("E117", partial(_not_in_format, error, text))
             return
         if not strip_spaces(text):
             self._findings.add("W217", partial(_empty, text, line))
@@ -69,7 +78,7 @@ class OtherRules:
             self._look_at_class(text, line)
 
     def _look_at_class(self, text: str, line: int) -> None:
-        stripped = strip_spaces(text)
+        stripped = strip_spaces(self._prepare(text))
         guess = best_guess(stripped)
         found = stripped if guess is None else guess
         if found and found not in self._classes:
@@ -81,12 +90,16 @@ def _classes_of(target: Target) -> frozenset[str]:
     if target.training is None or target.metric is None or not target.metric.has_classes:
         return frozenset()
     try:
-        return frozenset(map(strip_spaces, read_lines(target.training, header=target.output_header)))
+        lines = map(target.preparation or str, read_lines(target.training, header=target.output_header))
+        return frozenset(map(strip_spaces, lines))
     except DataError:
         return frozenset()  # a training set that is broken is not the submission's fault
 
 
-def _not_in_format(error: MalformedLineError) -> Place:
+def _not_in_format(error: MalformedLineError, text: str) -> Place:
+    """Give the place of an error; where the metric's flags changed the line, what stands where is not known."""
+    if error.text != text:
+        return Place(line=error.line, column=1, token=error.token, message=error.hint, text=text)
     return Place(line=error.line, column=error.column, token=error.token, message=error.hint, text=error.text)
 
 

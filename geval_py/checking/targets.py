@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from geval_py.checking.rules import RULES_BY_CODE, Place, Problem
 from geval_py.checking.testsets import Meant, check_challenge, meant_test_set, submitted_sets, test_sets
@@ -22,8 +23,13 @@ from geval_py.reading.splits import (
     read_header,
 )
 from geval_py.reading.task import Task
+from geval_py.scoring.columns import preparation_for
 from geval_py.scoring.metrics import Metric, find_metric
+from geval_py.scoring.wanted import select_schemes
 from geval_py.text import natural_order, visible
+
+if TYPE_CHECKING:
+    from geval_py.reading.preparation import Preparation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +41,8 @@ class Target:
     with, and ``header_is_skipped`` tells whether the challenge's options name it. ``words_are_plain`` is False where
     the challenge's metric changes the lines before it compares words, as ``l`` for lower case does: whether a word
     is found can then not be told from the lines as they are. ``metric`` is the challenge's first one where none is of
-    word gaps: other rules hold then; ``training`` are the training set's answers, where they are.
+    word gaps: other rules hold then; ``training`` are the training set's answers, where they are, and ``preparation``
+    what that metric does to lines before it reads them.
     """
 
     output: str
@@ -49,6 +56,7 @@ class Target:
     words_are_plain: bool = True
     metric: Metric | None = None
     training: str | None = None
+    preparation: Preparation | None = None
 
     @property
     def output_header(self) -> str | None:
@@ -261,6 +269,7 @@ def with_options(target: Target, challenge: str) -> Target:
             names = ()
         inputs = read_header(challenge, options.in_header)
         metric = _other_metric(options)
+        preparation = None if metric is None else _preparation(options)
         training = find_file(os.path.join(challenge, TRAINING_SET, EXPECTED_FILE))
     except (DataError, SchemeError):
         return target  # a challenge that is broken is not the submission's fault
@@ -272,7 +281,14 @@ def with_options(target: Target, challenge: str) -> Target:
         words_are_plain=not any(scheme.text_flags for scheme in options.schemes()[:1]),
         metric=metric,
         training=training,
+        preparation=preparation,
     )
+
+
+def _preparation(options: Task) -> Preparation | None:
+    """Give what the challenge's first metric, by its flags or a tokenizer, does to lines before it reads them."""
+    (scheme, _), *_ = select_schemes(options.replace(select_metrics=()))
+    return preparation_for(scheme)
 
 
 def _other_metric(options: Task) -> Metric | None:

@@ -21,9 +21,9 @@ from geval_py.reading.options import option_of
 from geval_py.reading.sampling import DEFAULT_SAMPLES, DEFAULT_SEED
 from geval_py.reading.splits import locate
 from geval_py.reading.task import Task
-from geval_py.scoring.evaluate import select_schemes
 from geval_py.scoring.evaluation import Evaluation
 from geval_py.scoring.failure import Failure
+from geval_py.scoring.wanted import select_schemes
 from geval_py.showing import records
 from geval_py.showing.comparison import comparison_latex, comparison_markdown, comparison_text
 from geval_py.showing.json import json_text
@@ -81,7 +81,7 @@ def make_parser() -> QuietParser:
     add_fields(parser, *PLACES)
     add("-o", "--out-file", action=_OutFile, nargs="?", help=argparse.SUPPRESS)
     add_metrics(parser, "the metric to compare")
-    add_fields(parser, "vocabulary")
+    add_fields(parser, "vocabulary", "tokenizer")
     _add_tests(parser)
     _add_appearance(parser)
     add_fields(parser, "threads", "cluster")

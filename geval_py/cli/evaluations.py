@@ -16,9 +16,10 @@ from geval_py.reading.schemes import parse_schemes
 from geval_py.reading.splits import Split, locate, locate_others, other_test_set
 from geval_py.reading.task import Task
 from geval_py.scoring.columns import Named
-from geval_py.scoring.evaluate import evaluate_split, select_schemes
+from geval_py.scoring.evaluate import evaluate_split
 from geval_py.scoring.evaluation import Evaluation
 from geval_py.scoring.failure import Failure, evaluations_of, what_is_scored
+from geval_py.scoring.wanted import select_schemes
 from geval_py.text import named, visible
 from geval_py.version import __version__
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 def evaluate_outputs(task: Task, settings: Settings) -> list[Evaluation | Failure]:
     """Score each output with all metrics."""
     split, schemes = locate(task), select_schemes(task)
-    _note_tokenizer(schemes, settings)
+    _note_tokenizer(schemes, task)
     results = scored(task, split, schemes, settings, sign=settings.format != "text")
     for evaluation in what_is_scored(results):
         _note_unknown_words(evaluation)
@@ -38,11 +39,11 @@ def evaluate_outputs(task: Task, settings: Settings) -> list[Evaluation | Failur
     return results
 
 
-def _note_tokenizer(schemes: Sequence[Named], settings: Settings) -> None:
-    """Say that a score is of words between white space, where GEval would have tokenised the lines first."""
-    others = [metric.name for _, metric in schemes if not metric.is_of_words]
-    if settings.tokenizer is not None and others:
-        note(f"--tokenizer {settings.tokenizer} is for features alone: {others[0]} is of the lines as they are")
+def _note_tokenizer(schemes: Sequence[Named], task: Task) -> None:
+    """Say that a score is of the lines as they are, where GEval would have tokenised them first."""
+    others = [metric.name for _, metric in schemes if not metric.is_of_words and not metric.is_tokenised]
+    if task.tokenizer is not None and others:
+        note(f"--tokenizer {task.tokenizer} does not change {others[0]}, which is of the lines as they are")
 
 
 def evaluate_lines(

@@ -37,7 +37,7 @@ def _show_worst(task: Task, settings: Settings, cluster: Cluster | None) -> None
     infinite = sum(map(math.isinf, evaluation.each_line_score()))
     if infinite:
         note(f"{infinite} of {evaluation.line_count} lines have an infinite score: so has the mean of their features")
-    features = rank(settings, evaluation, best=settings.reverse_sort, cluster=cluster)
+    features = rank(task, settings, evaluation, best=settings.reverse_sort, cluster=cluster)
     _note_of(features, evaluation.line_count, settings)
     _write(task, settings, [evaluation], features)
 
@@ -56,7 +56,7 @@ def _show_worsening(task: Task, settings: Settings, cluster: Cluster | None) -> 
         note(f"{undefined} of {len(differences)} lines are infinite in both outputs and are left out")
     if infinite:
         note(f"{infinite} of {len(differences)} lines are infinite in one output: so are means, or not defined")
-    features = rank(settings, evaluation, other, best=settings.reverse_sort, cluster=cluster)
+    features = rank(task, settings, evaluation, other, best=settings.reverse_sort, cluster=cluster)
     _note_of(features, len(differences) - undefined, settings)
     _write(task, settings, [evaluation, other], features)
 
@@ -83,6 +83,7 @@ def _why_nothing(lines: int, least: int) -> str:
 
 
 def rank(
+    task: Task,
     settings: Settings,
     evaluation: Evaluation,
     other: Evaluation | None = None,
@@ -97,7 +98,7 @@ def rank(
     with ProgressBar("features", unit="items") as progress:
         return rank_features(
             evaluation,
-            kinds_of(settings),
+            kinds_of(task, settings),
             other=other,
             best=best,
             frequencies=Frequencies(least=settings.min_frequency, least_cartesian=settings.min_cartesian_frequency),
@@ -109,14 +110,14 @@ def rank(
         )
 
 
-def kinds_of(settings: Settings) -> FeatureKinds:
+def kinds_of(task: Task, settings: Settings) -> FeatureKinds:
     """Give the kinds of features that the options ask for."""
     return FeatureKinds(
         bigrams=settings.bigrams,
         word_shapes=settings.word_shapes,
         numerical=settings.numerical_features,
         cartesian=settings.cartesian,
-        tokens=tokens_of(settings.tokenizer),
+        tokens=tokens_of(task.tokenizer),
     )
 
 

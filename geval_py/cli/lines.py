@@ -35,7 +35,7 @@ def show_lines(task: Task, settings: Settings) -> None:
     """Show every line: score, input, expected word, output."""
     (evaluation,) = evaluate_lines(task, settings)
     prepared = _preparation(evaluation, settings)
-    rows = _ordered(_filtered(read_lines(evaluation), evaluation, settings), "score", evaluation, settings)
+    rows = _ordered(_filtered(read_lines(evaluation), evaluation, task, settings), "score", evaluation, settings)
     lines = map(prepared, rows)
     if settings.mark_worst_features and settings.format != "text":
         note("words are marked in text only")
@@ -46,7 +46,7 @@ def show_lines(task: Task, settings: Settings) -> None:
         head = document_head(task) | explained_head([evaluation])
         sys.stdout.writelines(json_list_text(head, "lines", documents))
     elif settings.mark_worst_features and shows_colours(sys.stdout):
-        marker = _marker(evaluation, settings)
+        marker = _marker(evaluation, task, settings)
         note(f"marked words go with bad lines: {marks_text()}, not corrected for their number")
         write_table(marked_table(lines, marker))
     else:
@@ -59,7 +59,7 @@ def show_difference(task: Task, settings: Settings) -> None:
     """Show the lines where two outputs and their scores differ: by how much, the texts, the other's output, this."""
     evaluation, other = evaluate_lines(task, settings, [settings.diff or ""])
     prepared = _preparation(evaluation, settings)
-    rows = (row for row in _filtered(read_differences(evaluation, other), evaluation, settings) if row.differs)
+    rows = (row for row in _filtered(read_differences(evaluation, other), evaluation, task, settings) if row.differs)
     differences = (
         LineDifference(difference, prepared(line), prepared(before))
         for difference, line, before in _ordered(rows, "difference", evaluation, settings)
@@ -108,12 +108,12 @@ def _preparation(evaluation: Evaluation, settings: Settings) -> Callable[[Line],
     return prepared
 
 
-def _filtered(rows: Iterable[Row], evaluation: Evaluation, settings: Settings) -> Iterable[Row]:
+def _filtered(rows: Iterable[Row], evaluation: Evaluation, task: Task, settings: Settings) -> Iterable[Row]:
     """Give the rows of the lines that have the feature asked for."""
     if not settings.filters:
         return rows
     fields = Fields(evaluation.split.in_header)
-    wanted: ItemFilter = parse_filter(settings.filters, fields, kinds_of(settings))
+    wanted: ItemFilter = parse_filter(settings.filters, fields, kinds_of(task, settings))
     return compress(rows, evaluation.select(wanted))
 
 
@@ -125,11 +125,11 @@ def _ordered(rows: Iterable[Row], key: str, evaluation: Evaluation, settings: Se
     return iter(sorted(rows, key=attrgetter(key), reverse=greatest_first))
 
 
-def _marker(evaluation: Evaluation, settings: Settings) -> Marker:
-    features = rank(settings.replace(distinct=False, documents=None), evaluation)
+def _marker(evaluation: Evaluation, task: Task, settings: Settings) -> Marker:
+    features = rank(task, settings.replace(distinct=False, documents=None), evaluation)
     marked = features.only(features.p_values < STYLES[-1][0])
     p_values = dict(zip(marked.names, marked.p_values.tolist(), strict=True))
-    return Marker(p_values, Fields(evaluation.split.in_header), kinds_of(settings).tokens)
+    return Marker(p_values, Fields(evaluation.split.in_header), kinds_of(task, settings).tokens)
 
 
 def _why_no_marks() -> str:

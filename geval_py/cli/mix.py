@@ -16,9 +16,9 @@ from geval_py.explaining.tuning.mixing import Mixture, mix
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.splits import locate
 from geval_py.reading.task import Task
-from geval_py.scoring.evaluate import select_schemes
 from geval_py.scoring.evaluation import Evaluation
 from geval_py.scoring.failure import evaluations_of
+from geval_py.scoring.wanted import select_schemes
 from geval_py.showing.json import json_text
 from geval_py.showing.terminals import width_of
 from geval_py.showing.tuning import mixture_text

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from geval_py.cli.parsers import add_fields, add_metrics
 from geval_py.explaining.calibration.profiles import hashed_scheme
-from geval_py.scoring.evaluate import select_schemes
+from geval_py.scoring.wanted import select_schemes
 
 if TYPE_CHECKING:
     from geval_py.cli.parsers import QuietParser

@@ -18,6 +18,7 @@ from geval_py.reading.rewriting import written_whole
 from geval_py.text import named, visible
 
 if TYPE_CHECKING:
+    from geval_py.explaining.overview import Overview
     from geval_py.explaining.report import Report
     from geval_py.reading.task import Task
 
@@ -48,8 +49,8 @@ def make_parser() -> QuietParser:
     add_fields(parser, "test_name", "out_files")
     add("--html", default=None, metavar="FILE", help="the page, one file that loads nothing")
     add("--svg", default=None, metavar="DIR", help="the charts alone, a file each, in this folder")
-    add_metrics(parser, "the metric, of log losses")
-    add_fields(parser, "vocabulary", *PLACES, "threads")
+    add_metrics(parser, "the metric")
+    add_fields(parser, "vocabulary", "tokenizer", *PLACES, "threads")
     return parser.with_help()
 
 
@@ -84,13 +85,15 @@ def _write(given: Mapping[str, Any], metrics: Sequence[str], html: str | None, s
             _write_text(os.path.join(svg, f"{name}.svg"), text)
 
 
-def _report(task: Task, settings: Settings) -> Report:
-    from geval_py.explaining.report import report
+def _report(task: Task, settings: Settings) -> Report | Overview:
+    from geval_py.explaining.overview import overview
+    from geval_py.explaining.report import has_log_losses, report
 
     with blaming_config(task):
         evaluation, *others = evaluate_with_texts(task, settings)
+    explain = report if has_log_losses(evaluation.scores[0]) else overview
     with ProgressBar("samples", unit="items") as progress:
-        return report(evaluation, others, progress=progress)
+        return explain(evaluation, others, progress=progress)
 
 
 def _write_text(path: str, text: str) -> None:

@@ -14,11 +14,11 @@ from geval_py.cli.settings import Settings, parse
 from geval_py.reading.options import AUTHORING, SCORES
 from geval_py.reading.task import Task
 from geval_py.scoring.columns import shown_name
-from geval_py.scoring.evaluate import select_schemes
 from geval_py.scoring.evaluation import Evaluation
 from geval_py.scoring.failure import Failure, each_score, what_is_scored
 from geval_py.scoring.kernel import choose_backend
 from geval_py.scoring.score import Score
+from geval_py.scoring.wanted import select_schemes
 from geval_py.showing.json import json_text
 from geval_py.showing.scores import scores_text
 from geval_py.showing.terminals import width_of
@@ -146,7 +146,7 @@ def _show_mode(task: Task, settings: Settings) -> None:
     from geval_py.cli import features, lines, tokenize
 
     if settings.just_tokenize:
-        tokenize.write_tokens(settings.tokenizer)
+        tokenize.write_tokens(task.tokenizer)
         return
     modes = {
         "line_by_line": lines.show_lines,

@@ -49,7 +49,6 @@ class Settings(Value):
     numerical_features: bool = False
     cartesian: bool = False
     min_cartesian_frequency: int | None = None
-    tokenizer: str | None = None
     just_tokenize: bool = False
     init: bool = False
     validate: bool = False

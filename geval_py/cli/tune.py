@@ -22,8 +22,8 @@ from geval_py.reading.outputs import Output
 from geval_py.reading.splits import locate, outputs_named
 from geval_py.reading.task import Task
 from geval_py.reading.tuned import Parameters, read_parameters
-from geval_py.scoring.evaluate import select_schemes
 from geval_py.scoring.evaluation import Evaluation
+from geval_py.scoring.wanted import select_schemes
 from geval_py.showing.json import json_text
 from geval_py.showing.terminals import width_of
 from geval_py.showing.tuning import tuning_text

@@ -207,7 +207,8 @@ def check_comparable(evaluations: Sequence[Evaluation]) -> None:
 
 
 def _what_is_scored(score: Score) -> tuple[object, ...]:
-    return score.metric.name, score.scheme.text_flags, score.scheme.selecting_flags
+    scheme = score.scheme
+    return score.metric.name, scheme.text_flags, scheme.tokenizer, scheme.selecting_flags
 
 
 def _find_baseline(baseline: Baseline, names: Sequence[str], outputs: Sequence[Output]) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -40,6 +40,7 @@ from geval_py.text import visible
 if TYPE_CHECKING:
     from geval_py.explaining.statistics.interval import Interval
     from geval_py.scoring.parallel import Progress
+    from geval_py.scoring.score import Score
 
 MOST_COLUMNS = 8
 _OF_LOG_LOSSES = (LOG_LOSS, LIKELIHOOD, PERPLEXITY, CROSS_ENTROPY)
@@ -129,10 +130,16 @@ def report(
 def log_losses(evaluation: Evaluation) -> Floats:
     """Give the line losses, in nats; raises UsageError for a metric that is not made from log losses of words."""
     score = checked_evaluation(evaluation).scores[0]
-    if score.metric.measure not in _OF_LOG_LOSSES or score.statistics.classes:
-        message = f"a report is of log losses, and {visible(score.metric.name)} has none; take another"
+    if not has_log_losses(score):
+        message = f"this is told of log losses of words, and {visible(score.metric.name)} has none; take another"
         raise UsageError(message=message, arguments=("metrics",))
     return np.array(evaluation.line_losses, np.float64)
+
+
+def has_log_losses(score: Score) -> bool:
+    """Tell whether a score is made from log losses of words."""
+    metric = score.metric
+    return metric.is_of_words and metric.measure in _OF_LOG_LOSSES and not score.statistics.classes
 
 
 def mean_of(losses: Floats) -> float:
@@ -165,13 +172,15 @@ def frequencies_of(evaluation: Evaluation, losses: Floats, words: Sequence[str])
 
 def columns_of(evaluation: Evaluation, losses: Floats) -> tuple[Parts, ...]:
     """Give the parts by each column of the input that parts the lines, at most eight; none without an input."""
+    found = (by_column(losses, name, texts) for name, texts in input_columns(evaluation))
+    return tuple(parts for parts in found if parts is not None)[:MOST_COLUMNS]
+
+
+def input_columns(evaluation: Evaluation) -> Iterator[tuple[str, list[str]]]:
+    """Give the name and the texts of each column of the input, a text each scored line; none without an input."""
     if evaluation.split.input is None:
-        return ()
+        return
     rows = [item.input.split("\t") for item in evaluation.read_items()]
     width = max(map(len, rows), default=0)
-    names = column_names(width, evaluation.split.in_header, set())
-    found = (
-        by_column(losses, name, [row[column] if column < len(row) else "" for row in rows])
-        for column, name in enumerate(names)
-    )
-    return tuple(parts for parts in found if parts is not None)[:MOST_COLUMNS]
+    for column, name in enumerate(column_names(width, evaluation.split.in_header, set())):
+        yield name, [row[column] if column < len(row) else "" for row in rows]

@@ -14,13 +14,19 @@ from geval_py.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import IO, Any, Protocol
 
     class Readable(Protocol):
         """A stream of bytes."""
 
         def read(self, size: int = -1, /) -> bytes | None: ...
+
+    class Stored(Readable, Protocol):
+        """The bytes of a file, which can be sought."""
+
+        def seek(self, offset: int, whence: int = 0, /) -> int: ...
+        def tell(self) -> int: ...
 
     class Decompressor(Protocol):
         """What Python's incremental decompressors have in common."""
@@ -31,7 +37,7 @@ if TYPE_CHECKING:
         def unused_data(self) -> bytes: ...
         @property
         def needs_input(self) -> bool: ...
-        def decompress(self, data: bytes, max_length: int = -1) -> bytes:
+        def decompress(self, data: bytes | memoryview, max_length: int = -1) -> bytes:
             """Decompress some bytes of one member."""
 
 
@@ -56,7 +62,7 @@ class _Gunzip:
     def unused_data(self) -> bytes:
         return self._inflate.unused_data
 
-    def decompress(self, data: bytes, max_length: int = -1) -> bytes:
+    def decompress(self, data: bytes | memoryview, max_length: int = -1) -> bytes:
         out = self._inflate.decompress(self._inflate.unconsumed_tail + data, max(max_length, 0))
         self.needs_input = not self._inflate.unconsumed_tail and len(out) < max_length
         return out
@@ -195,31 +201,72 @@ class Decompressed(io.RawIOBase):
     """The bytes of all members of a compressed stream; raises CorruptFileError where it is damaged."""
 
     def __init__(self, compressed: Readable, compression: Compression, path: str, max_bytes: int | None) -> None:
-        self._compressed, self._compression, self._path = compressed, compression, path
+        self._compressed, self.compression, self._path = compressed, compression, path
         self._max_bytes, self._given = max_bytes, 0
         self._member, self._error = compression.decompressor()
         self._pending = b""
         self._ended = False
+        self._taken: Iterator[memoryview] = iter(())
+        self._ready = memoryview(b"")
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
+        data = self._next(len(buffer))
+        self._given += len(data)
+        if self._max_bytes is not None and self._given > self._max_bytes:
+            raise TooLargeError(path=self._path, max_bytes=self._max_bytes)
+        buffer[: len(data)] = data
+        return len(data)
+
+    def take(self, unpacked: Iterator[tuple[int, bytes | None]], file: Stored) -> None:
+        """Give from now on what others unpack of the compressed file, from its beginning on.
+
+        Each of theirs comes with the place in the file where a reader can begin to come to it. Where they have None,
+        this reader begins there itself, and reads on to the end.
+        """
+        self._taken = self._taking(unpacked, file)
+
+    def _taking(self, unpacked: Iterator[tuple[int, bytes | None]], file: Stored) -> Iterator[memoryview]:
+        position = start = position_of_start = 0
+        for its_start, data in unpacked:
+            if its_start != start:
+                start, position_of_start = its_start, position
+            if data is None:
+                file.seek(start)
+                self._start_next_member(b"")
+                self._skip(self._given - position_of_start)
+                return
+            yield memoryview(data)[self._given - position :]
+            position += len(data)
+
+    def _next(self, limit: int) -> bytes | memoryview:
+        """Give the next bytes, at most so many; none at the end."""
+        while not self._ready:
+            ready = next(self._taken, None)
+            if ready is None:
+                return self._unpack(limit)
+            self._ready = ready
+        data, self._ready = self._ready[:limit], self._ready[limit:]
+        return data
+
+    def _unpack(self, limit: int) -> bytes:
         while not self._ended:
             if not self._pending and self._member.needs_input:
                 self._pending = self._compressed.read(COMPRESSED_CHUNK) or b""
                 if not self._pending:
                     raise self._corrupt("it ends before its end mark")
-            data = self._decompress(len(buffer))
+            data = self._decompress(limit)
             if self._member.eof:
                 self._start_next_member(self._member.unused_data)
             if data:
-                self._given += len(data)
-                if self._max_bytes is not None and self._given > self._max_bytes:
-                    raise TooLargeError(path=self._path, max_bytes=self._max_bytes)
-                buffer[: len(data)] = data
-                return len(data)
-        return 0
+                return data
+        return b""
+
+    def _skip(self, left: int) -> None:
+        while left and (data := self._unpack(min(left, COMPRESSED_CHUNK))):
+            left -= len(data)
 
     def _decompress(self, limit: int) -> bytes:
         pending, self._pending = self._pending, b""
@@ -230,17 +277,17 @@ class Decompressed(io.RawIOBase):
 
     def _start_next_member(self, following: bytes) -> None:
         """After one member: padding is skipped, another member begins, anything else is damage."""
-        while not (following := following.lstrip(self._compression.padding)):
+        while not (following := following.lstrip(self.compression.padding)):
             following = self._compressed.read(COMPRESSED_CHUNK) or b""
             if not following:
                 self._ended = True
                 return
         while len(following) < MAGIC_BYTES and (more := self._compressed.read(COMPRESSED_CHUNK)):
             following += more
-        if compression_of(following) is not self._compression:
+        if compression_of(following) is not self.compression:
             raise self._corrupt("something else follows its end mark")
-        self._member, self._error = self._compression.decompressor()
+        self._member, self._error = self.compression.decompressor()
         self._pending = following
 
     def _corrupt(self, reason: str) -> CorruptFileError:
-        return CorruptFileError(path=self._path, compression=self._compression.name, reason=reason)
+        return CorruptFileError(path=self._path, compression=self.compression.name, reason=reason)

@@ -109,6 +109,10 @@ OPTIONS = (
     Option(names=("--vocabulary",), field="vocabulary", group=METRICS, read=str, metavar="FILE",
            useless_with=("init",),
            help="words, one a line, for metrics on exact words (default: the words of train/expected.tsv)"),
+    Option(names=("-T", "--tokenizer"), field="tokenizer", argument="tokenizer", group=METRICS, read=_tokenizer,
+           metavar="NAME", useless_with=AUTHORING,
+           help="how lines are split into tokens, for BLEU and other metrics of words, and for features: "
+           "minimalistic, character-by-character, 13a or v14"),
     Option(names=("--list-metrics",), field="list_metrics", group=METRICS, help="list the metrics and exit"),
 
     Option(names=("-l", "--line-by-line"), field="line_by_line", group=SHOWN, mode=True,
@@ -162,10 +166,6 @@ OPTIONS = (
     Option(names=("-v", "--version"), field="version", group=HOW, help="show the version and the kernel's backend"),
     Option(names=("-h", "--help"), field="help", group=HOW, help="show this and exit"),
 
-    Option(names=("-T", "--tokenizer"), field="tokenizer", group=OF_FEATURES, read=_tokenizer, metavar="NAME",
-           useless_with=AUTHORING,
-           help="how text is split into words: minimalistic, character-by-character, 13a or v14; scores do not "
-           "depend on it"),
     Option(names=("-j", "--just-tokenize"), field="just_tokenize", group=OF_FEATURES, mode=True,
            help="only write standard input as tokens, by -T"),
     Option(names=("--min-frequency",), field="min_frequency", group=OF_FEATURES, read=natural_number, metavar="N",

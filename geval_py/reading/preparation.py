@@ -1,4 +1,4 @@
-r"""What the text flags of an evaluation scheme do to each line, before it is scored.
+r"""What the text flags of an evaluation scheme, and a tokenizer, do to each line, before it is scored.
 
     l  u  c                     lower case, upper case, case folding
     m<regexp>                   all that matches, put together
@@ -7,7 +7,8 @@ r"""What the text flags of an evaluation scheme do to each line, before it is sc
     S                           the words in code point order, joined by a space
 
 They go from left to right, over output and expected lines alike, and over the whole line: a regexp meets the
-numbers of a distribution too. Words are split at white space as Haskell's ``Data.Text.words`` does.
+numbers of a distribution too. Words are split at white space as Haskell's ``Data.Text.words`` does. Last comes the
+tokenizer, which leaves the TABs of a line, as between several references, where they are.
 
 The regular expressions are those of :mod:`re`, in Unicode. GEval's are PCRE's, over the bytes of UTF-8: there ``.``
 is one byte, and ``\w``, ``\d``, ``\s``, ``\b`` and ``(?i)`` know ASCII only (``(?a)`` in front makes all but ``.`` so
@@ -27,22 +28,22 @@ from typing import TypeAlias
 
 from geval_py.errors import SchemeError
 from geval_py.reading.schemes import EvaluationScheme, Flag
-from geval_py.text import SPACES, visible
+from geval_py.text import split_words, visible
 
 Step: TypeAlias = Callable[[str], str]
 
 _CASES = frozenset("luc")
-_WORD = rf"[^{SPACES}]+"
 
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """What is done to a line, as a function from text to text. Equal flags do the same.
+    """What is done to a line, as a function from text to text. Equal flags with equal tokenizers do the same.
 
-    A line never comes to hold a line end. ``str()`` gives the flags as written.
+    A line never comes to hold a line end. ``str()`` gives the flags, and the option, as written.
     """
 
     flags: tuple[Flag, ...]
+    tokenizer: str | None
     steps: tuple[Step, ...] = field(compare=False, repr=False)
 
     def __call__(self, line: str) -> str:
@@ -51,11 +52,13 @@ class Preparation:
         return line
 
     def __str__(self) -> str:
-        return "".join(map(str, self.flags))
+        option = "" if self.tokenizer is None else f"--tokenizer {self.tokenizer}"
+        return f"{''.join(map(str, self.flags))} {option}".strip()
 
     def of_lines(self, text: str) -> str:
         """Prepare each line of a text; as many come out as went in."""
-        if all(flag.letter in _CASES for flag in self.flags):  # no case makes a line end, or depends on what is near
+        only_cases = self.tokenizer is None and all(flag.letter in _CASES for flag in self.flags)
+        if only_cases:  # no case makes a line end, or depends on what is near
             return self(text)
         lines = text.split("\n")
         last = lines.pop()
@@ -63,23 +66,17 @@ class Preparation:
 
 
 def preparation_of(scheme: EvaluationScheme) -> Preparation | None:
-    """Give what a scheme's text flags do, None if it has none.
+    """Give what a scheme's text flags and its tokenizer do, None if it has none.
 
     Raises SchemeError for a broken regular expression, for a group that it has not, and for a line end in a flag.
     """
-    flags = scheme.text_flags
-    if not flags:
+    if not scheme.changes_lines:
         return None
-    return Preparation(flags, tuple(_step(flag, scheme) for flag in flags))
-
-
-def split_words(text: str) -> list[str]:
-    r"""Split at white space as Haskell's ``Data.Text.words``: at space, TAB to CR, U+00A0 and the category Zs.
-
-    >>> split_words(" a\tb\u3000c\u2028d ")
-    ['a', 'b', 'c\u2028d']
-    """
-    return re.findall(_WORD, text)
+    flags = scheme.text_flags
+    steps = [_step(flag, scheme) for flag in flags]
+    if scheme.tokenizer is not None:
+        steps.append(_tokens_of(scheme.tokenizer))
+    return Preparation(flags, scheme.tokenizer, tuple(steps))
 
 
 def lower_case(text: str) -> str:
@@ -108,6 +105,14 @@ def _replaced(pattern: re.Pattern[str], template: tuple[str | int, ...], text: s
         return "".join(part if isinstance(part, str) else match[part] or "" for part in template)
 
     return pattern.sub(expand, text)
+
+
+def _tokens_of(tokenizer: str) -> Step:
+    """Split each field of a line into tokens, with spaces between them."""
+    from geval_py.reading.tokenizers import find_tokenizer
+
+    spaced = find_tokenizer(tokenizer).line
+    return lambda line: "\t".join(map(spaced, line.split("\t")))
 
 
 def _step(flag: Flag, scheme: EvaluationScheme) -> Step:

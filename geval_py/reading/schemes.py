@@ -38,12 +38,14 @@ class Flag(Value):
 class EvaluationScheme(Value):
     """A metric's name with what shall be done before and around it.
 
-    ``text`` is the scheme as written; ``metric`` the name without flags (with its bits, if given).
+    ``text`` is the scheme as written; ``metric`` the name without flags (with its bits, if given). ``tokenizer``
+    names what splits the lines into tokens behind the flags; no scheme is written with one.
     """
 
     text: str
     metric: str
     flags: tuple[Flag, ...] = ()
+    tokenizer: str | None = None
 
     @property
     def name(self) -> str:
@@ -65,6 +67,11 @@ class EvaluationScheme(Value):
     def text_flags(self) -> tuple[Flag, ...]:
         """The flags that change the lines before scoring, in order."""
         return tuple(flag for flag in self.flags if flag.letter in _TEXT_FLAGS)
+
+    @property
+    def changes_lines(self) -> bool:
+        """Whether lines are scored otherwise than as they are."""
+        return bool(self.text_flags) or self.tokenizer is not None
 
     @property
     def filters(self) -> tuple[str, ...]:

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 class Task(Value):
     """What is scored. The fields are named as the options are; None means an option's default.
 
-    ``metrics`` and ``alt_metrics``, which replace them, are metric arguments as written. ``needs_items`` tells that
+    ``metrics`` and ``alt_metrics``, which replace them, are metric arguments as written. ``tokenizer`` is for metrics
+    of words, such as BLEU; others are of the lines as they are. ``needs_items`` tells that
     the input has to be there, since what is shown is about it.
     """
 
@@ -27,6 +28,7 @@ class Task(Value):
     alt_metrics: tuple[str, ...] = ()
     select_metrics: tuple[str, ...] = ()
     vocabulary: str | None = None
+    tokenizer: str | None = None
     in_header: str | None = None
     out_header: str | None = None
     needs_items: bool = False

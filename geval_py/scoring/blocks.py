@@ -118,9 +118,12 @@ class BlockReader:
     def read(self, workers: Workers) -> Iterator[Lines]:
         """Read the lines of the output, in order.
 
-        What follows the first lines of a plain file is read in ranges, by the workers.
+        What follows the first lines of a plain file is read in ranges, by the workers; they unpack the independent
+        parts of a compressed one.
         """
         reader = self._outputs
+        if workers.threads > 1:
+            reader.unpack_by(workers.map_in_order)
         while size := reader.read_block(buffer := self._buffer()):
             outputs = memoryview(buffer)[:size]
             yield buffer, outputs, count_lines(outputs), reader.position, reader.source.path

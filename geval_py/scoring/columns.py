@@ -160,8 +160,8 @@ def selections_of(schemes: Sequence[Named], keys: Sequence[Key], split: Split) -
 
 
 def preparation_for(scheme: EvaluationScheme) -> Preparation | None:
-    """Give what a scheme's text flags do to a line; who has none does not wait for the import."""
-    if not scheme.text_flags:
+    """Give what a scheme's text flags and tokenizer do to a line; who has none does not wait for the import."""
+    if not scheme.changes_lines:
         return None
     from geval_py.reading.preparation import preparation_of
 

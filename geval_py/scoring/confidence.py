@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import prod
 
-from geval_py.reading.preparation import split_words
 from geval_py.reading.wordprobs import NUMBER
+from geval_py.text import split_words
 
 
 def line_confidence(text: str) -> float:

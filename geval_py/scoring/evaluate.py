@@ -29,14 +29,13 @@ from geval_py.scoring.columns import (
     key_of,
     results_of,
     selections_of,
-    shown_name,
     statistics_of_selected,
 )
 from geval_py.scoring.evaluation import Evaluation
 from geval_py.scoring.failure import Failure, evaluations_of, failure_of, scores_of
-from geval_py.scoring.metrics import find_metric
 from geval_py.scoring.parallel import Progress
 from geval_py.scoring.score import Score
+from geval_py.scoring.wanted import select_schemes
 from geval_py.text import shown, visible
 
 TYPE_CHECKING = False
@@ -62,6 +61,7 @@ def evaluate(
     *,
     out: str | os.PathLike[str] | None = None,
     metrics: str | Sequence[str] = (),
+    tokenizer: str | None = None,
     keep_texts: bool = True,
     cluster: distributed.Client | None = None,
 ) -> Evaluation:
@@ -69,7 +69,8 @@ def evaluate(
 
     ``challenge`` is a Challenge or its directory; ``test`` the name of the test set; ``out`` the output, looked
     for in the test set's directory and then as a path (by default the only one there is); ``metrics`` replace
-    those of the challenge. ``keep_texts`` keeps the texts in memory, for :meth:`Evaluation.to_frame`.
+    those of the challenge, and so does the ``tokenizer``, for metrics of words such as BLEU. ``keep_texts`` keeps
+    the texts in memory, for :meth:`Evaluation.to_frame`.
 
     In place of a challenge, its ``test`` and ``out``, there may be a pair of paths, of the output and of the answers.
     An input beside the answers is then read where it is asked for; the metrics have to be given.
@@ -80,7 +81,7 @@ def evaluate(
 
     Raises GevalError: UsageError where a call is at fault, DataError where the data is.
     """
-    task, split = _located(challenge, test, out, metrics)
+    task, split = _located(challenge, test, out, metrics, tokenizer)
     if len(split.outputs) > 1:
         names = visible(", ".join(output.name for output in split.outputs))
         raise UsageError(message=f"there are several outputs ({names}): choose one with", arguments=("out",))
@@ -96,6 +97,7 @@ def evaluate_all(
     test: str = "test-A",
     *,
     metrics: str | Sequence[str] = (),
+    tokenizer: str | None = None,
     keep_texts: bool = True,
     cluster: distributed.Client | None = None,
 ) -> list[Evaluation]:
@@ -103,14 +105,16 @@ def evaluate_all(
 
     An output that is at fault raises, at the first of them: to go on behind it, evaluate them one by one.
     """
-    task, split = _located(challenge, test, None, metrics)
+    task, split = _located(challenge, test, None, metrics, tokenizer)
     from geval_py.scoring.cluster import cluster_of
 
     workers = cluster_of(cluster)
     return evaluations_of(evaluate_split(task, split, keep_texts=keep_texts, sign=True, cluster=workers))
 
 
-def _located(challenge: Scored, test: str, out: FilePath | None, metrics: str | Sequence[str]) -> tuple[Task, Split]:
+def _located(
+    challenge: Scored, test: str, out: FilePath | None, metrics: str | Sequence[str], tokenizer: str | None
+) -> tuple[Task, Split]:
     """Give what is scored, and its files."""
     if isinstance(challenge, tuple | list):
         task, find = _task_of_pair(challenge, test, out), locate_pair
@@ -118,6 +122,10 @@ def _located(challenge: Scored, test: str, out: FilePath | None, metrics: str | 
         task, find = _task(challenge, test, out), locate
     texts = (metrics,) if isinstance(metrics, str) else tuple(metrics)
     task = task.replace(alt_metrics=texts or task.alt_metrics)
+    if tokenizer is not None:
+        from geval_py.reading.tokenizers import checked_name
+
+        task = task.replace(tokenizer=checked_name(tokenizer))
     return task, find(task)
 
 
@@ -184,23 +192,6 @@ def evaluate_split(
 
 
 Watch: TypeAlias = "Callable[[Output], AbstractContextManager[Progress]]"
-
-
-def select_schemes(task: Task) -> list[Named]:
-    """Give the schemes to score with and their metrics; raises SchemeError, UsageError."""
-    schemes = [(scheme, find_metric(scheme.metric)) for scheme in task.schemes()]
-    if not schemes:
-        raise UsageError(message="no metric given, use", arguments=("metrics",))
-    return [_named(name, schemes) for name in task.select_metrics] or schemes
-
-
-def _named(name: str, schemes: Sequence[Named]) -> Named:
-    """Give the first scheme whose score is shown under a name; raises UsageError."""
-    for named in schemes:
-        if shown_name(*named) == name:
-            return named
-    names = visible(", ".join(shown_name(*named) for named in schemes))
-    raise UsageError(message=f"Cannot find metric named '{visible(name)}'\n  there are {names}")
 
 
 def vocabulary_for(schemes: Sequence[Named], task: Task) -> frozenset[str]:

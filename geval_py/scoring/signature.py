@@ -17,9 +17,9 @@ class Signature:
     ``metrics`` are the evaluation schemes as they were written, ``bits`` their numbers of bits, None for a metric
     without; ``lines`` are those that the first metric scored. ``expected``, ``output``, ``input`` and ``vocabulary``
     are sha256 digests, in hexadecimal, of the lines that were read and of the words, ``header`` of the input's
-    columns; None for what no metric needs. ``filters`` is "raw" where lines were selected as they are, and text
-    flags would have changed them. ``library`` is what the libraries sign with that compute scores; None where they
-    sign none. ``version`` is geval-py's.
+    columns; None for what no metric needs. ``tokenizer`` names what split their lines, None for nothing. ``filters``
+    is "raw" where lines were selected as they are, and text flags would have changed them. ``library`` is what the
+    libraries sign with that compute scores; None where they sign none. ``version`` is geval-py's.
     """
 
     metrics: tuple[str, ...]
@@ -30,6 +30,7 @@ class Signature:
     input: str | None = None
     header: str | None = None
     vocabulary: str | None = None
+    tokenizer: str | None = None
     filters: str | None = None
     library: str | None = None
     version: str = __version__
@@ -47,7 +48,7 @@ class Signature:
         raw_filters: bool = False,
     ) -> Signature:
         """Sign scores (at least one) of files with these digests, a header's columns, and a vocabulary's words."""
-        differ = raw_filters and any(score.scheme.selecting_flags and score.scheme.text_flags for score in scores)
+        differ = raw_filters and any(score.scheme.selecting_flags and score.scheme.changes_lines for score in scores)
         return cls(
             metrics=tuple(score.scheme.text for score in scores),
             bits=tuple(score.metric.bits for score in scores),
@@ -57,6 +58,7 @@ class Signature:
             input=input,
             header=None if header is None else _digest("\t".join(header)),
             vocabulary=_digest("\n".join(sorted(vocabulary))) if vocabulary else None,
+            tokenizer=next((score.scheme.tokenizer for score in scores if score.scheme.tokenizer), None),
             filters="raw" if differ else None,
             library=library_signature(scores),
         )
@@ -72,6 +74,7 @@ class Signature:
             "header": self.header,
             "version": self.version,
             "vocabulary": self.vocabulary,
+            "tokenizer": self.tokenizer,
             "filters": self.filters,
             "library": self.library,
         }

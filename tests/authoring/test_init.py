@@ -11,8 +11,9 @@ from geval_py.authoring.samples import CLASSES, WORD_GAPS, data_files
 from geval_py.authoring.validate import validate_challenge
 from geval_py.reading.config import config_task, words_of
 from geval_py.reading.task import Task
-from geval_py.scoring.evaluate import evaluate_all, select_schemes
+from geval_py.scoring.evaluate import evaluate_all
 from geval_py.scoring.metrics import METRICS
+from geval_py.scoring.wanted import select_schemes
 
 FILES = [  # in GEval's order
     ".gitignore",

@@ -22,7 +22,8 @@ from geval_py.cli import main
 from geval_py.errors import GevalError
 from geval_py.reading.splits import locate
 from geval_py.reading.task import Task
-from geval_py.scoring.evaluate import evaluate_output, select_schemes
+from geval_py.scoring.evaluate import evaluate_output
+from geval_py.scoring.wanted import select_schemes
 
 ROOT = Path(__file__).parent.parent.parent
 ALL = [rule.code for rule in RULES]

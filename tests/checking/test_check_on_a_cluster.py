@@ -15,6 +15,8 @@ from geval_py import UsageError, check_submission
 from geval_py.checking.rules import RULES
 from geval_py.checking.run import check_output
 from geval_py.checking.targets import Target
+from geval_py.reading.preparation import preparation_of
+from geval_py.reading.schemes import parse_schemes
 from geval_py.scoring.metrics import find_metric
 
 pytestmark = QUIET
@@ -35,6 +37,7 @@ ODD = [
 ]
 LINES = [GOOD[:-1], b":1", b"a:-1 b:-2", b"The:1", b"a:0 :0", b"a:1 a:1", *ODD]
 MIXED = b"\n".join(LINES * 5) + b"\n"
+LOWER = preparation_of(parse_schemes("Macro-F1:l")[0])
 WORDS = b"the\nThe\nOf\na\n"
 
 
@@ -71,6 +74,11 @@ def problems_of(folder, output, expected=None, *, max_places=3, **of_target):
         (bz2.compress(MIXED)[:-7], WORDS * 19, {}),  # corrupt
         (gzip.compress(MIXED * 10), WORDS * 19, {}),  # too large
         (b"yes\nno\n\nya\n\xff\nno\r\n" * 7, None, {"metric": find_metric("Macro-F1"), "training": "train.tsv"}),
+        (
+            b"Yes\nno\nYA\n" * 9,
+            None,
+            {"metric": find_metric("Macro-F1"), "preparation": LOWER, "training": "train.tsv"},
+        ),
     ],
 )
 def test_the_same_problems(output, expected, more, here, tmp_path, monkeypatch):  # noqa: F811

@@ -107,3 +107,12 @@ def test_nothing_is_mended(submission, capsys):
     status = main(["check", "--fix"])
     assert (status, (path / "dev-0/out.tsv").read_text()) == (0, "a  b \n")
     assert "is scored with BLEU: only distributions over words are mended" in capsys.readouterr().err
+
+
+def test_lines_are_read_as_the_flags_of_the_metric_leave_them(submission):
+    assert problems(submission("RMSE:s<,><.>", "2,5\n1\n", "2\n1\n")) == {}
+    (place,) = problems(submission("RMSE:s<,><.>", "2,5,\n1\n", "2\n1\n"))["E117"]
+    assert place[:2] == (1, 1)
+    assert problems(submission("Macro-F1:l", "Noun\nVREB\n", "noun\nverb\n", "NOUN\nverb\n")) == {
+        "W216": [(2, 1, "vreb", "the training set has no class `vreb`; did you mean `verb`?")]
+    }

@@ -59,18 +59,12 @@ def test_the_title_is_that_of_the_challenge(geval, tmp_path):
         (("--html", "-"), 2, "geval: Cannot write `-`: it is not a file\n"),
         (("--svg", "file/charts"), 2, "geval: Cannot write `file/charts`: Not a directory\n"),
         (
-            ("--html", "r.html", "-m", "Accuracy"),
-            2,
-            "geval: a report is of log losses, and Accuracy has none; take another --metric option\n"
-            "  for example -m PerplexityHashed\n",
-        ),
-        (
             ("--html", "r.html", "--htm"),
             2,
             "geval: unrecognized arguments: --htm\n  did you mean --html?\n",
         ),
     ],
-    ids=["nowhere", "missing", "folder", "standard output", "below a file", "accuracy", "misspelt"],
+    ids=["nowhere", "missing", "folder", "standard output", "below a file", "misspelt"],
 )
 def test_what_is_refused(geval, tmp_path, monkeypatch, words, status, message):
     monkeypatch.chdir(tmp_path)

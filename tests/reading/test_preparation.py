@@ -12,11 +12,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from geval_py.errors import MalformedLineError, SchemeError
-from geval_py.reading.preparation import lower_case, preparation_of, split_words
+from geval_py.reading.preparation import lower_case, preparation_of
 from geval_py.reading.schemes import parse_scheme
 from geval_py.scoring.metrics import LineStatistics, column_of, find_metric
 from geval_py.scoring.metrics.prepared import PreparedColumn
-from geval_py.text import visible
+from geval_py.text import split_words, visible
 
 PROPERTY = settings(deadline=None, derandomize=True)
 CHARACTERS = [chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000]
@@ -82,7 +82,7 @@ def test_preparations_are_values():
     assert hash(preparation("lm<a>")) == hash(preparation("lm<a>"))
     assert preparation("lm<a>") == preparation("lm<a>")
     assert len({preparation(flags) for flags in ("l", "u", "m<a>", "t<a>", "m<b>", "ul", "lu")}) == 7
-    assert repr(preparation("l")) == "Preparation(flags=(Flag(letter='l', arguments=()),))"
+    assert repr(preparation("l")) == "Preparation(flags=(Flag(letter='l', arguments=()),), tokenizer=None)"
 
 
 def test_a_preparation_survives_the_way_to_another_process():

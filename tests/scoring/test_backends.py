@@ -374,7 +374,8 @@ def score(folder, threads, block=None):
     from geval_py.reading import lines
     from geval_py.reading.splits import locate
     from geval_py.reading.task import Task
-    from geval_py.scoring.evaluate import evaluate_output, select_schemes
+    from geval_py.scoring.evaluate import evaluate_output
+    from geval_py.scoring.wanted import select_schemes
 
     files = dict(out_files=(str(folder / "out.tsv"),), expected_file=str(folder / "expected.tsv"))
     options = Task(**files, metrics=("LogLossHashed", "Accuracy"))

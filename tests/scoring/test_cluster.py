@@ -15,83 +15,51 @@ import pytest
 from golden import check_golden, write_golden
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from random_outputs import differences, files, long_files, split_of, write, write_thousand_parts
+from random_outputs import result as result_of
 
 import geval_py
-from geval_py.errors import ClusterError, GevalError, UsageError
+from geval_py.errors import ClusterError, UsageError
 from geval_py.reading.lines import LineReader
-from geval_py.reading.outputs import output_at
 from geval_py.reading.sources import find_file
-from geval_py.reading.splits import Split
 from geval_py.reading.task import Task
 from geval_py.scoring import cluster as clusters
 from geval_py.scoring import kernel, tasks
 from geval_py.scoring.blocks import Block
 from geval_py.scoring.cluster import Cluster, opened_cluster
-from geval_py.scoring.evaluate import evaluate_output, select_schemes
+from geval_py.scoring.evaluate import evaluate_output
 from geval_py.scoring.metrics import column_of, find_metric
+from geval_py.scoring.wanted import select_schemes
 
 GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
 METRICS = ("LogLossHashed8", "LikelihoodHashed:l")
-WORDS = [b"a", b"the", "żółw".encode(), b"x\r", b""]
-GOOD = [b"a:0.5 :0.5", b"the:0.9 of:0.05 :0.05", b":1", "żółw:0.25 :0.75".encode(), b"a:-1 b:-2\r", b"a:1"]
-BAD = [b"", b"a", b"a:x", b"\r", b"a:0.5  b:1"]
 
 pytestmark = [pytest.mark.filterwarnings("default"), pytest.mark.long]  # Dask's warnings are its own
 
 
-@pytest.fixture(scope="module", params=[1, 3])
+@pytest.fixture(scope="module", params=[1, 2, 3, 4])
 def cluster(request):
     """A cluster of so many workers on this machine."""
     with opened_cluster("local", request.param) as client:
         yield Cluster.of(client)
 
 
-def split_of(folder, output="out.tsv"):
-    return Split(
-        name="t",
-        expected=str(folder / "expected.tsv"),
-        outputs=(output_at(str(folder / output)),),
-        input=None,
-        in_header=(),
-        out_header=("Word",),
-    )
-
-
 def result(split, **keywords):
-    """All that an evaluation says, or the sentence of its error."""
-    schemes = select_schemes(Task(metrics=METRICS))
-    try:
-        found = evaluate_output(split, split.outputs[0], schemes, frozenset(), sign=True, keep_texts=True, **keywords)
-    except GevalError as error:
-        return type(error), str(error), getattr(error, "line", None)
-    return found.signature, found.scores, array("d", found.line_losses).tobytes(), list(found.read_outputs())
+    return result_of(split, METRICS, **keywords)
 
 
-good_lines = st.sampled_from(GOOD)
-lines = st.lists(st.one_of(*[good_lines] * 5, st.sampled_from(BAD)), max_size=20)
-files = st.tuples(
-    st.sampled_from([b"", b"\xef\xbb\xbf"]),
-    st.sampled_from([b"", b"Word\tmore\n"]),
-    st.one_of(st.lists(good_lines, max_size=20), lines),
-    st.sampled_from([b"", b"\n", b"\n", b"\r", b"\n\n", b"\n\r\r"]),
-)
-
-
-@settings(deadline=None, derandomize=True, max_examples=60, suppress_health_check=list(HealthCheck))
-@given(file=files, difference=st.sampled_from([0, 0, 0, 0, -1, 3]), size=st.integers(1, 120))
-def test_a_cluster_scores_as_one_thread(file, difference, size, cluster, tmp_path_factory):
+@settings(deadline=None, derandomize=True, max_examples=1000, suppress_health_check=list(HealthCheck))
+@given(output=st.one_of(files, long_files), difference=differences, pieces=st.integers(1, 25))
+def test_a_cluster_scores_as_one_thread(output, difference, pieces, cluster, tmp_path_factory):
     """The same signature, losses and texts, to the last bit, or the same error: ranges of a byte to the whole file."""
-    mark, header, rows, end = file
-    folder = tmp_path_factory.mktemp("cluster")
-    (folder / "out.tsv").write_bytes(mark + header + b"\n".join(rows) + end)
-    with LineReader(str(folder / "out.tsv"), header="Word") as reader:
-        number = max(reader.count_rest() + difference, 0)
-    (folder / "expected.tsv").write_bytes(b"".join(WORDS[n % len(WORDS)] + b"\n" for n in range(number)))
-    want = result(split_of(folder), threads=1)
+    folder = tmp_path_factory.mktemp("cluster")  # after an error workers may still be reading the one before
+    split = write(folder, output, difference)
+    want = result(split, threads=1)
+    size = max(len(output) // pieces, 1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(clusters, "LEAST_RANGE_BYTES", size)
         patch.setattr(clusters, "MOST_RANGE_BYTES", size)
-        assert result(split_of(folder), cluster=cluster) == want
+        assert result(split, cluster=cluster) == want
 
 
 @pytest.mark.parametrize("bits", [4, 10])
@@ -127,6 +95,14 @@ def test_parts(compressed, broken, cluster, tmp_path):
     want = result(split, threads=1)
     assert result(split, cluster=cluster) == want
     assert (want[-1] == 8) == (broken is not None)
+
+
+def test_a_thousand_parts(tmp_path):
+    """Of a few bytes each: the same digits as of the file, by one thread."""
+    split = write_thousand_parts(tmp_path)
+    with opened_cluster("local", 2) as client:
+        there = result(split, cluster=Cluster.of(client))
+    assert there[1:] == result(split_of(tmp_path), threads=1)[1:]
 
 
 @pytest.mark.parametrize("most", [100, 1 << 28], ids=["unpacked twice", "kept"])

@@ -1,64 +1,47 @@
 """A file that is read in ranges, by several threads, scores as one that is read by one: or fails as it."""
 
+import lzma
 import os
-from array import array
+import sys
+from functools import partial
 from itertools import pairwise
 
 import pytest
 from golden import check_golden, write_golden
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_outputs import (
+    WORDS,
+    differences,
+    files,
+    good_lines,
+    long_files,
+    split_of,
+    write,
+    write_thousand_parts,
+)
+from random_outputs import result as result_of
 
-from geval_py.errors import GevalError, MalformedLineError, UnreadableFileError
+from geval_py.errors import MalformedLineError, UnreadableFileError
+from geval_py.reading import unpacking
 from geval_py.reading.lines import LineReader
 from geval_py.reading.outputs import output_at
 from geval_py.reading.sources import find_file
-from geval_py.reading.splits import Split
 from geval_py.reading.task import Task
 from geval_py.scoring import blocks
-from geval_py.scoring.evaluate import evaluate_output, select_schemes
+from geval_py.scoring.evaluate import evaluate_output
+from geval_py.scoring.wanted import select_schemes
 
-GOOD = [b"a:0.5 :0.5", b"the:0.9 of:0.05 :0.05", b":1", "żółw:0.25 :0.75".encode(), b"a:-1 b:-2\r", b"a:1"]
-BAD = [b"", b"a", b"a:x", b"\r", b"a:0.5  b:1", b"\xef\xbb\xbf:1"]
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
 METRICS = ("LogLossHashed8", "LikelihoodHashed:l", "LikelihoodHashed:f<exp:a>")  # of all lines, prepared, selected
-WORDS = [b"a", b"the", "żółw".encode(), b"x\r", b""]
-
-good_lines = st.sampled_from(GOOD)
-lines = st.lists(st.one_of(good_lines, good_lines, good_lines, good_lines, st.sampled_from(BAD)), max_size=20)
-files = st.tuples(
-    st.sampled_from([b"", b"\xef\xbb\xbf"]),  # a byte order mark
-    st.sampled_from([b"", b"Word\tmore\n", b"Word\r\n"]),  # a header
-    st.one_of(st.lists(good_lines, max_size=20), lines),
-    st.sampled_from([b"", b"\n", b"\n", b"\r", b"\n\n", b"\n\r\r"]),  # the end
-)
-
-
-def text_of(file):
-    mark, header, rows, end = file
-    return mark + header + b"\n".join(rows) + end
-
-
-def split_of(folder):
-    return Split(
-        name="t",
-        expected=str(folder / "expected.tsv"),
-        outputs=(output_at(str(folder / "out.tsv")),),
-        input=None,
-        in_header=(),
-        out_header=("Word",),
-    )
 
 
 def result(split, threads):
-    """All that an evaluation says, or the sentence of its error."""
-    schemes = select_schemes(Task(metrics=METRICS))
-    try:
-        found = evaluate_output(
-            split, split.outputs[0], schemes, frozenset(), sign=True, keep_texts=True, threads=threads
-        )
-    except GevalError as error:
-        return type(error), str(error), getattr(error, "line", None)
-    return found.signature, found.scores, array("d", found.line_losses).tobytes(), list(found.read_outputs())
+    return result_of(split, METRICS, threads=threads)
 
 
 @pytest.fixture(scope="module")
@@ -66,28 +49,99 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("ranges")
 
 
-@settings(deadline=None, derandomize=True, max_examples=400)
-@given(
-    file=files,
-    difference=st.sampled_from([0, 0, 0, 0, -2, -1, 1, 3]),
-    first=st.integers(1, 30),
-    size=st.one_of(st.integers(1, 12), st.integers(13, 400)),
-    threads=st.integers(2, 4),
-)
-def test_ranges_score_as_the_single_reader(file, difference, first, size, threads, folder):
-    """The same signature, losses and texts, to the last bit, or the same error: ranges of a byte to the whole file."""
-    output = text_of(file)
-    (folder / "out.tsv").write_bytes(output)
-    with LineReader(str(folder / "out.tsv"), header="Word") as reader:
-        number = max(reader.count_rest() + difference, 0)
-    (folder / "expected.tsv").write_bytes(b"".join(WORDS[n % len(WORDS)] + b"\n" for n in range(number)))
-    split = split_of(folder)
+def scores_as_the_single_reader(output, difference, first, size, threads, folder):
+    split = write(folder, output, difference)
     want = result(split, threads=1)
     read = LineReader.read_block
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocks, "RANGE_BYTES", size)
         patch.setattr(LineReader, "read_block", lambda self, buffer, _=0: read(self, buffer, first))
         assert result(split, threads) == want
+
+
+PROPERTY = settings(deadline=None, derandomize=True)
+shorts = {
+    "output": files,
+    "difference": differences,
+    "first": st.integers(1, 30),
+    "size": st.one_of(st.integers(1, 12), st.integers(13, 400)),
+    "threads": st.integers(2, 4),
+}
+longs = shorts | {
+    "output": long_files,
+    "first": st.one_of(st.integers(1, 30), st.integers(31, 9000)),
+    "size": st.one_of(st.integers(100, 1000), st.integers(1001, 60_000)),  # a line has up to 20,000 bytes
+}
+
+
+@settings(PROPERTY, max_examples=400)
+@given(**shorts)
+def test_ranges_score_as_the_single_reader(output, difference, first, size, threads, folder):
+    """The same signature, losses and texts, to the last bit, or the same error: ranges of a byte to the whole file."""
+    scores_as_the_single_reader(output, difference, first, size, threads, folder)
+
+
+@settings(PROPERTY, max_examples=60)
+@given(**longs)
+def test_ranges_inside_of_long_lines(output, difference, first, size, threads, folder):
+    """Lines of hundreds of words, each in several ranges."""
+    scores_as_the_single_reader(output, difference, first, size, threads, folder)
+
+
+@pytest.mark.long
+@settings(PROPERTY, max_examples=1000)
+@given(**shorts)
+def test_many_ranges_score_as_the_single_reader(output, difference, first, size, threads, folder):
+    scores_as_the_single_reader(output, difference, first, size, threads, folder)
+
+
+@pytest.mark.long
+@settings(PROPERTY, max_examples=1000)
+@given(**longs)
+def test_many_ranges_inside_of_long_lines(output, difference, first, size, threads, folder):
+    scores_as_the_single_reader(output, difference, first, size, threads, folder)
+
+
+def cut_and_compressed(output, cuts, kind):
+    """The output in frames of a .zst, or in streams of an .xz."""
+    places = sorted({0, len(output), *(cut % (len(output) + 1) for cut in cuts)})
+    compress = {"zstd": zstd.compress, "xz": partial(lzma.compress, preset=0)}[kind]
+    return b"".join(compress(output[a:b]) for a, b in pairwise(places)) or compress(b"")
+
+
+compressed = {
+    "output": st.one_of(files, long_files),
+    "difference": differences,
+    "cuts": st.lists(st.integers(0, 100_000), max_size=8),
+    "kind": st.sampled_from(["zstd", "xz"]),
+    "block": st.one_of(st.integers(1, 30), st.integers(31, 9000)),
+    "threads": st.integers(2, 4),
+}
+
+
+def unpacked_scores_as_the_single_reader(output, difference, cuts, kind, block, threads, folder):
+    split = write(folder, output, difference)
+    plain = result(split, threads=1)
+    (folder / "out.tsv").write_bytes(cut_and_compressed(output, cuts, kind))
+    read = LineReader.read_block
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(unpacking, "FIRST_READ_BYTES", 1)
+        patch.setattr(LineReader, "read_block", lambda self, buffer, _=0: read(self, buffer, block))
+        assert result(split, threads=1) == result(split, threads) == plain
+
+
+@settings(PROPERTY, max_examples=150)
+@given(**compressed)
+def test_what_threads_unpack_scores_as_the_single_reader(output, difference, cuts, kind, block, threads, folder):
+    """The same signature, losses and texts, or the same error, as the plain file too."""
+    unpacked_scores_as_the_single_reader(output, difference, cuts, kind, block, threads, folder)
+
+
+@pytest.mark.long
+@settings(PROPERTY, max_examples=1000)
+@given(**compressed)
+def test_much_that_threads_unpack_scores_as_the_single_reader(output, difference, cuts, kind, block, threads, folder):
+    unpacked_scores_as_the_single_reader(output, difference, cuts, kind, block, threads, folder)
 
 
 @pytest.mark.parametrize("bits", [4, 10])
@@ -146,6 +200,12 @@ def test_parts_score_as_the_file(rows, difference, cuts, size, threads, tmp_path
         want = want[0], want[1].replace("out.tsv", os.path.basename(paths["out.tsv"])), want[2]
         want = want[0], want[1].replace("expected.tsv", os.path.basename(paths["expected.tsv"])), want[2]
     assert found == want
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_thousand_parts(threads, tmp_path):
+    """Some compressed: the same digits as of the file."""
+    assert result(write_thousand_parts(tmp_path), threads)[1:] == result(split_of(tmp_path), threads=1)[1:]
 
 
 @pytest.mark.parametrize("threads", [1, 3])

@@ -18,10 +18,11 @@ from geval_py.errors import DataError, GevalError, MalformedLineError, SchemeErr
 from geval_py.reading.config import config_task
 from geval_py.reading.schemes import parse_schemes
 from geval_py.reading.splits import locate
-from geval_py.scoring.evaluate import evaluate_output, select_schemes, vocabulary_for
+from geval_py.scoring.evaluate import evaluate_output, vocabulary_for
 from geval_py.scoring.evaluation import Evaluation
 from geval_py.scoring.score import Score
 from geval_py.scoring.signature import Signature, library_signature
+from geval_py.scoring.wanted import select_schemes
 from geval_py.text import visible
 
 if TYPE_CHECKING:
@@ -181,6 +182,7 @@ def _signature_of(score: Score, signature: Signature) -> Signature:
         input=signature.input if needs_input else None,
         header=signature.header if needs_input else None,
         vocabulary=signature.vocabulary if score.metric.needs_vocabulary else None,
+        tokenizer=score.scheme.tokenizer,
         library=library_signature([score]),
     )
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from sqlalchemy import and_, insert, select
@@ -12,6 +12,10 @@ from geval_py.board.ranking.exchanging import Exchanged, exchanged, p_value
 from geval_py.board.storing.columns import unpack
 from geval_py.board.storing.schema import evaluations, exchanges
 from geval_py.board.units import measure_of
+from geval_py.explaining.statistics.paired import randomisation_p_values
+from geval_py.explaining.statistics.resampling import StatisticsTable
+from geval_py.reading.schemes import parse_schemes
+from geval_py.scoring.metrics import LineStatistics, find_metric
 from geval_py.scoring.metrics.base import NOISE
 
 if TYPE_CHECKING:
@@ -20,21 +24,57 @@ if TYPE_CHECKING:
     from geval_py.board.settings import Settings
 
 Pair = tuple[int, int]
+PairTest: TypeAlias = "Callable[[int, int], float]"  # the p-value of two evaluations
 
 
 def compare_pairs(connection: Connection, settings: Settings, pairs: Sequence[Pair]) -> Iterator[dict[str, Any]]:
     """Give rows of comparisons, of pairs of evaluations of one test."""
     ids = sorted({evaluation for pair in pairs for evaluation in pair})
     of = {row.id: row for row in _evaluations(connection, ids)}
-    ready = _ready(connection, settings, [row.id for row in of.values() if row.has_losses])
+    kept = [row for row in of.values() if row.has_losses]
+    make = _test_of_losses if measure_of(settings.metric).of_losses else _test_of_sums
+    tested = make(connection, settings, kept)
     made_with = {"samples": settings.samples, "seed": settings.seed}
     for one, other in pairs:
-        p = 1.0
-        if _can_be_compared(of[one], of[other]):
-            p = p_value(ready[one], ready[other])
-            if _disagree(settings, (of[one], ready[one]), (of[other], ready[other])):
-                p = 1.0
+        p = tested(one, other) if _can_be_compared(of[one], of[other]) else 1.0
         yield {"one_id": one, "other_id": other, "p": p, **made_with}
+
+
+def _test_of_losses(connection: Connection, settings: Settings, rows: Sequence[Row[Any]]) -> PairTest:
+    """Give the test of two evaluations by a metric that is made from losses; each is made ready once."""
+    of = {row.id: row for row in rows}
+    ready = _ready(connection, settings, list(of))
+
+    def p_of(one: int, other: int) -> float:
+        if _disagree(settings, (of[one], ready[one]), (of[other], ready[other])):
+            return 1.0
+        return p_value(ready[one], ready[other])
+
+    return p_of
+
+
+def _test_of_sums(connection: Connection, settings: Settings, rows: Sequence[Row[Any]]) -> PairTest:
+    """Give the test of two evaluations on the metric itself, as ``geval compare`` has it: from sums of statistics."""
+    metric = find_metric(parse_schemes(settings.metric)[0].metric)
+    tables = {
+        evaluation: LineStatistics(unpack(packed, lines))
+        for evaluation, lines, packed in _columns(connection, [row.id for row in rows])
+    }
+
+    def p_of(one: int, other: int) -> float:
+        table = StatisticsTable.of_systems([tables[one], tables[other]]).finite()
+        if not table.lines:
+            return 1.0
+        found = randomisation_p_values(metric, table, samples=settings.samples, seed=settings.seed)
+        return float(found[0, 1])
+
+    return p_of
+
+
+def _columns(connection: Connection, ids: Sequence[int]) -> list[tuple[int, int, bytes]]:
+    """Give the number of lines, and the packed columns of statistics, of some evaluations."""
+    query = select(evaluations.c.id, evaluations.c.lines, evaluations.c.losses).where(evaluations.c.id.in_(ids))
+    return [(row.id, row.lines, row.losses) for row in connection.execute(query)] if ids else []
 
 
 def _evaluations(connection: Connection, ids: Sequence[int]) -> list[Row[Any]]:
@@ -68,8 +108,7 @@ def _ready(connection: Connection, settings: Settings, ids: Sequence[int]) -> di
     kept = connection.execute(select(c.evaluation_id, c.mean, c.means).where(c.evaluation_id.in_(ids), made_with))
     ready = {row.evaluation_id: Exchanged(row.mean, np.frombuffer(row.means, dtype="<f8")) for row in kept}
     new = [evaluation for evaluation in ids if evaluation not in ready]
-    columns = select(evaluations.c.id, evaluations.c.lines, evaluations.c.losses).where(evaluations.c.id.in_(new))
-    for evaluation, lines, packed in connection.execute(columns).all() if new else ():
+    for evaluation, lines, packed in _columns(connection, new):
         of = exchanged(np.array(unpack(packed, lines)[0]), samples=settings.samples, seed=settings.seed)
         ready[evaluation] = of
         row = {"evaluation_id": evaluation, "samples": settings.samples, "seed": settings.seed, "mean": of.mean}

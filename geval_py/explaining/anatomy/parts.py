@@ -50,6 +50,16 @@ class Parts:
     parts: tuple[Part, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grouping:
+    """Which lines belong together by a column: ``codes`` are places among ``labels``, some of which may be unused."""
+
+    column: str
+    kind: Kind
+    codes: Codes
+    labels: tuple[str, ...]
+
+
 def parts_of(losses: Floats, codes: Codes, labels: Sequence[str]) -> tuple[Part, ...]:
     """Give the parts that have a line; ``codes`` are the lines' places in ``labels``, below 0 for none."""
     return tuple(_part(label, losses[codes == code]) for code, label in enumerate(labels) if (codes == code).any())
@@ -97,21 +107,30 @@ def by_column(losses: Floats, column: str, texts: Sequence[str]) -> Parts | None
 
     None where that parts nothing: all lines have one value, or hardly two lines have the same.
     """
+    found = grouping_of(column, texts)
+    if found is None:
+        return None
+    return Parts(column=column, kind=found.kind, parts=parts_of(losses, found.codes, found.labels))
+
+
+def grouping_of(column: str, texts: Sequence[str]) -> Grouping | None:
+    """Tell which lines belong together by a column; None where that parts nothing."""
     counts = Counter(texts)
     if all(map(FIELD_NUMBER.fullmatch, counts)):
-        return _parts(column, "number", by_quantiles(losses, np.array(list(map(float, texts)))))
+        return _grouping(column, "number", *quantiles_of(np.array(list(map(float, texts)))))
     words = [text.count(" ") + 1 if text else 0 for text in texts]
     if len(counts) > MOST_PARTS and sum(words) / len(words) >= WORDS_OF_A_TEXT:
-        return _parts(column, "words", by_quantiles(losses, np.array(words, np.float64)))
+        return _grouping(column, "words", *quantiles_of(np.array(words, np.float64)))
     common = [value for value, lines in counts.most_common(MOST_PARTS) if lines >= LEAST_LINES]
     labels = [*sorted(common), "others"]
     places = {value: place for place, value in enumerate(labels[:-1])}
     codes = np.array([places.get(text, len(common)) for text in texts], np.int64)
-    return _parts(column, "value", parts_of(losses, codes, labels)) if common else None
+    return _grouping(column, "value", codes, labels) if common else None
 
 
-def _parts(column: str, kind: Kind, parts: tuple[Part, ...]) -> Parts | None:
-    return Parts(column=column, kind=kind, parts=parts) if len(parts) > 1 else None
+def _grouping(column: str, kind: Kind, codes: Codes, labels: Sequence[str]) -> Grouping | None:
+    several = len(np.unique(codes)) > 1
+    return Grouping(column=column, kind=kind, codes=codes, labels=tuple(labels)) if several else None
 
 
 def by_quantiles(losses: Floats, values: Floats, most: int = MOST_PARTS) -> tuple[Part, ...]:
@@ -120,11 +139,16 @@ def by_quantiles(losses: Floats, values: Floats, most: int = MOST_PARTS) -> tupl
     >>> [part.label for part in by_quantiles(np.ones(4), np.array([1.0, 2.0, 2.0, 3.5]), most=2)]
     ['1–2', '3.5']
     """
+    return parts_of(losses, *quantiles_of(values, most))
+
+
+def quantiles_of(values: Floats, most: int = MOST_PARTS) -> tuple[Codes, list[str]]:
+    """Give the part that each value is in, and the labels of these parts."""
     bounds = np.unique(values)
     if len(bounds) > most:
         bounds = np.unique(np.sort(values)[[-(-len(values) * part // most) - 1 for part in range(1, most + 1)]])
     codes = np.searchsorted(bounds, values, side="left")
-    return parts_of(losses, codes, [_range(values[codes == code]) for code in range(len(bounds))])
+    return codes, [_range(values[codes == code]) for code in range(len(bounds))]
 
 
 def _range(values: Floats) -> str:

@@ -102,6 +102,15 @@ class LineStatistics:
         self.out_of_vocabulary += following.out_of_vocabulary
         self.bound = max(self.bound, following.bound)
 
+    def only(self, places: Sequence[int]) -> LineStatistics:
+        """Give those of some lines, by their places from 0."""
+        return LineStatistics(
+            columns=tuple(array("d", map(column.__getitem__, places)) for column in self.columns),
+            classes=list(map(self.classes.__getitem__, places)) if self.classes else None,
+            details=list(map(self.details.__getitem__, places)) if self.details else None,
+            bound=self.bound,
+        )
+
     @property
     def lines(self) -> int:
         """The number of lines."""
@@ -168,8 +177,9 @@ class Metric(Value):
 
     One that ``needs_input`` looks at the lines of the input too. ``is_of_words`` tells whether its output lines are
     distributions over words, which most rules of the checker are about; ``has_classes``, whether they are classes of
-    the training set. An expected line is one of the ``answers``, or any of its columns is, or all of them are right.
-    ``parse`` reads an output line, of some number, and raises MalformedLineError where it is not in the format.
+    the training set; ``is_tokenised``, whether a tokenizer that is named splits its lines first, where GEval's
+    isPreprocessable says so. An expected line is one of the ``answers``, or any of its columns is, or all of them are
+    right. ``parse`` reads an output line, of some number; it raises MalformedLineError for one not in the format.
     ``signature`` gives, from the statistics, what the library that computes the metric signs its scores with.
     """
 
@@ -182,6 +192,7 @@ class Metric(Value):
     needs_input: bool = False
     is_of_words: bool = True
     has_classes: bool = False
+    is_tokenised: bool = False
     answers: Literal["one", "any", "all"] = "one"
     parse: Callable[[str, int], object] | None = None
     signature: Callable[[LineStatistics], str] | None = None

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from rapidfuzz.distance import Levenshtein
 
-from geval_py.reading.preparation import split_words
+from geval_py.text import split_words
 
 if TYPE_CHECKING:
     from collections.abc import Hashable

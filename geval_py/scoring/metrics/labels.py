@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections import Counter
 from math import inf, log, log1p
 
-from geval_py.reading.preparation import split_words
 from geval_py.reading.wordprobs import NUMBER
 from geval_py.scoring.metrics.ratios import f_score
+from geval_py.text import split_words
 
 THRESHOLD = 0.5
 

@@ -21,8 +21,8 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING, TypeAlias
 
-from geval_py.reading.preparation import split_words
 from geval_py.scoring.metrics.ratios import ratio
+from geval_py.text import split_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from geval_py.reading.preparation import split_words
 from geval_py.scoring.metrics.labels import probable_labels
 from geval_py.scoring.metrics.loess import calibration
 from geval_py.scoring.metrics.ratios import harmonic, ratio
+from geval_py.text import split_words
 
 if TYPE_CHECKING:
     from geval_py.scoring.metrics.base import LineStatistics

@@ -20,9 +20,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from geval_py.errors import MalformedLineError
-from geval_py.reading.preparation import split_words
 from geval_py.scoring.metrics.rows import malformed, of_answer
-from geval_py.text import SPACES, shorten, visible
+from geval_py.text import SPACES, shorten, split_words, visible
 
 WRONG_NUMBER = "wrong number of tokens"  # GEval's own messages
 INCONSISTENT = "inconsistent label sequence"

@@ -94,6 +94,7 @@ def _rest(totals: Sequence[float], lines: float) -> float:
 
 
 _Metric = partial(Metric, is_of_words=False)
+_Tokens = partial(_Metric, is_tokenised=True)
 
 
 def _f(beta: float, name: str = "F1") -> Metric:
@@ -108,17 +109,17 @@ def _macro_f(beta: float, name: str = "Macro-F1") -> Metric:
 
 
 def _label_f(beta: float, name: str = "MultiLabel-F1") -> Metric:
-    return _Metric(name=name, make_column=_rows("labels", "label_counts", 3), measure=_f_measure(beta),
+    return _Tokens(name=name, make_column=_rows("labels", "label_counts", 3), measure=_f_measure(beta),
                    summary="F-score of the labels of all lines")  # fmt: skip
 
 
 def _mean_label_f(beta: float, name: str = "Mean/MultiLabel-F1") -> Metric:
-    return _Metric(name=name, make_column=_rows("labels", "label_f", 1, beta), measure=_higher(_mean, "score"),
+    return _Tokens(name=name, make_column=_rows("labels", "label_f", 1, beta), measure=_higher(_mean, "score"),
                    summary="mean of the F-scores of each line's labels")  # fmt: skip
 
 
 def _probabilistic_f(beta: float, name: str = "Probabilistic-MultiLabel-F1") -> Metric:
-    return _Metric(name=name, make_column=_rows("probable_labels", "probable_counts", 2, beside="details"),
+    return _Tokens(name=name, make_column=_rows("probable_labels", "probable_counts", 2, beside="details"),
                    measure=_of_all(_late("probable_labels", "probabilistic_f", beta), "mass", "expected"),
                    summary="the same of labels with probabilities: calibration and recall")  # fmt: skip
 
@@ -149,10 +150,10 @@ _ERRORS, _RIGHT = _late("edits", "errors"), _late("edits", "right")
 _PER_WORD, _PER_CHARACTER = "per word", "per character"
 _points = partial(_higher, _mean, unit="points", best=100.0)
 _METRICS = (
-    _Metric(name="BLEU", answers="any", make_column=_rows("ngrams", "bleu_row", 9),
+    _Tokens(name="BLEU", answers="any", make_column=_rows("ngrams", "bleu_row", 9),
             summary="precision of n-grams, as GEval has it",
             measure=_higher(_late("ngrams", "bleu"), *_BLEU_COUNTS)),
-    _Metric(name="GLEU", answers="any", make_column=_rows("ngrams", "gleu_row", 2),
+    _Tokens(name="GLEU", answers="any", make_column=_rows("ngrams", "gleu_row", 2),
             summary="share of n-grams that are right",
             measure=_higher(_SHARE, "right", "all")),
     _of_sacrebleu("SacreBLEU", _points(*_SACRE_COUNTS), "sacreBLEU's BLEU, with its tokens and smoothing"),
@@ -160,28 +161,28 @@ _METRICS = (
     _of_sacrebleu("chrF++", _points("references", *_WORDS_TOO), "the same, with words and pairs of words"),
     _of_sacrebleu("TER", _lower(_mean, "references", "edits", "words", unit="percent"),
                   "sacreBLEU's translation edit rate"),
-    _Metric(name="WER", make_column=_rows("edits", "word_errors", 2), summary="word error rate",
+    _Tokens(name="WER", make_column=_rows("edits", "word_errors", 2), summary="word error rate",
             measure=_lower(_ERRORS, "edits", "words", unit=_PER_WORD)),
-    _Metric(name="CER", make_column=_rows("edits", "character_errors", 2), summary="character error rate",
+    _Tokens(name="CER", make_column=_rows("edits", "character_errors", 2), summary="character error rate",
             measure=_lower(_ERRORS, "edits", "characters", unit=_PER_CHARACTER)),
-    _Metric(name="WAR", make_column=_rows("edits", "word_errors", 2), summary="1 minus the word error rate",
+    _Tokens(name="WAR", make_column=_rows("edits", "word_errors", 2), summary="1 minus the word error rate",
             measure=_higher(_RIGHT, "edits", "words", worst=-_INFINITE)),
-    _Metric(name="CAR", make_column=_rows("edits", "character_errors", 2), summary="1 minus the character error rate",
+    _Tokens(name="CAR", make_column=_rows("edits", "character_errors", 2), summary="1 minus the character error rate",
             measure=_higher(_RIGHT, "edits", "characters", worst=-_INFINITE)),
-    _Metric(name="Mean/WER", make_column=_rows("edits", "word_error_rate"), summary="mean of the lines' WER",
+    _Tokens(name="Mean/WER", make_column=_rows("edits", "word_error_rate"), summary="mean of the lines' WER",
             measure=_lower(_mean, "rate", unit=_PER_WORD)),
-    _Metric(name="Mean/CER", make_column=_rows("edits", "character_error_rate"), summary="mean of the lines' CER",
+    _Tokens(name="Mean/CER", make_column=_rows("edits", "character_error_rate"), summary="mean of the lines' CER",
             measure=_lower(_mean, "rate", unit=_PER_CHARACTER)),
-    _Metric(name="Mean/WAR", make_column=_rows("edits", "word_error_rate"), summary="mean of the lines' WAR",
+    _Tokens(name="Mean/WAR", make_column=_rows("edits", "word_error_rate"), summary="mean of the lines' WAR",
             measure=_higher(_rest, "rate", worst=-_INFINITE)),
-    _Metric(name="Mean/CAR", make_column=_rows("edits", "character_error_rate"), summary="mean of the lines' CAR",
+    _Tokens(name="Mean/CAR", make_column=_rows("edits", "character_error_rate"), summary="mean of the lines' CAR",
             measure=_higher(_rest, "rate", worst=-_INFINITE)),
-    _Metric(name="CharMatch", make_column=_of_items("edits", "corrections", 3), needs_input=True,
+    _Tokens(name="CharMatch", make_column=_of_items("edits", "corrections", 3), needs_input=True,
             summary="F0.5 of the corrections of the input", measure=_f_measure(0.5)),
-    _Metric(name="Lower/Accuracy", answers="any", make_column=_rows("classes", "lower_miss"),
+    _Tokens(name="Lower/Accuracy", answers="any", make_column=_rows("classes", "lower_miss"),
             measure=ACCURACY,
             summary="share of lines that are one of those expected, in any case"),
-    _Metric(name="MacroAvg/Accuracy", has_classes=True,
+    _Tokens(name="MacroAvg/Accuracy", has_classes=True,
             make_column=_rows("classes", "miss_in_class", beside="classes"),
             measure=ACCURACY, summary="mean of the accuracies of the expected classes"),
     _f(1),
@@ -220,12 +221,12 @@ _METRICS = (
     _Metric(name="MAP", answers="all", make_column=_rows("retrieval", "average_precision"),
             summary="mean average precision", measure=_higher(_mean, "precision")),
     _ndcg(10),
-    _Metric(name="TokenAccuracy", make_column=_rows("tags", "token_hits", 2), summary="share of tokens tagged right",
+    _Tokens(name="TokenAccuracy", make_column=_rows("tags", "token_hits", 2), summary="share of tokens tagged right",
             measure=_higher(_SHARE, "right", "tokens")),
-    _Metric(name="BIO-F1", parse=_late("tags", "entities_of"), make_column=_rows("tags", "entity_counts", 3),
+    _Tokens(name="BIO-F1", parse=_late("tags", "entities_of"), make_column=_rows("tags", "entity_counts", 3),
             measure=_f_measure(1),
             summary="F-score of entities, with their normalised forms"),
-    _Metric(name="BIO-F1-Labels", parse=_late("tags", "entities_of"), make_column=_rows("tags", "label_counts", 3),
+    _Tokens(name="BIO-F1-Labels", parse=_late("tags", "entities_of"), make_column=_rows("tags", "label_counts", 3),
             measure=_f_measure(1),
             summary="the same, whatever these forms"),
 )  # fmt: skip

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
+from geval_py.explaining.overview import Overview
 from geval_py.scoring.metrics.base import exp
 from geval_py.showing.report.drawing import fitted_svg, svg
 from geval_py.showing.report.palette import NOTEBOOK, PAGE
-from geval_py.showing.report.sections import sections_of
+from geval_py.showing.report.sections import overview_sections, sections_of
 from geval_py.showing.report.wording import OUTCOMES, figure, percent, perplexity
 from geval_py.showing.templating import environment, short
 from geval_py.version import __version__
@@ -25,21 +26,23 @@ if TYPE_CHECKING:
 
     from geval_py.explaining.anatomy.examples import Example
     from geval_py.explaining.report import Report
+    from geval_py.showing.report.palette import Palette
     from geval_py.showing.report.panels.panel import Section
 
 _PACKAGE = "geval_py.showing.report"
 BARS = 20  # lengths of the bars of guesses: the style sheet has a class for each
 
 
-def page(report: Report, title: str) -> str:
+def page(report: Report | Overview, title: str) -> str:
     """Make the page of a report on an output of a challenge with such a title."""
-    sections = sections_of(report, PAGE)
+    sections = _sections(report, PAGE)
     style, script = (_text(name) for name in ("style.css", "script.js"))
     return (
         _templates()
         .get_template("page.html")
         .render(
             title=title,
+            lines="texts.html" if isinstance(report, Overview) else "gaps.html",
             report=report,
             evaluation=report.evaluation,
             score=report.evaluation.scores[0],
@@ -54,9 +57,13 @@ def page(report: Report, title: str) -> str:
     )
 
 
-def charts(report: Report) -> Iterator[tuple[str, str]]:
+def _sections(report: Report | Overview, palette: Palette) -> list[Section]:
+    return overview_sections(report, palette) if isinstance(report, Overview) else sections_of(report, palette)
+
+
+def charts(report: Report | Overview) -> Iterator[tuple[str, str]]:
     """Draw each chart of a report by itself, in colours of its own; gives its name and its SVG."""
-    for section in sections_of(report, NOTEBOOK):
+    for section in _sections(report, NOTEBOOK):
         for panel in section.panels:
             if panel.chart is not None:
                 yield panel.key, svg(panel.chart)
@@ -94,6 +101,8 @@ def _templates() -> Environment:
         "shorten": short,
         "bar": bar,
         "key": key_of,
+        "score_key": score_key,
+        "columns": columns,
     }
     templates.globals |= {"outcome_of": outcome_of}
     return templates
@@ -106,6 +115,20 @@ def bar(share: float) -> str:
     ('b0', 'b1', 'b10')
     """
     return f"b{min(BARS, math.ceil(share * BARS))}"
+
+
+def columns(text: str) -> str:
+    r"""Write a line's columns, or its several references, apart.
+
+    >>> columns("1901\ta text")
+    '1901 · a text'
+    """
+    return text.replace("\t", " · ")
+
+
+def score_key(score: float) -> str:
+    """Write a score as that by which lines are sorted."""
+    return repr(score) if math.isfinite(score) else "Infinity" if score > 0 else "-Infinity"
 
 
 def key_of(loss: float) -> str:

@@ -1,8 +1,8 @@
 "use strict";
 
 // Sorts and searches the table of lines (ARIA Authoring Practices, "Sortable Table Example"). Rows come sorted.
-{
-  const table = document.getElementById("lines");
+const table = document.getElementById("lines"); // none where no line alone has a score
+if (table) {
   const body = table.tBodies[0];
   const rows = [...body.rows];
   const headers = [...table.tHead.rows[0].cells];

@@ -7,6 +7,13 @@ from typing import TYPE_CHECKING
 from geval_py.showing.report.panels.help import help_panel
 from geval_py.showing.report.panels.honesty import honesty_panels, luck_panel
 from geval_py.showing.report.panels.losses import costs_panel, spread_panel
+from geval_py.showing.report.panels.overview import (
+    expected_panel,
+    features_panel,
+    input_panels,
+    scores_panel,
+    standing_panel,
+)
 from geval_py.showing.report.panels.panel import Panel, Section
 from geval_py.showing.report.panels.parts import column_panels, culprits_panel, frequency_panel, length_panel
 from geval_py.showing.report.panels.quality import comparison_panel, quality_panel
@@ -14,6 +21,7 @@ from geval_py.showing.report.panels.quality import comparison_panel, quality_pan
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from geval_py.explaining.overview import Overview
     from geval_py.explaining.report import Report
     from geval_py.showing.report.palette import Palette
 
@@ -29,12 +37,24 @@ def sections_of(report: Report, palette: Palette) -> list[Section]:
     return [section for section in found if section.panels]
 
 
+def overview_sections(overview: Overview, palette: Palette) -> list[Section]:
+    """Give the sections of a report on any metric, each with a panel at least."""
+    comparison = comparison_panel(overview.comparison, palette)
+    good = [standing_panel(overview, palette), comparison, scores_panel(overview, palette)]
+    hard = [expected_panel(overview, palette), features_panel(overview, palette), *input_panels(overview, palette)]
+    found = (
+        _section("How good, how sure", good),
+        _section("Which lines are hard", hard),
+    )
+    return [section for section in found if section.panels]
+
+
 def _section(title: str, panels: Iterable[Panel | None]) -> Section:
     return Section(title=title, panels=tuple(panel for panel in panels if panel is not None))
 
 
 def _quality(report: Report, palette: Palette) -> list[Panel | None]:
-    comparison = comparison_panel(report, palette)
+    comparison = comparison_panel(report.comparison, palette)
     return [quality_panel(report, palette), comparison or _luck(report, palette)]
 
 

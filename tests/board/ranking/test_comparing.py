@@ -4,6 +4,7 @@ import math
 import random
 from datetime import timedelta
 from itertools import combinations
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,8 +13,10 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 from rows import START, Rows
 
-from geval_py.board.ranking import comparing, standings
+from geval_py import evaluate
+from geval_py.board.ranking import comparing, pairing, standings
 from geval_py.board.ranking.exchanging import exchanged, p_value
+from geval_py.board.storing.columns import pack
 from geval_py.board.storing.schema import comparisons, exchanges
 from geval_py.explaining.statistics.paired import randomisation_p_values
 from geval_py.explaining.statistics.resampling import StatisticsTable
@@ -48,6 +51,30 @@ def test_a_p_value_is_that_of_compare(lines, systems, samples, seed, values, cha
     ]
     expected = expected_p_values(table, samples, seed)
     assert p_values_of(table, samples, seed) == {pair: expected[pair] for pair in combinations(range(systems), 2)}
+
+
+@pytest.mark.parametrize("metric", ["BLEU", "WER", "MAP"])
+def test_another_metric_is_tested_on_itself(tmp_path, monkeypatch, metric):
+    """Its first statistic, such as the number of right words, is neither the score nor a loss."""
+    lines = [f"the {n % 3} dog {n % 5} sleeps well" for n in range(40)]
+    texts = {
+        "expected": lines,
+        "one": lines[:30] + ["the dog"] * 10,
+        "other": ["a dog sleeps well"] * 10 + lines[10:25] + ["a"] * 15,
+    }
+    for name, of in texts.items():
+        (tmp_path / f"{name}.tsv").write_text("".join(f"{line}\n" for line in of))
+    scores = [
+        evaluate((tmp_path / f"{name}.tsv", tmp_path / "expected.tsv"), metrics=metric).scores[0]
+        for name in ("one", "other")
+    ]
+    statistics = [score.statistics for score in scores]
+    packed = [(number, 40, pack(of.columns)) for number, of in enumerate(statistics)]
+    monkeypatch.setattr(pairing, "_columns", lambda *_: packed)
+    p_of = pairing._test_of_sums(None, SimpleNamespace(metric=metric, samples=200, seed=7), [])
+    table = StatisticsTable.of_systems(statistics)
+    expected = randomisation_p_values(find_metric(metric), table, samples=200, seed=7)
+    assert p_of(0, 1) == expected[0, 1] < 0.05
 
 
 def test_of_many_lines_whose_coins_are_tossed_in_several_blocks_too():

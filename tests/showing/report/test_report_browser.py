@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from translations import write
 
 AXE = Path(__file__).parents[3] / "build" / "axe-core" / "axe.min.js"
 GAZETTE = Path(__file__).parents[3] / "challenges" / "gazette"
@@ -19,12 +20,23 @@ def place(tmp_path_factory):
     return path
 
 
+@pytest.fixture(scope="module")
+def place_of_texts(tmp_path_factory):
+    """A report on three outputs of a translation, by BLEU."""
+    from geval_py.cli import main
+
+    folder = write(tmp_path_factory.mktemp("sayings") / "sayings")
+    path = folder / "report.html"
+    assert main(["report", "--out-directory", str(folder), "-t", "dev-0", "--html", str(path)]) == 0
+    return path
+
+
 @pytest.fixture
 def open_report(browser, place):
     """Open the page by its file's address; gives it, what was said on the console, and what was asked for."""
     contexts = []
 
-    def opened(*, width=1280, scheme="light", **more):
+    def opened(*, width=1280, scheme="light", at=place, **more):
         context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, **more)
         contexts.append(context)
         page = context.new_page()
@@ -32,7 +44,7 @@ def open_report(browser, place):
         page.on("console", lambda message: page.said.append(message.text))
         page.on("pageerror", lambda error: page.said.append(str(error)))
         page.on("request", lambda request: page.asked.append(request.url))
-        page.goto(place.as_uri())
+        page.goto(at.as_uri())
         return page
 
     yield opened
@@ -51,13 +63,32 @@ def test_it_is_quiet_alone_and_fits(open_report, place, screen, scheme):
 
 @pytest.mark.parametrize(("screen", "scheme"), [("wide", "light"), ("narrow", "dark")])
 def test_axe_finds_nothing(open_report, screen, scheme):
+    assert axe_findings(open_report(width=SCREENS[screen], scheme=scheme, bypass_csp=True)) == []
+
+
+@pytest.mark.parametrize(("screen", "scheme"), [("wide", "light"), ("narrow", "dark")])
+def test_a_report_on_translations(open_report, place_of_texts, screen, scheme):
+    page = open_report(width=SCREENS[screen], scheme=scheme, at=place_of_texts)
+    assert page.evaluate("document.documentElement.scrollWidth") <= SCREENS[screen]
+    assert sorted_headers(page) == [["BLEU", "ascending"]]
+    scores = column(page, 2)
+    tab_to(page, "BLEU")
+    page.keyboard.press("Enter")
+    assert sorted_headers(page) == [["BLEU", "descending"]]
+    assert [float(score) for score in column(page, 2)] == sorted(map(float, scores), reverse=True)
+    assert page.said == []
+    again = open_report(width=SCREENS[screen], scheme=scheme, at=place_of_texts, bypass_csp=True)
+    assert axe_findings(again) == []
+
+
+def axe_findings(page):
+    """What axe-core finds on a page, with all details open; of the lines it sees some."""
     assert AXE.is_file(), "axe-core is missing: scripts/axe fetches it"
-    page = open_report(width=SCREENS[screen], scheme=scheme, bypass_csp=True)
     page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
     page.evaluate("document.querySelectorAll('#lines tbody tr:nth-child(n + 20)').forEach((each) => each.remove())")
     page.evaluate(AXE.read_text(encoding="utf-8"))
     found = page.evaluate("axe.run()")["violations"]
-    assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
+    return [(one["id"], one["nodes"][0]["html"]) for one in found]
 
 
 def test_the_policy_holds(open_report):

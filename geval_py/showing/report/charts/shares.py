@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import altair as alt
 
-from geval_py.showing.report.charts.axes import round_ticks
+from geval_py.showing.report.charts.axes import NUMBER, round_ticks
 from geval_py.showing.report.charts.dots import Row
 from geval_py.showing.report.charts.frame import FONT, PERCENT, WIDTH, Chart, data, described, layered
 from geval_py.showing.report.palette import Palette
@@ -34,25 +34,33 @@ def _colours(blocks: Sequence[Block], palette: Palette) -> alt.Color:
     return alt.Color("name:N", scale=scale, legend=legend)
 
 
-def histogram(blocks: Sequence[Block], marks: Sequence[tuple[float, str]], palette: Palette) -> Chart:
-    """Draw shares of the lines by their loss, stacked by colour; ``marks`` are losses to name, such as the mean."""
+def histogram(
+    blocks: Sequence[Block], marks: Sequence[tuple[float, str]], palette: Palette, title: str | None = None
+) -> Chart:
+    """Draw shares of the lines by their loss, stacked by colour; ``marks`` are losses to name, such as the mean.
+
+    With a ``title`` they are other figures, of this name, and the axis begins at the least of them.
+    """
     rows = ({"low": b.start, "high": b.end, "share": b.share, "name": b.name, "order": n, "said": b.said}
             for n, b in enumerate(blocks))  # fmt: skip
     highest = max([block.end for block in blocks] + [at for at, _ in marks], default=1.0)
+    lowest = 0.0 if title is None else min([block.start for block in blocks], default=0.0)
     # Two rows of labels: nats, and below them the perplexity of a line with that loss.
     two = "[format(datum.value, '~g'), format(exp(datum.value), exp(datum.value) < 1e4 ? ',.0f' : '.0s')]"
-    x = alt.X("low:Q", bin=alt.BinParams(binned=True), scale=alt.Scale(domain=[0, highest], nice=False),
-              axis=alt.Axis(values=round_ticks(0.0, highest, 6), labelExpr=two, grid=False, ticks=False,
-                            title="loss of the line in nats; below, its perplexity"))  # fmt: skip
+    x = alt.X("low:Q", bin=alt.BinParams(binned=True), scale=alt.Scale(domain=[lowest, highest], nice=False),
+              axis=alt.Axis(values=round_ticks(lowest, highest, 6), labelExpr=two if title is None else NUMBER,
+                            grid=False, ticks=False,
+                            title=title or "loss of the line in nats; below, its perplexity"))  # fmt: skip
     y = alt.Y("share:Q", axis=alt.Axis(labelExpr=PERCENT, title=None, domain=False, ticks=False, tickCount=4))
     bars = alt.Chart(data(rows)).mark_bar(binSpacing=1).encode(
         x=x, x2="high:Q", y=y, color=_colours(blocks, palette), order=alt.Order("order:Q"), **described()
     )  # fmt: skip
     layers: list[alt.Chart] = [bars]
     for number, (at, name) in enumerate(sorted(marks)):
-        row = data([{"at": at, "said": f"{name}: {figure(at)} nats"}])
+        row = data([{"at": at, "said": f"{name}: {figure(at)}{' nats' if title is None else ''}"}])
         rule = alt.Chart(row).mark_rule(color=palette.ink, strokeDash=[3, 3]).encode(x="at:Q", **described())
-        to_the_left = not number or at > highest * 0.7
+        reach = (at - lowest) / ((highest - lowest) or 1.0)
+        to_the_left = (not number and (title is None or reach > 0.1)) or reach > 0.7
         above = -20 if number and to_the_left else -7  # two names are not written over each other
         text = alt.Chart(row).mark_text(
             text=name,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from geval_py.showing.report.palette import Palette
 
 LEVEL = 0.05
+_UNSAID = ("share", "correlation", "answers' unit", "its square")  # units that no sentence takes behind a number
 
 
 def as_perplexity(value: float, unit: str) -> float:
@@ -87,11 +88,12 @@ def quality_panel(report: Report, palette: Palette) -> Panel:
             (("what", "text"), ("perplexity", "figure"), ("from", "figure"), ("to", "figure")),
             [(short(row.label, 60), row.value, row.low, row.high) for row in rows],
         ),
-        method=f"{_how(interval)} An output that knows nothing has :1 on each line.",
+        method=f"{interval_method(interval)} An output that knows nothing has :1 on each line.",
     )
 
 
-def _how(interval: Interval) -> str:
+def interval_method(interval: Interval) -> str:
+    """Say how an interval was computed."""
     if interval.samples is None:
         return f"Student’s interval over {interval.documents:,} documents."
     of = "lines" if interval.documents is None else f"{interval.documents:,} documents"
@@ -101,7 +103,7 @@ def _how(interval: Interval) -> str:
 def differences_chart(comparison: Comparison, palette: Palette) -> Chart | None:
     """Draw the other systems' scores minus the baseline's, with intervals; None where no difference is finite."""
     rows = [row for system in _others(comparison) if (row := _difference(system, comparison, palette)) is not None]
-    title = f"difference in {comparison.unit}"
+    title = "difference" if comparison.unit in _UNSAID else f"difference in {comparison.unit}"
     return (
         dots(rows, palette, rule=0.0, title=title, rule_name=brief(comparison.baseline), logarithmic=False)
         if rows
@@ -124,7 +126,7 @@ def _difference(system: System, comparison: Comparison, palette: Palette) -> Row
         low=low,
         high=high,
         said=f"{short(system.name)}: {figure(system.difference)}",
-        colour=palette.bad if _is_better(system, comparison) is False else palette.good,
+        colour={True: palette.good, False: palette.bad, None: palette.soft}[_is_better(system, comparison)],
     )
 
 
@@ -135,9 +137,8 @@ def _is_better(system: System, comparison: Comparison) -> bool | None:
     return (system.difference < 0) == (comparison.direction == "lower")
 
 
-def comparison_panel(report: Report, palette: Palette) -> Panel | None:
+def comparison_panel(comparison: Comparison | None, palette: Palette) -> Panel | None:
     """Answer whether another output is better; None where there is no other."""
-    comparison = report.comparison
     if comparison is None:
         return None
     others = _others(comparison)
@@ -155,7 +156,8 @@ def comparison_panel(report: Report, palette: Palette) -> Panel | None:
             [_row(system) for system in others],
         ),
         method=f"Score minus that of {short(comparison.baseline, 60)}, with its bootstrap interval; p of approximate "
-        f"randomisation, two-sided, {comparison.samples:,} samples; won: lines with a lower loss.",
+        f"randomisation, two-sided, {comparison.samples:,} samples; won: lines with a "
+        f"{'lower loss' if comparison.of_losses else 'better score'}.",
     )  # fmt: skip
 
 
@@ -171,7 +173,8 @@ def _verdict(system: System, comparison: Comparison) -> str:
     name, better = short(brief(system.name)), _is_better(system, comparison)
     if system.difference is None or system.p_randomisation is None:
         return f"{name} cannot be compared: no line is finite in both."
-    by = f"by {figure(abs(system.difference))} {comparison.unit}"
+    unit = "" if comparison.unit in _UNSAID else f" {comparison.unit}"
+    by = f"by {figure(abs(system.difference))}{unit}"
     if better is None:
         return f"{name} differs {by}, which may be chance (p {p_text(system.p_randomisation)})."
     won = f"it wins {percent(system.won or 0.0)} of the lines"

@@ -1,0 +1,253 @@
+"""Unpack a compressed file in threads: a frame of a .zst, or a block of an .xz, needs nothing of those before it.
+
+What does not look as it should, is too large or cannot be unpacked is left, with all that follows, to the single
+reader. So the bytes are always the single reader's, and the errors are raised by it.
+
+The format of .xz: https://tukaani.org/xz/xz-file-format-1.2.1.txt; Python's ``lzma`` can unpack streams only, so a
+block is given to it as the only one of a stream. A .gz and a .bz2 do not tell where their members and blocks start.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import partial
+from itertools import chain, islice, pairwise
+
+from geval_py.reading.compression import MAGIC_BYTES, Compression, Decompressed, compression_of
+from geval_py.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import Protocol, TypeVar
+
+    from geval_py.reading.compression import Stored
+
+    Item = TypeVar("Item")
+    Result = TypeVar("Result")
+
+    class MapInOrder(Protocol):
+        """As ``map``, in threads: the next results are under way while one is used."""
+
+        def __call__(self, function: Callable[[Item], Result], items: Iterable[Item], /) -> Iterator[Result]: ...
+
+
+MOST_BYTES = 1 << 26  # that are unpacked at once, by each thread: the blocks of ``xz -7 -T0`` are of 48 MiB
+MOST_FRAME_BYTES = 1 << 24  # of a .zst's frame as stored: those of ``pzstd`` are of up to 32 MiB, unpacked
+FIRST_READ_BYTES = 1 << 18
+MOST_BLOCKS = 1 << 17  # of an .xz: a file of nothing else would fill the memory with their sizes
+MOST_INDEX_BYTES = 1 << 20
+XZ_MAGIC, XZ_END = b"\xfd7zXZ\0", b"YZ"
+XZ_HEADER_BYTES = XZ_FOOTER_BYTES = 12
+
+
+class Packed(Value):
+    """Members of a compressed file, one after another; None for all that the single reader should read.
+
+    ``start`` is where a reader can begin in the file to come to them.
+    """
+
+    start: int
+    members: Sequence[bytes | memoryview] | None
+
+
+def unpack_in_threads(stream: Decompressed, file: Stored, map_in_order: MapInOrder) -> None:
+    """Let threads unpack what a stream gives of a file from now on, where there are several parts that they can."""
+    place = file.tell()
+    packed = _packed(file, stream.compression.name)
+    beginning = list(islice(packed, 2))
+    if beginning[-1].members is None:
+        file.seek(place)
+    else:
+        stream.take(map_in_order(partial(_unpack, stream.compression), chain(beginning, packed)), file)
+
+
+def _unpack(compression: Compression, packed: Packed) -> tuple[int, bytes | None]:
+    """Give where to begin, and the bytes; None where the single reader should see what is there."""
+    unpacked, left = [], MOST_BYTES
+    for member in packed.members or ():
+        decompressor, error = compression.decompressor()
+        try:
+            data = decompressor.decompress(member, left + 1)
+        except error:
+            return packed.start, None
+        left -= len(data)
+        if left < 0 or not decompressor.eof or decompressor.unused_data:
+            return packed.start, None
+        unpacked.append(data)
+    return packed.start, None if packed.members is None else b"".join(unpacked)
+
+
+def _packed(file: Stored, compression: str) -> Iterator[Packed]:
+    """Give what can be unpacked by itself, and then, without members, where the single reader goes on."""
+    start = 0
+    try:
+        for packed in _frames(file) if compression == "zstd" else _blocks(file) if compression == "xz" else ():
+            start = packed.start
+            yield packed
+    except OSError:  # the single reader comes upon it, in its place
+        pass
+    yield Packed(start=start, members=None)
+
+
+def _read_at(file: Stored, start: int, size: int) -> bytes:
+    file.seek(start)
+    return file.read(size) or b""
+
+
+def _frames(file: Stored) -> Iterator[Packed]:
+    """Give the frames of a .zst, as many as are read at once."""
+    start, wanted = 0, FIRST_READ_BYTES
+    while True:
+        stored = _read_at(file, start, wanted)
+        ends = list(_frame_ends(stored))
+        if ends:
+            view = memoryview(stored)
+            yield Packed(start=start, members=[view[a:b] for a, b in pairwise((0, *ends))])
+            start += ends[-1]
+        elif len(stored) < wanted or wanted >= MOST_FRAME_BYTES or _is_large(stored):
+            break
+        else:
+            wanted *= 2
+    yield Packed(start=start, members=None)
+
+
+def _frame_ends(stored: bytes) -> Iterator[int]:
+    """Tell where the whole frames end that stand at the beginning."""
+    if sys.version_info >= (3, 14):
+        from compression import zstd
+    else:
+        from backports import zstd
+    end, view = 0, memoryview(stored)
+    while (found := compression_of(stored[end : end + MAGIC_BYTES])) and found.name == "zstd":
+        try:
+            end += zstd.get_frame_size(view[end:])
+        except zstd.ZstdError:  # it goes on, or is damaged
+            return
+        yield end
+
+
+def _is_large(stored: bytes) -> bool:
+    """Tell whether a frame, of which there is the header, says that it unpacks to more than MOST_BYTES."""
+    if sys.version_info >= (3, 14):
+        from compression import zstd
+    else:
+        from backports import zstd
+    try:
+        return (zstd.get_frame_info(stored).decompressed_size or 0) > MOST_BYTES
+    except zstd.ZstdError:
+        return False
+
+
+class _Stream(Value):
+    """A stream of an .xz: where it starts, the kind of its checks, and what its index says of each block.
+
+    Those are the bytes of the block without its padding, and the bytes that it unpacks to.
+    """
+
+    start: int
+    kind: int
+    blocks: Sequence[tuple[int, int]]
+
+
+def _blocks(file: Stored) -> Iterator[Packed]:
+    """Give the blocks of an .xz, each as a stream; nothing where its streams are not found."""
+    end = file.seek(0, os.SEEK_END)
+    streams = _streams(file, end)
+    if streams is None:
+        return
+    for stream in streams:
+        if any(max(block) > MOST_BYTES for block in stream.blocks):
+            yield Packed(start=stream.start, members=None)
+            return
+        place = stream.start + XZ_HEADER_BYTES
+        for block in stream.blocks:
+            stored = _read_at(file, place, _padded(block[0]))
+            place += len(stored)
+            member = _header_of(stream.kind) + stored + _end_of(stream.kind, [block])
+            yield Packed(start=stream.start, members=[member])
+    yield Packed(start=end, members=None)
+
+
+def _streams(file: Stored, end: int) -> list[_Stream] | None:
+    """Find the streams of an .xz, from its end to its beginning; None where one is not found, or for too many."""
+    found: list[_Stream] = []
+    left = MOST_BLOCKS
+    while end := _before_padding(file, end):
+        stream = _stream_before(file, end)
+        left -= 1 + len(stream.blocks) if stream is not None else 0
+        if stream is None or left < 0:
+            return None
+        found.append(stream)
+        end = stream.start
+    return found[::-1]
+
+
+def _before_padding(file: Stored, end: int) -> int:
+    """Tell where the zeros start that stand before a place."""
+    while end:
+        start = max(end - FIRST_READ_BYTES, 0)
+        if rest := _read_at(file, start, end - start).rstrip(b"\0"):
+            return start + len(rest)
+        end = start
+    return 0
+
+
+def _stream_before(file: Stored, end: int) -> _Stream | None:
+    """Find the stream that ends at a place; None unless its header, index and footer are as they should be."""
+    footer = _read_at(file, max(end - XZ_FOOTER_BYTES, 0), XZ_FOOTER_BYTES)
+    size = XZ_FOOTER_BYTES + 4 * (int.from_bytes(footer[4:8], "little") + 1)
+    if len(footer) < XZ_FOOTER_BYTES or size > min(end, MOST_INDEX_BYTES):
+        return None
+    ending, kind = _read_at(file, end - size, size), footer[9]
+    numbers = _numbers(ending[1:])
+    blocks = list(islice(zip(numbers, numbers, strict=False), min(next(numbers, 0), size)))
+    start = end - size - sum(_padded(block) for block, _ in blocks) - XZ_HEADER_BYTES
+    if start < 0 or ending != _end_of(kind, blocks) or _read_at(file, start, XZ_HEADER_BYTES) != _header_of(kind):
+        return None
+    return _Stream(start=start, kind=kind, blocks=blocks)
+
+
+def _padded(size: int) -> int:
+    return size + -size % 4
+
+
+def _header_of(kind: int) -> bytes:
+    """Make the header of a stream (section 2.1.1)."""
+    flags = bytes((0, kind))
+    return XZ_MAGIC + flags + _crc32(flags)
+
+
+def _end_of(kind: int, blocks: Sequence[tuple[int, int]]) -> bytes:
+    """Make what follows the blocks of a stream: its index and its footer (sections 4 and 2.1.2)."""
+    index = b"\0" + b"".join(map(_number, (len(blocks), *chain.from_iterable(blocks))))
+    index += bytes(-len(index) % 4)
+    index += _crc32(index)
+    footer = (len(index) // 4 - 1).to_bytes(4, "little") + bytes((0, kind))
+    return index + _crc32(footer) + footer + XZ_END
+
+
+def _crc32(data: bytes) -> bytes:
+    from zlib import crc32
+
+    return crc32(data).to_bytes(4, "little")
+
+
+def _number(value: int) -> bytes:
+    """Write a number as the format does (section 1.2): seven bits a byte, the lowest first."""
+    low, rest = value & 0x7F, value >> 7
+    return bytes((low | 0x80,)) + _number(rest) if rest else bytes((low,))
+
+
+def _numbers(data: bytes) -> Iterator[int]:
+    """Read numbers up to one that has more bits than the format allows."""
+    value = bits = 0
+    for byte in data:
+        value |= (byte & 0x7F) << bits
+        bits += 7
+        if byte < 0x80:
+            yield value
+            value = bits = 0
+        elif bits >= 63:
+            return

@@ -1,0 +1,85 @@
+"""Measure how much faster more threads are, and the workers of a cluster: ratios of times that were taken in turns.
+
+Threads are measured by whole commands, from start to exit: 1, 2, 4, 8 and 16, as far as there are cores. Workers are
+measured inside Python, on a cluster on this machine that has started, beside as many threads. Data: lines of 1,000
+words, drawn as in a text, with numbers as Python's repr writes them; the file is in the page cache.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeVar
+
+from benchmark import Data, command, make_data, options, run_command
+
+from geval_py.reading.outputs import output_at
+from geval_py.reading.splits import Split
+from geval_py.reading.task import Task
+from geval_py.scoring.cluster import LOCAL, Cluster, opened_cluster
+from geval_py.scoring.evaluate import evaluate_output, select_schemes
+from geval_py.scoring.parallel import available_cores
+
+WORDS = 1000
+THREADS = (1, 2, 4, 8, 16)
+WORKERS = 2
+
+Name = TypeVar("Name")
+
+
+def best_in_turns(runs: Sequence[tuple[Name, Callable[[], object]]], times: int) -> dict[Name, float]:
+    """Give the shortest time of each of some runs, in seconds, which take turns: so all meet the same other work."""
+    seconds: dict[Name, list[float]] = {name: [] for name, _ in runs}
+    for _ in range(times):
+        for name, run in runs:
+            start = time.perf_counter()
+            run()
+            seconds[name].append(time.perf_counter() - start)
+    return {name: min(found) for name, found in seconds.items()}
+
+
+def measure_threads(data: Data, times: int) -> None:
+    """Compare commands with more and more threads."""
+    cores = available_cores()
+    counts = [count for count in THREADS if count <= max(cores, 2)]
+    runs = [(n, partial(run_command, command(data, "--threads", str(n)), data.folder)) for n in counts]
+    seconds = best_in_turns(runs, times)
+    print(f"{'threads':>7} {'s':>7} {'MB/s':>8} {'x one thread':>13}   (whole commands, {cores} cores)")
+    for count in counts:
+        speed, ratio = data.size / 1e6 / seconds[count], seconds[1] / seconds[count]
+        print(f"{count:7} {seconds[count]:7.3f} {speed:8.1f} {ratio:13.2f}", flush=True)
+
+
+def measure_cluster(data: Data, times: int) -> None:
+    """Compare workers with as many threads, start-up aside."""
+    output = output_at(str(data.output))
+    split = Split(name="", expected=str(data.expected), outputs=(output,), input=None, in_header=(), out_header=())
+    schemes = select_schemes(Task(metrics=("LogLossHashed",)))
+    with opened_cluster(LOCAL, WORKERS) as client:
+        cluster = Cluster.of(client)
+        runs = [
+            ("threads", lambda: evaluate_output(split, output, schemes, frozenset(), threads=WORKERS)),
+            ("workers", lambda: evaluate_output(split, output, schemes, frozenset(), cluster=cluster)),
+        ]
+        seconds = best_in_turns(runs, times)
+    ratio = seconds["workers"] / seconds["threads"]
+    print(
+        f"--cluster local, start-up aside: {WORKERS} workers {seconds['workers']:.3f} s, "
+        f"{WORKERS} threads {seconds['threads']:.3f} s, {ratio:.2f} x the time",
+        flush=True,
+    )
+
+
+def main() -> None:
+    """Print the ratios."""
+    asked = options(__doc__)
+    times = 3 if asked.quick else 9
+    data = make_data(WORDS, None, asked.megabytes or (100 if asked.quick else 1000), skewed=True)
+    print(f"\nlines of {WORDS} words, numbers as repr writes them, {data.size / 1e6:.0f} MB, the best of {times}")
+    measure_threads(data, times)
+    measure_cluster(data, times)
+
+
+if __name__ == "__main__":
+    main()

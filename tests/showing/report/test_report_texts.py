@@ -1,0 +1,137 @@
+"""The page of a report on metrics of other tasks: no empty panel, and what is better is said to be."""
+
+import re
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from translations import LINES, write
+
+from geval_py import evaluate
+from geval_py.explaining.overview import overview, score_bins
+from geval_py.scoring.metrics import METRICS
+from geval_py.showing.report.page import charts, page
+
+RULED_WITHOUT_LINES = {"NMI", "Pearson", "Spearman"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return write(tmp_path_factory.mktemp("sayings") / "sayings")
+
+
+def made(folder, metric, *names):
+    first, *others = [evaluate(folder, "dev-0", out=f"out-{name}.tsv", metrics=metric) for name in names]
+    return overview(first, others)
+
+
+def panels_of(text):
+    return re.findall(r'<article class="card" id="([^"]+)".*?</article>', text, re.DOTALL)
+
+
+def sentences(text, key):
+    (card,) = re.findall(rf'<article class="card" id="{key}".*?</article>', text, re.DOTALL)
+    return re.findall(r"<p>([^<]+)</p>", card)
+
+
+@pytest.mark.parametrize("metric", ["BLEU", "TER"])
+def test_the_panels_of_translations(folder, metric):
+    text = page(made(folder, metric, "middling", "good", "bad"), "Sayings")
+    assert panels_of(text) == ["quality", "comparison", "spread", "expected", "culprits", "column-1", "column-2"]
+    assert "<h1>out-middling.tsv</h1>" in text
+    assert "<svg" in text
+    assert "perplexity" not in re.sub(r"<(style|script)>.*?</\1>", "", text, flags=re.DOTALL)
+
+
+@pytest.mark.parametrize(("metric", "direction"), [("chrF", "higher"), ("TER", "lower"), ("WER", "lower")])
+def test_better_is_better_in_either_direction(folder, metric, direction):
+    text = page(made(folder, metric, "middling", "good", "bad"), "Sayings")
+    assert f"{metric}, {direction} is better" in text
+    (verdict, *_) = sentences(text, "comparison")
+    assert re.match(r"good is better by [0-9.]+", verdict)
+    assert "bad is worse by" in verdict
+    keys = [float(key) for key in re.findall(r'data-key="([^"]+)"', text)]
+    assert len(keys) == LINES
+    assert keys == sorted(keys, reverse=direction == "lower")
+    order = "descending" if direction == "lower" else "ascending"
+    assert re.findall(r'<th[^>]* aria-sort="(\w+)"', text) == [order]
+    (culprit, *_) = sentences(page(made(folder, metric, "bad"), "Sayings"), "culprits")
+    mean, every = map(
+        float, re.search(r"mean score of ([0-9.]+); that of all lines is ([0-9.]+)\.", culprit).groups()
+    )
+    assert (mean > every) == (direction == "lower")
+
+
+def test_the_score_of_a_part_is_that_of_its_lines(folder):
+    found = made(folder, "BLEU", "middling")
+    (documents, _) = found.by_column
+    assert [(part.label, part.lines) for part in documents.parts] == [("d0", 20), ("d1", 20), ("d2", 20)]
+    alone = evaluate(folder, "dev-0", out="out-middling.tsv", metrics="BLEU:f<in<Document>:d1>").score
+    assert documents.parts[1].score == alone
+    assert documents.parts[1].interval.low <= alone <= documents.parts[1].interval.high
+
+
+def test_what_is_best_and_worst_is_said(folder):
+    text = page(made(folder, "TER", "bad"), "Sayings")
+    assert sentences(text, "quality")[-1].endswith("Of TER, lower is better: the best is 0.")
+    assert sentences(text, "column-1")[0] == "TER is 24.8 in each part."
+
+
+@pytest.mark.parametrize("metric", [name for name, metric in METRICS.items() if not metric.is_of_words])
+def test_every_metric_has_a_page_without_empty_panels(tmp_path, metric):
+    """On the sample of a task, as geval --init writes it, and without an error on stderr or NaN on the page."""
+    from geval_py.cli import main
+
+    assert main(["--init", "--expected-directory", str(tmp_path / "new"), "--metric", metric]) == 0
+    found = overview(evaluate(tmp_path / "new", "test-A", out=str(perfect(tmp_path / "new"))))
+    text = page(found, metric)
+    assert {"quality"} <= set(panels_of(text))
+    assert ("spread" in panels_of(text)) == (len(found.known) > 0) == ("culprits" in panels_of(text))
+    assert ('id="lines"' in text) == bool(found.examples)
+    assert (metric in RULED_WITHOUT_LINES) <= (not found.examples)
+    assert ">NaN" not in text
+    assert ">nan" not in text
+    for card in re.findall(r'<article class="card".*?</article>', text, re.DOTALL):
+        assert "<tbody>\n<tr>" in card or 'id="culprits"' in card
+
+
+def perfect(folder):
+    """An output that is right on each line of a sample: the first of the answers."""
+    lines = (folder / "test-A" / "expected.tsv").read_text(encoding="utf-8").splitlines()
+    path = folder / "perfect.tsv"
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def test_charts_alone(folder):
+    drawn = dict(charts(made(folder, "chrF", "middling", "good")))
+    assert list(drawn) == ["quality", "comparison", "spread", "expected", "culprits", "column-1", "column-2"]
+    assert all("var(--" not in text for text in drawn.values())
+
+
+def test_strangers_texts_are_harmless(folder, tmp_path):
+    hostile = "</script><img/src=x/onerror=alert(1)>"
+    for name in ("out", "expected"):
+        (tmp_path / f"{name}.tsv").write_text(f"{hostile} a b c\u202e\n" * 12 + "a b c d\n" * 12)
+    text = page(overview(evaluate((tmp_path / "out.tsv", tmp_path / "expected.tsv"), metrics="BLEU")), hostile)
+    assert "<img" not in text
+    assert "\u202e" not in text
+
+
+def test_bins_of_equal_scores():
+    (one,) = score_bins(np.array([0.25, 0.25]))
+    assert one.lines == 2
+    assert one.low <= 0.25 <= one.high
+    assert score_bins(np.array([])) == []
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=30))
+def test_bins_hold_whatever_numbers_there_are(scores):
+    """Strangers' numbers, of 1e300 too: all lines are in a bin, and bins are few and in order."""
+    bins = score_bins(np.array(scores))
+    assert sum(one.lines for one in bins) == len(scores)
+    assert len(bins) <= 21
+    assert all(one.low < one.high for one in bins)
+    assert all(one.high <= following.low for one, following in pairwise(bins))
