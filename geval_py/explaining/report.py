@@ -177,10 +177,14 @@ def columns_of(evaluation: Evaluation, losses: Floats) -> tuple[Parts, ...]:
 
 
 def input_columns(evaluation: Evaluation) -> Iterator[tuple[str, list[str]]]:
-    """Give the name and the texts of each column of the input, a text each scored line; none without an input."""
+    """Give the name and the texts of each column of the input, a text each scored line; none without an input.
+
+    A column that no header names is "column 2".
+    """
     if evaluation.split.input is None:
         return
     rows = [item.input.split("\t") for item in evaluation.read_items()]
     width = max(map(len, rows), default=0)
     for column, name in enumerate(column_names(width, evaluation.split.in_header, set())):
-        yield name, [row[column] if column < len(row) else "" for row in rows]
+        shown = f"column {name}" if name == str(column + 1) else name
+        yield shown, [row[column] if column < len(row) else "" for row in rows]
