@@ -8,14 +8,17 @@ The client sees no line of the output; a worker sees its pieces, and the expecte
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+import os
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import Generic, TypeVar
+from uuid import uuid4
 
-from geval_py.errors import ClusterError, DataError, GevalError, MalformedLineError, UsageError
+from geval_py.errors import ClusterError, DataError, MalformedLineError, UsageError
 from geval_py.reading.lines import LineReader
 from geval_py.reading.places import absolute
 from geval_py.reading.ranges import Range
+from geval_py.reading.sources import state_at
 from geval_py.scoring import tasks
 from geval_py.scoring.blocks import BlockReader, MatchedBlockReader
 from geval_py.scoring.parallel import Workers, available_cores, in_order
@@ -122,14 +125,17 @@ class Cluster(Value):
     def watched(self) -> Iterator[None]:
         """Make our errors of what goes wrong with the cluster."""
         distributed = import_module("distributed")
-        gone = (distributed.client.FutureCancelledError, distributed.comm.CommClosedError, OSError)
+        gone = (distributed.client.FutureCancelledError, distributed.comm.CommClosedError, ConnectionError)
         try:
             yield
         except distributed.KilledWorker as error:
             reason = f"a piece was given up, since {error.allowed_failures + 1} workers that had it died"
             raise ClusterError(address=self.address, reason=reason) from error
-        except gone as error:
-            raise ClusterError(address=self.address, reason="it went away while it was at work") from error
+        except (*gone, OSError) as error:
+            # Dask's own have no number: they are of connections. Others say what their machine lacks.
+            number = None if isinstance(error, gone) else error.errno
+            reason = "it went away while it was at work" if number is None else os.strerror(number)
+            raise ClusterError(address=self.address, reason=reason) from error
 
 
 class _Pending(Generic[Result]):
@@ -161,6 +167,7 @@ class PieceReader(BlockReader):
             raise UsageError(message=f"the workers of a cluster cannot read {named(outputs.path)}: give a file")
         super().__init__(outputs, expected)
         self._output, self._cluster, self._size = outputs, cluster, outputs.size
+        self._run, self._keepers = uuid4().hex, set[str]()
         self._paths = {absolute(part): part for part in outputs.parts} | {absolute(outputs.path): outputs.path}
 
     def map_pieces(
@@ -190,15 +197,24 @@ class PieceReader(BlockReader):
                 yield block, found
                 if progress is not None:
                     progress(block.position or 0, self._size)
+            self.check_unchanged()
+
+    def check_unchanged(self) -> None:
+        """Raise UnreadableFileError where the output is not what was opened: workers open it again by its path."""
+        states = [state_at(part) for part in self._output.parts]
+        self._output.check_state(states if len(states) > 1 else states[0])
 
     @contextmanager
     def _forgotten(self) -> Iterator[None]:
-        """Let workers forget what they keep, where an error leaves it to nobody."""
+        """Let workers forget what they still keep at the end; nobody waits for one that does not answer."""
         try:
             yield
-        except GevalError:
-            self._cluster.client.run(tasks.forget, frozenset(self._paths))
-            raise
+        finally:
+            with suppress(Exception):  # an error that is on its way says more, and what is kept gives way to others
+                for worker in sorted(self._keepers):
+                    import_module("distributed").fire_and_forget(
+                        self._cluster.submit(tasks.forget, self._run, near=worker)
+                    )
 
     @contextmanager
     def watched(self) -> Iterator[None]:
@@ -213,10 +229,12 @@ class PieceReader(BlockReader):
     def read(self, workers: Workers) -> Iterator[Lines]:
         del workers  # they are elsewhere
         for piece, position, (lines, worker) in in_order(self._submit, self._pieces(), ahead=self._cluster.ahead):
+            if not piece.is_near:
+                self._keepers.add(worker)
             if lines:
                 self.last = piece, worker
                 yield bytearray(), memoryview(b""), lines, position, piece.path
-        self._output.check_unchanged()
+        self.check_unchanged()
 
     def _submit(self, found: tuple[Piece, int]) -> _Pending[tuple[Piece, int, tuple[int, str]]]:
         piece, position = found
@@ -235,6 +253,7 @@ class PieceReader(BlockReader):
                 size=size,
                 header=reader.header,
                 max_bytes=reader.max_bytes,
+                run=self._run,
             )
             if source.compression is not None:
                 yield whole, before + size
@@ -280,6 +299,7 @@ class ClusterScorer:
             return None
         with self._reader.watched():
             found: str = self._digest.result()
+            self._reader.check_unchanged()
         return found
 
     def scored(self, progress: Progress | None) -> Iterator[tuple[Block, list[LineStatistics]]]:
@@ -287,6 +307,7 @@ class ClusterScorer:
 
         Raises as BlockScorer, and ClusterError.
         """
-        columns = self._cluster.client.scatter(self._columns, broadcast=True, hash=False)
+        with self._reader.watched():
+            columns = self._cluster.client.scatter(self._columns, broadcast=True, hash=False)
         arguments = columns, self._expected_path
         return self._reader.map_pieces(tasks.score, lambda _: arguments, progress=progress)

@@ -276,14 +276,15 @@ def _scorer(
 ) -> BlockScorer | ClusterScorer:
     """Give what scores: threads, or a cluster.
 
-    Raises UsageError where a metric's flags select lines, whose texts are needed here.
+    Raises UsageError where a metric's flags select lines, or it looks at the input: their texts are needed here.
     """
     if cluster is None:
         return BlockScorer(outputs, expected, columns, threads)
     from geval_py.scoring.cluster import ClusterScorer
 
     if selections:
-        raise UsageError(message="a cluster scores all lines: leave out metrics whose flags (f, p) select some")
+        what = "metrics whose flags (f, p) select some, or that look at the input (CharMatch)"
+        raise UsageError(message=f"a cluster scores all lines, and sees no input: leave out {what}")
     return ClusterScorer(outputs, expected, columns, cluster, digest=sign)
 
 

@@ -14,6 +14,7 @@ from geval_py.errors import MalformedLineError
 from geval_py.reading.lines import READ_AHEAD_BYTES, LineReader, end_of_lines
 from geval_py.reading.ranges import Range, RangeReader, opened_anywhere
 from geval_py.reading.remote import is_remote
+from geval_py.reading.sources import changed
 from geval_py.scoring.blocks import RANGE_BYTES, Block, score_block
 from geval_py.scoring.kernel import count_lines
 from geval_py.scoring.metrics import LineStatistics
@@ -21,7 +22,7 @@ from geval_py.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import TypeVar
 
     from geval_py.reading.ranges import ReadAt
@@ -37,7 +38,8 @@ class Piece(Value):
     """Lines of an output: those of a range of a plain file or, without a ``range``, all of a compressed one.
 
     ``start`` is where the file's first line starts, ``size`` the number of its bytes, ``header`` the first name of
-    the header line to skip, if it begins with it, ``max_bytes`` what it may unpack to.
+    the header line to skip, if it begins with it, ``max_bytes`` what it may unpack to. ``run`` is another for each
+    reading of an output, which may have been changed since.
     """
 
     path: str
@@ -46,6 +48,7 @@ class Piece(Value):
     size: int
     header: str | None
     max_bytes: int | None = None
+    run: str = ""
 
     @property
     def is_near(self) -> bool:
@@ -58,28 +61,37 @@ class Piece(Value):
 
 
 class _Kept:
-    """The lines, block by block, that this process has read and not worked on yet; if too many, the oldest go."""
+    """The lines, block by block, that this process has read and not worked on yet."""
 
     def __init__(self) -> None:
         self._blocks: dict[Piece, Sequence[memoryview]] = {}
         self._lock = Lock()
 
     def put(self, piece: Piece, blocks: Sequence[memoryview], threads: int) -> None:
-        """Keep lines until they are taken; so many threads may each keep MOST_KEPT_BYTES."""
+        """Keep lines until they are taken, unless so many threads would each keep more than MOST_KEPT_BYTES.
+
+        What another run has left here gives way.
+        """
         with self._lock:
-            self._blocks[piece] = blocks
-            while sum(len(block) for kept in self._blocks.values() for block in kept) > threads * MOST_KEPT_BYTES:
-                del self._blocks[next(iter(self._blocks))]
+            kept = self._blocks | {piece: blocks}
+            if _size(kept) > threads * MOST_KEPT_BYTES:
+                kept = {other: its for other, its in kept.items() if other.run == piece.run}
+            if _size(kept) <= threads * MOST_KEPT_BYTES:
+                self._blocks = kept
 
     def take(self, piece: Piece) -> Sequence[memoryview] | None:
         """Give lines away; None where they are not kept."""
         with self._lock:
             return self._blocks.pop(piece, None)
 
-    def drop(self, paths: Collection[str]) -> None:
-        """Keep no lines of some files any longer."""
+    def drop(self, run: str) -> None:
+        """Keep no lines of a run any longer."""
         with self._lock:
-            self._blocks = {piece: blocks for piece, blocks in self._blocks.items() if piece.path not in paths}
+            self._blocks = {piece: blocks for piece, blocks in self._blocks.items() if piece.run != run}
+
+
+def _size(kept: Mapping[Piece, Sequence[memoryview]]) -> int:
+    return sum(len(block) for blocks in kept.values() for block in blocks)
 
 
 _kept = _Kept()
@@ -99,14 +111,16 @@ def count_here(piece: Piece, threads: int = 1) -> int:
         lines, size = lines + count_lines(block), size + len(block)
         if not piece.is_near and size <= MOST_UNPACKED_BYTES:
             blocks.append(block)
+        else:
+            blocks.clear()
     if not piece.is_near and size <= MOST_UNPACKED_BYTES:
         _kept.put(piece, blocks, threads)
     return lines
 
 
-def forget(paths: Collection[str]) -> None:
-    """Let go what is kept of some files: nobody will work on it."""
-    _kept.drop(paths)
+def forget(run: str) -> None:
+    """Let go what is kept of a run: nobody will work on it."""
+    _kept.drop(run)
 
 
 def work_on(
@@ -116,7 +130,7 @@ def work_on(
 
     ``numbers`` is the block without the text: its first line, its number of lines, which may be less than the piece
     has, and the expected ones. Gives the first MalformedLineError, rather than raising it: trying again would not
-    help. Raises DataError.
+    help. Raises DataError, also where the piece has fewer lines than were counted.
     """
     kept = _kept.take(piece)
     try:
@@ -141,6 +155,7 @@ def _blocks(texts: Iterable[memoryview], numbers: Block) -> Iterator[Block]:
         line, place = line + found, expected_end
         if line == numbers.lines:
             return
+    raise changed(numbers.part)
 
 
 def _read(piece: Piece) -> Iterator[memoryview]:

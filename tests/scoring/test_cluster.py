@@ -149,7 +149,10 @@ def test_a_challenge(cluster):
 def test_metrics_that_select_lines_need_their_texts(cluster):
     with pytest.raises(UsageError) as caught:
         geval_py.evaluate(GAZETTE, "dev-0", out="bigram", metrics="LogLossHashed:f<exp:the>", cluster=cluster.client)
-    assert str(caught.value) == "a cluster scores all lines: leave out metrics whose flags (f, p) select some"
+    assert str(caught.value) == (
+        "a cluster scores all lines, and sees no input: leave out metrics whose flags (f, p) select some, or that look "
+        "at the input (CharMatch)"
+    )
 
 
 def test_what_workers_cannot_read(cluster, tmp_path, geval, monkeypatch):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, TypeAlias
@@ -40,8 +41,9 @@ def looking_on(cluster: Cluster, references: References) -> LookInto:
 def _look_on(
     cluster: Cluster, references: References, parcel: Parcel, _: str, settings: Settings, wanted: Wanted
 ) -> Findings:
+    known = replace(settings, database="")  # which workers need not, and which may have a password in it
     with cluster.watched():
-        found = cluster.submit(look_there, parcel, settings, list(wanted), dict(references)).result()
+        found = cluster.submit(look_there, parcel, known, list(wanted), dict(references)).result()
     if isinstance(found, str):
         raise ClusterError(address=cluster.address, reason=found)
     if isinstance(found, RejectedError | FailedError):
@@ -60,11 +62,13 @@ def look_there(
     fault = _fault(parcel, settings, references)
     if fault:
         return fault
-    with TemporaryDirectory(prefix="geval-board-") as place:
-        try:
+    try:
+        with TemporaryDirectory(prefix="geval-board-") as place:
             return look_into(parcel, place, settings, wanted)
-        except (RejectedError, FailedError) as error:
-            return error
+    except (RejectedError, FailedError) as error:
+        return error
+    except OSError as error:
+        return f"a worker cannot look into a submission: {error.strerror or error}"
 
 
 def _fault(parcel: Parcel, settings: Settings, references: References) -> str:

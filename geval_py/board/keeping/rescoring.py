@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from geval_py.board.storing.store import Board
     from geval_py.scoring.cluster import Cluster
 
+MOST_AT_ONCE = 32  # of the submissions that lie unpacked, each with a connection to the database
 Progress: TypeAlias = "Callable[[int, int], None]"
 
 
@@ -84,7 +85,7 @@ def _done(
     """Look into what is out of date, some submissions at once; gives them in the order of their arrival."""
     look = None if cluster is None else looking_on(cluster, references)
     groups = [tuple(group) for _, group in groupby(found, key=lambda one: one.submission_id)]
-    threads = ThreadPoolExecutor(cluster.ahead if cluster is not None else os.cpu_count() or 1)
+    threads = ThreadPoolExecutor((os.cpu_count() or 1) if cluster is None else min(cluster.ahead, MOST_AT_ONCE))
     try:
         futures = [threads.submit(score_again, board, group, references, now, look) for group in groups]
         for number, future in enumerate(as_completed(futures), 1):
