@@ -202,7 +202,7 @@ class Decompressed(io.RawIOBase):
 
     def __init__(self, compressed: Readable, compression: Compression, path: str, max_bytes: int | None) -> None:
         self._compressed, self.compression, self._path = compressed, compression, path
-        self._max_bytes, self._given = max_bytes, 0
+        self.max_bytes, self._given = max_bytes, 0
         self._member, self._error = compression.decompressor()
         self._pending = b""
         self._ended = False
@@ -215,8 +215,8 @@ class Decompressed(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         data = self._next(len(buffer))
         self._given += len(data)
-        if self._max_bytes is not None and self._given > self._max_bytes:
-            raise TooLargeError(path=self._path, max_bytes=self._max_bytes)
+        if self.max_bytes is not None and self._given > self.max_bytes:
+            raise TooLargeError(path=self._path, max_bytes=self.max_bytes)
         buffer[: len(data)] = data
         return len(data)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from typing import Any, TypeAlias
 
-    from geval_py.reading.unpacking import MapInOrder
+    from geval_py.reading.unpacking import Threads
 
 Bytes: TypeAlias = bytes | memoryview
 
@@ -50,25 +50,25 @@ class LineReader:
         self._digest = _new_sha256() if digest else None
         self._taking, self._taken = b"", 0
         self._read_before = 0
-        self._map_in_order: MapInOrder | None = None
+        self._threads: Threads | None = None
         self._open(next(self._waiting))
 
     def _open(self, part: str) -> None:
         self.source = Source(part, self.max_bytes)
         self._stream = io.BufferedReader(self.source.stream, READ_AHEAD_BYTES)
         try:
-            if self._map_in_order is not None:
-                self.unpack_by(self._map_in_order)
+            if self._threads is not None:
+                self.unpack_by(self._threads)
             self._first = self._skip_header(self.header)
         except BaseException:
             self.source.close()
             raise
 
-    def unpack_by(self, map_in_order: MapInOrder) -> None:
+    def unpack_by(self, threads: Threads) -> None:
         """Let threads unpack what is not read yet of a compressed file, where they can, and of the parts after it."""
-        self._map_in_order = map_in_order
+        self._threads = threads
         with naming(self.path):
-            self.source.unpack_by(map_in_order)
+            self.source.unpack_by(threads)
 
     def next_part(self) -> bool:
         """Go on to the next part, wherever in this one the reader is; False where there is none."""

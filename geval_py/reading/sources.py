@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     FileState: TypeAlias = tuple[object, object, int, object]
 
     from geval_py.reading.compression import Readable
-    from geval_py.reading.unpacking import MapInOrder
+    from geval_py.reading.unpacking import Threads
 
 STANDARD_INPUT = "-"
 
@@ -86,12 +86,12 @@ class Source:
                 head += more
         return head
 
-    def unpack_by(self, map_in_order: MapInOrder) -> None:
+    def unpack_by(self, threads: Threads) -> None:
         """Let threads unpack the rest of a compressed file on this machine, where it can be unpacked in parts."""
         if isinstance(self.stream, Decompressed) and self.is_here:
             from geval_py.reading.unpacking import unpack_in_threads
 
-            unpack_in_threads(self.stream, self._file, map_in_order)
+            unpack_in_threads(self.stream, self._file, threads)
 
     def check_unchanged(self) -> None:
         """Raise UnreadableFileError if the file has shrunk, grown or was written to since it was opened."""

@@ -27,17 +27,25 @@ if TYPE_CHECKING:
     Item = TypeVar("Item")
     Result = TypeVar("Result")
 
-    class MapInOrder(Protocol):
-        """As ``map``, in threads: the next results are under way while one is used."""
+    class Threads(Protocol):
+        """Threads that do the same to many items: the next results are under way while one is used."""
 
-        def __call__(self, function: Callable[[Item], Result], items: Iterable[Item], /) -> Iterator[Result]: ...
+        threads: int
+
+        def map_in_order(self, function: Callable[[Item], Result], items: Iterable[Item], /) -> Iterator[Result]: ...
 
 
 MOST_BYTES = 1 << 26  # that are unpacked at once, by each thread: the blocks of ``xz -7 -T0`` are of 48 MiB
+MOST_BYTES_IN_ALL = 1 << 30  # that all threads together unpack at once
 MOST_FRAME_BYTES = 1 << 24  # of a .zst's frame as stored: those of ``pzstd`` are of up to 32 MiB, unpacked
 FIRST_READ_BYTES = 1 << 18
 MOST_BLOCKS = 1 << 17  # of an .xz: a file of nothing else would fill the memory with their sizes
+STREAM_BLOCKS = 8  # that a stream of an .xz counts for: to find it costs more
+MOST_KIND = 15  # of the checks of an .xz's blocks
+MOST_FRAMES = 1 << 12  # that one thread unpacks at once
+MOST_WINDOW = 17 << 3  # as a .zst's frame has it: 128 MiB, what the single reader allows
 MOST_INDEX_BYTES = 1 << 20
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 XZ_MAGIC, XZ_END = b"\xfd7zXZ\0", b"YZ"
 XZ_HEADER_BYTES = XZ_FOOTER_BYTES = 12
 
@@ -52,25 +60,30 @@ class Packed(Value):
     members: Sequence[bytes | memoryview] | None
 
 
-def unpack_in_threads(stream: Decompressed, file: Stored, map_in_order: MapInOrder) -> None:
-    """Let threads unpack what a stream gives of a file from now on, where there are several parts that they can."""
+def unpack_in_threads(stream: Decompressed, file: Stored, threads: Threads) -> None:
+    """Let threads unpack what a stream gives of a file from now on, where there are several parts that they can.
+
+    What they unpack at once is bounded for each and for all, and by what the stream may give.
+    """
     place = file.tell()
-    packed = _packed(file, stream.compression.name)
+    most = min(MOST_BYTES, MOST_BYTES_IN_ALL // (threads.threads + 1), stream.max_bytes or sys.maxsize)
+    packed = _packed(file, stream.compression.name, most)
     beginning = list(islice(packed, 2))
     if beginning[-1].members is None:
         file.seek(place)
     else:
-        stream.take(map_in_order(partial(_unpack, stream.compression), chain(beginning, packed)), file)
+        unpacked = threads.map_in_order(partial(_unpack, stream.compression, most), chain(beginning, packed))
+        stream.take(unpacked, file)
 
 
-def _unpack(compression: Compression, packed: Packed) -> tuple[int, bytes | None]:
-    """Give where to begin, and the bytes; None where the single reader should see what is there."""
-    unpacked, left = [], MOST_BYTES
+def _unpack(compression: Compression, most: int, packed: Packed) -> tuple[int, bytes | None]:
+    """Give where to begin, and at most so many bytes; None where the single reader should see what is there."""
+    unpacked, left = [], most
     for member in packed.members or ():
         decompressor, error = compression.decompressor()
         try:
             data = decompressor.decompress(member, left + 1)
-        except error:
+        except (error, MemoryError):
             return packed.start, None
         left -= len(data)
         if left < 0 or not decompressor.eof or decompressor.unused_data:
@@ -79,11 +92,13 @@ def _unpack(compression: Compression, packed: Packed) -> tuple[int, bytes | None
     return packed.start, None if packed.members is None else b"".join(unpacked)
 
 
-def _packed(file: Stored, compression: str) -> Iterator[Packed]:
-    """Give what can be unpacked by itself, and then, without members, where the single reader goes on."""
+def _packed(file: Stored, compression: str, most: int) -> Iterator[Packed]:
+    """Give what unpacks by itself, to so many bytes; then, without members, where the single reader goes on."""
     start = 0
     try:
-        for packed in _frames(file) if compression == "zstd" else _blocks(file) if compression == "xz" else ():
+        for packed in (
+            _frames(file, most) if compression == "zstd" else _blocks(file, most) if compression == "xz" else ()
+        ):
             start = packed.start
             yield packed
     except OSError:  # the single reader comes upon it, in its place
@@ -96,17 +111,17 @@ def _read_at(file: Stored, start: int, size: int) -> bytes:
     return file.read(size) or b""
 
 
-def _frames(file: Stored) -> Iterator[Packed]:
+def _frames(file: Stored, most: int) -> Iterator[Packed]:
     """Give the frames of a .zst, as many as are read at once."""
     start, wanted = 0, FIRST_READ_BYTES
     while True:
         stored = _read_at(file, start, wanted)
-        ends = list(_frame_ends(stored))
+        ends = list(islice(_frame_ends(stored), MOST_FRAMES))
         if ends:
             view = memoryview(stored)
             yield Packed(start=start, members=[view[a:b] for a, b in pairwise((0, *ends))])
-            start += ends[-1]
-        elif len(stored) < wanted or wanted >= MOST_FRAME_BYTES or _is_large(stored):
+            start, wanted = start + ends[-1], FIRST_READ_BYTES
+        elif len(stored) < wanted or wanted >= MOST_FRAME_BYTES or _is_large(stored, most):
             break
         else:
             wanted *= 2
@@ -121,6 +136,8 @@ def _frame_ends(stored: bytes) -> Iterator[int]:
         from backports import zstd
     end, view = 0, memoryview(stored)
     while (found := compression_of(stored[end : end + MAGIC_BYTES])) and found.name == "zstd":
+        if _has_large_window(view[end:]):
+            return
         try:
             end += zstd.get_frame_size(view[end:])
         except zstd.ZstdError:  # it goes on, or is damaged
@@ -128,14 +145,20 @@ def _frame_ends(stored: bytes) -> Iterator[int]:
         yield end
 
 
-def _is_large(stored: bytes) -> bool:
-    """Tell whether a frame, of which there is the header, says that it unpacks to more than MOST_BYTES."""
+def _has_large_window(frame: memoryview) -> bool:
+    """Tell whether the single reader refuses a frame (RFC 8878, 3.1.1.1): threads, which have it whole, would not."""
+    is_of_data, has_window = frame[:4] == ZSTD_MAGIC, len(frame) > 5 and not frame[4] & 0x20
+    return is_of_data and has_window and frame[5] > MOST_WINDOW
+
+
+def _is_large(stored: bytes, most: int) -> bool:
+    """Tell whether a frame, of which there is the header, says that it unpacks to more than so many bytes."""
     if sys.version_info >= (3, 14):
         from compression import zstd
     else:
         from backports import zstd
     try:
-        return (zstd.get_frame_info(stored).decompressed_size or 0) > MOST_BYTES
+        return (zstd.get_frame_info(stored).decompressed_size or 0) > most
     except zstd.ZstdError:
         return False
 
@@ -151,14 +174,14 @@ class _Stream(Value):
     blocks: Sequence[tuple[int, int]]
 
 
-def _blocks(file: Stored) -> Iterator[Packed]:
+def _blocks(file: Stored, most: int) -> Iterator[Packed]:
     """Give the blocks of an .xz, each as a stream; nothing where its streams are not found."""
     end = file.seek(0, os.SEEK_END)
     streams = _streams(file, end)
     if streams is None:
         return
     for stream in streams:
-        if any(max(block) > MOST_BYTES for block in stream.blocks):
+        if any(max(block) > most for block in stream.blocks):
             yield Packed(start=stream.start, members=None)
             return
         place = stream.start + XZ_HEADER_BYTES
@@ -176,7 +199,7 @@ def _streams(file: Stored, end: int) -> list[_Stream] | None:
     left = MOST_BLOCKS
     while end := _before_padding(file, end):
         stream = _stream_before(file, end)
-        left -= 1 + len(stream.blocks) if stream is not None else 0
+        left -= STREAM_BLOCKS + len(stream.blocks) if stream is not None else 0
         if stream is None or left < 0:
             return None
         found.append(stream)
@@ -204,7 +227,12 @@ def _stream_before(file: Stored, end: int) -> _Stream | None:
     numbers = _numbers(ending[1:])
     blocks = list(islice(zip(numbers, numbers, strict=False), min(next(numbers, 0), size)))
     start = end - size - sum(_padded(block) for block, _ in blocks) - XZ_HEADER_BYTES
-    if start < 0 or ending != _end_of(kind, blocks) or _read_at(file, start, XZ_HEADER_BYTES) != _header_of(kind):
+    if (
+        kind > MOST_KIND
+        or start < 0
+        or ending != _end_of(kind, blocks)
+        or _read_at(file, start, XZ_HEADER_BYTES) != _header_of(kind)
+    ):
         return None
     return _Stream(start=start, kind=kind, blocks=blocks)
 

@@ -123,7 +123,7 @@ class BlockReader:
         """
         reader = self._outputs
         if workers.threads > 1:
-            reader.unpack_by(workers.map_in_order)
+            reader.unpack_by(workers)
         while size := reader.read_block(buffer := self._buffer()):
             outputs = memoryview(buffer)[:size]
             yield buffer, outputs, count_lines(outputs), reader.position, reader.source.path

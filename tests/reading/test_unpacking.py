@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from geval_py.errors import GevalError
+from geval_py.errors import CorruptFileError, GevalError, TooLargeError
 from geval_py.reading import unpacking
 from geval_py.reading.compression import Decompressed, compression_of
 from geval_py.reading.lines import LineReader
@@ -80,7 +80,7 @@ def read(path, workers=None, size=1 << 21, **keywords):
     try:
         with LineReader(path, **keywords) as reader:
             if workers is not None:
-                reader.unpack_by(workers.map_in_order)
+                reader.unpack_by(workers)
             found.extend(iter(lambda: reader.block(size), b""))
             assert reader.position == reader.size
             reader.check_unchanged()
@@ -215,7 +215,7 @@ def test_a_file_may_be_read_for_a_while_before(data, path, unpacked):
     path.write_bytes(data)
     with LineReader(str(path)) as reader, Workers(2) as workers:
         beginning = reader.block(120_000)
-        reader.unpack_by(workers.map_in_order)
+        reader.unpack_by(workers)
         assert beginning + b"".join(iter(reader.block, b"")) == TEXT
     assert len(unpacked) > len(CUT) / 2
 
@@ -313,7 +313,7 @@ def test_a_read_that_fails_is_told_in_its_place(data, share, unpacked):
     found, file = [], Failing(data, int(len(data) * share))
     stream = Decompressed(file, compression_of(data), "out.tsv", None)
     with Workers(2) as workers:
-        unpacking.unpack_in_threads(stream, file, workers.map_in_order)
+        unpacking.unpack_in_threads(stream, file, workers)
         with pytest.raises(OSError, match="Input/output error"):
             found.extend(iter(partial(stream.read, 1000), b""))
     assert 0 < sum(map(len, found)) < len(TEXT)
@@ -329,3 +329,52 @@ def test_what_xz_writes(options, path, unpacked):
         assert read(str(path), workers) == TEXT
     assert len(unpacked) > 3
     assert os.path.getsize(path) == len(packed)
+
+
+@pytest.fixture
+def workers():
+    with Workers(3) as three:
+        yield three
+
+
+def empty_xz(kind):
+    """A stream without blocks, with checks of some kind (section 2 of the format)."""
+    flags = bytes((0, kind))
+    index = bytes(4)
+    index += zlib.crc32(index).to_bytes(4, "little")
+    header = b"\xfd7zXZ\0" + flags + zlib.crc32(flags).to_bytes(4, "little")
+    footer = (len(index) // 4 - 1).to_bytes(4, "little") + flags
+    return header + index + zlib.crc32(footer).to_bytes(4, "little") + footer + b"YZ"
+
+
+@pytest.mark.parametrize("kind", [0, 15, 16, 127])
+def test_a_kind_of_checks_that_there_is_not(kind, workers, tmp_path):
+    (tmp_path / "out.tsv.xz").write_bytes(xz([TEXT[:1000]] * 2, 1) * 2 + empty_xz(kind))
+    path = str(tmp_path / "out.tsv.xz")
+    want = read(path)
+    assert (want[0] is CorruptFileError) == (kind > 15)
+    assert read(path, workers) == want
+
+
+@pytest.mark.parametrize("window", [0x88, 0x89, 0xA0])
+def test_a_window_that_needs_too_much_memory(window, workers, tmp_path):
+    """Frames that are there whole are unpacked without a look at it (RFC 8878, 3.1.1.1): so they are left."""
+    block = b"a\n" * 15_000
+    size = (len(block) << 3 | 1).to_bytes(3, "little")
+    frame = b"\x28\xb5\x2f\xfd" + bytes((0x80, window)) + len(block).to_bytes(4, "little") + size + block
+    (tmp_path / "out.tsv.zst").write_bytes(frame * 40)
+    path = str(tmp_path / "out.tsv.zst")
+    want = read(path)
+    assert (want[0] is CorruptFileError) == (window > 0x88)
+    assert read(path, workers) == want
+
+
+def test_threads_unpack_no_more_than_the_limit(workers, tmp_path, monkeypatch):
+    """A file that unpacks to much is left to the single reader, which stops in time."""
+    (tmp_path / "out.tsv.xz").write_bytes(xz([bytes(1_000_000)] * 8, 1))
+    monkeypatch.setattr(unpacking, "_unpack", lambda *_: pytest.fail("a thread unpacked what is too much"))
+    kind, message = read(str(tmp_path / "out.tsv.xz"), workers, max_bytes=100_000)
+    assert (kind, message.partition("\n")[0]) == (
+        TooLargeError,
+        f"Too large: `{tmp_path}/out.tsv.xz` unpacks to more than 100000 bytes",
+    )
