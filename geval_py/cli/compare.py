@@ -151,7 +151,7 @@ def run(words: Sequence[str]) -> int:
         return 0
     given = vars(understood)
     own = {name: given.pop(name) for name in _NOT_OF_SCORING}
-    task, settings = task_and_settings(given, own["metrics"])
+    task, settings = task_and_settings(given, own["metrics"], "documents", "cluster")
     task = one_metric(task, own["metrics"], "compare")
     task = task.replace(out_files=tuple(own["outputs"]), needs_items=settings.documents is not None)
     with blaming_config(task):

@@ -69,12 +69,13 @@ def run(words: Sequence[str]) -> int:
         return 0
     given = vars(understood)
     own = {name: given.pop(name) for name in (*OWN, "outputs")}
-    task, settings = task_and_settings(given, own["metrics"])
+    task, settings = task_and_settings(given, own["metrics"], "documents")
     task = one_metric(task, own["metrics"], "mix")
+    documents = settings.documents if own["documents"] is None else own["documents"]
     task = task.replace(out_files=tuple(own["outputs"]))
     with blaming_config(task):
         evaluations = _evaluated(task, settings)
-    mixture = mix(evaluations, words=own["words"], documents=own["documents"], seed=settings.seed, force=own["force"])
+    mixture = mix(evaluations, words=own["words"], documents=documents, seed=settings.seed, force=own["force"])
     _show_and_write(task, evaluations, mixture, own)
     return 0
 

@@ -142,16 +142,16 @@ def _check_mode_of(given: Collection[str], mode: str) -> None:
             raise UsageError(message=f"{option.long_name} has no effect with {without}: leave it out")
 
 
-_OF_COMMANDS = ("seed", "documents", "threads", "cluster", "ignored")  # what commands that score heed too
+_OF_COMMANDS = ("seed", "threads", "ignored")  # what all commands that score heed
 
 
-def task_and_settings(given: Mapping[str, Any], metrics: Sequence[str]) -> tuple[Task, Settings]:
+def task_and_settings(given: Mapping[str, Any], metrics: Sequence[str], *heeded: str) -> tuple[Task, Settings]:
     """Understand a command's words and config.txt as for scoring; metrics that are given replace the challenge's.
 
-    Raises as :func:`merged`, and UsageError.
+    ``heeded`` are the other settings that the command heeds. Raises as :func:`merged`, and UsageError.
     """
     values = merged(given)
-    settings = Settings(**{name: values[name] for name in _OF_COMMANDS if name in values})
+    settings = Settings(**{name: values[name] for name in (*_OF_COMMANDS, *heeded) if name in values})
     task = task_of(values)
     return (task.replace(alt_metrics=tuple(metrics), select_metrics=()) if metrics else task), settings
 

@@ -75,8 +75,9 @@ def run(words: Sequence[str]) -> int:
         return 0
     given = vars(understood)
     own = {name: given.pop(name) for name in (*OWN, "temperature", "parameters")}
-    task, settings = task_and_settings(given, own["metrics"])
+    task, settings = task_and_settings(given, own["metrics"], "documents")
     task = one_metric(task, own["metrics"], "tune")
+    documents = settings.documents if own["documents"] is None else own["documents"]
     if own["parameters"] is not None:
         return _repeat(task, own)
     with blaming_config(task):
@@ -86,7 +87,7 @@ def run(words: Sequence[str]) -> int:
             evaluation,
             words=own["words"],
             temperature=own["temperature"],
-            documents=own["documents"],
+            documents=documents,
             seed=settings.seed,
             force=own["force"],
             threads=settings.threads,

@@ -45,6 +45,14 @@ def test_tune(gazette, geval):
     assert len((gazette / f"test-A/{TUNED}.tsv").read_text().splitlines()) == 123
 
 
+def test_config_txt_tells_the_documents_and_no_cluster(gazette, geval):
+    """What the command has itself is heeded, and what it has not is left to the commands that have it."""
+    with (gazette / "config.txt").open("a") as config:
+        config.write("\n--documents FileId --cluster tcp://127.0.0.1:1\n")
+    words = [word for word in WORDS if word not in ("--documents", "FileId")]
+    assert geval(*words) == (0, TABLE, "")
+
+
 def test_tune_without_apply_writes_nothing(gazette, geval):
     before = sorted(gazette.rglob("*"))
     assert geval(*WORDS) == (0, TABLE, "")

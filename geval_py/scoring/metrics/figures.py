@@ -99,9 +99,10 @@ def _correlations(
 
     def score(lines: NDArray[np.intp]) -> float:
         chosen = table[:, lines]
-        if not np.ptp(chosen, axis=1).all():
-            return math.nan
-        return float(np.asarray(np.corrcoef(prepare(chosen)))[0, 1])
+        with np.errstate(over="ignore", invalid="ignore"):  # numbers of 1e308 have no correlation that can be told
+            if not np.ptp(chosen, axis=1).all():
+                return math.nan
+            return float(np.asarray(np.corrcoef(prepare(chosen)))[0, 1])
 
     return score
 
