@@ -1,5 +1,6 @@
-"""What several test files use: the kernels, each of which every kernel test runs on, the command, a browser."""
+"""What several test files use: the kernels, each of which every kernel test runs on, the command, a browser, clusters."""
 
+import gc
 import os
 import shutil
 import sys
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from geval_py.cli import main
+from geval_py.scoring.cluster import Cluster, opened_cluster
 from geval_py.scoring.kernel import native, reference
 
 # No test asserts a time: what else the machine does is not the code's fault.
@@ -54,3 +56,38 @@ def browser():
     assert path, "chromium is missing (on Debian: apt-get install chromium)"
     with sync_playwright() as playwright:
         yield playwright.chromium.launch(executable_path=path, args=["--no-sandbox"] if os.getuid() == 0 else [])
+
+
+@pytest.fixture(scope="module")
+def without_last_words():
+    """What Dask's own tasks raise when they are collected, with chains of causes too deep for pytest to show."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "unraisablehook", lambda _: None)
+        yield
+        gc.collect()  # else they are said in whatever test comes later
+
+
+@pytest.fixture(scope="module")
+def here(without_last_words):
+    """A cluster of one worker in this process, which starts at once."""
+    import distributed
+
+    with (
+        distributed.LocalCluster(
+            n_workers=1,
+            threads_per_worker=2,
+            processes=False,
+            protocol="tcp",  # so that all is sent as between machines
+            dashboard_address=":0",
+            silence_logs=False,
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        yield Cluster.of(client)
+
+
+@pytest.fixture(scope="module", params=[1, 3])
+def processes(request, without_last_words):
+    """A cluster of so many processes, for tests that may take long."""
+    with opened_cluster("local", request.param) as client:
+        yield Cluster.of(client)

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from dask_clusters import QUIET, cut, here, processes, without_last_words  # noqa: F401
+from dask_clusters import QUIET, cut
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -81,7 +81,7 @@ def problems_of(folder, output, expected=None, *, max_places=3, **of_target):
         ),
     ],
 )
-def test_the_same_problems(output, expected, more, here, tmp_path, monkeypatch):  # noqa: F811
+def test_the_same_problems(output, expected, more, here, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "train.tsv").write_text("yes\nno\n")
     cut(monkeypatch, 150)
@@ -106,7 +106,7 @@ files = st.tuples(
     places=st.sampled_from([0, 1, 4]),
     skipped=st.booleans(),
 )
-def test_any_output(file, difference, size, places, skipped, processes, tmp_path_factory):  # noqa: F811
+def test_any_output(file, difference, size, places, skipped, processes, tmp_path_factory):
     """Pieces of a byte to the whole file."""
     mark, header, rows, end = file
     folder = tmp_path_factory.mktemp("check")
@@ -119,7 +119,7 @@ def test_any_output(file, difference, size, places, skipped, processes, tmp_path
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
-def test_the_command(form, here, geval, tmp_path, monkeypatch):  # noqa: F811
+def test_the_command(form, here, geval, tmp_path, monkeypatch):
     cut(monkeypatch, 50)
     for name in ("dev-0", "test-A"):
         (tmp_path / name).mkdir()
@@ -132,13 +132,13 @@ def test_the_command(form, here, geval, tmp_path, monkeypatch):  # noqa: F811
     assert (there[0], len(there[1]) > 1000) == (1, True)
 
 
-def test_from_python(here):  # noqa: F811
+def test_from_python(here):
     there = check_submission(GAZETTE, tests=["dev-0"], cluster=here.client)
     assert there == check_submission(GAZETTE, tests=["dev-0"])
     assert there.problems
 
 
-def test_what_workers_cannot_read(here, monkeypatch):  # noqa: F811
+def test_what_workers_cannot_read(here, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(GOOD)))
     with pytest.raises(UsageError) as caught:
         check_submission("-", cluster=here.client)

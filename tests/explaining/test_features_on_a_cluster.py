@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dask_clusters import QUIET, cut, here, processes, without_last_words  # noqa: F401
+from dask_clusters import QUIET, cut
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -82,17 +82,17 @@ def same(evaluation, cluster, other=None, **kinds):
 
 
 @pytest.mark.parametrize("kinds", KINDS, ids=lambda kinds: ",".join(kinds) or "tokens")
-def test_the_same_features(kinds, evaluations, here, monkeypatch):  # noqa: F811
+def test_the_same_features(kinds, evaluations, here, monkeypatch):
     cut(monkeypatch, 1000)
     assert same(evaluations[0], here, **kinds) > (0 if "distinct" in kinds else 5)
 
 
-def test_features_of_differences(evaluations, here, monkeypatch):  # noqa: F811
+def test_features_of_differences(evaluations, here, monkeypatch):
     cut(monkeypatch, 1000)
     assert same(evaluations[0], here, other=evaluations[1]) > 5
 
 
-def test_lines_without_a_score_are_left_out(here, tmp_path, monkeypatch):  # noqa: F811
+def test_lines_without_a_score_are_left_out(here, tmp_path, monkeypatch):
     """Both outputs have an infinite loss on some lines, of which the difference is none."""
     cut(monkeypatch, 40)
     for name in ("1", "2"):
@@ -109,7 +109,7 @@ def test_lines_without_a_score_are_left_out(here, tmp_path, monkeypatch):  # noq
 @pytest.mark.long
 @pytest.mark.parametrize("size", [60, 100_000])
 @pytest.mark.parametrize("kinds", KINDS, ids=lambda kinds: ",".join(kinds) or "tokens")
-def test_the_same_features_by_processes(kinds, size, evaluations, processes, monkeypatch):  # noqa: F811
+def test_the_same_features_by_processes(kinds, size, evaluations, processes, monkeypatch):
     cut(monkeypatch, size)
     same(evaluations[0], processes, **kinds)
     same(evaluations[0], processes, other=evaluations[1], **kinds)
@@ -117,7 +117,7 @@ def test_the_same_features_by_processes(kinds, size, evaluations, processes, mon
 
 @pytest.mark.parametrize("form", ["text", "json", "csv"])
 @pytest.mark.parametrize("mode", [["-w"], ["--most-worsening-features", "out-2.tsv"]])
-def test_the_command(mode, form, here, geval, tmp_path):  # noqa: F811
+def test_the_command(mode, form, here, geval, tmp_path):
     folder = write_challenge(tmp_path)
     compressed = folder / "t" / "out-1.tsv.gz"
     compressed.write_bytes(gzip.compress((folder / "t" / "out-1.tsv").read_bytes()))
@@ -128,7 +128,7 @@ def test_the_command(mode, form, here, geval, tmp_path):  # noqa: F811
     assert (there[0], len(there[1]) > 500) == (0, True)
 
 
-def test_an_output_that_was_changed(here, tmp_path):  # noqa: F811
+def test_an_output_that_was_changed(here, tmp_path):
     evaluation = geval_py.evaluate(write_challenge(tmp_path), "t", out="out-1.tsv")
     (tmp_path / "t" / "out-1.tsv").write_text(":1\n" * 150)
     with pytest.raises(UnreadableFileError) as caught:
@@ -136,7 +136,7 @@ def test_an_output_that_was_changed(here, tmp_path):  # noqa: F811
     assert str(caught.value) == f"Cannot read `{tmp_path}/t/out-1.tsv`: it was changed while it was read"
 
 
-def test_selected_lines_are_ranked_here(here):  # noqa: F811
+def test_selected_lines_are_ranked_here(here):
     evaluation = geval_py.evaluate(GAZETTE, "dev-0", out="bigram", metrics="LogLossHashed:f<exp:the>")
     with pytest.raises(UsageError) as caught:
         evaluation.worst_features(cluster=here.client)

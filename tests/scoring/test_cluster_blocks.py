@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from dask_clusters import QUIET, cut, here, without_last_words  # noqa: F401
+from dask_clusters import QUIET, cut
 
 import geval_py
 
@@ -13,7 +13,7 @@ GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
 
 
 @pytest.mark.parametrize("size", [600, 2_000])
-def test_lines_longer_than_a_block(size, here, monkeypatch):  # noqa: F811
+def test_lines_longer_than_a_block(size, here, monkeypatch):
     alone = geval_py.evaluate(GAZETTE, "dev-0", out="bigram")
     cut(monkeypatch, size)
     there = geval_py.evaluate(GAZETTE, "dev-0", out="bigram", cluster=here.client)

@@ -7,7 +7,7 @@ import signal
 from datetime import timedelta
 
 import pytest
-from dask_clusters import QUIET, here, without_last_words  # noqa: F401
+from dask_clusters import QUIET
 from samples import NOW, WORDS, words_of, write
 from sqlalchemy import select
 
@@ -56,7 +56,7 @@ def rows(board):
     return [sorted(part, key=repr) for part in (found, current, states, reasons)]
 
 
-def test_the_same_as_on_one_machine(outdated, here, monkeypatch):  # noqa: F811
+def test_the_same_as_on_one_machine(outdated, here, monkeypatch):
     alone, together = copied(outdated, "alone"), copied(outdated, "together")
     done = []
     want = rescore(alone, now=LATER)
@@ -68,7 +68,7 @@ def test_the_same_as_on_one_machine(outdated, here, monkeypatch):  # noqa: F811
     assert done == [(number, 4) for number in range(1, 5)]
 
 
-def test_the_command(outdated, here, geval):  # noqa: F811
+def test_the_command(outdated, here, geval):
     copied(outdated, "together")
     words = ["--dry-run", "--format", "json"]
     there = geval("board", "rescore", f"{outdated}/../together", *words, "--cluster", here.address)
@@ -77,7 +77,7 @@ def test_the_command(outdated, here, geval):  # noqa: F811
 
 
 @pytest.mark.parametrize("lacks", ["a file", "the challenge", "the same challenge"])
-def test_a_worker_that_has_other_files(lacks, outdated, here, monkeypatch, tmp_path):  # noqa: F811
+def test_a_worker_that_has_other_files(lacks, outdated, here, monkeypatch, tmp_path):
     """The submissions are not said to be at fault."""
     board = Board.open(outdated)
     before = rows(board)
