@@ -24,7 +24,7 @@ from geval_py.reading.task import Task
 from geval_py.scoring.evaluation import Evaluation
 from geval_py.scoring.failure import Failure
 from geval_py.scoring.wanted import select_schemes
-from geval_py.showing import records
+from geval_py.showing.records import comparison_table as comparison_records
 from geval_py.showing.comparison import comparison_latex, comparison_markdown, comparison_text
 from geval_py.showing.json import json_text
 from geval_py.showing.luck import near_tie_text
@@ -187,7 +187,7 @@ def _show(comparison: Comparison, task: Task, form: str, digits: int | None) -> 
     if form == "json":
         sys.stdout.write(json_text(document_head(task) | comparison.to_dict()))
     elif form == "csv":
-        sys.stdout.writelines(records.comparison_table(comparison).csv())
+        sys.stdout.writelines(comparison_records(comparison).csv())
     elif form == "text":
         sys.stdout.write(comparison_text(comparison, digits, width=width_of(sys.stdout)))
     else:

@@ -16,7 +16,7 @@ from geval_py.cli.tables import write_table
 from geval_py.reading.features import FeatureKinds, tokens_of
 from geval_py.reading.task import Task
 from geval_py.scoring.evaluation import Evaluation
-from geval_py.showing import records
+from geval_py.showing.records import features_table as feature_records
 from geval_py.showing.documents import explained_head, feature_documents
 from geval_py.showing.features import features_table
 from geval_py.showing.json import json_list_text
@@ -126,6 +126,6 @@ def _write(task: Task, settings: Settings, evaluations: Sequence[Evaluation], fe
         head = document_head(task) | explained_head(evaluations)
         sys.stdout.writelines(json_list_text(head, "features", feature_documents(features)))
     elif settings.format == "csv":
-        sys.stdout.writelines(records.features_table(features).csv())
+        sys.stdout.writelines(feature_records(features).csv())
     else:
         write_table(features_table(features, for_terminal=sys.stdout.isatty()))

@@ -20,7 +20,8 @@ from geval_py.reading.preparation import preparation_of
 from geval_py.reading.task import Task
 from geval_py.scoring.evaluation import Evaluation
 from geval_py.scoring.metrics import NOISE
-from geval_py.showing import records
+from geval_py.showing.records import differences_table as difference_records
+from geval_py.showing.records import lines_table as line_records
 from geval_py.showing.colours import colours_are_unwanted, shows_colours
 from geval_py.showing.documents import difference_documents, explained_head, line_documents
 from geval_py.showing.features import STYLES, Marker, marks_text
@@ -40,7 +41,7 @@ def show_lines(task: Task, settings: Settings) -> None:
     if settings.mark_worst_features and settings.format != "text":
         note("words are marked in text only")
     if settings.format == "csv":
-        sys.stdout.writelines(records.lines_table(lines, evaluation).csv())
+        sys.stdout.writelines(line_records(lines, evaluation).csv())
     elif settings.format == "json":
         documents = line_documents(lines, Fields(evaluation.split.in_header))
         head = document_head(task) | explained_head([evaluation])
@@ -69,7 +70,7 @@ def show_difference(task: Task, settings: Settings) -> None:
         note("no line differs in both its output and its score")
     shown = chain(first, differences)
     if settings.format == "csv":
-        sys.stdout.writelines(records.differences_table(shown, evaluation).csv())
+        sys.stdout.writelines(difference_records(shown, evaluation).csv())
     elif settings.format == "json":
         documents = difference_documents(shown, Fields(evaluation.split.in_header))
         head = document_head(task) | explained_head([evaluation, other])

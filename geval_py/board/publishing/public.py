@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import String, cast, delete, select, union, update
+import sqlalchemy
+from sqlalchemy import String, delete, select, union, update
 
 from geval_py.board.storing.schema import disclosures, evaluations, files, outputs, scores, submissions, submitters
 
@@ -37,7 +38,7 @@ def _blank_evaluations(connection: Connection) -> None:
     used = union(select(scores.c.evaluation_id), select(disclosures.c.evaluation_id))
     connection.execute(delete(evaluations).where(evaluations.c.id.not_in(used)))
     blank = {"score": None, "low": None, "high": None, "losses": None, "signature": ""}
-    connection.execute(update(evaluations).values(blank | {"reference": cast(evaluations.c.id, String)}))
+    connection.execute(update(evaluations).values(blank | {"reference": sqlalchemy.cast(evaluations.c.id, String)}))
 
 
 def public_document(settings: Settings) -> dict[str, Any]:
