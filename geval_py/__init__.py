@@ -9,7 +9,7 @@ from geval_py.version import __version__
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from geval_py import plots
-    from geval_py.checking.run import check_submission
+    from geval_py.checking.check import check_submission
     from geval_py.errors import (
         AmbiguousFileError,
         ClusterError,
@@ -29,25 +29,23 @@ if TYPE_CHECKING:
         UnreadableFileError,
         UsageError,
     )
-    from geval_py.explaining.calibration.calibration import Calibration, calibration
-    from geval_py.explaining.calibration.luck import Luck, luck
+    from geval_py.evaluation import Evaluation
+    from geval_py.explaining.calibration import Calibration, calibration
     from geval_py.explaining.comparison import Comparison, compare
-    from geval_py.explaining.statistics.interval import Interval
-    from geval_py.explaining.tuning.mixing import Mixture, mix
-    from geval_py.explaining.tuning.tune import Tuning, tune
+    from geval_py.explaining.luck import Luck, luck
+    from geval_py.explaining.mixing import Mixture, mix
+    from geval_py.explaining.significance import Interval
+    from geval_py.explaining.tuning import Tuning, tune
     from geval_py.modelling.baselines import WordModel, predict
-    from geval_py.reading.challenge import Challenge
-    from geval_py.reading.dataset import DataSet
-    from geval_py.reading.distribution import Distribution
+    from geval_py.reading.challenge import Challenge, DataSet
     from geval_py.reading.items import Item
     from geval_py.reading.outputs import Output, read_output
-    from geval_py.reading.wordprobs import WordProbs, parse_line
+    from geval_py.reading.wordprobs import Distribution, WordProbs, parse_line
     from geval_py.reading.writing import format_line, write_output
     from geval_py.scoring.evaluate import evaluate, evaluate_all
-    from geval_py.scoring.evaluation import Evaluation
     from geval_py.scoring.metrics import METRICS, Metric
     from geval_py.scoring.metrics.hashed import hashed_log_losses
-    from geval_py.scoring.score import Score
+    from geval_py.scoring.scores import Score
 
 __all__ = [
     "METRICS",

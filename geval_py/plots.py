@@ -17,9 +17,9 @@ from geval_py.errors import UsageError
 from geval_py.text import visible
 
 if TYPE_CHECKING:
+    from geval_py.evaluation import Evaluation
     from geval_py.explaining.comparison import Comparison
-    from geval_py.scoring.evaluation import Evaluation
-    from geval_py.showing.report.charts.frame import Chart
+    from geval_py.reports.axes import Chart
 
 Given = ParamSpec("Given")
 Made = TypeVar("Made")
@@ -45,11 +45,10 @@ def _of_extra(function: Callable[Given, Made]) -> Callable[Given, Made]:
 @_of_extra
 def losses(evaluation: Evaluation) -> Chart:
     """Draw how the line losses are spread, by what became of the lines: first guess right, listed, not listed."""
-    from geval_py.explaining.anatomy.outcomes import outcomes_of, prepared_items
-    from geval_py.explaining.anatomy.spread import loss_bins
-    from geval_py.explaining.report import log_losses, mean_of
-    from geval_py.showing.report.palette import NOTEBOOK
-    from geval_py.showing.report.panels.losses import spread_chart
+    from geval_py.explaining.outcomes import loss_bins, outcomes_of, prepared_items
+    from geval_py.reports.axes import NOTEBOOK
+    from geval_py.reports.contents import log_losses, mean_of
+    from geval_py.reports.loss_panels import spread_chart
 
     values = log_losses(evaluation)
     bins = loss_bins(values, outcomes_of(prepared_items(evaluation)))
@@ -60,10 +59,10 @@ def losses(evaluation: Evaluation) -> Chart:
 @_of_extra
 def costs(evaluation: Evaluation) -> Chart:
     """Draw which kind of miss costs most: the shares of the lines and of the loss, by what became of the lines."""
-    from geval_py.explaining.anatomy.outcomes import outcome_shares, outcomes_of, prepared_items
-    from geval_py.explaining.report import log_losses
-    from geval_py.showing.report.palette import NOTEBOOK
-    from geval_py.showing.report.panels.losses import costs_chart
+    from geval_py.explaining.outcomes import outcome_shares, outcomes_of, prepared_items
+    from geval_py.reports.axes import NOTEBOOK
+    from geval_py.reports.contents import log_losses
+    from geval_py.reports.loss_panels import costs_chart
 
     return costs_chart(outcome_shares(log_losses(evaluation), outcomes_of(prepared_items(evaluation))), NOTEBOOK)
 
@@ -71,11 +70,11 @@ def costs(evaluation: Evaluation) -> Chart:
 @_of_extra
 def lengths(evaluation: Evaluation) -> Chart:
     """Draw the perplexity by the number of characters of the expected word."""
-    from geval_py.explaining.anatomy.outcomes import prepared_items
-    from geval_py.explaining.anatomy.parts import by_length
-    from geval_py.explaining.report import log_losses, mean_of
-    from geval_py.showing.report.palette import NOTEBOOK
-    from geval_py.showing.report.panels.parts import parts_chart
+    from geval_py.explaining.outcomes import prepared_items
+    from geval_py.explaining.parts import by_length
+    from geval_py.reports.axes import NOTEBOOK
+    from geval_py.reports.contents import log_losses, mean_of
+    from geval_py.reports.loss_panels import parts_chart
 
     values = log_losses(evaluation)
     parts = by_length(values, [item.expected for item in prepared_items(evaluation)])
@@ -88,10 +87,10 @@ def frequencies(evaluation: Evaluation) -> Chart:
 
     Raises UsageError where there is no such file.
     """
-    from geval_py.explaining.anatomy.outcomes import prepared_items
-    from geval_py.explaining.report import frequencies_of, log_losses, mean_of
-    from geval_py.showing.report.palette import NOTEBOOK
-    from geval_py.showing.report.panels.parts import parts_chart
+    from geval_py.explaining.outcomes import prepared_items
+    from geval_py.reports.axes import NOTEBOOK
+    from geval_py.reports.contents import frequencies_of, log_losses, mean_of
+    from geval_py.reports.loss_panels import parts_chart
 
     values = log_losses(evaluation)
     parts = frequencies_of(evaluation, values, [item.expected for item in prepared_items(evaluation)])
@@ -106,9 +105,9 @@ def column(evaluation: Evaluation, name: str) -> Chart:
 
     Raises UsageError where there is no such column, or nothing is parted by it.
     """
-    from geval_py.explaining.report import columns_of, log_losses, mean_of
-    from geval_py.showing.report.palette import NOTEBOOK
-    from geval_py.showing.report.panels.parts import parts_chart
+    from geval_py.reports.axes import NOTEBOOK
+    from geval_py.reports.contents import columns_of, log_losses, mean_of
+    from geval_py.reports.loss_panels import parts_chart
 
     values = log_losses(evaluation)
     found = {parts.column: parts.parts for parts in columns_of(evaluation, values)}
@@ -125,8 +124,8 @@ def comparison(evaluations: Comparison | Iterable[Evaluation]) -> Chart:
     Raises UsageError where no difference is finite, and as :func:`geval_py.compare`.
     """
     from geval_py.explaining.comparison import Comparison, compare
-    from geval_py.showing.report.palette import NOTEBOOK
-    from geval_py.showing.report.panels.quality import differences_chart
+    from geval_py.reports.axes import NOTEBOOK
+    from geval_py.reports.quality_panels import differences_chart
 
     compared = evaluations if isinstance(evaluations, Comparison) else compare(evaluations)
     chart = differences_chart(compared, NOTEBOOK)
@@ -141,9 +140,9 @@ def calibration(evaluation: Evaluation) -> Chart:
 
     Raises UsageError where no line lists a word, and as :func:`geval_py.calibration`.
     """
-    from geval_py.explaining.calibration import calibration as calibrating
-    from geval_py.showing.report.palette import NOTEBOOK
-    from geval_py.showing.report.panels.honesty import words_chart
+    from geval_py.explaining import calibration as calibrating
+    from geval_py.reports.axes import NOTEBOOK
+    from geval_py.reports.honesty_panels import words_chart
 
     return _drawn(words_chart(calibrating.calibration(evaluation), NOTEBOOK))
 
@@ -151,9 +150,9 @@ def calibration(evaluation: Evaluation) -> Chart:
 @_of_extra
 def first_guess(evaluation: Evaluation) -> Chart:
     """Draw how often the likeliest word was right, by its probability; raises as :func:`calibration`."""
-    from geval_py.explaining.calibration import calibration as calibrating
-    from geval_py.showing.report.palette import NOTEBOOK
-    from geval_py.showing.report.panels.honesty import guess_chart
+    from geval_py.explaining import calibration as calibrating
+    from geval_py.reports.axes import NOTEBOOK
+    from geval_py.reports.honesty_panels import guess_chart
 
     return _drawn(guess_chart(calibrating.calibration(evaluation), NOTEBOOK))
 
@@ -161,9 +160,9 @@ def first_guess(evaluation: Evaluation) -> Chart:
 @_of_extra
 def rest(evaluation: Evaluation) -> Chart:
     """Draw how often the word was not listed, by the rest of the line; raises as :func:`calibration`."""
-    from geval_py.explaining.calibration import calibration as calibrating
-    from geval_py.showing.report.palette import NOTEBOOK
-    from geval_py.showing.report.panels.honesty import rest_chart
+    from geval_py.explaining import calibration as calibrating
+    from geval_py.reports.axes import NOTEBOOK
+    from geval_py.reports.honesty_panels import rest_chart
 
     return _drawn(rest_chart(calibrating.calibration(evaluation), NOTEBOOK))
 
@@ -177,9 +176,9 @@ def _drawn(chart: Chart | None) -> Chart:
 @_of_extra
 def luck(evaluation: Evaluation) -> Chart:
     """Draw what other lines, and other seeds of the hash, would give; raises as :func:`geval_py.luck`."""
-    from geval_py.explaining.calibration import luck as hashing
-    from geval_py.showing.report.palette import NOTEBOOK
-    from geval_py.showing.report.panels.honesty import luck_chart
+    from geval_py.explaining import luck as hashing
+    from geval_py.reports.axes import NOTEBOOK
+    from geval_py.reports.honesty_panels import luck_chart
 
     return luck_chart(hashing.luck(evaluation), evaluation.interval(), evaluation.score, NOTEBOOK)
 
@@ -187,8 +186,8 @@ def luck(evaluation: Evaluation) -> Chart:
 @_of_extra
 def tuning(evaluation: Evaluation) -> Chart:
     """Draw what tuning would bring, on held-out lines; raises as :func:`geval_py.tune`."""
-    from geval_py.explaining.tuning.tune import tune
-    from geval_py.showing.report.palette import NOTEBOOK
-    from geval_py.showing.report.panels.help import help_chart
+    from geval_py.explaining.tuning import tune
+    from geval_py.reports.axes import NOTEBOOK
+    from geval_py.reports.quality_panels import help_chart
 
     return help_chart(tune(evaluation), None, NOTEBOOK)

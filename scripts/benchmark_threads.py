@@ -15,8 +15,7 @@ from typing import TypeVar
 from benchmark import Data, command, make_data, options, run_command
 
 from geval_py.reading.outputs import output_at
-from geval_py.reading.splits import Split
-from geval_py.reading.task import Task
+from geval_py.reading.splits import Split, Task
 from geval_py.scoring.cluster import LOCAL, Cluster, opened_cluster
 from geval_py.scoring.evaluate import evaluate_output, select_schemes
 from geval_py.scoring.parallel import available_cores

@@ -17,8 +17,7 @@ from types import ModuleType
 
 import atheris
 
-from geval_py.scoring.kernel import reference
-from geval_py.scoring.kernel.flags import ERROR_KINDS, MALFORMED, NO_COLON, NOT_A_NUMBER, NOT_ASCII
+from geval_py.scoring.kernel import ERROR_KINDS, MALFORMED, NO_COLON, NOT_A_NUMBER, NOT_ASCII, reference
 
 ROOT = Path(__file__).parent.parent
 WORK = ROOT / "build" / "fuzz"

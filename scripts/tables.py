@@ -13,7 +13,7 @@ from functools import partial
 from typing import NamedTuple
 
 import geval_py
-from geval_py.authoring.leaks.rules import LEAK_RULES
+from geval_py.authoring.leak_items import LEAK_RULES
 from geval_py.checking.rules import RULES, Rule
 from geval_py.cli.help import group_of, parser_of
 from geval_py.errors import GevalError

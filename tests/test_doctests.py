@@ -8,7 +8,7 @@ import pytest
 
 import geval_py
 
-RUN_BY_ALEMBIC = "geval_py.board.storing.migrations.env"  # which cannot be imported without it
+RUN_BY_ALEMBIC = "geval_py.board.database.migrations.env"  # which cannot be imported without it
 NAMES = [m.name for m in pkgutil.walk_packages(geval_py.__path__, "geval_py.")]
 MODULES = [name for name in NAMES if name != RUN_BY_ALEMBIC]
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from geval_py.cli import sample
-from geval_py.scoring.kernel import flags
+from geval_py.scoring import kernel as flags
 
 ROOT = Path(__file__).parent.parent
 

@@ -78,7 +78,7 @@ def test_a_missing_package_says_what_adds_it(bigram, monkeypatch):
     real = builtins.__import__
 
     def without(name, *more, **named):
-        if name.startswith("geval_py.showing.report"):
+        if name.startswith("geval_py.reports"):
             raise ModuleNotFoundError("No module named 'altair'", name="altair")
         return real(name, *more, **named)
 

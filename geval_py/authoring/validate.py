@@ -1,30 +1,214 @@
-"""Tell what is wrong with a challenge's folder: GEval's ``--validate``, but all at once."""
+"""What can be wrong with a challenge's files, in GEval's words."""
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Iterator, Sequence
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from geval_py.authoring.faults import Fault, Lines, fault_of, text_faults
-from geval_py.authoring.folders import CONFIG_FILE, DEV_SET, GITIGNORE_FILE, HIDDEN_SET, README_FILE
-from geval_py.authoring.perfection import score_faults
-from geval_py.errors import DataError, UsageError
+from geval_py.errors import DataError, GevalError, MalformedLineError, UsageError
 from geval_py.reading.compression import COMPRESSED_ENDINGS
 from geval_py.reading.config import config_task
-from geval_py.reading.splits import EXPECTED_FILE, INPUT_FILE, TRAINING_SET
-from geval_py.reading.task import Task
-from geval_py.scoring.columns import Named
-from geval_py.scoring.wanted import select_schemes
+from geval_py.reading.lines import LineReader, read_lines
+from geval_py.reading.outputs import OUTPUT_FILE
+from geval_py.reading.rewriting import CONFIG_FILE, DEV_SET, GITIGNORE_FILE, HIDDEN_SET, README_FILE
+from geval_py.reading.splits import EXPECTED_FILE, INPUT_FILE, TRAINING_SET, Split, Task, locate
+from geval_py.scoring.columns import Named, select_schemes
+from geval_py.scoring.evaluate import evaluate_output, vocabulary_for
+from geval_py.scoring.metrics import Metric
+from geval_py.scoring.metrics.exact import is_class_line
+from geval_py.tables.numbers import shortest
 from geval_py.text import named
 
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something wrong: GEval's sentence, in which a file may be named already; else ``path`` names it.
+
+    ``detail`` is what GEval does not say: where, and what was found.
+    """
+
+    message: str
+    path: str = ""
+    detail: str = ""
+
+    @classmethod
+    def of_file(cls, what: str, path: str, detail: str = "") -> Fault:
+        """Make a fault that names a file behind a colon."""
+        return cls(f"{what}: {named(path)}", detail=detail)
+
+    @classmethod
+    def of_files(cls, what: str, paths: Iterable[str]) -> Fault:
+        """Make a fault that names several files behind a colon."""
+        return cls(f"{what}: {', '.join(map(named, paths))}")
+
+    def __str__(self) -> str:
+        place = f"in {named(self.path)}" if self.path else ""
+        return "\n  ".join(filter(None, (self.message, place, self.detail)))
+
+
+def fault_of(error: DataError) -> Fault:
+    """Make a fault of an error in the data, whose sentence names its file."""
+    return Fault(str(error))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lines:
+    """How many lines a file has."""
+
+    path: str
+    count: int
+
+
+def text_faults(path: str, *, columns: bool = False) -> tuple[Sequence[Fault], Lines | None]:
+    """Look for what no file of a challenge may have: no byte, carriage returns, spaces at line ends, no UTF-8.
+
+    With ``columns``, all lines must have as many. Gives how many lines there are too, None where that is not known.
+    """
+    try:
+        if os.path.getsize(path) == 0:
+            return [Fault.of_file("Empty file", path)], Lines(path=path, count=0)
+        found = _Found()
+        with LineReader(path) as reader:
+            while block := reader.block():
+                found.add(block, columns=columns)
+    except DataError as error:
+        return [fault_of(error)], None
+    except OSError as error:
+        return [Fault.of_file(f"Cannot read: {error.strerror}", path)], None
+    return found.faults(path), Lines(path=path, count=found.lines)
+
+
+class _Found:
+    """The lines on which something was found: how many, and the first."""
+
+    def __init__(self) -> None:
+        self.lines = 0
+        self._first: dict[str, int] = {}
+        self._counts: Counter[str] = Counter()
+        self._widths: dict[int, int] = {}  # the first line of each number of columns
+
+    def add(self, block: bytes, *, columns: bool) -> None:
+        """Look at a block of whole lines."""
+        suspects = b"\r" in block or b" \n" in block or not _is_utf8(block)
+        if suspects or columns:
+            for number, line in enumerate(block.split(b"\n")[:-1], self.lines + 1):
+                if suspects:
+                    self._look_at(line, number)
+                if columns:
+                    self._widths.setdefault(line.count(b"\t") + 1, number)
+        self.lines += block.count(b"\n")
+
+    def _look_at(self, line: bytes, number: int) -> None:
+        for what, is_so in (
+            ("Found CR (Carriage Return, 0x0D) character", b"\r" in line),
+            ("Found space at the end of line", line.endswith(b" ")),
+            ("Cannot decode as UTF-8", not _is_utf8(line)),
+        ):
+            if is_so:
+                self._first.setdefault(what, number)
+                self._counts[what] += 1
+
+    def faults(self, path: str) -> list[Fault]:
+        """Say what was found, with the first line of each."""
+        faults = [Fault.of_file(what, path, _lines(self._first[what], count)) for what, count in self._counts.items()]
+        if len(self._widths) > 1:
+            (width, first), (other, second), *_ = self._widths.items()
+            detail = f"line {first} has {width}, line {second} has {other}"
+            faults.append(Fault.of_file("The file contains varying number of columns", path, detail))
+        return faults
+
+
+def _lines(first: int, count: int) -> str:
+    return f"line {first}" if count == 1 else f"line {first}, and {count - 1} more"
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+# Whether a perfect output gets the best score: if not, either the answers or the metric cannot be meant so.
+
+
+TOLERANCE = 1e-4
+
+
+def score_faults(task: Task, test_name: str, expected: str, schemes: Sequence[Named]) -> Iterator[Fault]:
+    """Score a perfect output of a set's answers with each metric; what is no perfect score is a fault."""
+    with tempfile.TemporaryDirectory(prefix="geval-validation-") as folder:
+        os.mkdir(os.path.join(folder, test_name))
+        output = os.path.join(folder, test_name, OUTPUT_FILE)
+        open(output, "x").close()  # it is looked for before it is written, for each metric anew
+        task = task.replace(
+            test_name=test_name, expected_directory=task.directory, out_directory=folder, out_files=(output,)
+        )
+        for scheme in schemes:
+            try:
+                split = locate(task)
+                write_perfect(output, expected, split, scheme[1])
+                yield from _imperfect(task, split, scheme)
+            except GevalError as error:
+                yield _fault_in(error, output, expected)
+
+
+def write_perfect(path: str, expected: str, split: Split, metric: Metric) -> None:
+    """Write the output that knows each answer for certain."""
+    with open(path, "w", encoding="utf-8", newline="\n") as file:
+        words = read_lines(expected, header=split.output_header)
+        file.writelines(f"{perfect_line(word, metric)}\n" for word in words)
+
+
+def perfect_line(word: str, metric: Metric) -> str:
+    """Give the line that is certain of an answer, in a metric's form: GEval's ``the:1.0``, or the answer itself."""
+    if metric.answers == "any":
+        return word.partition("\t")[0]
+    plain = not metric.is_of_words or (metric.bits is None and is_class_line(word))
+    return word if plain else f"{word}:1.0"
+
+
+def _imperfect(task: Task, split: Split, scheme: Named) -> Iterator[Fault]:
+    best = scheme[1].measure.best
+    evaluation = evaluate_output(split, split.outputs[0], [scheme], vocabulary_for([scheme], task))
+    value = evaluation.scores[0].value
+    if not math.isclose(best, value, rel_tol=0, abs_tol=TOLERANCE):
+        yield Fault(
+            "The best possible value was not obtained with the expected data, "
+            f"expected: {shortest(best)} , obtained: {shortest(value)}",
+            split.expected,
+            f"with {evaluation.scores[0].name}",
+        )
+
+
+def _fault_in(error: GevalError, output: str, expected: str) -> Fault:
+    """Make a fault of what scoring said; a perfect output's lines are those of the answers."""
+    if not isinstance(error, DataError):
+        return Fault(str(error), expected)
+    if isinstance(error, MalformedLineError) and error.path == output:
+        error.path = expected
+    return fault_of(error)
+
+
+# Tell what is wrong with a challenge's folder: GEval's ``--validate``, but all at once.
+
+
 OLD_TRAIN_FILE = "train.tsv"
+
+
 OLD_TRAIN_WARNINGS = (  # GEval's words, but for a slip of the pen
     "WARNING: Found old-style train file `train.tsv`, whereas the same convention as in",
     "WARNING: test directories is preferred (`in.tsv` and `expected.tsv`).",
     "WARNING: (Though, there might still be some cases when `train.tsv` is needed, e.g. for training LMs.)",
 )
+
+
 _HIDDEN = "hidden answers that lie in a folder of their own are validated there"
 
 

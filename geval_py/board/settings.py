@@ -18,11 +18,12 @@ import os
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from functools import partial
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 import yaml
 
-from geval_py.board.keys import (
+from geval_py.board.strict_yaml import (
     Document,
     Fields,
     WrongValueError,
@@ -38,17 +39,36 @@ from geval_py.board.keys import (
     text,
 )
 from geval_py.errors import ConfigError, SchemeError, UnreadableFileError
-from geval_py.reading.sampling import DEFAULT_SAMPLES, DEFAULT_SEED
+from geval_py.reading.options import DEFAULT_SAMPLES, DEFAULT_SEED
 from geval_py.reading.schemes import parse_schemes
+from geval_py.scoring.metrics import find_metric
 from geval_py.text import visible
 
+if TYPE_CHECKING:
+    from geval_py.scoring.metrics.base import Measure
+
+
 BEST, ALL, BY_TAG = "best", "all", "tag"
+
+
 ENTRIES = (BEST, ALL, BY_TAG)
+
+
 TIES = ("shared", "plain")  # "1=" and "1=", or "1" and "1"
+
+
 TRANSPORTS = ("https", "ssh", "git", "http", "file")
+
+
 AFTER = "post-deadline"  # the phase of what comes after the last deadline
+
+
 MOST_DIGITS = 15
+
+
 DIGITS = 4  # significant ones of a score that are shown where board.yaml says nothing else
+
+
 _MOMENTS = "2027-01-31T23:59:00+01:00, 2027-01-31T22:59:00Z or 2027-01-31 23:59 Europe/Warsaw"
 
 
@@ -257,7 +277,10 @@ def _limits(node: yaml.Node, document: Document) -> Limits:
 
 
 _digits = partial(number, most=MOST_DIGITS)
+
+
 _least_one = partial(number, least=1)
+
 
 TEST_FIELDS: Fields = {
     "visible": flag,
@@ -266,8 +289,14 @@ TEST_FIELDS: Fields = {
     "ladder": flag,
     "clip": positive,
 }
+
+
 PHASE_FIELDS: Fields = {"name": some_text, "until": _moment}
+
+
 LIMIT_FIELDS: Fields = dict.fromkeys(("bytes", "files", "seconds", "memory"), _least_one)
+
+
 FIELDS: Fields = {
     "title": some_text,
     "challenge": folder,
@@ -287,4 +316,21 @@ FIELDS: Fields = {
     "limits": _limits,
     "url": text,
 }
+
+
 NEEDED = ("title", "challenge", "answers", "metric", "tests")
+
+
+# The metrics of board.yaml: how each is called, and what its values mean.
+
+
+def measure_of(metric: str) -> Measure:
+    """Give the unit, direction and range of a metric as board.yaml writes it; raises SchemeError."""
+    (scheme,) = parse_schemes(metric)
+    return find_metric(scheme.metric).measure
+
+
+def names_of(metrics: tuple[str, ...]) -> tuple[str, ...]:
+    """Give the names under which metrics are shown: from their ``N`` flags, but as written where two are the same."""
+    names = tuple(parse_schemes(metric)[0].name for metric in metrics)
+    return names if len(set(names)) == len(names) else metrics

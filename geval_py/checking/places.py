@@ -9,9 +9,8 @@ import re
 from collections.abc import Callable
 
 from geval_py.checking.rules import RULES_BY_CODE, Place
-from geval_py.reading.distribution import DEFAULT_BITS, sum_in_order
-from geval_py.reading.wordprobs import NUMBER, REST, number_mistake, parse_entries
-from geval_py.scoring.kernel.flags import NOT_A_NUMBER
+from geval_py.reading.wordprobs import DEFAULT_BITS, NUMBER, REST, number_mistake, parse_entries, sum_in_order
+from geval_py.scoring.kernel import NOT_A_NUMBER
 from geval_py.scoring.kernel.reference import error_kind, malformed_error
 from geval_py.text import shorten, visible
 

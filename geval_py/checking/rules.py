@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from geval_py.errors import DataError, UsageError
+from geval_py.tables.table import Column, Table
 from geval_py.text import visible
 
 Severity = Literal["error", "warning"]
@@ -238,9 +239,16 @@ RULES = (
     ),
 )  # fmt: skip
 
+
 COMMAND = "geval check"
+
+
 RULES_BY_CODE = {rule.code: rule for rule in RULES}
+
+
 UNREADABLE = frozenset({"E101", "E105", "E106"})  # what a file that was not read at all breaks
+
+
 COUNTED = frozenset({"E103", "E104"})  # what can be told only where the number of items is known
 
 
@@ -315,3 +323,25 @@ class Report:
     def status(self) -> int:
         """The exit status: 1 if there is an error or, when strict, a warning; else 0."""
         return int(any(self.strict or problem.rule.severity == "error" for problem in self.problems))
+
+
+# What there is: the metrics; the rules of the checker, all of them or one.
+
+
+def rules_table(rules: Sequence[Rule] = RULES) -> Table:
+    """Make a table with a row a rule."""
+    columns = [Column(name=name) for name in ("rule", "", "what is wrong")]
+    return Table(
+        columns,
+        [(f"{rule.code} {rule.name}", "fixable" if rule.fixable else "", rule.summary) for rule in rules],
+    )
+
+
+def explanation(rule: Rule) -> str:
+    """Write all that the table says of a rule."""
+    lines = [f"{rule.code} {rule.name} ({rule.severity})", f"  {rule.summary}", "", rule.why, rule.mend]
+    if rule.fixable:
+        lines.append("geval check --fix mends it, where that needs no guessing.")
+    if rule.needs_answers:
+        lines.append("It is found only where the expected words are there.")
+    return "\n".join(lines) + "\n"

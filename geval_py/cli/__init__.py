@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from geval_py.cli.messages import show_error
+from geval_py.cli.terminal import show_error
 from geval_py.errors import GevalError
 from geval_py.text import visible
 

@@ -8,16 +8,15 @@ import re
 from collections.abc import Iterator, Sequence
 
 from geval_py.cli.parsers import QuietParser, add_fields, number_type
-from geval_py.cli.progress import ProgressBar
 from geval_py.cli.settings import merged
+from geval_py.cli.terminal import ProgressBar
 from geval_py.errors import MissingFileError, UsageError
-from geval_py.modelling import cache
+from geval_py.modelling import gap_models
 from geval_py.modelling.baselines import DEFAULT, SIDES, SUMMARIES, TOP, NgramGapModel, WordModel, baseline, predict
-from geval_py.modelling.gaps import learn
+from geval_py.modelling.gap_models import learn
 from geval_py.modelling.windows import texts_of
-from geval_py.reading.challenge import Challenge
+from geval_py.reading.challenge import Challenge, DataSet
 from geval_py.reading.config import task_of
-from geval_py.reading.dataset import DataSet
 from geval_py.reading.items import Item
 from geval_py.reading.splits import EXPECTED_FILE, INPUT_FILE, TRAINING_SET
 from geval_py.reading.writing import write_output
@@ -107,11 +106,11 @@ def _fit(model: WordModel, name: str, challenge: Challenge, *, keep: bool) -> No
     if not isinstance(model, NgramGapModel) or not keep:
         model.fit(train)
         return
-    digest = cache.digest_of([path for path in (train.input, train.expected) if path], SIDES[name])
-    learnt = cache.load(digest)
+    digest = gap_models.digest_of([path for path in (train.input, train.expected) if path], SIDES[name])
+    learnt = gap_models.load(digest)
     if learnt is None:
         learnt = learn(texts_of(train), SIDES[name])
-        cache.save(digest, learnt)
+        gap_models.save(digest, learnt)
     model.take(learnt)
 
 

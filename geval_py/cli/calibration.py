@@ -6,16 +6,15 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from geval_py.cli import profiles
+from geval_py.cli import evaluations
 from geval_py.cli.evaluations import blaming_config, document_head, scored
 from geval_py.cli.parsers import QuietParser
 from geval_py.cli.settings import task_and_settings
 from geval_py.errors import UsageError
-from geval_py.explaining.calibration.calibration import calibration_of, calibration_schemes
+from geval_py.explaining.calibration import calibration_of, calibration_schemes, calibration_text
 from geval_py.reading.splits import locate
-from geval_py.scoring.failure import evaluations_of
-from geval_py.showing.calibration import calibration_text
-from geval_py.showing.json import json_text
+from geval_py.scoring.scores import evaluations_of
+from geval_py.tables.escapes import json_text
 from geval_py.text import visible
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ def make_parser() -> QuietParser:
         epilog=_EPILOG,
         argument_default=argparse.SUPPRESS,
     )
-    profiles.add_options(parser)
+    evaluations.add_options(parser)
     return parser.with_help()
 
 
@@ -53,7 +52,7 @@ def run(words: Sequence[str]) -> int:
     metrics = given.pop("metrics")
     task, settings = task_and_settings(given, metrics)
     with blaming_config(task):
-        schemes = calibration_schemes(profiles.hashed_metric(task))
+        schemes = calibration_schemes(evaluations.hashed_metric(task))
         split = locate(task)
         if len(split.outputs) > 1:
             names = visible(", ".join(output.name for output in split.outputs))

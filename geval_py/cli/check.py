@@ -1,25 +1,88 @@
-"""``geval check``: every problem of a submission, at its line and column, before anyone scores it."""
+"""What the commands that find problems share: options on rules, and how a report is shown."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from geval_py.checking.mending import DIFF_LINES, fix_file
-from geval_py.checking.rules import COMMAND, RULES, Problem, select_rules
-from geval_py.checking.run import DEFAULT_MAX_BYTES, check_targets, unreadable_output
+from geval_py.checking.check import DEFAULT_MAX_BYTES, DEFAULT_MAX_PLACES, check_targets, unreadable_output
+from geval_py.checking.fixes import DIFF_LINES, fix_file
+from geval_py.checking.problem_formats import FORMATS, inert, render
+from geval_py.checking.rules import COMMAND, RULES, Problem, explanation, find_rule, rules_table, select_rules
 from geval_py.checking.targets import Target, find_targets
-from geval_py.cli.clusters import cluster_at
+from geval_py.cli.evaluations import cluster_at
 from geval_py.cli.parsers import QuietParser, add_fields, number_type
-from geval_py.cli.progress import ProgressBar
-from geval_py.cli.rules import add_choice, add_listing, chosen, listed, most_places, show
+from geval_py.cli.terminal import ProgressBar, write_listing
 from geval_py.errors import GevalError, UsageError
 from geval_py.reading.sources import STANDARD_INPUT
-from geval_py.showing.problems.github import inert
+from geval_py.tables.terminals import shows_colours
 from geval_py.text import named, visible
 
+if TYPE_CHECKING:
+    from geval_py.checking.rules import Report, Rule
+
+
+TEXT_MAX_PLACES = 3  # for people, who see the line too
+
+
+def add_choice(parser: QuietParser, beginning: str) -> None:
+    """Add the options that say which rules count, and how they are shown; ``beginning`` is that of some codes."""
+    add = parser.add_argument
+    add("--format", choices=FORMATS, default="text", help="text (the default), or for programs")
+    add("--strict", action="store_true", help="warnings too make the exit status 1")
+    add("--select", metavar="RULE,…", help=f"only these rules, by code, its beginning ({beginning}) or name")
+    add("--ignore", metavar="RULE,…", help="not these rules")
+    add(
+        "--max-problems",
+        type=number_type,
+        metavar="N",
+        help=f"places shown of each rule (default: {DEFAULT_MAX_PLACES}, in text {TEXT_MAX_PLACES}; 0: all)",
+    )
+
+
+def add_listing(parser: QuietParser) -> None:
+    """Add the options that only tell of the rules."""
+    parser.add_argument("--rules", action="store_true", help="list the rules and exit")
+    parser.add_argument("--explain", metavar="RULE", help="explain a rule and exit")
+
+
+def listed(given: argparse.Namespace, rules: Sequence[Rule], command: str) -> bool:
+    """Show the rules of a table, or one of them, if that is wanted, and tell whether it was; raises UsageError."""
+    if given.rules:
+        write_listing(rules_table(rules))
+    elif given.explain is not None:
+        sys.stdout.write(explanation(find_rule(given.explain, rules, command)))
+    else:
+        return False
+    return True
+
+
+def chosen(given: argparse.Namespace) -> tuple[list[str] | None, list[str]]:
+    """Give the names of the rules to select, None for all, and of those to ignore."""
+    select = None if given.select is None else given.select.split(",")
+    return select, given.ignore.split(",") if given.ignore else []
+
+
+def most_places(given: argparse.Namespace) -> int:
+    """Give how many places are shown of each rule."""
+    if given.max_problems is not None:
+        return int(given.max_problems)
+    return TEXT_MAX_PLACES if given.format == "text" else DEFAULT_MAX_PLACES
+
+
+def show(report: Report, form: str) -> int:
+    """Show a report; gives the exit status."""
+    sys.stdout.write(render(report, form, colour=form == "text" and shows_colours(sys.stdout)))
+    return report.status
+
+
+# ``geval check``: every problem of a submission, at its line and column, before anyone scores it.
+
+
 _ADVICE = "; --challenge and --test-name (-t) say which test set is meant"
+
 
 _EPILOG = """\
 examples:

@@ -8,27 +8,27 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NoReturn
 
-from geval_py.cli.doubts import advise_documents, warn_of_ruin
-from geval_py.cli.evaluations import blaming_config, document_head, scored
-from geval_py.cli.messages import complain, note
+from geval_py.cli.evaluations import advise_documents, blaming_config, document_head, scored, warn_of_ruin
 from geval_py.cli.parsers import QuietParser, add_fields, add_metrics, add_option, digits_type, number_type
-from geval_py.cli.progress import ProgressBar
 from geval_py.cli.settings import one_metric, task_and_settings
+from geval_py.cli.terminal import ProgressBar, complain, note
 from geval_py.errors import UsageError
-from geval_py.explaining.calibration.ties import near_ties
-from geval_py.explaining.comparison import Comparison, compare
-from geval_py.reading.options import option_of
-from geval_py.reading.sampling import DEFAULT_SAMPLES, DEFAULT_SEED
-from geval_py.reading.splits import locate
-from geval_py.reading.task import Task
-from geval_py.scoring.evaluation import Evaluation
-from geval_py.scoring.failure import Failure
-from geval_py.scoring.wanted import select_schemes
-from geval_py.showing.records import comparison_table as comparison_records
-from geval_py.showing.comparison import comparison_latex, comparison_markdown, comparison_text
-from geval_py.showing.json import json_text
-from geval_py.showing.luck import near_tie_text
-from geval_py.showing.terminals import width_of
+from geval_py.evaluation import Evaluation
+from geval_py.explaining.comparison import (
+    Comparison,
+    compare,
+    comparison_latex,
+    comparison_markdown,
+    comparison_records,
+    comparison_text,
+)
+from geval_py.explaining.luck import near_tie_text, near_ties
+from geval_py.reading.options import DEFAULT_SAMPLES, DEFAULT_SEED, option_of
+from geval_py.reading.splits import Task, locate
+from geval_py.scoring.columns import select_schemes
+from geval_py.scoring.scores import Failure
+from geval_py.tables.escapes import json_text
+from geval_py.tables.terminals import width_of
 from geval_py.text import named, visible
 
 PAPERS: dict[str, Callable[[Comparison, int | None], str]] = {

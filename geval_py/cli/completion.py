@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from geval_py.cli.subcommands import Group
+    from geval_py.cli.parsers import Group
 
 SHELLS = ("bash", "zsh", "fish")
 FILES, FOLDERS = ("FILE", "OTHER", "OUT", "PATH", "TEXT"), ("DIR",)  # how values are named in the help

@@ -1,31 +1,57 @@
-"""Score what the command line names, with a progress bar."""
+"""The cluster that ``--cluster`` names."""
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from geval_py.cli.clusters import cluster_at
-from geval_py.cli.messages import note, show_error
-from geval_py.cli.progress import ProgressBar
+from geval_py.cli.parsers import add_fields, add_metrics
 from geval_py.cli.settings import Settings
+from geval_py.cli.terminal import ProgressBar, note, show_error
 from geval_py.errors import ConfigError, SchemeError, UsageError
+from geval_py.evaluation import Evaluation
+from geval_py.explaining.dependence import find_dependence, find_ruin
+from geval_py.explaining.documents import Documents, documents_in
+from geval_py.explaining.reliability import hashed_scheme
 from geval_py.reading.config import CONFIG_FILE, config_task
 from geval_py.reading.schemes import parse_schemes
-from geval_py.reading.splits import Split, locate, locate_others, other_test_set
-from geval_py.reading.task import Task
-from geval_py.scoring.columns import Named
+from geval_py.reading.splits import Split, Task, locate, locate_others, other_test_set
+from geval_py.scoring.columns import Named, select_schemes
 from geval_py.scoring.evaluate import evaluate_split
-from geval_py.scoring.evaluation import Evaluation
-from geval_py.scoring.failure import Failure, evaluations_of, what_is_scored
-from geval_py.scoring.wanted import select_schemes
+from geval_py.scoring.scores import Failure, evaluations_of, what_is_scored
 from geval_py.text import named, visible
 from geval_py.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from geval_py.cli.parsers import QuietParser
     from geval_py.scoring.cluster import Cluster
+
+
+@contextmanager
+def cluster_at(address: str | None, threads: int | None = None) -> Iterator[Cluster | None]:
+    """Connect to a cluster, or start one of so many workers on this machine; None where none is asked for.
+
+    Raises UsageError and ClusterError.
+    """
+    if address is None:
+        yield None
+        return
+    import logging
+
+    from geval_py.scoring.cluster import Cluster, opened_cluster
+
+    logging.disable()  # what Dask logs of a worker that died, a user cannot mend; what matters is an error
+    try:
+        with opened_cluster(address, threads) as client:
+            yield Cluster.of(client)
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+# Score what the command line names, with a progress bar.
 
 
 def evaluate_outputs(task: Task, settings: Settings) -> list[Evaluation | Failure]:
@@ -185,3 +211,69 @@ def _is_from_config(scheme: str, task: Task) -> bool:
     config = config_task(task.directory)
     texts = config.alt_metrics if task.alt_metrics else config.metrics
     return any(scheme in (found.text, found.metric) for text in texts for found in parse_schemes(text))
+
+
+# What ``geval calibration`` and ``geval luck`` have in common: which outputs, and one hashed metric.
+
+
+FORMATS = ("text", "json")
+
+
+PLACES = (
+    "test_name", "out_files", "out_directory", "expected_directory", "expected_file", "input_file", "in_header",
+    "out_header",
+)  # fmt: skip
+
+
+def add_options(parser: QuietParser) -> None:
+    """Add the options that both commands have."""
+    add = parser.add_argument
+    add_fields(parser, *PLACES)
+    add_metrics(parser, "the metric on hashed words, with its bits and flags")
+    add("--format", dest="form", choices=FORMATS, default="text", help="text (the default), or one JSON document")
+    add_fields(parser, "threads")
+
+
+def hashed_metric(task: Task) -> Named:
+    """Give the first metric on hashed words; raises UsageError where there is none, and SchemeError."""
+    return hashed_scheme(select_schemes(task))
+
+
+# What an interval does not tell: that lines of a document are alike, and that a rare line could cost all.
+
+
+def documents_asked_for(evaluations: Sequence[Evaluation], column: str | None, seed: int) -> Documents | None:
+    """Give the documents of all lines of a file, None where none are asked for; then say where some should be."""
+    if column is None:
+        advise_documents(evaluations, seed)
+        return None
+    if not evaluations:
+        return None
+    documents = documents_in(evaluations[0], column)
+    if documents.are_lines:
+        note(documents.nothing_gained)
+    return documents
+
+
+def advise_documents(evaluations: Sequence[Evaluation], seed: int) -> None:
+    """Say by which documents an interval would be wider, where some column of the input tells such."""
+    found = find_dependence(evaluations, seed=seed)
+    if found is not None:
+        column = visible(found.column)
+        note(
+            f"lines with the same {column} are alike: by document, an interval is {found.widening:.1f} times as wide"
+            f"\n  --documents {column} shows it"
+        )
+
+
+def warn_of_ruin(evaluations: Sequence[Evaluation]) -> None:
+    """Say of which outputs a line could lose so much more than any did that an interval says nothing of it."""
+    for evaluation in evaluations:
+        ruin = find_ruin(evaluation)
+        if ruin is not None:
+            most = f"up to {ruin.bound:.0f} nats" if math.isfinite(ruin.bound) else "everything"
+            path = named(evaluation.output.path)
+            note(
+                f"a line of {path} could lose {most}, and none lost more than {ruin.seen:.1f}"
+                "\n  one such line would move the score far beyond its interval: leave more to the rest"
+            )

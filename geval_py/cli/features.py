@@ -7,22 +7,17 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from geval_py.cli.clusters import cluster_at
-from geval_py.cli.evaluations import document_head, evaluate_lines
-from geval_py.cli.messages import note
-from geval_py.cli.progress import ProgressBar
+from geval_py.cli.evaluations import cluster_at, document_head, evaluate_lines
 from geval_py.cli.settings import Settings
-from geval_py.cli.tables import write_table
+from geval_py.cli.terminal import ProgressBar, note, write_table
+from geval_py.evaluation import Evaluation
+from geval_py.explaining.worst_features import explained_head, feature_documents, feature_records, features_table
 from geval_py.reading.features import FeatureKinds, tokens_of
-from geval_py.reading.task import Task
-from geval_py.scoring.evaluation import Evaluation
-from geval_py.showing.records import features_table as feature_records
-from geval_py.showing.documents import explained_head, feature_documents
-from geval_py.showing.features import features_table
-from geval_py.showing.json import json_list_text
+from geval_py.reading.splits import Task
+from geval_py.tables.escapes import json_list_text
 
 if TYPE_CHECKING:
-    from geval_py.explaining.features.table import WorstFeatures
+    from geval_py.explaining.worst_features import WorstFeatures
     from geval_py.scoring.cluster import Cluster
 
 
@@ -92,8 +87,8 @@ def rank(
     cluster: Cluster | None = None,
 ) -> WorstFeatures:
     """Rank the features of the lines as the options say: what goes with bad scores, or with the best."""
-    from geval_py.explaining.features.ranking import Frequencies
-    from geval_py.explaining.features.worst import rank_features
+    from geval_py.explaining.feature_ranking import Frequencies
+    from geval_py.explaining.worst_features import rank_features
 
     with ProgressBar("features", unit="items") as progress:
         return rank_features(

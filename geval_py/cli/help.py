@@ -14,7 +14,7 @@ from geval_py.text import visible
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from geval_py.cli.subcommands import Group
+    from geval_py.cli.parsers import Group
 
 
 def make_parser() -> parsers.QuietParser:

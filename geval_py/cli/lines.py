@@ -11,22 +11,34 @@ from typing import TypeVar
 
 from geval_py.cli.evaluations import document_head, evaluate_lines
 from geval_py.cli.features import kinds_of, rank
-from geval_py.cli.messages import note
 from geval_py.cli.settings import Settings
-from geval_py.cli.tables import write_table
-from geval_py.explaining.lines import Line, LineDifference, read_differences, read_lines
+from geval_py.cli.terminal import note, write_table
+from geval_py.errors import UsageError
+from geval_py.evaluation import Evaluation
+from geval_py.explaining.lines import (
+    Line,
+    LineDifference,
+    Marker,
+    difference_documents,
+    difference_records,
+    differences_table,
+    line_documents,
+    line_records,
+    lines_table,
+    marked_table,
+    marks_text,
+    read_differences,
+    read_lines,
+)
+from geval_py.explaining.worst_features import STYLES, explained_head
 from geval_py.reading.features import Fields, ItemFilter, parse_filter
+from geval_py.reading.lines import LineReader, decode_lines
 from geval_py.reading.preparation import preparation_of
-from geval_py.reading.task import Task
-from geval_py.scoring.evaluation import Evaluation
+from geval_py.reading.sources import STANDARD_INPUT
+from geval_py.reading.splits import Task
 from geval_py.scoring.metrics import NOISE
-from geval_py.showing.records import differences_table as difference_records
-from geval_py.showing.records import lines_table as line_records
-from geval_py.showing.colours import colours_are_unwanted, shows_colours
-from geval_py.showing.documents import difference_documents, explained_head, line_documents
-from geval_py.showing.features import STYLES, Marker, marks_text
-from geval_py.showing.json import json_list_text
-from geval_py.showing.lines import differences_table, lines_table, marked_table
+from geval_py.tables.escapes import json_list_text
+from geval_py.tables.terminals import colours_are_unwanted, shows_colours
 from geval_py.text import visible
 
 Row = TypeVar("Row", Line, LineDifference)
@@ -137,3 +149,29 @@ def _why_no_marks() -> str:
     if colours_are_unwanted():
         return "words are marked by colours, and NO_COLOR is set"
     return "words are marked on a terminal only; FORCE_COLOR=1 marks them everywhere"
+
+
+# ``geval --just-tokenize``: standard input, line by line, as its tokens.
+
+
+def write_tokens(name: str | None) -> None:
+    """Write each line of standard input with spaces between the tokens of a tokenizer.
+
+    A terminal is shown no control character but TAB. Raises UsageError if no tokenizer is named, or as
+    :func:`find_tokenizer`, and UnreadableFileError.
+    """
+    if name is None:
+        raise UsageError(message="a tokenizer must be specified with --tokenizer option")
+    from geval_py.reading.tokenizers import find_tokenizer
+
+    tokenizer = find_tokenizer(name)
+    for_terminal = sys.stdout.isatty()
+    with LineReader(STANDARD_INPUT) as reader:
+        while block := reader.block():
+            for text in decode_lines(block):
+                line = tokenizer.line(text)
+                sys.stdout.write(_shown(line) + "\n" if for_terminal else line + "\n")
+
+
+def _shown(line: str) -> str:
+    return "\t".join(map(visible, line.split("\t")))

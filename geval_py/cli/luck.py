@@ -6,15 +6,14 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from geval_py.cli import profiles
+from geval_py.cli import evaluations
 from geval_py.cli.evaluations import blaming_config, document_head, scored
 from geval_py.cli.parsers import QuietParser, add_fields, number_type
 from geval_py.cli.settings import task_and_settings
-from geval_py.explaining.calibration.luck import DEFAULT_SEEDS, check_seeds, luck_of, luck_schemes
+from geval_py.evaluation import Evaluation
+from geval_py.explaining.luck import DEFAULT_SEEDS, check_seeds, luck_of, luck_schemes, luck_text
 from geval_py.reading.splits import locate, read_vocabulary
-from geval_py.scoring.evaluation import Evaluation
-from geval_py.showing.json import json_text
-from geval_py.showing.luck import luck_text
+from geval_py.tables.escapes import json_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +36,7 @@ def make_parser() -> QuietParser:
         epilog=_EPILOG,
         argument_default=argparse.SUPPRESS,
     )
-    profiles.add_options(parser)
+    evaluations.add_options(parser)
     add_fields(parser, "vocabulary")
     parser.add_argument(
         "--seeds",
@@ -61,7 +60,7 @@ def run(words: Sequence[str]) -> int:
     task, settings = task_and_settings(given, metrics)
     vocabulary = read_vocabulary(task)
     with blaming_config(task):
-        schemes = luck_schemes(profiles.hashed_metric(task), seeds, exact=bool(vocabulary))
+        schemes = luck_schemes(evaluations.hashed_metric(task), seeds, exact=bool(vocabulary))
         results = scored(task, locate(task), schemes, settings, sign=form == "json")
     lucks = [luck_of(result, seeds, len(vocabulary)) for result in results if isinstance(result, Evaluation)]
     if form == "json":

@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from geval_py.cli.evaluations import blaming_config, evaluate_with_texts
 from geval_py.cli.parsers import QuietParser, add_fields, add_metrics
-from geval_py.cli.progress import ProgressBar
 from geval_py.cli.settings import Settings, task_and_settings
+from geval_py.cli.terminal import ProgressBar
 from geval_py.errors import UsageError
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.rewriting import written_whole
 from geval_py.text import named, visible
 
 if TYPE_CHECKING:
-    from geval_py.explaining.overview import Overview
-    from geval_py.explaining.report import Report
-    from geval_py.reading.task import Task
+    from geval_py.reading.splits import Task
+    from geval_py.reports.contents import Overview, Report
 
 PACKAGES = ("altair", "jinja2", "markupsafe", "scipy", "vl_convert")  # those of the extra
 PLACES = ("out_directory", "expected_directory", "expected_file", "input_file", "in_header", "out_header")
@@ -73,7 +72,7 @@ def run(words: Sequence[str]) -> int:
 
 
 def _write(given: Mapping[str, Any], metrics: Sequence[str], html: str | None, svg: str | None) -> None:
-    from geval_py.showing.report.page import charts, page
+    from geval_py.reports.page import charts, page
 
     task, settings = task_and_settings(given, metrics)
     report = _report(task, settings)
@@ -86,8 +85,7 @@ def _write(given: Mapping[str, Any], metrics: Sequence[str], html: str | None, s
 
 
 def _report(task: Task, settings: Settings) -> Report | Overview:
-    from geval_py.explaining.overview import overview
-    from geval_py.explaining.report import has_log_losses, report
+    from geval_py.reports.contents import has_log_losses, overview, report
 
     with blaming_config(task):
         evaluation, *others = evaluate_with_texts(task, settings)

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from geval_py.cli.messages import complain
 from geval_py.cli.parsers import QuietParser
+from geval_py.cli.terminal import complain
 from geval_py.errors import UnreadableFileError, UsageError
 from geval_py.text import named, visible
 

@@ -9,23 +9,20 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from geval_py.cli.evaluations import blaming_config, document_head, evaluate_outputs
-from geval_py.cli.progress import ProgressBar
 from geval_py.cli.settings import Settings, parse
+from geval_py.cli.terminal import ProgressBar
+from geval_py.evaluation import Evaluation
 from geval_py.reading.options import AUTHORING, SCORES
-from geval_py.reading.task import Task
-from geval_py.scoring.columns import shown_name
-from geval_py.scoring.evaluation import Evaluation
-from geval_py.scoring.failure import Failure, each_score, what_is_scored
-from geval_py.scoring.kernel import choose_backend
-from geval_py.scoring.score import Score
-from geval_py.scoring.wanted import select_schemes
-from geval_py.showing.json import json_text
-from geval_py.showing.scores import scores_text
-from geval_py.showing.terminals import width_of
+from geval_py.reading.splits import Task
+from geval_py.scoring.columns import select_schemes, shown_name
+from geval_py.scoring.kernel.backends import choose_backend
+from geval_py.scoring.scores import Failure, Score, each_score, scores_text, what_is_scored
+from geval_py.tables.escapes import json_text
+from geval_py.tables.terminals import width_of
 from geval_py.version import __version__
 
 if TYPE_CHECKING:
-    from geval_py.explaining.statistics.interval import Interval
+    from geval_py.explaining.significance import Interval
 
 
 def run(words: Sequence[str]) -> int:
@@ -54,8 +51,8 @@ def _show(task: Task, settings: Settings) -> int:
 
 
 def _list_metrics() -> None:
-    from geval_py.cli.tables import write_listing
-    from geval_py.showing.listings import metrics_table
+    from geval_py.cli.terminal import write_listing
+    from geval_py.scoring.scores import metrics_table
 
     write_listing(metrics_table())
     print("A name in …Hashed may end in a number of bits, 1 to 24 (10 where none is given): LogLossHashed8.")
@@ -87,7 +84,7 @@ def _interval(
     """Tell how a score's interval is made, where that is asked for: in text as GEval does."""
     if settings.bootstrap is None:
         return None
-    from geval_py.cli.doubts import documents_asked_for, warn_of_ruin
+    from geval_py.cli.evaluations import documents_asked_for, warn_of_ruin
 
     evaluations = what_is_scored(results)
     warn_of_ruin(evaluations)
@@ -108,7 +105,7 @@ def _text(
     interval: Callable[[Score], Interval] | None,
 ) -> str:
     if settings.format == "csv":
-        from geval_py.showing.records import scores_table
+        from geval_py.scoring.scores import scores_table
 
         return "".join(scores_table(results, names, interval).csv())
     return scores_text(
@@ -143,10 +140,10 @@ def _author(task: Task, settings: Settings) -> int:
 
 
 def _show_mode(task: Task, settings: Settings) -> None:
-    from geval_py.cli import features, lines, tokenize
+    from geval_py.cli import features, lines
 
     if settings.just_tokenize:
-        tokenize.write_tokens(task.tokenizer)
+        lines.write_tokens(task.tokenizer)
         return
     modes = {
         "line_by_line": lines.show_lines,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from geval_py.errors import ConfigError, UsageError
 from geval_py.reading.config import CONFIG_FILE, SHOW_AND_EXIT, config_values, parse_words, task_of
-from geval_py.reading.options import AUTHORING, FEATURES, LINES, OPTIONS, SCORES, option_of
-from geval_py.reading.sampling import DEFAULT_SEED
-from geval_py.reading.task import Task
+from geval_py.reading.options import AUTHORING, DEFAULT_SEED, FEATURES, LINES, OPTIONS, SCORES, option_of
+from geval_py.reading.splits import Task
 from geval_py.values import Value
 
 TYPE_CHECKING = False

@@ -6,27 +6,23 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from geval_py.cli.deriving import OWN, PLACES, add_options, derive, parser_of, say, sources_of
+from geval_py.cli.derive import OWN, PLACES, add_options, derive, parser_of, say, sources_of
 from geval_py.cli.evaluations import blaming_config, document_head, scored
 from geval_py.cli.parsers import QuietParser, add_option
-from geval_py.cli.progress import ProgressBar
 from geval_py.cli.settings import Settings, one_metric, task_and_settings
+from geval_py.cli.terminal import ProgressBar
 from geval_py.errors import UsageError
-from geval_py.explaining.tuning.inputs import FEW_LINES
-from geval_py.explaining.tuning.tune import Tuning, tune
+from geval_py.evaluation import Evaluation
+from geval_py.explaining.held_out import FEW_LINES
+from geval_py.explaining.tuning import Tuning, tune, tuning_text
 from geval_py.reading.challenge import Challenge
-from geval_py.reading.derived import Derived, tuned_output
-from geval_py.reading.frequent import DEFAULT_WORDS
+from geval_py.reading.derived import DEFAULT_WORDS, Derived, Parameters, read_parameters, tuned_output
 from geval_py.reading.options import option_of
 from geval_py.reading.outputs import Output
-from geval_py.reading.splits import locate, outputs_named
-from geval_py.reading.task import Task
-from geval_py.reading.tuned import Parameters, read_parameters
-from geval_py.scoring.evaluation import Evaluation
-from geval_py.scoring.wanted import select_schemes
-from geval_py.showing.json import json_text
-from geval_py.showing.terminals import width_of
-from geval_py.showing.tuning import tuning_text
+from geval_py.reading.splits import Task, locate, outputs_named
+from geval_py.scoring.columns import select_schemes
+from geval_py.tables.escapes import json_text
+from geval_py.tables.terminals import width_of
 from geval_py.text import named, visible
 
 _EPILOG = """\

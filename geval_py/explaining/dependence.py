@@ -17,18 +17,25 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from geval_py.errors import DataError
+from geval_py.explaining.bootstrap import design_effect, permutation_p
 from geval_py.explaining.documents import Documents
-from geval_py.explaining.statistics.clusters import design_effect, permutation_p
-from geval_py.explaining.statistics.groups import LEVEL
+from geval_py.explaining.significance import LEVEL
 from geval_py.reading.features import Fields
 from geval_py.reading.sources import can_be_reread
 
 if TYPE_CHECKING:
-    from geval_py.scoring.evaluation import Evaluation
+    from geval_py.evaluation import Evaluation
+
 
 LEAST_EFFECT = 1.2  # below which an interval is at most a tenth too narrow
+
+
 LEAST_LINES = 20
+
+
 LOOKED_AT = 500  # lines, to find the columns that may tell documents
+
+
 MOST_INPUT_BYTES = 1 << 25  # of a file that is read for this alone
 
 
@@ -108,3 +115,39 @@ def _repeating_columns(rows: Sequence[bytes]) -> list[int]:
     """Give the columns of some rows, from 0, in which some value stands twice: no text does, and it takes longest."""
     columns = zip_longest(*(row.split(b"\t") for row in rows), fillvalue=b"")
     return [index for index, column in enumerate(columns) if len(set(column)) < len(rows)]
+
+
+# Whether a rare line could cost so much that no resampling of the lines that are there foretells it.
+
+
+ORDINARY = 20.0  # nats: what a word costs that is not listed, at ten bits and with a rest of two millionths
+
+
+FAR = 10  # standard errors of the mean loss by which one such line would move it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ruin:
+    """The greatest loss that some line could have had, possibly inf, and the greatest that one had, in nats."""
+
+    bound: float
+    seen: float
+
+
+def find_ruin(evaluation: Evaluation) -> Ruin | None:
+    """Tell of an output what a line of it could lose, where that would move the mean loss by ten standard errors.
+
+    None elsewhere: for metrics that are not of hashed words, a loss that every miss may have, few lines, and where a
+    loss is infinite already.
+    """
+    statistics = evaluation.scores[0].statistics
+    if statistics.bound <= ORDINARY or statistics.lines < LEAST_LINES:
+        return None
+    import numpy as np
+
+    losses = np.array(statistics.columns[0])
+    seen = float(losses.max())
+    if math.isinf(seen):
+        return None
+    moved = FAR * float(losses.std(ddof=1)) * math.sqrt(len(losses))
+    return Ruin(bound=statistics.bound, seen=seen) if statistics.bound > seen + moved else None

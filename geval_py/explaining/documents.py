@@ -19,8 +19,8 @@ from geval_py.reading.features import Field, Fields, columns_there_are
 from geval_py.text import visible
 
 if TYPE_CHECKING:
-    from geval_py.scoring.evaluation import Evaluation
-    from geval_py.scoring.score import Score
+    from geval_py.evaluation import Evaluation
+    from geval_py.scoring.scores import Score
 
 Integers = npt.NDArray[np.int64]
 

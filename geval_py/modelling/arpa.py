@@ -14,22 +14,33 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from itertools import repeat
+from itertools import chain, repeat
 from typing import NamedTuple
 
 import numpy as np
 
 from geval_py.errors import MalformedLineError, ModelError
-from geval_py.modelling.model import Doubles, NgramModel, Ngrams
-from geval_py.modelling.texts import MARKS, START, UNKNOWN, Ids, Numbering
+from geval_py.modelling.corpus import MARKS, START, UNKNOWN, Ids, Numbering
+from geval_py.modelling.ngram_model import Doubles, NgramModel, Ngrams
 from geval_py.reading.lines import LineReader
+from geval_py.reading.rewriting import Writable
 from geval_py.text import visible
 
 LOG_ZERO = -99.0
+
+
 MISSING_UNKNOWN = -100.0
+
+
 KENLM_BINARY = b"mmap lm http://kheafield.com/code"
+
+
 MOST_SUM = 1.001  # of the probabilities behind a context; a file has few digits
+
+
 _ROWS = 1 << 14  # are read at a time
+
+
 _COUNT = re.compile(rb"ngram\s+([0-9]{1,3})\s*=\s*([0-9]{1,12})\s*")
 
 
@@ -284,3 +295,35 @@ def _check(model: NgramModel) -> None:
         behind = f" behind `{model.text_of(order - 1, context)}`" if order > 1 else " of the 1-grams"
         message = f"Not a model: the probabilities{behind} sum to {sums[context]:.6g}, which is above 1"
         raise ModelError(path=model.name, message=message)
+
+
+# Write n-gram models as ARPA files (:mod:`geval_py.modelling.arpa`).
+
+
+def write_arpa(model: NgramModel, file: Writable) -> None:
+    """Write a model in the ARPA format, with eight significant digits."""
+    counts = "".join(f"ngram {order}={len(level)}\n" for order, level in enumerate(model.levels, 1))
+    file.write(f"\\data\\\n{counts}".encode())
+    for order, level in enumerate(model.levels, 1):
+        file.write(f"\n\\{order}-grams:\n".encode())
+        for start in range(0, len(level), _ROWS):
+            file.write(_rows_text(model, order, np.arange(start, min(start + _ROWS, len(level)), dtype=np.int32)))
+    file.write(b"\n\\end\\\n")
+
+
+def _rows_text(model: NgramModel, order: int, rows: Ids) -> bytes:
+    """Write some n-grams of an order, a line each."""
+    level = model.levels[order - 1]
+    columns = [model.texts[column].tolist() for column in model.words_of(order, rows)]
+    numbers = (level.log_probabilities[rows].tolist(), _backoffs(level.log_backoffs[rows]))
+    if order == model.order:
+        fields, line = (numbers[0], *columns), "%.8g\t" + " ".join(["%s"] * order) + "\n"
+    else:
+        fields, line = (numbers[0], *columns, numbers[1]), "%.8g\t" + " ".join(["%s"] * order) + "\t%.8g\n"
+    return (line * len(rows) % tuple(chain.from_iterable(zip(*fields, strict=True)))).encode(errors="surrogateescape")
+
+
+def _backoffs(logs: Doubles) -> list[float]:
+    """Give back-offs as a file has them: KenLM reads a probability of -inf, and no such back-off."""
+    values: list[float] = np.maximum(logs, LOG_ZERO).tolist()
+    return values

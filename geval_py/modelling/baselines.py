@@ -1,20 +1,20 @@
-"""Baselines: what simple models, trained on a challenge's train, answer for a test set.
-
-A baseline has two methods (:class:`WordModel`), and a user's own model may be one. :data:`BASELINES` are ours.
-"""
+"""Baselines that look at no context: the rest alone, all words alike, each by its share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Protocol
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from geval_py.errors import UsageError
-from geval_py.modelling.gaps import Answer, GapCounts, GapModel, learn
-from geval_py.modelling.model import Texts
-from geval_py.modelling.unigrams import RestModel, ShareModel, line_of
-from geval_py.modelling.windows import gap_of, texts_of
+from geval_py.errors import MissingFileError, ModelError, UsageError
+from geval_py.modelling.corpus import Sentence
+from geval_py.modelling.gap_models import Answer, GapCounts, GapModel, learn
+from geval_py.modelling.ngram_model import Texts
+from geval_py.modelling.windows import Gap, gap_of, texts_of
 from geval_py.reading.items import Item
 from geval_py.reading.writing import format_line
 from geval_py.text import nearest, visible
@@ -22,8 +22,151 @@ from geval_py.text import nearest, visible
 if TYPE_CHECKING:
     from geval_py.reading.writing import Probabilities
 
+
+def line_of(words: Sequence[str], probabilities: Sequence[float], rest: float) -> str:
+    """Write a line with six significant digits a number; what is not listed gets the rest.
+
+    >>> line_of(["the", "a"], [0.5, 0.25], 0.25)
+    'the:0.5 a:0.25 :0.25'
+    """
+    pairs: list[object] = [None] * (2 * len(words))
+    pairs[::2], pairs[1::2] = words, probabilities
+    return ("%s:%.6g " * len(words)) % tuple(pairs) + f":{max(rest, 0.0):.6g}"
+
+
+class RestModel:
+    """Knows nothing: ``:1`` for each item."""
+
+    def __init__(self, top: int) -> None:
+        del top  # it lists no word
+
+    def fit(self, items: Iterable[Item]) -> None:
+        """Learn nothing."""
+
+    def predict(self, items: Iterable[Item]) -> Iterator[str]:
+        """Give all mass to the rest."""
+        return (":1" for _ in items)
+
+
+class ShareModel:
+    """The same for each item: the most frequent words, by their share of the text, or all alike.
+
+    By their share, the rest of them are the words that occur once (Good and Turing).
+    """
+
+    def __init__(self, top: int, *, uniform: bool) -> None:
+        self._top, self._uniform = top, uniform
+        self._line = ":1"
+
+    def fit(self, items: Iterable[Item]) -> None:
+        """Count the words."""
+        shares, rest = _uniform(texts_of(items)) if self._uniform else unigram_shares(texts_of(items))
+        listed = dict(list(shares.items())[: self._top or None])
+        unlisted = rest + sum(list(shares.values())[len(listed) :])
+        self._line = line_of([word.decode() for word in listed], list(listed.values()), unlisted)
+
+    def predict(self, items: Iterable[Item]) -> Iterator[str]:
+        """Give the line."""
+        return (self._line for _ in items)
+
+
+def unigram_shares(texts: Iterable[Sentence]) -> tuple[dict[bytes, float], float]:
+    """Give the words' shares of a text, the greatest first, without the share of words that occur once; and that."""
+    counts = Counter(word for text in texts for word in text)
+    total, once = counts.total(), sum(1 for count in counts.values() if count == 1)
+    rest = max(1, once) / max(1, total)
+    return {word: count / total * (1 - rest) for word, count in counts.most_common()}, rest
+
+
+def _uniform(texts: Iterable[Sentence]) -> tuple[dict[bytes, float], float]:
+    """Give each word the same share, and one more to what train does not have."""
+    shares, _ = unigram_shares(texts)
+    share = 1 / (len(shares) + 1)
+    return dict.fromkeys(shares, share), share
+
+
+# A model of KenLM's, ARPA or binary, as a baseline: the most frequent words of train, scored in their context.
+
+
+class KenlmModel:
+    """A model that the package ``kenlm`` reads; ``top`` words are scored (0: all of train)."""
+
+    def __init__(self, path: str, top: int) -> None:
+        self._kenlm, self._model = _open(path)
+        self._top = top
+        self._words: list[str] = []
+        self._rest = 1.0
+
+    def fit(self, items: Iterable[Item]) -> None:
+        """Take the most frequent words of the items' texts, and the share of all others as the rest."""
+        shares, _ = unigram_shares(texts_of(items))
+        listed = list(shares.items())[: self._top or None]
+        self._words = [word.decode(errors="replace") for word, _ in listed]
+        self._rest = 1.0 - sum(share for _, share in listed)
+
+    def predict(self, items: Iterable[Item]) -> Iterator[str]:
+        """Answer each item."""
+        return map(self._line, map(gap_of, items))
+
+    def _line(self, gap: Gap) -> str:
+        reach = self._model.order - 1
+        before = self._kenlm.State()
+        self._model.NullContextWrite(before)
+        for word in _texts(gap.left[-reach:] if reach else []):
+            after = self._kenlm.State()
+            self._model.BaseScore(before, word, after)
+            before = after
+        right = _texts(gap.right[:reach])
+        logs = np.array([self._log10(before, word, right) for word in self._words])
+        shares = 10.0 ** (logs - logs.max())
+        shares *= (1.0 - self._rest) / shares.sum()
+        by_share = np.argsort(-shares, kind="stable").tolist()
+        return line_of([self._words[place] for place in by_share], shares[by_share].tolist(), self._rest)
+
+    def _log10(self, before: Any, word: str, right: Sequence[str]) -> float:
+        """Score a word in its context, and what stands behind it."""
+        total = 0.0
+        for scored in (word, *right):
+            after = self._kenlm.State()
+            total += self._model.BaseScore(before, scored, after)
+            before = after
+        return total
+
+
+def _texts(words: Sentence) -> list[str]:
+    return [word.decode(errors="replace") for word in words]
+
+
+def _open(path: str) -> tuple[Any, Any]:
+    """Import the package and open a model, silently; raises UsageError, MissingFileError and ModelError."""
+    if not os.path.isfile(path):
+        raise MissingFileError(what="No file with the model", path=path)
+    try:
+        kenlm = import_module("kenlm")
+    except ImportError as error:
+        message = (
+            "kenlm:FILE needs the package kenlm, which is built from source by cmake and a C++ compiler, in minutes:"
+            "\n  pip install ./geval-py[models]"
+        )
+        raise UsageError(message=message) from error
+    config = kenlm.Config()
+    config.show_progress = False
+    config.arpa_complain = kenlm.ARPALoadComplain.NONE
+    try:
+        return kenlm, kenlm.Model(path, config)
+    except (OSError, RuntimeError) as error:
+        raise ModelError(path=path, message="KenLM cannot read this model") from error
+
+
+# Baselines: what simple models, trained on a challenge's train, answer for a test set.
+
+
 TOP = 300
+
+
 DEFAULT = "ngram-both"
+
+
 SIDES = {"ngram": 1, DEFAULT: 2}
 
 
@@ -78,8 +221,6 @@ def _lines(model: WordModel, items: Iterable[Item]) -> Iterator[str]:
 def baseline(name: str, *, top: int = TOP) -> WordModel:
     """Make a baseline by its name; raises UsageError for one that there is not."""
     if name.startswith("kenlm:"):
-        from geval_py.modelling.rescoring import KenlmModel
-
         return KenlmModel(name.removeprefix("kenlm:"), top)
     if name not in BASELINES:
         close = nearest(name, BASELINES)
@@ -90,7 +231,7 @@ def baseline(name: str, *, top: int = TOP) -> WordModel:
 
 
 class NgramGapModel:
-    """N-gram models of the left context, or of both (:mod:`geval_py.modelling.gaps`)."""
+    """N-gram models of the left context, or of both (:mod:`geval_py.modelling.gap_models`)."""
 
     def __init__(self, top: int, *, sides: int) -> None:
         self._top, self._sides = top, sides
@@ -124,6 +265,8 @@ BASELINES: dict[str, Callable[[int], WordModel]] = {
     "ngram": lambda top: NgramGapModel(top, sides=SIDES["ngram"]),
     DEFAULT: lambda top: NgramGapModel(top, sides=SIDES[DEFAULT]),
 }
+
+
 SUMMARIES = {
     "rest": "`:1`, which knows nothing",
     "uniform": "all words of train alike",

@@ -15,18 +15,23 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, repeat
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from geval_py.errors import EmptyFileError, ModelError
-from geval_py.explaining.statistics.interval import Interval, expanded_tail
-from geval_py.explaining.statistics.resampling import bootstrap_weights
-from geval_py.modelling.model import Doubles, NgramModel
-from geval_py.modelling.texts import MARKS, UNKNOWN, Ids, Sentence, blocks_of, sentences_of, with_marks
-from geval_py.reading.sampling import check_sampling
+from geval_py.explaining.resampling import bootstrap_weights
+from geval_py.explaining.significance import Interval, expanded_tail
+from geval_py.modelling.corpus import MARKS, UNKNOWN, Ids, Sentence, blocks_of, sentences_of, with_marks
+from geval_py.modelling.ngram_model import UNKNOWN_CONVENTION, Doubles, NgramModel
+from geval_py.reading.options import check_sampling
 from geval_py.scoring.parallel import Progress
+from geval_py.tables.numbers import number, with_half_width
+from geval_py.tables.table import Column, Table
+from geval_py.version import __version__
 
 Longs = NDArray[np.int64]
 
@@ -188,3 +193,49 @@ def token_scores(model: NgramModel, tokens: Ids, depths: Ids) -> tuple[Doubles, 
         places, contexts = places[contexts >= 0], contexts[contexts >= 0]
         logs[places] += model.levels[length - 1].log_backoffs[contexts]
     return logs, lengths
+
+
+# Models and perplexities as tables and as JSON documents.
+
+
+def perplexity_table(
+    score: TextScore, intervals: tuple[Interval, Interval] | None = None, precision: int | None = None
+) -> Table:
+    """Make a table of what KenLM's query says of a text, in its words; with 95 % intervals, if there are any."""
+    including, excluding = score.perplexity_including_oov, score.perplexity_excluding_oov
+    if intervals is None:
+        shown = [number(value, precision) for value in (including, excluding)]
+    else:
+        shown = [with_half_width(interval, precision) for interval in intervals]
+    rows = [
+        ("Perplexity including OOVs", shown[0]),
+        ("Perplexity excluding OOVs", shown[1]),
+        ("OOVs", int(score.oov.sum())),
+        ("Tokens", int(score.tokens.sum())),
+    ]
+    return Table([Column(name="what"), Column(name="value")], rows)
+
+
+def perplexity_document(score: TextScore, intervals: tuple[Interval, Interval] | None = None) -> dict[str, Any]:
+    """Give the same for programs, with the convention of <unk>."""
+    document = {
+        "version": __version__,
+        "perplexity_including_oov": score.perplexity_including_oov,
+        "perplexity_excluding_oov": score.perplexity_excluding_oov,
+        "oov": int(score.oov.sum()),
+        "tokens": int(score.tokens.sum()),
+        "sentences": len(score.tokens),
+        "unknown_words": UNKNOWN_CONVENTION,
+    }
+    names = ("interval_including_oov", "interval_excluding_oov")
+    return document | {
+        name: interval.to_dict() for name, interval in zip(names, intervals or (), strict=False) if interval
+    }
+
+
+def sentences_table(score: TextScore, precision: int | None = None) -> Table:
+    """Make a table with a row a sentence: log10 of its probability, and its words out of vocabulary."""
+    write = partial(number, precision=precision)
+    columns = [Column(name="log10", write=write), Column(name="OOVs")]
+    rows = zip(score.logs.tolist(), score.oov.tolist(), strict=True)
+    return Table(columns, rows, at_a_time=1000)

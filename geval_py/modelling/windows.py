@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from geval_py.errors import ModelError
-from geval_py.modelling.texts import Sentence, split_as_lmplz
+from geval_py.modelling.corpus import Sentence, split_as_lmplz
 from geval_py.reading.items import Item
 
 SHARED = 5  # words in a row

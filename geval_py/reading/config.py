@@ -11,13 +11,19 @@ import os
 import re
 
 from geval_py.errors import ConfigError, UnreadableFileError, UsageError
-from geval_py.reading.options import AUTHORING, IGNORED, NOT_AVAILABLE, OPTIONS, SUBMIT, option_of, unknown_word
-from geval_py.reading.places import is_regular
+from geval_py.reading.options import (
+    AUTHORING,
+    IGNORED,
+    NOT_AVAILABLE,
+    OPTIONS,
+    SUBMIT,
+    option_of,
+    read_words,
+    unknown_word,
+)
 from geval_py.reading.remote import RemoteFile, is_remote, kind_at
-from geval_py.reading.sources import find_file
-from geval_py.reading.splits import EXPECTED_FILE
-from geval_py.reading.task import Task, checked_schemes
-from geval_py.reading.words import read_words
+from geval_py.reading.sources import find_file, is_regular
+from geval_py.reading.splits import EXPECTED_FILE, Task, checked_schemes
 from geval_py.text import SPACES
 
 TYPE_CHECKING = False

@@ -1,24 +1,46 @@
-r"""Outputs made of others, line by line: where they are written, and that nothing is written over.
-
-out-model=bigram.tsv.xz ──> out-model=bigram,tuned=lambda-nu.tsv.xz, and .tuning.json beside it
-"""
+"""The commonest answers of a challenge's train, and their shares: what to guess where nothing else is known."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from itertools import count
 
-from geval_py.errors import ExistingFileError, LineCountError, MalformedLineError, MissingFileError, UsageError
+from geval_py.errors import (
+    ExistingFileError,
+    LineCountError,
+    MalformedLineError,
+    MissingFileError,
+    UnreadableFileError,
+    UsageError,
+)
+from geval_py.reading.challenge import DataSet
 from geval_py.reading.compression import COMPRESSED_ENDINGS, compression_by_ending
-from geval_py.reading.dataset import DataSet
 from geval_py.reading.lines import LineReader, read_lines
 from geval_py.reading.outputs import Output, output_at
 from geval_py.reading.rewriting import written_whole
 from geval_py.reading.sources import can_be_reread, find_file
-from geval_py.reading.tuned import Parameters
+from geval_py.reading.splits import EXPECTED_FILE, TRAINING_SET, Split
+from geval_py.reading.wordprobs import (
+    DEFAULT_BITS,
+    LEAST_BITS,
+    MOST_BITS,
+    Distribution,
+    WordProbs,
+    bucket_masses,
+    entry_masses,
+    parse_entries,
+    parse_line,
+    parse_vector,
+    vector_masses,
+    word_buckets,
+    wrong_vector_length,
+)
+from geval_py.reading.writing import line_of_buckets, line_of_masses
 from geval_py.text import named
 from geval_py.values import Value
 
@@ -28,8 +50,221 @@ if TYPE_CHECKING:
 
     LineMaker: TypeAlias = Callable[[Sequence[str], int], str]  # from a line of each source, and its number
 
+
+DEFAULT_WORDS = 100
+
+
+# What would split a line, or what the rules take for a mistake in it: an odd character, or two entries in one.
+_UNWRITABLE = re.compile(
+    r"[\s\x00-\x1f\x7f-\xa0\u200b-\u200f\u2028-\u202f\u2066-\u2069\ufeff]|:.*[0-9][,;]|[0-9][,;].*:"
+)
+
+
+class FrequentWords(Value):
+    """Words, the commonest first, and the share of each among all answers, in (0, 1]; together at most 1."""
+
+    words: tuple[str, ...] = ()
+    shares: tuple[float, ...] = ()
+
+    @property
+    def total(self) -> float:
+        """The sum of the shares."""
+        return sum(self.shares)
+
+    @property
+    def distribution(self) -> Distribution:
+        """The words by their shares, and the rest for all others."""
+        masses = dict(zip(self.words, self.shares, strict=True))
+        return Distribution(masses=masses, rest=max(0.0, 1.0 - self.total))
+
+
+def frequent_words(answers: Iterable[str], count: int) -> FrequentWords:
+    """Give the ``count`` commonest answers that an output can list, of equal ones the first by code points.
+
+    What an output cannot list, an answer with a space and an empty one, counts among all answers, but is left out.
+    """
+    counts = Counter(answers)
+    total = counts.total()
+    words = sorted(filter(is_listable, counts), key=lambda word: (-counts[word], word))[:count]
+    return FrequentWords(words=tuple(words), shares=tuple(counts[word] / total for word in words))
+
+
+def is_listable(word: str) -> bool:
+    """Tell whether an output can list a word, and nobody would take it for a mistake."""
+    return word != "" and not _UNWRITABLE.search(word)
+
+
+def frequent_words_of_train(split: Split, count: int) -> FrequentWords | None:
+    """Give the commonest answers of the train/expected.tsv beside a test set; None where there is no such file."""
+    folder = os.path.dirname(split.expected)
+    path = find_file(os.path.join(folder, os.pardir, TRAINING_SET, EXPECTED_FILE))
+    return None if path is None else frequent_words(read_lines(path, header=split.output_header), count)
+
+
+# Lines of an output, tuned: sharper or flatter, mixed with all words, and with the frequent ones.
+
+
+NAMES = ("temperature", "lambda", "nu")  # in the order in which they are tried
+
+
+class Parameters(Value):
+    """What tuning changes, by the formulas above; by default nothing. ``bits`` are those of the metric's hash."""
+
+    temperature: float = 1.0
+    lambda_: float = 0.0
+    nu: float = 0.0
+    frequent: FrequentWords = FrequentWords()
+    bits: int = DEFAULT_BITS
+
+    @property
+    def named(self) -> dict[str, float]:
+        """The three numbers by their names."""
+        return {"temperature": self.temperature, "lambda": self.lambda_, "nu": self.nu}
+
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """The names of those that change something."""
+        neutral = Parameters().named
+        return tuple(name for name, value in self.named.items() if value != neutral[name])
+
+    def tune_line(self, text: str, line: int) -> str:
+        """Give an output line, tuned; ``line`` is its number. Raises MalformedLineError without a path."""
+        if ":" not in text:
+            return line_of_buckets(self._tuned_vector(text, line))
+        words, values = parse_entries(text, line)
+        listed, rest = entry_masses(words, values)
+        listed = self._tempered(listed, 1.0 - rest)
+        rest = (1.0 - self.lambda_) * rest + self.lambda_
+        masses: dict[str, float] = {}
+        for word, mass in zip(filter(None, words), listed, strict=True):
+            masses[word] = masses.get(word, 0.0) + mass
+        given = rest * self.nu
+        if given:
+            for word, share in zip(self.frequent.words, self.frequent.shares, strict=True):
+                masses[word] = masses.get(word, 0.0) + given * share
+        return line_of_masses(masses, rest - given * self.frequent.total)
+
+    def tune_lines(self, texts: Sequence[str], line: int) -> str:
+        """Give the only one of some texts, tuned; see :meth:`tune_line`."""
+        (text,) = texts
+        return self.tune_line(text, line)
+
+    def _tempered(self, masses: Sequence[float], total: float) -> list[float]:
+        """Sharpen or flatten masses, which keep their total, and leave the part that is not given away."""
+        kept = 1.0 - self.lambda_
+        greatest = max(masses, default=0.0)
+        if self.temperature == 1.0 or greatest == 0.0:
+            return [kept * mass for mass in masses]
+        powers = [(mass / greatest) ** (1.0 / self.temperature) for mass in masses]
+        scale = kept * total / sum(powers)
+        return [scale * power for power in powers]
+
+    def _tuned_vector(self, text: str, line: int) -> list[float]:
+        values = parse_vector(text, line)
+        if len(values) != 1 << self.bits:
+            raise wrong_vector_length(text, line, len(values), self.bits)
+        masses = self._tempered(vector_masses(values), 1.0)
+        given = self.lambda_ * self.nu
+        share = (self.lambda_ - given * self.frequent.total) / len(masses)
+        masses = [mass + share for mass in masses]
+        if given:
+            buckets = word_buckets(self.frequent.words, self.bits, line)
+            for bucket, part in zip(buckets, self.frequent.shares, strict=True):
+                masses[bucket] += given * part
+        return masses
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give what is kept of them: the numbers, the bits, and the frequent words with their shares."""
+        frequent = dict(zip(self.frequent.words, self.frequent.shares, strict=True)) if self.nu else {}
+        return {**self.named, "bits": self.bits, "frequent_words": frequent}
+
+    @classmethod
+    def of_dict(cls, values: dict[str, Any]) -> Parameters:
+        """Make them of what :meth:`to_dict` gave; raises KeyError, TypeError and ValueError for anything else."""
+        frequent = {str(word): float(share) for word, share in values["frequent_words"].items()}
+        made = cls(
+            temperature=float(values["temperature"]),
+            lambda_=float(values["lambda"]),
+            nu=float(values["nu"]),
+            frequent=FrequentWords(words=tuple(frequent), shares=tuple(frequent.values())),
+            bits=int(values["bits"]),
+        )
+        if not (made.temperature > 0.0 and 0.0 <= made.lambda_ <= 1.0 and 0.0 <= made.nu <= 1.0):
+            raise ValueError("a parameter is out of range")
+        if not (LEAST_BITS <= made.bits <= MOST_BITS and all(map(is_listable, frequent))):
+            raise ValueError("the bits, or a word, cannot be used")
+        if not (0.0 <= made.frequent.total <= 1.0 + 1e-9 and all(share >= 0.0 for share in made.frequent.shares)):
+            raise ValueError("the shares of the frequent words are out of range")
+        return made
+
+
+def read_parameters(path: str) -> tuple[Parameters, dict[str, Any]]:
+    """Read the parameters that tuning wrote, and all that stands beside them; raises UnreadableFileError."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            document = json.load(file)
+        return Parameters.of_dict(document["parameters"]), document
+    except OSError as error:
+        raise UnreadableFileError(path=path, reason=error.strerror or str(error)) from error
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        reason = "it holds no parameters as geval tune writes them"
+        raise UnreadableFileError(path=path, reason=reason) from error
+
+
+# Lines of several outputs, mixed: each word's masses added up by the outputs' weights, and so the rests.
+
+
+class Mixing(Value):
+    """The weight of each output and, behind them, that of the ``frequent`` words, if there are any; together 1.
+
+    ``bits`` are those of the metric's hash: what is mixed with a vector becomes one.
+    """
+
+    weights: tuple[float, ...]
+    frequent: FrequentWords = FrequentWords()
+    bits: int = DEFAULT_BITS
+
+    def mix_lines(self, texts: Sequence[str], line: int) -> str:
+        """Give the mixture of a line of each output; ``line`` is its number in the files.
+
+        Raises MalformedLineError, without a path, at the first text that is malformed.
+        """
+        parsed = [parse_line(text, line) for text in texts]
+        if any(part.words is None for part in parsed):
+            return line_of_buckets(self._buckets(parsed, line))
+        parts = [part.normalised() for part in parsed]
+        if self.frequent.words:
+            parts.append(self.frequent.distribution)
+        masses: dict[str, float] = {}
+        rest = 0.0
+        for weight, part in zip(self.weights, parts, strict=True):
+            rest += weight * part.rest
+            for word, mass in part.masses.items():
+                masses[word] = masses.get(word, 0.0) + weight * mass
+        return line_of_masses(masses, rest)
+
+    def _buckets(self, parsed: Sequence[WordProbs], line: int) -> list[float]:
+        columns = [part.buckets(self.bits, line) for part in parsed]
+        if self.frequent.words:
+            columns.append(bucket_masses(self.frequent.distribution, self.bits, line))
+        rows = zip(*columns, strict=True)
+        return [sum(weight * mass for weight, mass in zip(self.weights, row, strict=True)) for row in rows]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give what is kept of it: the weights, the bits, and the frequent words with their shares."""
+        frequent = dict(zip(self.frequent.words, self.frequent.shares, strict=True))
+        return {"weights": list(self.weights), "bits": self.bits, "frequent_words": frequent}
+
+
+# Outputs made of others, line by line: where they are written, and that nothing is written over.
+
+
 OUTPUT_ENDING = ".tsv"
+
+
 KEPT_ENDING = ".tuning.json"
+
+
 MOST_LABEL = 100  # characters of the names of what is mixed
 
 

@@ -6,7 +6,7 @@
 ``exp`` is the expected line, ``out`` the output line, a column of the input is named as its header says, or numbered
 from 1. Tokens are split at space, TAB and colon, or by a tokenizer. The definitions are GEval's (its modules
 FeatureExtractor and WordShape); which features go with bad scores is said in
-:mod:`geval_py.explaining.features.worst`.
+:mod:`geval_py.explaining.worst_features`.
 """
 
 from __future__ import annotations

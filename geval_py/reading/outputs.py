@@ -10,8 +10,7 @@ from itertools import chain, count
 from geval_py.errors import AmbiguousFileError, DataError, MalformedLineError, MissingFileError
 from geval_py.reading.lines import read_lines
 from geval_py.reading.parts import name_of, part_of, wholes_among
-from geval_py.reading.places import names_in
-from geval_py.reading.sources import STANDARD_INPUT, find_file, is_address, naming
+from geval_py.reading.sources import STANDARD_INPUT, find_file, is_address, names_in, naming
 from geval_py.text import natural_order
 from geval_py.values import Value
 

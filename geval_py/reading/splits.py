@@ -1,14 +1,4 @@
-"""The test sets of a challenge, resolved to files.
-
-    my-challenge/
-      train/  dev-0/  test-A/ …
-        in.tsv       one item a line, columns split by TAB
-        expected.tsv the missing word, a line an item
-        out.tsv      an answer; or several: out-epochs=10,lr=0.01.tsv
-
-Any data file may be stored compressed: ``in.tsv`` is asked for, ``in.tsv.xz`` is found. Paths are strings, since
-they are shown as they were given.
-"""
+"""What is scored: a challenge, a test set of it, its files, the metrics. How it is shown is no part of it."""
 
 from __future__ import annotations
 
@@ -16,14 +6,23 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 
 from geval_py.errors import AmbiguousFileError, EmptyFileError, MissingFileError, UnreadableFileError, UsageError
-from geval_py.reading import places
+from geval_py.reading import sources
 from geval_py.reading.compression import COMPRESSED_ENDINGS
 from geval_py.reading.lines import read_lines
 from geval_py.reading.outputs import OUTPUT_FILE, Output, by_accepted_names, find_outputs, output_at
 from geval_py.reading.parts import part_of, wholes_among
-from geval_py.reading.places import absolute, is_folder, join, matching_files
-from geval_py.reading.sources import STANDARD_INPUT, find_file, is_address, is_file, naming
-from geval_py.reading.task import Task
+from geval_py.reading.schemes import EvaluationScheme, parse_schemes
+from geval_py.reading.sources import (
+    STANDARD_INPUT,
+    absolute,
+    find_file,
+    is_address,
+    is_file,
+    is_folder,
+    join,
+    matching_files,
+    naming,
+)
 from geval_py.text import named, natural_order, nearest, visible
 from geval_py.values import Value
 
@@ -31,10 +30,68 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from geval_py.reading.remote import Kind
 
+
+class Task(Value):
+    """What is scored. The fields are named as the options are; None means an option's default.
+
+    ``metrics`` and ``alt_metrics``, which replace them, are metric arguments as written. ``tokenizer`` is for metrics
+    of words, such as BLEU; others are of the lines as they are. ``needs_items`` tells that
+    the input has to be there, since what is shown is about it.
+    """
+
+    test_name: str = "test-A"
+    out_directory: str = "."
+    expected_directory: str | None = None
+    out_files: tuple[str, ...] = ()
+    expected_file: str | None = None
+    input_file: str | None = None
+    metrics: tuple[str, ...] = ()
+    alt_metrics: tuple[str, ...] = ()
+    select_metrics: tuple[str, ...] = ()
+    vocabulary: str | None = None
+    tokenizer: str | None = None
+    in_header: str | None = None
+    out_header: str | None = None
+    needs_items: bool = False
+
+    @property
+    def directory(self) -> str:
+        """The challenge's directory: that with the answers, the headers and config.txt."""
+        return self.out_directory if self.expected_directory is None else self.expected_directory
+
+    @property
+    def needs_input(self) -> bool:
+        """Tell whether the input must be there: for what is shown, or for a metric's filter."""
+        return self.needs_items or any(name.startswith("in") for scheme in self.schemes() for name in scheme.filters)
+
+    def schemes(self) -> list[EvaluationScheme]:
+        """Give the metrics to score with, products multiplied out; raises SchemeError."""
+        return checked_schemes(self.alt_metrics or self.metrics)
+
+
+def checked_schemes(texts: Iterable[str]) -> list[EvaluationScheme]:
+    """Parse metric arguments; raises SchemeError, also for a regular expression that is broken."""
+    schemes = [scheme for text in texts for scheme in parse_schemes(text)]
+    if any(scheme.text_flags for scheme in schemes):
+        from geval_py.reading.preparation import preparation_of
+
+        for scheme in schemes:
+            preparation_of(scheme)
+    return schemes
+
+
+# The test sets of a challenge, resolved to files.
+
+
 EXPECTED_FILE, INPUT_FILE = "expected.tsv", "in.tsv"
+
+
 OUT_HEADER_FILE = "out-header.tsv"  # its usual name; which looks like that of an output
 
+
 _DEFAULT_NAMES = (EXPECTED_FILE, INPUT_FILE, OUTPUT_FILE)
+
+
 TRAINING_SET = "train"
 
 
@@ -261,7 +318,7 @@ def check_directory(path: str, what: str, kind: str = "directory") -> None:
 def names_in(directory: str, kind: Kind) -> list[str]:
     """Give the names of the files, or of the directories, in one; raises UnreadableFileError."""
     with naming(directory):
-        return places.names_in(directory, kind)
+        return sources.names_in(directory, kind)
 
 
 def _which_sets(directory: str) -> tuple[str, tuple[str, ...]]:
@@ -311,7 +368,7 @@ def read_header(directory: str, name: str | None) -> tuple[str, ...]:
     if name is None:
         return ()
     path = join(directory, name)
-    if not places.exists(path):
+    if not sources.exists(path):
         raise MissingFileError(what="No file with header specification", path=path)
     first = next(read_lines(path), None)
     if first is None:

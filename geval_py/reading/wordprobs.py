@@ -1,16 +1,7 @@
-r"""The grammar of an output line, and its one parser in Python.
+"""Which bucket a word goes to, so that nobody can cheat or be ruined by an unknown word.
 
-    line     = entries | vector
-    entries  = entry *( " " entry )          exactly one ASCII space between
-    entry    = [ word ] ":" number           split at the last colon; an empty word is the rest: any other word
-    vector   = number *( " " number )        a line with no colon: 2^bits natural-log probabilities, one a bucket
-    number   = [ "+" / "-" ] digits [ "." digits ] [ ( "e" / "E" ) [ "+" / "-" ] digits ]
-
-A word is anything without a space and a line end; colons, TABs and no-break spaces are part of it. Digits are
-the ten ASCII ones.
-
-What a distribution means (which lines hold probabilities and which logarithms, and how they are normalised) is
-said once, in :mod:`geval_py.reading.distribution`.
+The bucket of a word on a line is MurmurHash3_x86_32(word, seed = line number mod 2^32) mod 2^bits; the rest is spread
+evenly over all buckets. A vector is the buckets.
 """
 
 from __future__ import annotations
@@ -18,32 +9,189 @@ from __future__ import annotations
 import math
 import re
 from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import exp, expm1, inf, log, log1p
+
+from mmh3 import hash as murmur3
 
 from geval_py.errors import MalformedLineError, UsageError
-from geval_py.reading.distribution import (
-    DEFAULT_BITS,
-    Distribution,
-    check_bits,
-    check_line_number,
-    distribution_of,
-    vector_masses,
-)
 from geval_py.text import shorten, visible
+from geval_py.values import Value
+
+
+def word_buckets(words: Sequence[str], bits: int, line: int) -> list[int]:
+    """Give each word's bucket, in [0, 2^bits), on the line of that number, from 1.
+
+    The words are ones that UTF-8 can write: mmh3 5.3.1 ends the whole process on a lone surrogate.
+    """
+    mask, seed = (1 << bits) - 1, line & 0xFFFFFFFF
+    return [murmur3(word, seed) & mask for word in words]
+
+
+def bucket_masses(distribution: Distribution, bits: int, line: int) -> array[float]:
+    """Give the mass of each of the 2^bits buckets."""
+    size = 1 << bits
+    masses = array("d", [0.0]) * size
+    words = list(distribution.masses)
+    for bucket, mass in zip(word_buckets(words, bits, line), distribution.masses.values(), strict=True):
+        masses[bucket] += mass
+    share = distribution.rest / size
+    return array("d", [mass + share for mass in masses])
+
+
+# What an output line means: from words and numbers as they are written to masses.
+
+
+TOLERANCE = 1e-8  # how far below 1 a total may be and still count as 1 (GEval's epsilon)
+
+
+LEAST_TOTAL = 1.0 - TOLERANCE
+
+
+LEAST_LOG_TOTAL = log1p(-TOLERANCE)
+
+
+MOST_LOG_TOTAL = log1p(TOLERANCE)
+
+
+DEFAULT_BITS = 10  # of a number of buckets, its binary logarithm
+
+
+LEAST_BITS, MOST_BITS = 1, 24
+
+
+def check_bits(bits: int) -> None:
+    """Raise UsageError for a number of bits out of range."""
+    if not LEAST_BITS <= bits <= MOST_BITS:
+        raise UsageError(message=f"bits is {bits}; it is from {LEAST_BITS} to {MOST_BITS}")
+
+
+def check_line_number(line: int, name: str) -> None:
+    """Raise UsageError for a line number, given as the argument ``name``, that is none."""
+    if line < 1:
+        raise UsageError(message=f"{name} is {line}; lines are counted from 1")
+
+
+class Distribution(Value):
+    """What a line means: the mass of each word, in the line's order, and that of all other words together.
+
+    The masses and the rest are in [0, 1]; together they are 1, or less by at most 1e-8.
+    """
+
+    masses: dict[str, float]
+    rest: float
+
+
+def distribution_of(words: Sequence[str], values: Sequence[float]) -> Distribution:
+    """Give what the entries of a line mean; an empty word is the rest. What stands there twice is added up."""
+    listed, rest = entry_masses(words, values)
+    masses: dict[str, float] = {}
+    for word, mass in zip(filter(None, words), listed, strict=True):
+        masses[word] = masses.get(word, 0.0) + mass
+    return Distribution(masses=masses, rest=rest)
+
+
+def entry_masses(words: Sequence[str], values: Sequence[float]) -> tuple[list[float], float]:
+    """Give the mass of each entry that is not a rest, in order, and that of the rest."""
+    rests = [value for word, value in zip(words, values, strict=True) if not word]
+    listed = [value for word, value in zip(words, values, strict=True) if word] if rests else values
+    if are_probabilities(values):
+        divisor, missing = scale_probabilities(values, bool(rests))
+        return [value / divisor for value in listed], sum(rests) / divisor + missing
+    shift, log_divisor, log_missing = scale_logarithms(values, bool(rests))
+    rest = exp(log_sum_exp([value - shift for value in rests]) - log_divisor) + exp(log_missing)
+    return [exp(value - shift - log_divisor) for value in listed], rest
+
+
+def vector_masses(values: Sequence[float]) -> list[float]:
+    """Give the masses of the buckets that a vector of logarithms means."""
+    shift, log_divisor, _ = scale_logarithms(values, whole=True)
+    return [exp(value - shift - log_divisor) for value in values]
+
+
+def are_probabilities(values: Sequence[float]) -> bool:
+    """Tell whether a line's values are probabilities; otherwise they are natural logarithms."""
+    return 0.0 < max(values) <= 1.0 and min(values) >= 0.0
+
+
+def scale_probabilities(values: Sequence[float], whole: bool) -> tuple[float, float]:
+    """Give by what a line's probabilities are divided, and the mass that is missing, which goes to the rest.
+
+    ``whole`` tells that nothing can be missing: the line has a rest entry.
+    """
+    total = sum_in_order(values)
+    if total > 1.0 or (total < LEAST_TOTAL and whole):
+        return total, 0.0
+    return 1.0, 1.0 - total if total < LEAST_TOTAL else 0.0
+
+
+def scale_logarithms(values: Sequence[float], whole: bool) -> tuple[float, float, float]:
+    """Give what scales a line's logarithms, ``shift`` and ``log_divisor``, and the logarithm of the missing mass.
+
+    The logarithm of the mass of v is v - shift - log_divisor: relative to the greatest value, which cancels out,
+    nothing is lost to rounding. ``whole`` tells that nothing can be missing: the line has a rest entry, or is a
+    vector.
+    """
+    log_total = log_sum_exp(values)
+    off_below = log_total < LEAST_LOG_TOTAL
+    if log_total > 0.0 or (off_below and whole):
+        greatest = max(values)
+        return greatest, log_sum_exp([value - greatest for value in values]), -inf
+    return 0.0, 0.0, log(-expm1(log_total)) if off_below else -inf  # ln(1 - total)
+
+
+def log_sum_exp(values: Sequence[float]) -> float:
+    """Give ln of the sum of exp of the values, -inf for none, without overflow or underflow."""
+    greatest = max(values, default=-inf)
+    if greatest == -inf:
+        return -inf
+    return greatest + log(sum_in_order([exp(value - greatest) for value in values]))
+
+
+def sum_in_order(values: Sequence[float]) -> float:
+    """Sum from left to right, as GEval does; sum() compensates from Python 3.12 on."""
+    total = 0.0
+    for value in values:
+        total += value
+    return total
+
+
+# The grammar of an output line, and its one parser in Python.
+
 
 # Possessive throughout: nothing is tried twice, so any line takes linear time and no memory.
 _NUMBER = r"[+-]?[0-9]++(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]++)?+"
+
+
 NUMBER = re.compile(_NUMBER)
+
+
 _NUMBERS = re.compile(f"{_NUMBER}(?: {_NUMBER})*+")
+
+
 _ENTRY = rf"(?:[^ :]*+:)++{_NUMBER}"
+
+
 _ENTRIES = re.compile(f"{_ENTRY}(?: {_ENTRY})*+")
+
+
 REST = ""  # the word of the rest entry
+
 
 # GEval's own bracketed messages.
 NO_DIGIT = "input does not start with a digit"
+
+
 TEXT_AFTER_NUMBER = "number text found after a number"
+
+
 COLON_EXPECTED = "colon expected"
+
+
 TOO_LARGE = "number too large"
+
+
 WRONG_VECTOR_LENGTH = "unexpected number of log probs"
 
 
@@ -86,8 +234,6 @@ class WordProbs:
         check_line_number(line, "line")
         if self.words is None:
             return array("d", vector_masses(self._vector(bits, line)))
-        from geval_py.reading.buckets import bucket_masses
-
         try:
             "".join(self.words).encode()
         except UnicodeEncodeError as error:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from math import fsum, log
 from typing import TYPE_CHECKING
 
 from geval_py.errors import UsageError
@@ -16,9 +17,6 @@ from geval_py.reading.compression import compression_by_ending
 from geval_py.reading.rewriting import written_whole
 from geval_py.reading.wordprobs import REST
 from geval_py.text import shorten
-
-_SEPARATORS = {" ": "a space", "\n": "a line end", "\r": "a carriage return"}
-_SEPARATOR, _LINE_END = re.compile(r"[ \n\r]"), re.compile(r"[\n\r]")
 
 if TYPE_CHECKING:
     from typing import Protocol, SupportsFloat, TypeAlias
@@ -29,6 +27,12 @@ if TYPE_CHECKING:
         def items(self) -> Iterable[tuple[Hashable, SupportsFloat]]: ...
 
     Probabilities: TypeAlias = HasItems | Iterable[tuple[Hashable, SupportsFloat]]
+
+
+_SEPARATORS = {" ": "a space", "\n": "a line end", "\r": "a carriage return"}
+
+
+_SEPARATOR, _LINE_END = re.compile(r"[ \n\r]"), re.compile(r"[\n\r]")
 
 
 def format_line(probabilities: Probabilities, rest: SupportsFloat | None = None) -> str:
@@ -155,3 +159,40 @@ def _probability(value: SupportsFloat, word: Hashable | None) -> float:
 
 def _whose(word: Hashable | None) -> str:
     return "the rest" if word is None else repr(word)
+
+
+# Lines of outputs made from masses: what tuning and mixing write.
+
+
+LEAST_LOG = -745.0  # of a bucket without mass, in whose place stands the least that a double holds
+
+
+def line_of_masses(masses: Mapping[str, float], rest: float) -> str:
+    """Write words and their masses, which with the rest's are 1 together, with six significant digits.
+
+    Words without mass are left out, and so is a rest without.
+
+    >>> line_of_masses({"the": 0.5, "a": 0.0, "of": 1 / 3}, 1 / 6)
+    'the:0.5 of:0.333333 :0.166667'
+    >>> line_of_masses({"the": 1 / 3, "a": 1 / 3}, 1 / 3)
+    'the:0.333334 a:0.333333 :0.333333'
+    """
+    words = [word for word, mass in masses.items() if mass > 0.0]
+    values = [mass for mass in masses.values() if mass > 0.0]
+    if rest > 0.0:
+        words.append(REST)
+        values.append(rest)
+    numbers = [f"{value:.6g}" for value in values]
+    largest = values.index(max(values))
+    others = fsum(map(float, numbers)) - float(numbers[largest])
+    numbers[largest] = f"{1.0 - others:.12g}"
+    return " ".join([f"{word}:{number}" for word, number in zip(words, numbers, strict=True)])
+
+
+def line_of_buckets(masses: Sequence[float]) -> str:
+    """Write the masses of buckets, which are 1 together, as a vector of natural logarithms.
+
+    >>> line_of_buckets([0.25, 0.75])
+    '-1.386294361 -0.2876820725'
+    """
+    return " ".join([f"{log(mass) if mass > 0.0 else LEAST_LOG:.10g}" for mass in masses])

@@ -12,9 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from geval_py.errors import EmptyFileError, LineCountError, MalformedLineError
-from geval_py.reading.lines import LineReader
-from geval_py.reading.ranges import Range, RangeReader, rest_in_ranges
-from geval_py.scoring.kernel import choose_backend, count_lines
+from geval_py.reading.lines import LineReader, Range, RangeReader, rest_in_ranges
+from geval_py.scoring.kernel.backends import choose_backend, count_lines
 from geval_py.scoring.metrics import LineStatistics
 from geval_py.scoring.parallel import Progress, Workers, available_cores
 from geval_py.values import Value

@@ -15,10 +15,8 @@ from typing import Generic, TypeVar
 from uuid import uuid4
 
 from geval_py.errors import ClusterError, DataError, MalformedLineError, UsageError
-from geval_py.reading.lines import LineReader
-from geval_py.reading.places import absolute
-from geval_py.reading.ranges import Range
-from geval_py.reading.sources import state_at
+from geval_py.reading.lines import LineReader, Range
+from geval_py.reading.sources import absolute, state_at
 from geval_py.scoring import tasks
 from geval_py.scoring.blocks import BlockReader, MatchedBlockReader
 from geval_py.scoring.parallel import Workers, available_cores, in_order

@@ -12,15 +12,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 
 from geval_py.errors import DataError, SchemeError, UsageError
+from geval_py.evaluation import Evaluation
 from geval_py.reading.challenge import Challenge
-from geval_py.reading.inputs import InputReader, InputText
+from geval_py.reading.items import InputReader, InputText, Texts
 from geval_py.reading.lines import LineReader
 from geval_py.reading.outputs import Output
 from geval_py.reading.parts import is_part_of
 from geval_py.reading.sources import can_be_reread
-from geval_py.reading.splits import Split, locate, locate_pair, read_vocabulary
-from geval_py.reading.task import Task
-from geval_py.reading.texts import Texts
+from geval_py.reading.splits import Split, Task, locate, locate_pair, read_vocabulary
 from geval_py.scoring.blocks import BlockScorer
 from geval_py.scoring.columns import (
     Choice,
@@ -28,14 +27,12 @@ from geval_py.scoring.columns import (
     Reading,
     key_of,
     results_of,
+    select_schemes,
     selections_of,
     statistics_of_selected,
 )
-from geval_py.scoring.evaluation import Evaluation
-from geval_py.scoring.failure import Failure, evaluations_of, failure_of, scores_of
 from geval_py.scoring.parallel import Progress
-from geval_py.scoring.score import Score
-from geval_py.scoring.wanted import select_schemes
+from geval_py.scoring.scores import Failure, Score, evaluations_of, failure_of, scores_of
 from geval_py.text import shown, visible
 
 TYPE_CHECKING = False
@@ -46,8 +43,8 @@ if TYPE_CHECKING:
     import distributed
 
     from geval_py.scoring.cluster import Cluster, ClusterScorer
+    from geval_py.scoring.columns import Selection
     from geval_py.scoring.metrics.base import Column
-    from geval_py.scoring.selection import Selection
     from geval_py.scoring.signature import Signature
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-from geval_py.scoring.score import Score
+from geval_py.scoring.scores import Score
 from geval_py.version import __version__
 
 

@@ -11,12 +11,11 @@ from importlib import import_module
 from threading import Lock
 
 from geval_py.errors import MalformedLineError
-from geval_py.reading.lines import READ_AHEAD_BYTES, LineReader, end_of_lines
-from geval_py.reading.ranges import Range, RangeReader, opened_anywhere
+from geval_py.reading.lines import READ_AHEAD_BYTES, LineReader, Range, RangeReader, end_of_lines, opened_anywhere
 from geval_py.reading.remote import is_remote
 from geval_py.reading.sources import changed
 from geval_py.scoring.blocks import RANGE_BYTES, Block, score_block
-from geval_py.scoring.kernel import count_lines
+from geval_py.scoring.kernel.backends import count_lines
 from geval_py.scoring.metrics import LineStatistics
 from geval_py.values import Value
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import TypeVar
 
-    from geval_py.reading.ranges import ReadAt
+    from geval_py.reading.lines import ReadAt
     from geval_py.scoring.metrics.base import Column
 
     Result = TypeVar("Result")

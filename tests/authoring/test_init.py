@@ -6,14 +6,13 @@ import re
 import pytest
 
 from geval_py import Challenge, ExistingFileError, MissingFileError, UsageError
-from geval_py.authoring.init import config_text, init_challenge, readme
-from geval_py.authoring.samples import CLASSES, WORD_GAPS, data_files
+from geval_py.authoring.init import CLASSES, WORD_GAPS, config_text, data_files, init_challenge, readme
 from geval_py.authoring.validate import validate_challenge
 from geval_py.reading.config import config_task, words_of
-from geval_py.reading.task import Task
+from geval_py.reading.splits import Task
+from geval_py.scoring.columns import select_schemes
 from geval_py.scoring.evaluate import evaluate_all
 from geval_py.scoring.metrics import METRICS
-from geval_py.scoring.wanted import select_schemes
 
 FILES = [  # in GEval's order
     ".gitignore",

@@ -13,12 +13,10 @@ from hypothesis import strategies as st
 from planted import VOCABULARY, WORDS, write_head, write_part
 
 from geval_py import LineCountError, MissingFileError, UsageError
-from geval_py.authoring.leaks.find import find_leaks
-from geval_py.authoring.leaks.hashes import Index, Runs, mixed
-from geval_py.authoring.leaks.items import Block, Columns, Reader, Source, column_of
-from geval_py.authoring.leaks.rules import LEAK_RULES
-from geval_py.authoring.leaks.search import ngram_length
-from geval_py.showing.problems import FORMATS, render
+from geval_py.authoring.leak_items import LEAK_RULES, Block, Columns, Reader, Source, column_of
+from geval_py.authoring.leak_search import Index, Runs, mixed, ngram_length
+from geval_py.authoring.leaks import find_leaks
+from geval_py.checking.problem_formats import FORMATS, render
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=25)
 CONTEXT = 20
@@ -417,7 +415,7 @@ def test_texts_without_a_gap(folder):
 
 
 def test_large_parts_are_read_in_blocks(folder, windows, monkeypatch):
-    from geval_py.authoring.leaks import items
+    from geval_py.authoring import leak_items as items
 
     windows["train"][250, 2:15] = windows["test-A"][3, 1:14]
     overlap(windows["train"], 60)

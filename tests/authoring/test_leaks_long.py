@@ -6,7 +6,7 @@ import sys
 import pytest
 from planted import Maker, write_head, write_part
 
-from geval_py.authoring.leaks.find import find_leaks
+from geval_py.authoring.leaks import find_leaks
 
 TEST_ITEMS, TRAIN_ITEMS, PLANTED = 10_000, 100_000, 1000
 NOISE = 0.006  # the rates were measured on some 500 items: what none of 500 shows may be 3 in 500

@@ -13,11 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from geval_py import ExistingFileError, SchemeError, UsageError
-from geval_py.authoring.documents import Document
-from geval_py.authoring.gaps import Cut, cut_gaps, read_pattern
-from geval_py.authoring.leaks.find import find_leaks
+from geval_py.authoring.corpora import Cut, Document, Parts, cut_gaps, read_pattern
+from geval_py.authoring.leaks import find_leaks
 from geval_py.authoring.make import CUTTING, Recipe, cut_challenge, make_challenge
-from geval_py.authoring.parts import Parts
 from geval_py.authoring.publishing import PACKING, default_answers
 from geval_py.authoring.validate import validate_challenge
 

@@ -5,8 +5,8 @@ import lzma
 import pytest
 
 from geval_py import EmptyFileError, LineCountError, MissingFileError, UnreadableFileError, UsageError
-from geval_py.authoring.parts import Parts
-from geval_py.authoring.split import read_items, split_items
+from geval_py.authoring.corpora import Parts
+from geval_py.authoring.make import read_items, split_items
 from geval_py.authoring.validate import validate_challenge
 
 ITEMS = [(f"doc-{n % 60}\tpaper-{n % 6}\tleft {n}\tright {n}", f"word{n}") for n in range(240)]

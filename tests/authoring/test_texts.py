@@ -6,7 +6,7 @@ import lzma
 import pytest
 
 from geval_py import EmptyFileError, MissingFileError, UnreadableFileError, UsageError
-from geval_py.authoring.documents import Document, read_documents
+from geval_py.authoring.corpora import Document, read_documents
 
 
 @pytest.fixture(autouse=True)

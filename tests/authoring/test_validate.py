@@ -9,7 +9,7 @@ import pytest
 from geval_py import UsageError
 from geval_py.authoring.init import init_challenge
 from geval_py.authoring.validate import OLD_TRAIN_WARNINGS, validate_challenge
-from geval_py.reading.task import Task
+from geval_py.reading.splits import Task
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from samples import LINES, output, write, write_set
 
-from geval_py.board.keeping import creating
-from geval_py.board.storing.store import DATABASE_VARIABLE
+from geval_py.board.database.store import DATABASE_VARIABLE
+from geval_py.board.operations import creation as creating
 
 DATABASES = ("sqlite", "postgresql")
 

@@ -7,9 +7,9 @@ import random
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from geval_py.board.publishing.site.view import Figures, FileView, OutputView, SiteView, SubmissionView
 from geval_py.board.settings import Phase, Settings, Test
-from geval_py.board.values import Entry, Standings
+from geval_py.board.site.view import Figures, FileView, OutputView, SiteView, SubmissionView
+from geval_py.board.submission import Entry, Standings
 
 START = datetime(2026, 10, 1, 9, tzinfo=UTC)
 HOSTILE = "</script><img src=x onerror=alert(1)>\x1b[31m\u202egnp"

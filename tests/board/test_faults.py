@@ -14,19 +14,10 @@ import pytest
 from samples import NOW, WORDS, words_of, write
 from sqlalchemy import func, select, text
 
-from geval_py.board.keeping.moderating import note
-from geval_py.board.keeping.receipts import id_of
-from geval_py.board.keeping.rescoring import rescore
-from geval_py.board.keeping.scanning import scan
-from geval_py.board.keeping.status import status_of
-from geval_py.board.keeping.submissions import add
-from geval_py.board.publishing import site
-from geval_py.board.ranking.standings import standings
-from geval_py.board.storing import blobs
-from geval_py.board.storing.schema import (
-    blobs as stored_blobs,
-)
-from geval_py.board.storing.schema import (
+from geval_py.board import site
+from geval_py.board.database import blobs
+from geval_py.board.database.schema import blobs as stored_blobs
+from geval_py.board.database.schema import (
     disclosures,
     evaluations,
     files,
@@ -36,7 +27,12 @@ from geval_py.board.storing.schema import (
     submissions,
     submitters,
 )
-from geval_py.board.storing.store import Board, StoreError
+from geval_py.board.database.store import Board, StoreError
+from geval_py.board.operations.receipts import id_of
+from geval_py.board.operations.rescoring import rescore
+from geval_py.board.operations.status import status_of
+from geval_py.board.operations.submissions import add, note, scan
+from geval_py.board.ranking.leaderboard import standings
 
 QUICK, LONG = 2, 50
 KILLS = [pytest.param(QUICK, id="quick"), pytest.param(LONG, id="long", marks=pytest.mark.long)]
@@ -218,7 +214,7 @@ def test_two_processes_add_at_once(board, submission):
 
 
 def test_eight_processes_add_at_once(challenge, tmp_path, postgresql, submission):
-    from geval_py.board.keeping import creating
+    from geval_py.board.operations import creation as creating
 
     url = postgresql.new_database()
     board = creating.create(tmp_path / "board", challenge=challenge, answers=tmp_path / "answers", database=url)
@@ -260,7 +256,7 @@ def small_disk(tmp_path):
 
 
 def test_a_full_disk_is_an_error_and_the_board_still_opens(small_disk, challenge, tmp_path, submission):
-    from geval_py.board.keeping import creating
+    from geval_py.board.operations import creation as creating
 
     board = creating.create(small_disk / "board", challenge=challenge, answers=tmp_path / "answers")
     receipt = add(board, str(submission("first")), now=NOW)

@@ -14,16 +14,15 @@ from backports import zstd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from geval_py.checking import lines
+from geval_py.checking import line_rules as lines
+from geval_py.checking.check import check_output
 from geval_py.checking.rules import RULES, RULES_BY_CODE, Problem
-from geval_py.checking.run import check_output
 from geval_py.checking.targets import Target, find_targets
 from geval_py.cli import main
 from geval_py.errors import GevalError
-from geval_py.reading.splits import locate
-from geval_py.reading.task import Task
+from geval_py.reading.splits import Task, locate
+from geval_py.scoring.columns import select_schemes
 from geval_py.scoring.evaluate import evaluate_output
-from geval_py.scoring.wanted import select_schemes
 
 ROOT = Path(__file__).parent.parent.parent
 ALL = [rule.code for rule in RULES]

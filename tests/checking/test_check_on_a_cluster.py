@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from geval_py import UsageError, check_submission
+from geval_py.checking.check import check_output
 from geval_py.checking.rules import RULES
-from geval_py.checking.run import check_output
 from geval_py.checking.targets import Target
 from geval_py.reading.preparation import preparation_of
 from geval_py.reading.schemes import parse_schemes

@@ -4,15 +4,13 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from geval_py.checking.fixes import FIXABLE, fix_line
-from geval_py.checking.mendable import codes_of, codes_of_lines, mended_spacing
-from geval_py.checking.mending import Fixes, fix_file
+from geval_py.checking.fixes import FIXABLE, Fixes, codes_of, codes_of_lines, fix_file, fix_line, mended_spacing
 from geval_py.checking.rules import RULES_BY_CODE
 from geval_py.errors import MalformedLineError, UsageError
 from geval_py.reading.lines import read_lines
 from geval_py.reading.wordprobs import parse_line
-from geval_py.scoring import kernel
-from geval_py.scoring.kernel.flags import REPEATED, TINY
+from geval_py.scoring.kernel import REPEATED, TINY
+from geval_py.scoring.kernel import backends as kernel
 from geval_py.scoring.kernel.reference import (
     LEAST_TOTAL,
     are_probabilities,

@@ -15,9 +15,8 @@ import time
 
 import pytest
 
-from geval_py.checking import mending
-from geval_py.checking.fixes import fix_line
-from geval_py.checking.mending import fix_file
+from geval_py.checking import fixes as mending
+from geval_py.checking.fixes import fix_file, fix_line
 from geval_py.errors import CorruptFileError, UnreadableFileError, UsageError
 from geval_py.reading import rewriting
 from geval_py.reading.lines import read_lines

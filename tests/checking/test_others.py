@@ -2,7 +2,7 @@
 
 import pytest
 
-from geval_py.checking.run import check_submission
+from geval_py.checking.check import check_submission
 from geval_py.cli import main
 
 OF_WORDS = "a:0.5 a:0.5 :0.1\nthe\n"  # what the rules of word gaps are about

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 import pytest
 
 from geval_py import CorruptFileError, UsageError, check_submission
+from geval_py.checking.check import check_targets, unreadable_output
 from geval_py.checking.rules import RULES, UNREADABLE, Uncounted, select_rules
-from geval_py.checking.run import check_targets, unreadable_output
 from geval_py.checking.targets import Target
-from geval_py.scoring.kernel import choose_backend
+from geval_py.scoring.kernel.backends import choose_backend
 from geval_py.version import __version__
 
 GOOD = "the:0.5 of:0.25 :0.25\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from geval_py.authoring.validate import OLD_TRAIN_WARNINGS
-from geval_py.cli import progress
+from geval_py.cli import terminal as progress
 from geval_py.cli.challenge import init, validate
 from geval_py.modelling.baselines import BASELINES
 

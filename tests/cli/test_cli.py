@@ -433,7 +433,7 @@ def test_a_compressed_output_without_a_line(challenge, geval):
 
 @pytest.mark.parametrize("kind", ["terminal", "pipe"])
 def test_progress_is_shown_on_a_terminal_only(kind, monkeypatch):
-    from geval_py.cli import progress
+    from geval_py.cli import terminal as progress
 
     monkeypatch.setattr(progress, "PATIENCE_SECONDS", -1)
     monkeypatch.setenv("TERM", "xterm")

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from five_items import OUT, TEXTS, WORDS, YEARS, make_challenge, write
 
-from geval_py.explaining.features.table import WorstFeatures
+from geval_py.explaining.lines import Marker
+from geval_py.explaining.worst_features import WorstFeatures, features_table
 from geval_py.reading.features import Fields, split_tokens, tokens_of
 from geval_py.reading.items import ScoredItem
-from geval_py.showing.features import Marker, features_table
-from geval_py.showing.numbers import p_value
+from geval_py.tables.numbers import p_value
 
 OTHER = ["a:0.25 d:0.75", "b:0.25 c:0.75", "a:0.5 d:0.5", "b:1", "a:0.25 d:0.75"]  # 4, 4, 2, inf, 4
 SCORES = ["2.0", "4.0", "1.0", "Infinity", "4.0"]

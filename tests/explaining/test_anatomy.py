@@ -8,18 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geval_py.explaining.anatomy.culprits import culprits_of
-from geval_py.explaining.anatomy.examples import CONTEXT, in_context, worst_and_best
-from geval_py.explaining.anatomy.outcomes import (
+from geval_py.explaining.lines import CONTEXT, in_context, worst_and_best
+from geval_py.explaining.outcomes import (
+    MOST_BINS,
     Outcome,
     Outcomes,
     distribution_at,
     guess_of,
+    loss_bins,
     outcome_shares,
     outcomes_of,
 )
-from geval_py.explaining.anatomy.parts import MOST_PARTS, by_column, by_frequency, by_length, by_quantiles
-from geval_py.explaining.anatomy.spread import MOST_BINS, loss_bins
+from geval_py.explaining.parts import MOST_PARTS, by_column, by_frequency, by_length, by_quantiles
+from geval_py.explaining.worst_features import culprits_of
 from geval_py.reading.items import ScoredItem
 from geval_py.scoring.metrics.exact import is_hit
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from geval_py import UsageError, evaluate
 from geval_py.cli import main
-from geval_py.explaining.statistics import resampling
-from geval_py.explaining.statistics.bootstrap import bootstrap_scores, interval
-from geval_py.explaining.statistics.interval import Interval, percentile_bounds
-from geval_py.explaining.statistics.resampling import StatisticsTable, bootstrap_weights, swap_weights
+from geval_py.explaining import resampling
+from geval_py.explaining.bootstrap import bootstrap_scores, interval
+from geval_py.explaining.resampling import StatisticsTable, bootstrap_weights, swap_weights
+from geval_py.explaining.significance import Interval, percentile_bounds
 from geval_py.scoring.metrics import METRICS, LineStatistics
 
 PROPERTY = settings(deadline=None, derandomize=True)

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from geval_py import UsageError, calibration, evaluate
-from geval_py.explaining.calibration import corp as corp_module
-from geval_py.explaining.calibration.corp import corp
-from geval_py.explaining.calibration.forecasts import Forecasts, calibration_error, reliability
-from geval_py.showing.json import json_text
+from geval_py.explaining import reliability as corp_module
+from geval_py.explaining.reliability import Forecasts, calibration_error, corp, reliability
+from geval_py.tables.escapes import json_text
 
 GAZETTE = "challenges/gazette"
 WORDS = [f"w{n}" for n in range(40)]

@@ -6,7 +6,7 @@ import scipy.stats
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from geval_py.explaining.statistics.corrections import benjamini_hochberg, holm
+from geval_py.explaining.significance import benjamini_hochberg, holm
 
 PROPERTY = settings(deadline=None, derandomize=True)
 P_VALUES = st.lists(st.floats(0, 1), max_size=12)

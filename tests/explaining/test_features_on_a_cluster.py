@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import geval_py
 from geval_py.errors import UnreadableFileError, UsageError
-from geval_py.explaining.features.exact import Parts
+from geval_py.explaining.tally import Parts
 
 pytestmark = QUIET
 

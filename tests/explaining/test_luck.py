@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from geval_py import UsageError, compare, evaluate, hashed_log_losses, luck
-from geval_py.explaining.calibration.profiles import profile_of, profile_scheme, reread, schemes_of
-from geval_py.explaining.calibration.ties import near_ties, share_turned
+from geval_py.explaining.luck import near_ties, share_turned
+from geval_py.explaining.reliability import profile_of, profile_scheme, reread, schemes_of
 
 GAZETTE = "challenges/gazette"
 

@@ -11,18 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from geval_py import UsageError
-from geval_py.explaining.statistics.bootstrap import resample_totals, scores_on
-from geval_py.explaining.statistics.corrections import holm
-from geval_py.explaining.statistics.groups import samples_needed, undistinguished_groups
-from geval_py.explaining.statistics.paired import (
+from geval_py.explaining.bootstrap import resample_totals, scores_on
+from geval_py.explaining.paired import (
     bootstrap_p_values,
     difference_intervals,
     equal_systems,
     line_shares,
     randomisation_p_values,
 )
-from geval_py.explaining.statistics.resampling import StatisticsTable
-from geval_py.explaining.statistics.systems import Systems
+from geval_py.explaining.resampling import StatisticsTable
+from geval_py.explaining.significance import holm, samples_needed, undistinguished_groups
+from geval_py.explaining.systems import Systems
 from geval_py.scoring.metrics import METRICS, LineStatistics
 
 PROPERTY = settings(deadline=None, derandomize=True)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from geval_py.explaining.statistics.bootstrap import resample_totals, scores_on
-from geval_py.explaining.statistics.interval import percentile_bounds
-from geval_py.explaining.statistics.paired import bootstrap_p_values, difference_intervals, randomisation_p_values
-from geval_py.explaining.statistics.resampling import StatisticsTable
+from geval_py.explaining.bootstrap import resample_totals, scores_on
+from geval_py.explaining.paired import bootstrap_p_values, difference_intervals, randomisation_p_values
+from geval_py.explaining.resampling import StatisticsTable
+from geval_py.explaining.significance import percentile_bounds
 from geval_py.scoring.metrics import METRICS
 
 pytestmark = pytest.mark.long

@@ -24,13 +24,11 @@ from geval_py import (
     parse_line,
     tune,
 )
+from geval_py.explaining import held_out as folds_module
 from geval_py.explaining.documents import documents_of
-from geval_py.explaining.tuning import folds as folds_module
-from geval_py.explaining.tuning.fitting import _Objective, fit
-from geval_py.explaining.tuning.folds import Folds, change_of
-from geval_py.explaining.tuning.guesses import read_guesses
-from geval_py.reading.frequent import FrequentWords, frequent_words
-from geval_py.reading.tuned import Parameters
+from geval_py.explaining.guesses import read_guesses
+from geval_py.explaining.held_out import Folds, _Objective, change_of, fit
+from geval_py.reading.derived import FrequentWords, Parameters, frequent_words
 
 GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
 THE = FrequentWords(words=("the", "of", "a"), shares=(0.06, 0.03, 0.01))
@@ -151,7 +149,7 @@ def test_a_tuned_line_has_the_loss_that_the_formula_says(text, answer, parameter
 
 def reference_guesses(text, answer, parameters, line):
     """The mass of the answer's bucket, straight from the formulas."""
-    from geval_py.reading.buckets import word_buckets
+    from geval_py.reading.wordprobs import word_buckets
     from geval_py.scoring.kernel import reference
 
     found = reference.read_guesses(f"{text}\n".encode(), f"{answer}\n".encode(), 10, line)

@@ -11,13 +11,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from geval_py import UsageError
-from geval_py.explaining.features import cartesian, tally
-from geval_py.explaining.features.cartesian import count_pairs
-from geval_py.explaining.features.kendall import count_inversions, kendall_z
-from geval_py.explaining.features.rank_sum import p_of, rank_scores, rank_sum_z
-from geval_py.explaining.features.ranking import Frequencies
-from geval_py.explaining.features.worst import worst_features
-from geval_py.explaining.statistics.distributions import normal_cdf
+from geval_py.explaining import feature_ranking as cartesian
+from geval_py.explaining import tally
+from geval_py.explaining.feature_ranking import Frequencies, count_pairs
+from geval_py.explaining.rank_tests import count_inversions, kendall_z, p_of, rank_scores, rank_sum_z
+from geval_py.explaining.significance import normal_cdf
+from geval_py.explaining.worst_features import worst_features
 from geval_py.reading.features import EXPECTED, FeatureKinds, Fields, word_shape
 from geval_py.reading.options import said_option
 

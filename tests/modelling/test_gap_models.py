@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from geval_py.errors import ModelError
-from geval_py.modelling.gaps import GapModel, learn
+from geval_py.modelling.gap_models import GapModel, learn
 from geval_py.modelling.perplexity import token_scores
 from geval_py.modelling.windows import Gap, gap_of, laid_together, texts_of
 from geval_py.reading.items import Item

@@ -8,11 +8,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from geval_py.modelling.arpa import read_arpa
-from geval_py.modelling.arpa_writing import write_arpa
+from geval_py.modelling.arpa import read_arpa, write_arpa
+from geval_py.modelling.corpus import Corpus
+from geval_py.modelling.counting import ADD_ONE, KINDS, MAXIMUM_LIKELIHOOD, RunningCounts, plain_model
 from geval_py.modelling.perplexity import score_sentences
-from geval_py.modelling.plain import ADD_ONE, KINDS, MAXIMUM_LIKELIHOOD, RunningCounts, plain_model
-from geval_py.modelling.texts import Corpus
 
 TRAIN = ["a b a", "b a c", "", "a b b a", "c"]
 TEST = ["a b c", "z a b", "c c", ""]

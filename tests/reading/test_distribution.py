@@ -8,8 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from geval_py.errors import MalformedLineError, UsageError
-from geval_py.reading.distribution import Distribution
-from geval_py.reading.wordprobs import parse_line
+from geval_py.reading.wordprobs import Distribution, parse_line
 from geval_py.scoring.kernel import reference
 
 PROPERTY = settings(deadline=None, derandomize=True)

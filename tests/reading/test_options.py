@@ -12,9 +12,8 @@ from geval_py.cli.settings import Settings, parse
 from geval_py.errors import ConfigError, SchemeError, UnreadableFileError, UsageError
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.config import config_task, read_config
-from geval_py.reading.options import IGNORED, NOT_AVAILABLE, OPTIONS, SUBMIT
-from geval_py.reading.task import Task
-from geval_py.reading.words import read_words
+from geval_py.reading.options import IGNORED, NOT_AVAILABLE, OPTIONS, SUBMIT, read_words
+from geval_py.reading.splits import Task
 
 PROPERTY = settings(deadline=None, derandomize=True)
 THE_FLAGS = (

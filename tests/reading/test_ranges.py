@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from geval_py.errors import TooLargeError, UnreadableFileError
 from geval_py.reading import lines
 from geval_py.reading.compression import compression_of
-from geval_py.reading.lines import LineReader
-from geval_py.reading.ranges import Range, rest_in_ranges
+from geval_py.reading.lines import LineReader, Range, rest_in_ranges
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=300)
 DATA = st.lists(st.sampled_from([b"", b"\r", b"a", b"a:1", b"\xef\xbb\xbf", b"Word\tx", b"a" * 20]), max_size=12).map(

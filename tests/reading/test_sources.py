@@ -19,7 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from geval_py.errors import CorruptFileError, UnreadableFileError
-from geval_py.reading import http, sources
+from geval_py.reading import remote as http
+from geval_py.reading import sources
 from geval_py.reading.compression import compression_of
 from geval_py.reading.lines import LineReader, decode_lines, read_lines
 from geval_py.reading.sources import Source, is_address

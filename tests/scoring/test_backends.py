@@ -13,8 +13,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from geval_py import errors, evaluate
-from geval_py.scoring import kernel, parallel
-from geval_py.scoring.kernel import _native, flags, native, reference
+from geval_py.scoring import kernel as flags
+from geval_py.scoring import parallel
+from geval_py.scoring.kernel import backends as kernel
+from geval_py.scoring.kernel import native, reference
+from geval_py.scoring.kernel.backends import _native
 
 NUMBER = st.one_of(
     st.floats(0, 1).map(repr),
@@ -372,10 +375,9 @@ def challenge(tmp_path):
 
 def score(folder, threads, block=None):
     from geval_py.reading import lines
-    from geval_py.reading.splits import locate
-    from geval_py.reading.task import Task
+    from geval_py.reading.splits import Task, locate
+    from geval_py.scoring.columns import select_schemes
     from geval_py.scoring.evaluate import evaluate_output
-    from geval_py.scoring.wanted import select_schemes
 
     files = dict(out_files=(str(folder / "out.tsv"),), expected_file=str(folder / "expected.tsv"))
     options = Task(**files, metrics=("LogLossHashed", "Accuracy"))

@@ -22,14 +22,15 @@ import geval_py
 from geval_py.errors import ClusterError, UsageError
 from geval_py.reading.lines import LineReader
 from geval_py.reading.sources import find_file
-from geval_py.reading.task import Task
+from geval_py.reading.splits import Task
 from geval_py.scoring import cluster as clusters
-from geval_py.scoring import kernel, tasks
+from geval_py.scoring import tasks
 from geval_py.scoring.blocks import Block
 from geval_py.scoring.cluster import Cluster, opened_cluster
+from geval_py.scoring.columns import select_schemes
 from geval_py.scoring.evaluate import evaluate_output
+from geval_py.scoring.kernel import backends as kernel
 from geval_py.scoring.metrics import column_of, find_metric
-from geval_py.scoring.wanted import select_schemes
 
 GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
 METRICS = ("LogLossHashed8", "LikelihoodHashed:l")

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from geval_py.errors import MalformedLineError
-from geval_py.reading.distribution import log_sum_exp
+from geval_py.reading.wordprobs import log_sum_exp
 
 DATA = Path(__file__).parent.parent / "data"
 GOLDEN = [json.loads(line) for line in lzma.open(DATA / "golden-lines.jsonl.xz", "rt", encoding="utf-8")]

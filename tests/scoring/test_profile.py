@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from geval_py import MalformedLineError, parse_line
 from geval_py.scoring.kernel import native, profile, reference
 from geval_py.scoring.kernel.profile import BINS, COLUMNS, COUNTS, SKETCHES, bin_of, sign_bits
-from geval_py.scoring.metrics.profile import ProfileColumn
+from geval_py.scoring.metrics.hashed import ProfileColumn
 
 PROFILERS = {"python": profile.line_profiles, "native": native.line_profiles}
 NUMBER = st.one_of(

@@ -18,16 +18,13 @@ from sklearn.metrics import f1_score, normalized_mutual_info_score
 
 from geval_py.errors import MalformedLineError, SchemeError, UsageError
 from geval_py.reading.schemes import parse_scheme
-from geval_py.scoring.columns import preparation_for
+from geval_py.scoring.columns import beside_input, preparation_for
 from geval_py.scoring.metrics import METRICS, column_of, find_metric
-from geval_py.scoring.metrics.classes import is_wanted
-from geval_py.scoring.metrics.edits import error_rate
-from geval_py.scoring.metrics.loess import calibration, fitted
-from geval_py.scoring.metrics.ngrams import bleu_row, brevity_penalty
-from geval_py.scoring.metrics.ratios import f_score, harmonic, ratio
+from geval_py.scoring.metrics.classes import f_score, harmonic, is_wanted, ratio
+from geval_py.scoring.metrics.labels import calibration, fitted
 from geval_py.scoring.metrics.tags import Entity, entities_of
 from geval_py.scoring.metrics.texts import NUMBERED, TEXT_METRICS
-from geval_py.scoring.selection import beside_input
+from geval_py.scoring.metrics.translation import bleu_row, brevity_penalty, error_rate
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=50)
 DATA = Path(__file__).parent.parent / "data/text-metrics.jsonl.xz"
@@ -134,7 +131,7 @@ def test_the_numbered_ones_are_in_the_table():
 
 
 def test_a_library_that_is_not_there(monkeypatch):
-    monkeypatch.delitem(sys.modules, "geval_py.scoring.metrics.edits", raising=False)
+    monkeypatch.delitem(sys.modules, "geval_py.scoring.metrics.translation", raising=False)
     monkeypatch.setitem(sys.modules, "rapidfuzz.distance", None)
     with pytest.raises(UsageError) as caught:
         column_of(find_metric("WER"), frozenset())

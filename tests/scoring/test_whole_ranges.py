@@ -27,10 +27,10 @@ from geval_py.reading import unpacking
 from geval_py.reading.lines import LineReader
 from geval_py.reading.outputs import output_at
 from geval_py.reading.sources import find_file
-from geval_py.reading.task import Task
+from geval_py.reading.splits import Task
 from geval_py.scoring import blocks
+from geval_py.scoring.columns import select_schemes
 from geval_py.scoring.evaluate import evaluate_output
-from geval_py.scoring.wanted import select_schemes
 
 if sys.version_info >= (3, 14):
     from compression import zstd

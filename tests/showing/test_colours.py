@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from geval_py.cli import progress
-from geval_py.showing.colours import shows_colours
+from geval_py.cli import terminal as progress
+from geval_py.tables.terminals import shows_colours
 
 # NO_COLOR, FORCE_COLOR, TERM, a terminal: colours
 TABLE = {

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from geval_py.showing.json import json_list_text, json_text
+from geval_py.tables.escapes import json_list_text, json_text
 
 PROPERTY = settings(deadline=None, derandomize=True)
 

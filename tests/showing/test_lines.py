@@ -4,9 +4,8 @@ import math
 
 import pytest
 
-from geval_py.explaining.lines import Line
+from geval_py.explaining.lines import AT_A_TIME, Line, lines_table
 from geval_py.reading.items import ScoredItem
-from geval_py.showing.lines import AT_A_TIME, lines_table
 
 
 def lines(*items, score=1.0):

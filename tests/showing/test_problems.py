@@ -13,8 +13,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft4Validator
 
+from geval_py.checking.problem_formats import FORMATS, render
 from geval_py.checking.rules import RULES, RULES_BY_CODE, Place, Problem, Report, Uncounted
-from geval_py.showing.problems import FORMATS, render
 from geval_py.text import visible
 
 PROPERTY = settings(deadline=None, derandomize=True)

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from geval_py.explaining.statistics.interval import Interval
+from geval_py.explaining.significance import Interval
 from geval_py.reading.outputs import Output, parse_parameters
-from geval_py.showing.numbers import fixed, number, plain, shortest, with_half_width
-from geval_py.showing.scores import find_grids, scores_text
+from geval_py.scoring.scores import find_grids, scores_text
+from geval_py.tables.numbers import fixed, number, plain, shortest, with_half_width
 
 PROPERTY = settings(deadline=None, derandomize=True)
 FINITE = st.floats(allow_nan=False, allow_infinity=False)

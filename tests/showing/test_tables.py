@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from geval_py.showing.numbers import plain
-from geval_py.showing.tables import Column, Table
+from geval_py.tables.numbers import plain
+from geval_py.tables.table import Column, Table
 from geval_py.text import visible
 
 PROPERTY = settings(deadline=None, derandomize=True)

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import os
+import stat
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, suppress
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Protocol
 
-from geval_py.board.values import RejectedError
-from geval_py.text import shorten, visible
+from geval_py.board.submission import FailedError, ReceivedFile, RejectedError
+from geval_py.reading.sources import naming
+from geval_py.text import natural_order, shorten, visible
 
 MOST_NAMES = 100_000  # files of a folder or a git tree that are looked through
+
+
 MOST_NAME = 500  # characters
 
 
@@ -61,3 +69,154 @@ def checked_name(name: str) -> str:
     if len(name) > MOST_NAME:
         raise refused(name, f"has a name of more than {MOST_NAME} characters")
     return "/".join(part for part in parts if part)
+
+
+# What one submission may take; counted while it is read, whatever it says of itself.
+
+
+FREE_BYTES = 100_000_000  # unpacked, below which nobody minds how well they were packed
+
+
+MOST_RATIO = 1000  # unpacked bytes for each packed one beyond them; deflate comes to 1032 at most
+
+
+@dataclass(slots=True, kw_only=True)
+class Budget:
+    """Bytes of all files together, unpacked; members of an archive; the moment of the monotonic clock when it ends.
+
+    ``packed`` are the bytes of the archive, 0 for what is none.
+    """
+
+    bytes: int
+    files: int
+    ends: float
+    packed: int = 0
+    taken: int = 0
+
+    def take(self, count: int, name: str) -> None:
+        """Count bytes of a member; raises RejectedError where they are too many, FailedError for time."""
+        self.taken += count
+        if self.taken > self.bytes:
+            raise RejectedError(reason=f"its files have more than {self.bytes} bytes, unpacked: `{visible(name)}`")
+        if self.packed and self.taken > FREE_BYTES + MOST_RATIO * self.packed:
+            raise RejectedError(reason=f"`{visible(name)}` unpacks to more than {MOST_RATIO} times its packed bytes")
+        self.check_time()
+
+    def check_time(self) -> None:
+        """Raise FailedError once the time is over."""
+        if time.monotonic() > self.ends:
+            raise FailedError(reason="it took more time than is allowed")
+
+    @property
+    def seconds_left(self) -> float:
+        """How much time is left."""
+        return self.ends - time.monotonic()
+
+
+# Copy members under names of our own, and digest them; bytes are counted as they come.
+
+
+CHUNK_BYTES = 1 << 20
+
+
+LFS_POINTER = b"version https://git-lfs.github.com/spec/"  # of the specification of Git LFS, "The pointer"
+
+
+def copy_members(source: Source, names: Mapping[str, str], place: str, budget: Budget) -> list[ReceivedFile]:
+    """Copy some members to 000, 001 … in a place; gives them in the order of the names that they are kept under."""
+    return sorted(_copies(source, names, place, budget, 0), key=lambda file: file.name)
+
+
+def copy_if_possible(
+    source: Source, names: Mapping[str, str], place: str, budget: Budget, start: int
+) -> list[ReceivedFile]:
+    """Copy more members, to numbers from a start, until one cannot be: it and what follows it are left out."""
+    files: list[ReceivedFile] = []
+    if names:
+        with suppress(RejectedError, FailedError):
+            files.extend(_copies(source, names, place, budget, start))
+    return sorted(files, key=lambda file: file.name)
+
+
+def _copies(
+    source: Source, names: Mapping[str, str], place: str, budget: Budget, start: int
+) -> Iterator[ReceivedFile]:
+    for number, (name, member) in enumerate(source.walk(names.__contains__), start):
+        path = os.path.join(place, f"{number:03}")
+        digest, size = _copy(name, member, path, budget)
+        yield ReceivedFile(name=names[name], path=path, sha256=digest, bytes=size)
+
+
+def _copy(name: str, member: Readable, path: str, budget: Budget) -> tuple[str, int]:
+    digest, size = sha256(), 0
+    with open(path, "xb") as file:
+        while data := member.read(CHUNK_BYTES):
+            if not size and data.startswith(LFS_POINTER):
+                raise refused(name, "is a pointer of Git LFS, not the file itself: add that to the submission")
+            budget.take(len(data), name)
+            digest.update(data)
+            file.write(data)
+            size += len(data)
+    return digest.hexdigest(), size
+
+
+# A folder as a source: its regular files; links are not followed.
+
+
+class Folder:
+    """A folder with a submission in it; what begins with a dot, as .git, is left out, and links are refused."""
+
+    strips = False
+    commit: Commit | None = None
+
+    def __init__(self, path: str) -> None:
+        self.path = self.address = path
+        self.name = os.path.basename(os.path.normpath(path))
+
+    def walk(self, wanted: Callable[[str], bool]) -> Iterator[tuple[str, Readable]]:
+        seen = 0
+        folders = [""]
+        while folders:
+            folder = folders.pop(0)
+            for entry in self._entries(folder):
+                seen += 1
+                if seen > MOST_NAMES:
+                    raise RejectedError(reason=f"its folder holds more than {MOST_NAMES} files")
+                name = f"{folder}{entry.name}"
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(f"{name}/")
+                elif wanted(checked_name(name)):
+                    with closing(_open(entry.path, name)) as file:
+                        yield name, file
+
+    def _entries(self, folder: str) -> list[os.DirEntry[str]]:
+        path = os.path.join(self.path, folder)
+        with naming(path), os.scandir(path) as entries:
+            shown = [entry for entry in entries if not entry.name.startswith(".")]
+        return sorted(shown, key=lambda entry: natural_order(entry.name))
+
+
+class _File:
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def read(self, size: int, /) -> bytes:
+        return os.read(self._descriptor, size)
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+def _open(path: str, name: str) -> _File:
+    """Open a regular file; raises RejectedError for anything else, without waiting for it."""
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    if os.path.islink(path):
+        raise refused(name, "is a link; links are not followed")
+    try:
+        descriptor = os.open(path, flags)
+    except OSError as error:
+        raise refused(name, f"cannot be read: {error.strerror}") from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise refused(name, "is not a regular file")
+    return _File(descriptor)

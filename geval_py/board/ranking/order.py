@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import and_, case, false, func, literal, null, nulls_last, select, true
 
-from geval_py.board.settings import ALL, BEST, BY_TAG
-from geval_py.board.storing.schema import SCORED, disclosures, outputs, submissions, submitters
-from geval_py.board.units import measure_of
+from geval_py.board.database.schema import SCORED, disclosures, outputs, submissions, submitters
+from geval_py.board.settings import ALL, BEST, BY_TAG, measure_of
 
 if TYPE_CHECKING:
     from sqlalchemy import ColumnElement, FromClause, Select, Subquery

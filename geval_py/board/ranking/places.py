@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from geval_py.board.figures import difference, figure
-from geval_py.board.values import Entry, Standings
-from geval_py.explaining.statistics.groups import LEVEL, undistinguished_groups
+from geval_py.board.ranking.disclosure import difference, figure
+from geval_py.board.submission import Entry, Standings
+from geval_py.explaining.significance import LEVEL, undistinguished_groups
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from geval_py.cli.subcommands import Group
+from geval_py.cli.parsers import Group
 
 SUBCOMMANDS = {  # what each does, and where it is
     "init": ("make a board for a challenge", "geval_py.cli.board.init"),

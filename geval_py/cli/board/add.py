@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from geval_py.board.keeping.submissions import add
-from geval_py.board.storing.store import Board
+from geval_py.board.database.store import Board
+from geval_py.board.operations.submissions import add
 from geval_py.cli.board.words import add_format, moment, new_parser, now, write_receipts
-from geval_py.cli.messages import show_error
+from geval_py.cli.terminal import show_error
 from geval_py.errors import DataError
 
 if TYPE_CHECKING:

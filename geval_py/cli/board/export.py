@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from geval_py.board.publishing.archives import export
-from geval_py.board.storing.store import Board
+from geval_py.board.database.store import Board
+from geval_py.board.exports import export
 from geval_py.cli.board.words import new_parser, now
 
 if TYPE_CHECKING:

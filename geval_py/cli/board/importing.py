@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from geval_py.board.publishing.archives import import_board
+from geval_py.board.exports import import_board
 from geval_py.cli.board.words import new_parser
 
 if TYPE_CHECKING:

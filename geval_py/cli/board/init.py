@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from geval_py.board.keeping.creating import create
-from geval_py.board.storing.store import settings_path
+from geval_py.board.database.store import settings_path
+from geval_py.board.operations.creation import create
 from geval_py.cli.board.words import new_parser
-from geval_py.cli.messages import note
+from geval_py.cli.terminal import note
 from geval_py.text import named
 
 if TYPE_CHECKING:

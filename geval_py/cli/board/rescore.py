@@ -8,19 +8,19 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from geval_py.board.keeping.rescoring import Rescored, rescore
-from geval_py.board.storing.store import Board
+from geval_py.board.database.store import Board
+from geval_py.board.operations.rescoring import Rescored, rescore
 from geval_py.cli.board.words import add_format, new_parser, now
-from geval_py.cli.clusters import cluster_at
+from geval_py.cli.evaluations import cluster_at
 from geval_py.cli.parsers import add_fields
-from geval_py.cli.progress import ProgressBar
-from geval_py.showing.json import json_text
+from geval_py.cli.terminal import ProgressBar
+from geval_py.tables.escapes import json_text
 from geval_py.text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from geval_py.board.ranking.standing import PlaceChange
+    from geval_py.board.ranking.leaderboard import PlaceChange
     from geval_py.cli.parsers import QuietParser
 
 _EXAMPLES = """\

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from geval_py.board.keeping.receipts import REFUSED
-from geval_py.board.keeping.scanning import scan
-from geval_py.board.storing.schema import FAILED
-from geval_py.board.storing.store import Board
+from geval_py.board.database.schema import FAILED
+from geval_py.board.database.store import Board
+from geval_py.board.operations.receipts import REFUSED
+from geval_py.board.operations.submissions import scan
 from geval_py.cli.board.words import add_format, moment, new_parser, now, write_list, write_receipts
-from geval_py.cli.messages import note
-from geval_py.cli.progress import ProgressBar
+from geval_py.cli.terminal import ProgressBar, note
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from geval_py.board.keeping.receipts import Receipt
+    from geval_py.board.operations.receipts import Receipt
     from geval_py.cli.parsers import QuietParser
 
 _EXAMPLES = """\

@@ -6,18 +6,23 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from geval_py.board.ranking.standings import BY, standings
-from geval_py.board.ranking.tables import legend, standings_document, standings_records, standings_table
-from geval_py.board.storing.store import Board
+from geval_py.board.database.store import Board
+from geval_py.board.ranking.leaderboard import (
+    BY,
+    legend,
+    standings,
+    standings_document,
+    standings_records,
+    standings_table,
+)
 from geval_py.cli.board.words import new_parser, now
-from geval_py.cli.messages import note
-from geval_py.showing.escapes import markdown_text
-from geval_py.showing.json import json_text
-from geval_py.showing.terminals import width_of
+from geval_py.cli.terminal import note
+from geval_py.tables.escapes import json_text, markdown_text
+from geval_py.tables.terminals import width_of
 from geval_py.text import visible
 
 if TYPE_CHECKING:
-    from geval_py.board.values import Standings
+    from geval_py.board.submission import Standings
     from geval_py.cli.parsers import QuietParser
 
 _EXAMPLES = """\

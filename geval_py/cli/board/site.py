@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from geval_py.board.storing.store import Board
+from geval_py.board.database.store import Board
 from geval_py.cli.board.words import new_parser, now
 from geval_py.text import visible
 
@@ -39,7 +39,7 @@ def run(words: Sequence[str]) -> int:
     """Run the command; gives the exit status, raises GevalError."""
     given = make_parser().understood(words)
     if given is not None:
-        from geval_py.board.publishing.site import build
+        from geval_py.board.site import build
 
         number = build(Board.open(given.board), given.output, now=now(), organiser=given.organiser)
         sys.stdout.write(f"{visible(given.output)}: {number} files\n")

@@ -6,11 +6,11 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from geval_py.board.keeping.status import Status, status_of
-from geval_py.board.storing.store import Board
+from geval_py.board.database.store import Board
+from geval_py.board.operations.status import Status, status_of
 from geval_py.cli.board.words import add_format, new_parser, now
-from geval_py.cli.tables import write_table
-from geval_py.showing.json import json_text
+from geval_py.cli.terminal import write_table
+from geval_py.tables.escapes import json_text
 from geval_py.text import visible
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from geval_py.board.publishing.verifying import verify
+from geval_py.board.site.verification import verify
 from geval_py.cli.parsers import QuietParser
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from geval_py.board.keeping.moderating import withdraw
-from geval_py.board.storing.store import Board
+from geval_py.board.database.store import Board
+from geval_py.board.operations.submissions import withdraw
 from geval_py.cli.board.words import add_format, new_parser, now, write_receipts
 
 if TYPE_CHECKING:

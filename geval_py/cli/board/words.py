@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 from geval_py.board.settings import moment_of
 from geval_py.cli.parsers import QuietParser
-from geval_py.cli.tables import write_table
+from geval_py.cli.terminal import write_table
 from geval_py.errors import UsageError
-from geval_py.showing.json import json_text
-from geval_py.showing.tables import Column, Table
+from geval_py.tables.escapes import json_text
+from geval_py.tables.table import Column, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from geval_py.board.keeping.receipts import Receipt
+    from geval_py.board.operations.receipts import Receipt
 
 STATUS = "Exit status: 0 fine, 1 the data is at fault, 2 the command line is at fault."
 FORMATS = ("text", "json")

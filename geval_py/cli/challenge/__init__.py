@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from geval_py.cli.subcommands import Group
+from geval_py.cli.parsers import Group
 
 SUBCOMMANDS = {  # what each does, and where it is
     "make": ("a challenge, cut from texts", "geval_py.cli.challenge.make"),

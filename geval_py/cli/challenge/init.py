@@ -6,7 +6,7 @@ import sys
 
 from geval_py.authoring.init import init_challenge
 from geval_py.cli.settings import Settings
-from geval_py.reading.task import Task
+from geval_py.reading.splits import Task
 from geval_py.text import named, visible
 
 INSTRUCTIONS = """

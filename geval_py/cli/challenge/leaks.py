@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Sequence
 
-from geval_py.authoring.leaks.find import find_leaks
-from geval_py.authoring.leaks.rules import COMMAND, LEAK_RULES
+from geval_py.authoring.leak_items import COMMAND, LEAK_RULES
+from geval_py.authoring.leaks import find_leaks
 from geval_py.checking.rules import find_rules
+from geval_py.cli.check import add_choice, add_listing, chosen, listed, most_places, show
 from geval_py.cli.parsers import QuietParser
-from geval_py.cli.progress import ProgressBar
-from geval_py.cli.rules import add_choice, add_listing, chosen, listed, most_places, show
+from geval_py.cli.terminal import ProgressBar
 
 _EPILOG = """\
 examples:

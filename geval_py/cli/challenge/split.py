@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from geval_py.authoring.make import DEFAULT_METRICS
-from geval_py.authoring.split import read_items, split_items
-from geval_py.cli.challenge.making import add_common, folders_to_make, parts_of, progress_of, tell
+from geval_py.authoring.make import DEFAULT_METRICS, read_items, split_items
+from geval_py.cli.challenge.make import add_common, folders_to_make, parts_of, progress_of, tell
 from geval_py.cli.parsers import QuietParser
 
 _EPILOG = """\

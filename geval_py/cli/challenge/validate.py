@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 
 from geval_py.authoring.validate import validate_challenge
-from geval_py.cli.messages import complain
-from geval_py.reading.task import Task
+from geval_py.cli.terminal import complain
+from geval_py.reading.splits import Task
 from geval_py.text import named, visible
 
 INSTRUCTIONS = """

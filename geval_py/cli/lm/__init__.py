@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from geval_py.cli.subcommands import Group
+from geval_py.cli.parsers import Group
 
 SUBCOMMANDS = {  # what each does, and where it is
     "train": ("estimate a model of texts, as KenLM's lmplz", "geval_py.cli.lm.train"),

@@ -6,11 +6,11 @@ import sys
 from collections.abc import Sequence
 
 from geval_py.cli.parsers import QuietParser
-from geval_py.cli.tables import write_listing
+from geval_py.cli.terminal import write_listing
 from geval_py.errors import UsageError
 from geval_py.modelling.arpa import read_arpa
-from geval_py.modelling.tables import model_document, model_table
-from geval_py.showing.json import json_text
+from geval_py.modelling.ngram_model import model_document, model_table
+from geval_py.tables.escapes import json_text
 
 FORMATS = ("text", "json")
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from geval_py.cli.messages import note
 from geval_py.cli.parsers import QuietParser, add_option, digits_type, number_type
-from geval_py.cli.progress import ProgressBar
-from geval_py.cli.tables import write_table
+from geval_py.cli.terminal import ProgressBar, note, write_table
 from geval_py.errors import UsageError
 from geval_py.modelling.arpa import read_arpa
-from geval_py.modelling.model import NgramModel
-from geval_py.modelling.perplexity import TextScore, score_texts
-from geval_py.modelling.tables import UNKNOWN_CONVENTION, perplexity_document, perplexity_table, sentences_table
-from geval_py.reading.options import option_of
-from geval_py.reading.sampling import DEFAULT_SEED
-from geval_py.showing.json import json_text
+from geval_py.modelling.ngram_model import UNKNOWN_CONVENTION, NgramModel
+from geval_py.modelling.perplexity import (
+    TextScore,
+    perplexity_document,
+    perplexity_table,
+    score_texts,
+    sentences_table,
+)
+from geval_py.reading.options import DEFAULT_SEED, option_of
+from geval_py.tables.escapes import json_text
 from geval_py.text import named
 
 FORMATS = ("text", "json")

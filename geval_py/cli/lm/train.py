@@ -8,17 +8,14 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from geval_py.cli.messages import note
 from geval_py.cli.parsers import QuietParser, number_type
-from geval_py.cli.tables import write_table
+from geval_py.cli.terminal import note, write_table
 from geval_py.errors import UsageError
-from geval_py.modelling.arpa_writing import write_arpa
-from geval_py.modelling.discounts import FALLBACK
-from geval_py.modelling.kneser_ney import MOST_ORDER, Estimated, Estimation, estimate
-from geval_py.modelling.model import NgramModel
-from geval_py.modelling.plain import KINDS, plain_model
-from geval_py.modelling.tables import training_table
-from geval_py.modelling.texts import Corpus, read_corpus, read_words
+from geval_py.modelling.arpa import write_arpa
+from geval_py.modelling.corpus import Corpus, read_corpus, read_words
+from geval_py.modelling.counting import KINDS, plain_model
+from geval_py.modelling.kneser_ney import FALLBACK, MOST_ORDER, Estimated, Estimation, estimate, training_table
+from geval_py.modelling.ngram_model import NgramModel
 from geval_py.reading.compression import compression_by_ending
 from geval_py.reading.rewriting import written_whole
 from geval_py.reading.sources import STANDARD_INPUT

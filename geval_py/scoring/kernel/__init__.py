@@ -1,122 +1,83 @@
-"""The scoring kernel: from blocks of lines to losses.
+"""What the kernel notes of each line: which ones deserve a second look.
 
-Two backends give the same: ``reference``, in Python, is the readable truth, and ``native``, in C++, its fast twin.
-The native one is taken where it was built; the environment variable GEVAL_PY_BACKEND (native or python) forces one.
+Numbers, not an enum: they are combined once a line, and an enum's operators cost a microsecond each. The same values
+stand in native.cpp. A malformed line has only MALFORMED, the flags of its bytes and one of ERROR_KINDS: the kind of
+its first error (a number too large is one only if there is no other).
 """
 
-from __future__ import annotations
-
-import os
-from functools import cache
-
-from geval_py.errors import UsageError
-from geval_py.text import visible
-from geval_py.values import Value
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from array import array
-    from collections.abc import Callable
-    from types import ModuleType
-
-    from geval_py.reading.lines import Bytes
-    from geval_py.scoring.kernel.guesses import Guesses
-
-__all__ = [
-    "Backend",
-    "bounded_losses",
-    "choose_backend",
-    "count_lines",
-    "hashed_losses",
-    "line_profiles",
-    "score_lines",
-]
-
-VARIABLE = "GEVAL_PY_BACKEND"
+MALFORMED = 1 << 0
 
 
-class Backend(Value):
-    """One implementation of the kernel; see :mod:`geval_py.scoring.kernel.reference` for what the functions do."""
-
-    name: str
-    hashed_losses: Callable[[Bytes, bytes, int, int], array[float]]
-    bounded_losses: Callable[[Bytes, bytes, int, int], tuple[array[float], float]]
-    score_lines: Callable[[Bytes, bytes, int, int], tuple[array[float], array[int]]]
-    count_lines: Callable[[Bytes], int]
-    read_guesses: Callable[[Bytes, bytes, int, int], Guesses]
-    bucket_shares: Callable[[bytes, array[float], bytes, int, int], array[float]]
-    parallel: bool  # whether it leaves other threads running
+LOGARITHMS = 1 << 1  # the values were read as logarithms
 
 
-@cache
-def choose_backend() -> Backend:
-    """Give the backend to use; raises UsageError if a forced one is unknown or was not built."""
-    forced = os.environ.get(VARIABLE)
-    if forced not in {None, "native", "python"}:
-        raise UsageError(message=f"{VARIABLE} is `{visible(forced or '')}`; it may be native or python")
-    native = None if forced == "python" else _native_backend()
-    if forced == "native" and native is None:
-        raise UsageError(message=f"{VARIABLE} is native, but the native kernel was not built with this package")
-    return native or _reference_backend()
+ABOVE_ONE = 1 << 2  # the total is above 1 by more than 1e-8
 
 
-def _native_backend() -> Backend | None:
-    try:
-        from geval_py.scoring.kernel import native
-    except ModuleNotFoundError:  # it was not built
-        return None
-    except ImportError as error:
-        raise UsageError(
-            message=f"the native kernel cannot be loaded: {visible(str(error))}\n  {VARIABLE}=python does without it"
-        ) from error
-    return _backend("native", native, parallel=True)
+BELOW_ONE = 1 << 3  # the total is below 1 by more than 1e-8
 
 
-def _reference_backend() -> Backend:
-    from geval_py.scoring.kernel import reference
-
-    return _backend("python", reference, parallel=False)
+HAS_REST = 1 << 4
 
 
-def _backend(name: str, module: ModuleType, *, parallel: bool) -> Backend:
-    return Backend(
-        name=name,
-        hashed_losses=module.hashed_losses,
-        bounded_losses=module.bounded_losses,
-        score_lines=module.score_lines,
-        count_lines=module.count_lines,
-        read_guesses=module.read_guesses,
-        bucket_shares=module.bucket_shares,
-        parallel=parallel,
-    )
+ZERO_REST = 1 << 5  # there is a rest entry, and on a line of probabilities it is 0
 
 
-def hashed_losses(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> array[float]:
-    """Score a block with the chosen backend; see :func:`geval_py.scoring.kernel.reference.hashed_losses`."""
-    return choose_backend().hashed_losses(outputs, expected, bits, first_line)
+REST_ALONE = 1 << 6  # the rest is all there is
 
 
-def bounded_losses(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> tuple[array[float], float]:
-    """Score and bound a block with the backend; see :func:`geval_py.scoring.kernel.reference.bounded_losses`."""
-    return choose_backend().bounded_losses(outputs, expected, bits, first_line)
+ZERO_ENTRY = 1 << 7  # a word's value is 0
 
 
-def score_lines(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> tuple[array[float], array[int]]:
-    """Score and flag a block with the chosen backend; see :func:`geval_py.scoring.kernel.reference.score_lines`."""
-    return choose_backend().score_lines(outputs, expected, bits, first_line)
+CARRIAGE_RETURN = 1 << 8
 
 
-def line_profiles(
-    outputs: Bytes, expected: bytes, bits: int, first_line: int, draws: int
-) -> tuple[tuple[array[float], ...], array[float]]:
-    """Tell what a block's distributions say; see :func:`geval_py.scoring.kernel.profile.line_profiles`."""
-    if choose_backend().name == "native":
-        from geval_py.scoring.kernel.native import line_profiles as profile
-    else:
-        from geval_py.scoring.kernel.profile import line_profiles as profile
-    return profile(outputs, expected, bits, first_line, draws)
+NOT_ASCII = 1 << 9  # a byte over 127
 
 
-def count_lines(text: Bytes) -> int:
-    """Count the lines of a text; the last one may lack its LF."""
-    return choose_backend().count_lines(text)
+CONTROL = 1 << 10  # a control character other than a carriage return
+
+
+SEPARATOR = 1 << 11  # a word holds a colon and a comma, semicolon or TAB behind a digit: two entries, perhaps
+
+
+CAPITAL = 1 << 12  # an ASCII capital letter
+
+
+VECTOR = 1 << 13  # a line without a colon
+
+
+REPEATED = 1 << 14  # a word, or the rest, stands on the line twice
+
+
+ALL_ZERO = 1 << 15  # every value is 0
+
+
+LOOKS_LIKE_PROBABILITIES = 1 << 16  # read as logarithms, but most are in [0, 1], or all but for 1e-6
+
+
+ROUNDED = 1 << 17  # the total is off, but by no more than rounding each number to its last written place explains
+
+
+EMPTY_LINE = 1 << 18
+
+
+STRAY_SPACE = 1 << 19
+
+
+NO_COLON = 1 << 20
+
+
+NOT_A_NUMBER = 1 << 21
+
+
+WRONG_LENGTH = 1 << 22  # a vector that has not one number a bucket
+
+
+NUMBER_TOO_LARGE = 1 << 23  # a number is too large for a double
+
+
+TINY = 1 << 24  # a word or the rest has a value above 0 and below 1e-280, which a division might lose
+
+
+ERROR_KINDS = EMPTY_LINE | STRAY_SPACE | NO_COLON | NOT_A_NUMBER | WRONG_LENGTH | NUMBER_TOO_LARGE

@@ -6,12 +6,12 @@ from array import array
 
 import geval_py.scoring.kernel._native as _native  # not "from": where it was not built, that is another error
 from geval_py.reading.lines import Bytes, decode_lines
+from geval_py.scoring.kernel import ERROR_KINDS, MALFORMED
 from geval_py.scoring.kernel._native import count_lines
-from geval_py.scoring.kernel.flags import ERROR_KINDS, MALFORMED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from geval_py.scoring.kernel.guesses import Guesses
+    from geval_py.scoring.kernel.reference import Guesses
 
 __all__ = [
     "bounded_losses",
@@ -61,8 +61,8 @@ def line_profiles(
 
 
 def read_guesses(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> Guesses:
-    """Give what a block of lines guesses; see :func:`geval_py.scoring.kernel.guesses.read_guesses`."""
-    from geval_py.scoring.kernel.guesses import Guesses
+    """Give what a block of lines guesses; see :func:`geval_py.scoring.kernel.reference.read_guesses`."""
+    from geval_py.scoring.kernel.reference import Guesses
 
     counts, masses, hits, rests, malformed = _native.read_guesses(outputs, expected, bits, first_line)
     if malformed >= 0:
@@ -71,7 +71,7 @@ def read_guesses(outputs: Bytes, expected: bytes, bits: int, first_line: int) ->
 
 
 def bucket_shares(words: bytes, shares: array[float], expected: bytes, bits: int, first_line: int) -> array[float]:
-    """Sum the shares in each expected word's bucket; see :func:`geval_py.scoring.kernel.guesses.bucket_shares`."""
+    """Sum the shares in each expected word's bucket; see :func:`geval_py.scoring.kernel.reference.bucket_shares`."""
     return array("d", _native.bucket_shares(words, shares, expected, bits, first_line))
 
 

@@ -30,10 +30,16 @@ from collections.abc import Iterable
 from itertools import accumulate
 from math import exp, frexp, inf, log
 
-from geval_py.reading.buckets import word_buckets
-from geval_py.reading.distribution import Distribution, distribution_of, scale_logarithms, sum_in_order
 from geval_py.reading.lines import Bytes, decode_lines
-from geval_py.reading.wordprobs import parse_entries, parse_vector
+from geval_py.reading.wordprobs import (
+    Distribution,
+    distribution_of,
+    parse_entries,
+    parse_vector,
+    scale_logarithms,
+    sum_in_order,
+    word_buckets,
+)
 from geval_py.scoring.kernel.reference import line_loss
 
 SKETCHES = 4

@@ -1,12 +1,7 @@
-r"""The readable truth: from an output line and an expected word to a loss.
+"""The readable truth about what lines guess: the masses they list, and which of them the expected word's bucket has.
 
-What a line's values mean is said in :mod:`geval_py.reading.distribution`, and which bucket a word goes to in
-:mod:`geval_py.reading.buckets`: a word's mass goes to its bucket, the rest is spread evenly over all of them.
-
-The loss is -ln of the mass in the expected word's bucket, in nats. Only that bucket, the total and the rest
-matter, so no vector of buckets is made.
-
-Every function here has a native twin of the same name, arguments and errors in :mod:`geval_py.scoring.kernel`.
+With them, what a loss would be under other parameters is arithmetic (:mod:`geval_py.explaining.tuning`): nothing is
+read or hashed again. Both functions have a native twin of the same name, arguments and errors.
 """
 
 from __future__ import annotations
@@ -15,32 +10,33 @@ import re
 from array import array
 from collections.abc import Iterable
 from math import inf, log, nan
+from typing import NamedTuple
 
 from geval_py.errors import MalformedLineError
-from geval_py.reading.buckets import word_buckets
-from geval_py.reading.distribution import (
-    LEAST_LOG_TOTAL,
-    LEAST_TOTAL,
-    MOST_LOG_TOTAL,
-    TOLERANCE,
-    are_probabilities,
-    log_sum_exp,
-    scale_logarithms,
-    scale_probabilities,
-    sum_in_order,
-)
 from geval_py.reading.lines import Bytes, decode_lines
 from geval_py.reading.wordprobs import (
     COLON_EXPECTED,
+    LEAST_LOG_TOTAL,
+    LEAST_TOTAL,
+    MOST_LOG_TOTAL,
     NUMBER,
+    TOLERANCE,
     TOO_LARGE,
     WRONG_VECTOR_LENGTH,
+    are_probabilities,
+    entry_masses,
+    log_sum_exp,
     number_mistake,
     parse_entries,
     parse_vector,
+    scale_logarithms,
+    scale_probabilities,
+    sum_in_order,
+    vector_masses,
+    word_buckets,
     wrong_vector_length,
 )
-from geval_py.scoring.kernel.flags import (
+from geval_py.scoring.kernel import (
     ABOVE_ONE,
     ALL_ZERO,
     BELOW_ONE,
@@ -67,15 +63,87 @@ from geval_py.scoring.kernel.flags import (
     ZERO_ENTRY,
     ZERO_REST,
 )
-from geval_py.scoring.kernel.guesses import bucket_shares as bucket_shares
-from geval_py.scoring.kernel.guesses import read_guesses as read_guesses
+
+
+class Guesses(NamedTuple):
+    """What a block of lines guesses, entry by entry, in order, without the entries of the rest.
+
+    ``counts`` is the number of entries of each line (of a vector: its buckets); ``masses`` are those of all entries,
+    one line after the other, normalised, in [0, 1]; ``hits`` is 1 for each that lies in the bucket of its line's
+    expected word, else 0; ``rests`` is the rest mass of each line. A word that stands twice has two entries.
+    """
+
+    counts: array[int]
+    masses: array[float]
+    hits: bytes
+    rests: array[float]
+
+
+def read_guesses(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> Guesses:
+    """Give what a block of output lines guesses, against as many expected words.
+
+    The arguments are those of :func:`geval_py.scoring.kernel.reference.hashed_losses`, and so are the errors.
+    """
+    counts, masses, rests = array("q"), array("d"), array("d")
+    hits = bytearray()
+    pairs = zip(decode_lines(outputs), decode_lines(expected), strict=True)
+    for line, (text, word) in enumerate(pairs, first_line):
+        of_line, hits_of_line, rest = _guesses_of(text, word, bits, line)
+        counts.append(len(of_line))
+        masses.extend(of_line)
+        rests.append(rest)
+        hits.extend(hits_of_line)
+    return Guesses(counts, masses, bytes(hits), rests)
+
+
+def _guesses_of(text: str, expected: str, bits: int, line: int) -> tuple[list[float], list[bool], float]:
+    if ":" not in text:
+        values = parse_vector(text, line)
+        if len(values) != 1 << bits:
+            raise wrong_vector_length(text, line, len(values), bits)
+        (bucket,) = word_buckets([expected], bits, line)
+        return vector_masses(values), [n == bucket for n in range(len(values))], 0.0
+    words, values = parse_entries(text, line)
+    masses, rest = entry_masses(words, values)
+    bucket, *buckets = word_buckets([expected, *filter(None, words)], bits, line)
+    return masses, [found == bucket for found in buckets], rest
+
+
+def bucket_shares(words: bytes, shares: array[float], expected: bytes, bits: int, first_line: int) -> array[float]:
+    """Give, for each expected word, the sum of the shares of those words that its line's bucket has.
+
+    ``words`` are UTF-8 lines, each ended by LF, none empty, with as many ``shares``; the other arguments are those
+    of :func:`geval_py.scoring.kernel.reference.hashed_losses`. Raises ValueError where words and shares differ in
+    number.
+    """
+    known = decode_lines(words)
+    if len(known) != len(shares):
+        raise ValueError(f"{len(known)} words, but {len(shares)} shares")
+    sums = array("d")
+    for line, word in enumerate(decode_lines(expected), first_line):
+        bucket, *buckets = word_buckets([word, *known], bits, line)
+        sums.append(sum(share for found, share in zip(buckets, shares, strict=True) if found == bucket))
+    return sums
+
+
+# The readable truth: from an output line and an expected word to a loss.
+
 
 OVERSHOOT = 1e-6  # how far outside [0, 1] a value may be and still be a probability that was rounded badly
+
+
 LEAST_DIVIDED = 1e-280  # what is less may become subnormal when a line is divided by its total
+
+
 HALF_UNITS = (0.0, *(float(f"5e-{places + 1}") for places in range(1, 17)))  # by the number of decimal places
 
+
 _CONTROL = re.compile(rb"[\x00-\x09\x0b\x0c\x0e-\x1f\x7f]")
+
+
 _CAPITAL = re.compile(rb"[A-Z]")
+
+
 _SEPARATOR = re.compile(r"[0-9][,;\t]")
 
 
@@ -106,7 +174,7 @@ def bounded_losses(outputs: Bytes, expected: bytes, bits: int, first_line: int) 
 def score_lines(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> tuple[array[float], array[int]]:
     """Score a block as :func:`hashed_losses`, and tell of each line what deserves a second look.
 
-    Gives the losses, NaN on malformed lines, and the lines' flags (:mod:`geval_py.scoring.kernel.flags`). Raises
+    Gives the losses, NaN on malformed lines, and the lines' flags (:mod:`geval_py.scoring.kernel`). Raises
     ValueError if the two blocks differ in their number of lines.
     """
     losses, flags = array("d"), array("I")

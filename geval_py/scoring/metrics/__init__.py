@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from geval_py.errors import SchemeError
-from geval_py.reading.distribution import DEFAULT_BITS, LEAST_BITS, MOST_BITS
+from geval_py.reading.wordprobs import DEFAULT_BITS, LEAST_BITS, MOST_BITS
 from geval_py.scoring.metrics.base import (
     ACCURACY,
     CROSS_ENTROPY,
@@ -39,7 +39,7 @@ def _words(setting: Setting) -> Column:
 
 
 def _classes(setting: Setting) -> Column:
-    from geval_py.scoring.metrics.binary import BinaryColumn
+    from geval_py.scoring.metrics.exact import BinaryColumn
 
     return BinaryColumn.of(setting)
 
@@ -135,7 +135,7 @@ def column_of(metric: Metric, vocabulary: frozenset[str], preparation: Preparati
     """
     if preparation is None:
         return metric.make_column(Setting(bits=metric.bits, vocabulary=vocabulary))
-    from geval_py.scoring.metrics.prepared import PreparedColumn
+    from geval_py.scoring.metrics.rows import PreparedColumn
 
     prepared = frozenset(map(preparation, vocabulary))
     return PreparedColumn(metric.make_column(Setting(bits=metric.bits, vocabulary=prepared)), preparation)

@@ -1,11 +1,7 @@
-"""Metrics of classification: a class a line; for the F-scores of one class, 1 where it was expected and 0 elsewhere.
+"""Precision, recall and F-score, with what GEval makes of divisions by zero.
 
-Macro-F_β is the mean of the F-scores of the classes that were expected (Sokolova and Lapalme, "A systematic
-analysis of performance measures for classification tasks", 2009). NMI is the mutual information of expected and
-given classes by the mean of their entropies, 2 I(E; G) / (H(E) + H(G)), whatever the classes are called (Strehl and
-Ghosh, "Cluster ensembles", 2002); NaN where each is one class on all lines. Both are of all lines at once. All are
-from 0 to 1, the best. An empty line is a class without a name; it is an error where 0, 1 or a probability is
-expected.
+F_β = (1 + β²) P R / (β² P + R), with precision P and recall R (van Rijsbergen, "Information Retrieval", 1979,
+chapter 7). β is how many times as much recall counts as precision.
 """
 
 from __future__ import annotations
@@ -18,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from geval_py.reading.preparation import lower_case
 from geval_py.reading.wordprobs import REST
 from geval_py.scoring.metrics.exact import best_guess, is_hit
-from geval_py.scoring.metrics.ratios import f_score
 from geval_py.scoring.metrics.rows import malformed, number_of, of_answer
 from geval_py.text import strip_spaces
 
@@ -28,9 +23,44 @@ if TYPE_CHECKING:
 
     from geval_py.scoring.metrics.base import LineStatistics
 
+
+def ratio(part: float, whole: float) -> float:
+    """Divide; 1 where there is nothing to divide by, as where nothing was expected, and nothing missed."""
+    return part / whole if whole else 1.0
+
+
+def harmonic(beta: float, precision: float, recall: float) -> float:
+    """Give F_β of a precision and a recall; 0 where both are."""
+    below = beta * beta * precision + recall
+    return (1 + beta * beta) * precision * recall / below if below else 0.0
+
+
+def f_score(beta: float, totals: Sequence[float], lines: float = 1) -> float:
+    """Give F_β, in [0, 1], of how many are right, how many were expected, and how many were given."""
+    del lines
+    right, expected, given = totals
+    return harmonic(beta, ratio(right, given), ratio(right, expected))
+
+
+def share(totals: Sequence[float], lines: float) -> float:
+    """Give a part of a whole; 1 where the whole is nothing."""
+    del lines
+    part, every = totals
+    return ratio(part, every)
+
+
+# Metrics of classification: a class a line; for the F-scores of one class, 1 where it was expected and 0 elsewhere.
+
+
 THRESHOLD = 0.5  # from this probability on, 1 is given
+
+
 ZERO_OR_ONE = "expected 0 or 1"  # GEval's own bracketed messages
+
+
 NO_PROBABILITY = "expected probability"
+
+
 _ZERO_OR_ONE = re.compile(r"0*+(1?)(?:\t.*)?", re.DOTALL)
 
 

@@ -11,9 +11,15 @@ from typing import Any, Literal, TypeAlias
 
 from geval_py.errors import MalformedLineError
 from geval_py.reading.lines import Bytes, decode_lines
+from geval_py.reading.preparation import Preparation
 from geval_py.reading.wordprobs import NO_DIGIT
 from geval_py.scoring.metrics.base import LineStatistics
-from geval_py.scoring.metrics.binary import read_number
+from geval_py.scoring.metrics.exact import read_number
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from geval_py.scoring.metrics.base import Column
+
 
 Parse: TypeAlias = Callable[[str, int], Any]  # of a line and its number; raises MalformedLineError
 
@@ -100,3 +106,26 @@ def malformed(
     """Make the error for a line that cannot be read; ``token`` is what is wrong there, by default all of it."""
     shown = text if token is None else token
     return MalformedLineError(line=line, column=column, reason=reason, token=shown, hint=hint, text=text)
+
+
+# Metrics on lines that the text flags of an evaluation scheme have changed.
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedColumn:
+    """Another column, of the lines as a preparation leaves them. Lines keep their numbers."""
+
+    column: Column
+    preparation: Preparation
+
+    def statistics(self, outputs: Bytes, expected: bytes, first_line: int) -> LineStatistics:
+        try:
+            return self.column.statistics(self._prepared(outputs), self._prepared(expected), first_line)
+        except MalformedLineError as error:
+            error.prepared_by = str(self.preparation)
+            raise
+
+    def _prepared(self, block: Bytes) -> bytes:
+        text = str(block, "utf-8", "replace").replace("\r", "")
+        # A lone surrogate, from the command line's bytes, is replaced when it is read, as in a file.
+        return self.preparation.of_lines(text).encode("utf-8", "surrogatepass")

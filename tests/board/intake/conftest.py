@@ -4,10 +4,10 @@ import time
 
 import pytest
 
-from geval_py.board.intake import receive
-from geval_py.board.intake.budget import Budget
-from geval_py.board.intake.outputs import Sets
-from geval_py.board.values import RejectedError
+from geval_py.board.intake.contents import Sets
+from geval_py.board.intake.members import Budget
+from geval_py.board.intake.receiving import receive
+from geval_py.board.submission import RejectedError
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import zipfile
 import pytest
 from hostile import BLOCK, LINE, OUT, tar_info, tar_member, tar_of, zip_info, zip_of
 
-from geval_py.board.values import FailedError
+from geval_py.board.submission import FailedError
 
 
 @pytest.fixture
@@ -181,7 +181,7 @@ def test_a_zip_whose_data_are_damaged(refusal, archive):
 
 
 def test_a_zip_with_a_list_of_members_beyond_measure(refusal, archive, monkeypatch):
-    monkeypatch.setattr("geval_py.board.intake.zips.DIRECTORY_BYTES", 1000)
+    monkeypatch.setattr("geval_py.board.intake.archives.DIRECTORY_BYTES", 1000)
     content = zip_of(*((f"{n:060}", b"") for n in range(20)))
     assert refusal(archive(content, "a.zip")) == "a header in `a.zip` is larger than headers are"
 
@@ -207,8 +207,8 @@ def test_bombs(refusal, archive, ending):
 
 @pytest.mark.parametrize("ending", ["zip", "tar.xz"])
 def test_a_ratio_beyond_reason(refusal, archive, monkeypatch, ending):
-    monkeypatch.setattr("geval_py.board.intake.budget.FREE_BYTES", 100_000)
-    monkeypatch.setattr("geval_py.board.intake.budget.MOST_RATIO", 100)
+    monkeypatch.setattr("geval_py.board.intake.members.FREE_BYTES", 100_000)
+    monkeypatch.setattr("geval_py.board.intake.members.MOST_RATIO", 100)
     members = [(OUT, bytes(3_000_000))]
     content = zip_of(*members) if ending == "zip" else tar_of(*members, ending=ending)
     source = archive(content, f"a.{ending}")

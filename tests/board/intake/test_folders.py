@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hostile import LINE, OUT
 
-from geval_py.board.intake.outputs import test_and_variant as tell
+from geval_py.board.intake.contents import test_and_variant as tell
 
 SHA = hashlib.sha256(LINE).hexdigest()
 
@@ -130,7 +130,7 @@ def test_limits(refusal, folder, limits, reason):
 
 
 def test_a_folder_has_no_end_of_names(refusal, folder, monkeypatch):
-    monkeypatch.setattr("geval_py.board.intake.folders.MOST_NAMES", 3)
+    monkeypatch.setattr("geval_py.board.intake.members.MOST_NAMES", 3)
     source = folder({"test-A/out.tsv": LINE, "a": "", "b": "", "c": ""})
     assert refusal(source) == "its folder holds more than 3 files"
 

@@ -11,12 +11,12 @@ from hostile import LINE, OUT
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from geval_py.board.intake import running
-from geval_py.board.intake.budget import Budget
-from geval_py.board.intake.doors import own_name, shown_source, submitter_of
+from geval_py.board.intake import git as running
 from geval_py.board.intake.git import CONFIGURATION, _without_login, address_of
-from geval_py.board.intake.sources import check_source
-from geval_py.board.values import FailedError, RejectedError
+from geval_py.board.intake.identity import own_name, shown_source, submitter_of
+from geval_py.board.intake.members import Budget
+from geval_py.board.intake.receiving import check_source
+from geval_py.board.submission import FailedError, RejectedError
 from geval_py.errors import MissingFileError, UsageError
 
 MESSAGE = "A bigram model\n\nof words\n\ntags: n-gram, baseline\n"

@@ -16,13 +16,14 @@ from pathlib import Path
 import pytest
 
 from geval_py import evaluate
-from geval_py.board.intake import isolation, worker
-from geval_py.board.intake.isolation import look_into, receive_isolated, run_isolated
+from geval_py.board.database.store import unpack
+from geval_py.board.intake import sandbox as isolation
+from geval_py.board.intake import worker
+from geval_py.board.intake.sandbox import look_into, receive_isolated, run_isolated
 from geval_py.board.settings import Limits, Settings, Test
-from geval_py.board.storing.columns import unpack
-from geval_py.board.values import FailedError, RejectedError
+from geval_py.board.submission import FailedError, RejectedError
 from geval_py.errors import MissingFileError, UsageError
-from geval_py.reading.sampling import DEFAULT_SEED
+from geval_py.reading.options import DEFAULT_SEED
 
 GAZETTE = Path(__file__).parents[3] / "challenges" / "gazette"
 BIGRAM = (GAZETTE / "dev-0" / "out-model=bigram.tsv").read_bytes()

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geval_py.board.intake.names import folded
-from geval_py.board.values import RejectedError
+from geval_py.board.intake.identity import folded
+from geval_py.board.submission import RejectedError
 from geval_py.text import visible
 
 

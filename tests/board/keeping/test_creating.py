@@ -5,9 +5,9 @@ import re
 import pytest
 from sqlalchemy import text
 
-from geval_py.board.keeping import creating
+from geval_py.board.database.store import Board, StoreError
+from geval_py.board.operations import creation as creating
 from geval_py.board.settings import FIELDS, Settings, Test
-from geval_py.board.storing.store import Board, StoreError
 from geval_py.errors import ConfigError, MissingFileError, UsageError
 
 

@@ -7,19 +7,19 @@ import pytest
 from samples import NOW, WORDS, output, words_of, write, write_set
 from sqlalchemy import func, select
 
-from geval_py.board.intake.doors import digest_at_the_door
-from geval_py.board.keeping import outdating, preparing, working
-from geval_py.board.keeping.rescoring import rescore
-from geval_py.board.keeping.status import status_of
-from geval_py.board.keeping.submissions import add
-from geval_py.board.keeping.switching import switch
-from geval_py.board.publishing import site
-from geval_py.board.ranking.standing import PlaceChange
-from geval_py.board.ranking.standings import standings
-from geval_py.board.references import references_of
+from geval_py.board import site
+from geval_py.board.answers import references_of
+from geval_py.board.database.schema import evaluations, files, history, outputs, scores, submissions
+from geval_py.board.intake.identity import digest_at_the_door
+from geval_py.board.operations import outdated as outdating
+from geval_py.board.operations import pipeline as preparing
+from geval_py.board.operations import pipeline as working
+from geval_py.board.operations.rescoring import rescore, switch
+from geval_py.board.operations.status import status_of
+from geval_py.board.operations.submissions import add
+from geval_py.board.ranking.leaderboard import PlaceChange, standings
 from geval_py.board.settings import Test
-from geval_py.board.storing.schema import evaluations, files, history, outputs, scores, submissions
-from geval_py.board.values import FailedError
+from geval_py.board.submission import FailedError
 
 LATER = NOW + timedelta(days=1)
 CHANGED = "the challenge, its answers or the seed changed"

@@ -11,13 +11,13 @@ from dask_clusters import QUIET
 from samples import NOW, WORDS, words_of, write
 from sqlalchemy import select
 
-from geval_py.board.intake import elsewhere
-from geval_py.board.keeping import working
-from geval_py.board.keeping.rescoring import rescore
-from geval_py.board.keeping.status import status_of
-from geval_py.board.keeping.submissions import add
-from geval_py.board.storing.schema import evaluations, history, scores, submissions
-from geval_py.board.storing.store import Board
+from geval_py.board.database.schema import evaluations, history, scores, submissions
+from geval_py.board.database.store import Board
+from geval_py.board.intake import sandbox as elsewhere
+from geval_py.board.operations import pipeline as working
+from geval_py.board.operations.rescoring import rescore
+from geval_py.board.operations.status import status_of
+from geval_py.board.operations.submissions import add
 from geval_py.errors import ClusterError
 from geval_py.scoring.cluster import Cluster, opened_cluster
 

@@ -10,14 +10,14 @@ import pytest
 from samples import NOW
 from sqlalchemy import select
 
-from geval_py.board.keeping import preparing, scanning
-from geval_py.board.keeping.scanning import SCANNED, scan
-from geval_py.board.keeping.status import status_of
-from geval_py.board.keeping.submissions import add
-from geval_py.board.ranking.standings import standings
-from geval_py.board.storing.facts import facts_about, remember
-from geval_py.board.storing.schema import submissions
-from geval_py.board.values import FailedError
+from geval_py.board.database.schema import submissions
+from geval_py.board.database.store import facts_about, remember
+from geval_py.board.operations import pipeline as preparing
+from geval_py.board.operations import submissions as scanning
+from geval_py.board.operations.status import status_of
+from geval_py.board.operations.submissions import SCANNED, add, scan
+from geval_py.board.ranking.leaderboard import standings
+from geval_py.board.submission import FailedError
 from geval_py.errors import MissingFileError, UnreadableFileError, UsageError
 
 

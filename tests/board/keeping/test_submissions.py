@@ -9,28 +9,19 @@ import pytest
 from samples import NOW, output
 from sqlalchemy import func, select
 
-from geval_py.board.intake.doors import digest_at_the_door
-from geval_py.board.keeping import moderating, preparing
-from geval_py.board.keeping.quota import QuotaError, day_of
-from geval_py.board.keeping.receipts import UnknownCodeError, code_of
-from geval_py.board.keeping.status import status_of
-from geval_py.board.keeping.submissions import add
-from geval_py.board.publishing import site
-from geval_py.board.publishing.archives import export
-from geval_py.board.storing import blobs
-from geval_py.board.storing.schema import (
-    blobs as stored_blobs,
-)
-from geval_py.board.storing.schema import (
-    disclosures,
-    evaluations,
-    files,
-    outputs,
-    scores,
-    submissions,
-    submitters,
-)
-from geval_py.board.values import FailedError, RejectedError
+from geval_py.board import site
+from geval_py.board.database import blobs
+from geval_py.board.database.schema import blobs as stored_blobs
+from geval_py.board.database.schema import disclosures, evaluations, files, outputs, scores, submissions, submitters
+from geval_py.board.exports import export
+from geval_py.board.intake.identity import digest_at_the_door
+from geval_py.board.operations import pipeline as preparing
+from geval_py.board.operations import submissions as moderating
+from geval_py.board.operations.quota import QuotaError, day_of
+from geval_py.board.operations.receipts import UnknownCodeError, code_of
+from geval_py.board.operations.status import status_of
+from geval_py.board.operations.submissions import add
+from geval_py.board.submission import FailedError, RejectedError
 from geval_py.errors import MissingFileError, UsageError
 from geval_py.version import __version__
 

@@ -12,15 +12,15 @@ import yaml
 from samples import NOW, WORDS, words_of, write
 from sqlalchemy import select
 
-from geval_py.board.keeping import moderating
-from geval_py.board.keeping.outdating import outdated
-from geval_py.board.keeping.rescoring import rescore
-from geval_py.board.keeping.submissions import add
-from geval_py.board.publishing.archives import PLACES, export, import_board
-from geval_py.board.ranking.standings import standings
-from geval_py.board.references import references_of
-from geval_py.board.storing.schema import METADATA
-from geval_py.board.storing.store import DATABASE_VARIABLE, Board, StoreError
+from geval_py.board.answers import references_of
+from geval_py.board.database.schema import METADATA
+from geval_py.board.database.store import DATABASE_VARIABLE, Board, StoreError
+from geval_py.board.exports import PLACES, export, import_board
+from geval_py.board.operations import submissions as moderating
+from geval_py.board.operations.outdated import outdated
+from geval_py.board.operations.rescoring import rescore
+from geval_py.board.operations.submissions import add
+from geval_py.board.ranking.leaderboard import standings
 from geval_py.errors import CorruptFileError, UnreadableFileError, UsageError
 
 CANARY = "canary0f4e"

@@ -10,8 +10,8 @@ import pytest
 from gazette import SOURCE, TEST, answers_of, hide_answers, letters, output, uploads, write
 from story import Story
 
-from geval_py.board.references import references_of
-from geval_py.board.storing.store import Board
+from geval_py.board.answers import references_of
+from geval_py.board.database.store import Board
 from geval_py.reading.lines import LineReader
 
 if sys.version_info >= (3, 14):

@@ -7,8 +7,8 @@ import pytest
 import site_views
 from playwright.sync_api import expect
 
-from geval_py.board.publishing.site.pages import pages
-from geval_py.board.publishing.site.writing import write_site
+from geval_py.board.site.files import write_site
+from geval_py.board.site.pages import pages
 
 AXE = Path(__file__).parents[3] / "build" / "axe-core" / "axe.min.js"
 PAGES = (

@@ -19,15 +19,17 @@ from rows import NOW as ROWS_NOW
 from rows import Rows, settings
 from samples import LINES, NOW, write
 
-from geval_py.board.keeping import creating, moderating, submissions
-from geval_py.board.keeping.likeness import likenesses
-from geval_py.board.publishing import site
-from geval_py.board.publishing.archives import export
-from geval_py.board.publishing.site import writing
-from geval_py.board.publishing.site.loading import loaded
-from geval_py.board.publishing.site.writing import write_site
-from geval_py.board.publishing.verifying import moment_in, verify
-from geval_py.board.storing.store import DATABASE_VARIABLE, Board
+from geval_py.board import site
+from geval_py.board.database.store import DATABASE_VARIABLE, Board
+from geval_py.board.exports import export
+from geval_py.board.operations import creation as creating
+from geval_py.board.operations import submissions
+from geval_py.board.operations import submissions as moderating
+from geval_py.board.ranking.comparisons import likenesses
+from geval_py.board.site import files as writing
+from geval_py.board.site.files import write_site
+from geval_py.board.site.verification import moment_in, verify
+from geval_py.board.site.view import loaded
 from geval_py.errors import UsageError
 
 

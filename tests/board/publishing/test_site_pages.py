@@ -13,12 +13,10 @@ from xml.etree import ElementTree
 import pytest
 import site_views
 
-from geval_py.board.publishing.site.pages import pages
-from geval_py.board.publishing.site.readme import readme_html
-from geval_py.board.publishing.site.rendering import POLICY, link_of
-from geval_py.board.publishing.site.submission_pages import MOST_OUTPUTS
-from geval_py.board.publishing.site.view import Figures, LineView
 from geval_py.board.settings import Test
+from geval_py.board.site.pages import MOST_OUTPUTS, pages
+from geval_py.board.site.rendering import POLICY, link_of, readme_html
+from geval_py.board.site.view import Figures, LineView
 
 MOST_BYTES = 500_000
 ATOM = "{http://www.w3.org/2005/Atom}"
@@ -411,7 +409,7 @@ def test_advice_stands_on_the_page_of_an_entry():
 
 
 def test_likenesses_are_the_organisers_alone(files):
-    from geval_py.board.keeping.likeness import Likeness
+    from geval_py.board.ranking.comparisons import Likeness
 
     pair = Likeness(
         test="test-A", one="0" * 12, one_submitter="ann", other="1" * 12, other_submitter="bob", same=59, lines=60

@@ -14,12 +14,14 @@ from hypothesis import strategies as st
 from rows import START, Rows
 
 from geval_py import evaluate
-from geval_py.board.ranking import comparing, pairing, standings
-from geval_py.board.ranking.exchanging import exchanged, p_value
-from geval_py.board.storing.columns import pack
-from geval_py.board.storing.schema import comparisons, exchanges
-from geval_py.explaining.statistics.paired import randomisation_p_values
-from geval_py.explaining.statistics.resampling import StatisticsTable
+from geval_py.board.database.schema import comparisons, exchanges
+from geval_py.board.database.store import pack
+from geval_py.board.ranking import comparisons as comparing
+from geval_py.board.ranking import comparisons as pairing
+from geval_py.board.ranking import leaderboard as standings
+from geval_py.board.ranking.comparisons import exchanged, p_value
+from geval_py.explaining.paired import randomisation_p_values
+from geval_py.explaining.resampling import StatisticsTable
 from geval_py.scoring.metrics import find_metric
 
 METRIC = find_metric("PerplexityHashed")
@@ -134,7 +136,7 @@ def test_nothing_is_computed_twice(rows, monkeypatch):
     for number in range(3):
         rows.submit(f"s{number}", some_losses(number))
     rows.refresh()
-    monkeypatch.setattr("geval_py.board.ranking.pairing.compare_pairs", None)
+    monkeypatch.setattr("geval_py.board.ranking.comparisons.compare_pairs", None)
     rows.refresh()
 
 

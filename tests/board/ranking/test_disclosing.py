@@ -6,9 +6,8 @@ import pytest
 from rows import NOW, START, Rows
 from sqlalchemy import event, select
 
-from geval_py.board.figures import difference, figure, significant
-from geval_py.board.ranking.disclosing import ensure_disclosed
-from geval_py.board.storing.schema import REJECTED, disclosures, facts
+from geval_py.board.database.schema import REJECTED, disclosures, facts
+from geval_py.board.ranking.disclosure import difference, ensure_disclosed, figure, significant
 
 
 @pytest.fixture

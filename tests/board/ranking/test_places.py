@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from rows import START, Rows
 
 from geval_py.board.ranking.places import positions, what_it_takes
-from geval_py.board.values import Entry, Standings
-from geval_py.explaining.statistics.corrections import holm
+from geval_py.board.submission import Entry, Standings
+from geval_py.explaining.significance import holm
 
 P_VALUES = st.sampled_from([0.0, 0.001, 0.002, 0.004, 0.005, 0.01, 0.02, 0.04, 0.05, 0.5, 1.0])
 

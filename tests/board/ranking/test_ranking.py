@@ -10,8 +10,8 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 from rows import NOW, START, Rows
 
-from geval_py.board.ranking.standings import standings
-from geval_py.board.storing.schema import FAILED, REJECTED
+from geval_py.board.database.schema import FAILED, REJECTED
+from geval_py.board.ranking.leaderboard import standings
 from geval_py.errors import UsageError
 
 

@@ -9,13 +9,14 @@ from alembic.migration import MigrationContext
 from samples import NOW
 from sqlalchemy import delete, insert, inspect, select, text
 
-from geval_py.board.keeping.status import status_of
-from geval_py.board.keeping.submissions import add
-from geval_py.board.ranking.standings import standings
-from geval_py.board.storing import blobs, columns, migrations
-from geval_py.board.storing.schema import METADATA
-from geval_py.board.storing.schema import blobs as stored_blobs
-from geval_py.board.storing.store import SCHEMA_VERSION, Board, StoreError, engine_of
+from geval_py.board.database import blobs, migrations
+from geval_py.board.database import store as columns
+from geval_py.board.database.schema import METADATA
+from geval_py.board.database.schema import blobs as stored_blobs
+from geval_py.board.database.store import SCHEMA_VERSION, Board, StoreError, engine_of
+from geval_py.board.operations.status import status_of
+from geval_py.board.operations.submissions import add
+from geval_py.board.ranking.leaderboard import standings
 from geval_py.errors import UsageError
 
 VERSIONS = sorted(path.name[:4] for path in Path(migrations.__file__).parent.glob("versions/[0-9]*.py"))

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from geval_py import evaluate, evaluate_all
-from geval_py.explaining.report import report
-from geval_py.showing.report.drawing import fit
-from geval_py.showing.report.page import charts, page
+from geval_py.reports.contents import report
+from geval_py.reports.page import charts, fit, page
 
 ROOT = Path(__file__).parents[3]
 GAZETTE = ROOT / "challenges" / "gazette"

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from translations import LINES, write
 
 from geval_py import evaluate
-from geval_py.explaining.overview import overview, score_bins
+from geval_py.reports.contents import overview, score_bins
+from geval_py.reports.page import charts, page
 from geval_py.scoring.metrics import METRICS
-from geval_py.showing.report.page import charts, page
 
 RULED_WITHOUT_LINES = {"NMI", "Pearson", "Spearman"}
 

@@ -1,0 +1,372 @@
+r"""Which part of a challenge a document goes to: by a hash, so that a corpus may grow and none moves."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from geval_py.errors import EmptyFileError, MissingFileError, UnreadableFileError, UsageError
+from geval_py.reading.compression import COMPRESSED_ENDINGS
+from geval_py.reading.lines import LineReader
+from geval_py.reading.rewriting import DEV_SET, HIDDEN_SET
+from geval_py.reading.splits import TRAINING_SET
+from geval_py.text import named, natural_order, nearest, visible
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+DEFAULT_SHARES = (80, 10, 10)
+
+
+DEFAULT_SALT = "set"
+
+
+FEW_GROUPS = 10  # of a part: below, its score tells more of these documents than of the model
+
+
+def draw(purpose: str, name: str, sides: int) -> int:
+    """Throw a die whose sides are numbered from 0: by the SHA-256 of a purpose and a name, the same each time.
+
+    >>> draw("set", "gaz-001", 100)
+    17
+    """
+    return int.from_bytes(sha256(f"{purpose} {name}".encode("utf-8", "surrogatepass")).digest()[:8]) % sides
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """The parts of a challenge, train first and the hidden one last, their shares, and what salts the hash."""
+
+    shares: tuple[int, ...] = DEFAULT_SHARES
+    salt: str = DEFAULT_SALT
+    names: tuple[str, ...] = (TRAINING_SET, DEV_SET, HIDDEN_SET)
+
+    def part_of(self, group: str) -> str:
+        """Give the part that a group belongs to; no other group matters.
+
+        >>> Parts().part_of("gaz-001"), Parts(salt="another").part_of("gaz-001")
+        ('train', 'train')
+        """
+        drawn = draw(self.salt, group, sum(self.shares))
+        bounds = zip(self.names, accumulate(self.shares), strict=True)
+        return next(name for name, bound in bounds if drawn < bound)
+
+
+def read_shares(text: str) -> tuple[int, ...]:
+    """Read the shares of train, dev-0 and test-A, as ``80,10,10``; raises ValueError.
+
+    >>> read_shares("60,25,15")
+    (60, 25, 15)
+    """
+    if not re.fullmatch("[1-9][0-9]{0,8}(,[1-9][0-9]{0,8}){2}", text):
+        raise ValueError(f"{text!r} is not three whole numbers for train, dev-0 and test-A, as 80,10,10")
+    return tuple(map(int, text.split(",")))
+
+
+def check_group(column: str, columns: Sequence[str]) -> None:
+    """Raise UsageError for a column to group by that is none of those that there are."""
+    if column not in columns:
+        close = nearest(column, columns)
+        advice = f"did you mean {visible(close)}? " if close else ""
+        there = visible(", ".join(columns))
+        raise UsageError(message=f"no column {visible(column)} to group by\n  {advice}there are {there}")
+
+
+def check_parts(parts: Parts, groups: Sequence[str], filled: Sequence[str], of: str) -> None:
+    """Raise UsageError for a part without an item; ``groups`` are all there are, ``of`` says what they are."""
+    empty = [name for name in parts.names if name not in filled]
+    if empty:
+        count = len(set(groups))
+        one = f"there is only one {of}" if count == 1 else f"there are only {count} of them"
+        raise UsageError(
+            message=f"no gap for {' and '.join(empty)}: parts are made of whole groups ({of}), and {one}\n"
+            f"  give more, smaller ones, another --split or another --salt than {visible(parts.salt)}"
+        )
+
+
+# The texts that a challenge is cut from.
+
+
+JSON_ENDINGS = (".jsonl", ".ndjson", ".json")
+
+
+ID, TEXT = "id", "text"
+
+
+FILE_ID = "FileId"  # the column of the ids of plain files
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """One text, and the columns that go with it, the id first; ``path`` is where it is from."""
+
+    id: str
+    text: str
+    columns: Mapping[str, str] = field(default_factory=dict)
+    path: str = ""
+
+
+def read_documents(paths: Iterable[str], *, id: str = ID, text: str = TEXT) -> list[Document]:
+    """Read documents from files and folders; ``id`` and ``text`` name the columns of JSON and TSV.
+
+    All have the same columns, "" where one lacks one. Raises MissingFileError, UnreadableFileError (also for what is
+    not UTF-8, with its line, and for a malformed line), EmptyFileError and UsageError (an id given twice).
+    """
+    documents = [document for path in paths for document in _read(path, id, text)]
+    names = list(dict.fromkeys(name for document in documents for name in document.columns))
+    seen: dict[str, str] = {}
+    for document in documents:
+        if document.id in seen:
+            places = " and ".join(dict.fromkeys(map(named, (seen[document.id], document.path))))
+            raise UsageError(message=f"two documents have the id {visible(document.id)}\n  in {places}")
+        seen[document.id] = document.path
+    return [
+        Document(id=d.id, text=d.text, columns={name: d.columns.get(name, "") for name in names}, path=d.path)
+        for d in documents
+    ]
+
+
+def _read(path: str, id: str, text: str) -> Iterator[Document]:
+    if os.path.isdir(path):
+        for file, name in _files_below(path):
+            yield from _read_file(file, name, id, text)
+    elif not os.path.exists(path):
+        raise MissingFileError(what="No file with a text", path=path)
+    else:
+        yield from _read_file(path, os.path.basename(path), id, text)
+
+
+def _files_below(folder: str) -> Iterator[tuple[str, str]]:
+    """Give the files of a folder and of those below it, in natural order, each with its path from there."""
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted((name for name in folders if not name.startswith(".")), key=natural_order)
+        for name in sorted(names, key=natural_order):
+            if not name.startswith("."):
+                path = os.path.join(place, name)
+                yield path, os.path.relpath(path, folder).replace(os.sep, "/")
+
+
+def _read_file(path: str, name: str, id: str, text: str) -> Iterator[Document]:
+    plain = next((name.removesuffix(end) for end in COMPRESSED_ENDINGS if name.endswith(end)), name)
+    if plain.endswith(JSON_ENDINGS):
+        yield from _read_json(path, id, text)
+    elif plain.endswith(".tsv"):
+        yield from _read_tsv(path, id, text)
+    else:
+        stem = os.path.splitext(plain)[0]
+        content = "\n".join(_lines(path))
+        yield Document(id=stem, text=content, columns={FILE_ID: _cell(stem)}, path=path)
+
+
+def _lines(path: str) -> Iterator[str]:
+    """Give the lines of a file, which has to be UTF-8."""
+    number = 0
+    with LineReader(path) as reader:
+        while block := reader.block():
+            try:
+                lines = block.decode().replace("\r", "").split("\n")[:-1]
+            except UnicodeDecodeError as error:
+                line = number + block.count(b"\n", 0, error.start) + 1
+                raise _unreadable(path, line, f"it is not UTF-8 (byte 0x{block[error.start]:02X})") from error
+            yield from lines
+            number += len(lines)
+    if not number:
+        raise EmptyFileError(what="text", path=path)
+
+
+def _unreadable(path: str, line: int, reason: str) -> UnreadableFileError:
+    return UnreadableFileError(path=path, reason=f"{reason}, line {line}")
+
+
+def _read_json(path: str, id: str, text: str) -> Iterator[Document]:
+    import json
+
+    for number, line in enumerate(_lines(path), 1):
+        if not line.strip():
+            continue
+        try:
+            values = json.loads(line)
+        except ValueError as error:
+            raise _unreadable(path, number, f"a line is no JSON ({error})") from error
+        if not isinstance(values, dict):
+            raise _unreadable(path, number, "a line is no object with a text")
+        yield _document({str(name): _written(value) for name, value in values.items()}, id, text, path, number)
+
+
+def _written(value: object) -> str:
+    """Write a value of JSON as a cell: a string as it is, null as nothing."""
+    import json
+
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _read_tsv(path: str, id: str, text: str) -> Iterator[Document]:
+    lines = _lines(path)
+    names = next(lines).split("\t")
+    for number, line in enumerate(lines, 2):
+        cells = line.split("\t")
+        if len(cells) != len(names):
+            raise _unreadable(path, number, f"{len(cells)} columns, where the first line names {len(names)}")
+        values = dict(zip(names, cells, strict=True))
+        if text in values:
+            values[text] = values[text].replace("\\n", "\n")
+        yield _document(values, id, text, path, number)
+
+
+def _document(values: Mapping[str, str], id: str, text: str, path: str, line: int) -> Document:
+    missing = [name for name in (id, text) if not values.get(name)]
+    if missing:
+        there = visible(", ".join(values))
+        raise _unreadable(
+            path, line, f"there is no {visible(missing[0])} (there are {there}; --id and --text name them)"
+        )
+    others = {name: _cell(value) for name, value in values.items() if name not in (id, text)}
+    return Document(id=values[id], text=values[text].replace("\r", ""), columns={id: values[id]} | others, path=path)
+
+
+def _cell(text: str) -> str:
+    """Write a text as a cell of a TSV: white space in it is a space each."""
+    return "".join(" " if character in "\t\n\r" else character for character in text)
+
+
+def column_names(documents: Sequence[Document]) -> tuple[str, ...]:
+    """Give the names of the columns that go with some documents, which are those of each."""
+    return tuple(documents[0].columns) if documents else ()
+
+
+# Cut gaps: words taken out of a text, with a context on both sides.
+
+
+DEFAULT_CONTEXT = 40  # words on each side
+
+
+DEFAULT_SEED = "first gap"
+
+
+DEFAULT_WORDS = r"\w"  # a word that may be a gap has a letter, a digit or an underscore
+
+
+_IN_WORDS = np.array([not chr(code).isspace() for code in range(0x3002)])  # U+3000 is the last white space
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut:
+    """How gaps are cut.
+
+    ``every`` is the least number of words from a gap to the next, None for a window's width; with ``random`` it is
+    drawn from that to twice as many. ``words`` is found in each word that may be a gap, which is one of ``frequent``,
+    if that is given.
+    """
+
+    context: int = DEFAULT_CONTEXT
+    every: int | None = None
+    random: bool = False
+    words: re.Pattern[str] = re.compile(DEFAULT_WORDS)
+    frequent: Container[str] | None = None
+    seed: str = DEFAULT_SEED
+
+    @property
+    def window(self) -> int:
+        """The words of a window."""
+        return 2 * self.context + 1
+
+    @property
+    def step(self) -> int:
+        """The least number of words from a gap to the next."""
+        return self.window if self.every is None else self.every
+
+    def takes(self, word: str) -> bool:
+        """Tell whether a word may be a gap."""
+        return self.words.search(word) is not None and (self.frequent is None or word in self.frequent)
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A word cut out of a document: its place there, counted in words, and the texts on both sides."""
+
+    document: Document
+    place: int
+    left: str
+    word: str
+    right: str
+
+    def input_line(self) -> str:
+        """Give the line of in.tsv, without its end."""
+        return "\t".join((*self.document.columns.values(), _on_a_line(self.left), _on_a_line(self.right)))
+
+
+def _on_a_line(text: str) -> str:
+    return text.replace("\t", " ").replace("\n", "\\n")
+
+
+def cut_gaps(document: Document, cut: Cut) -> Iterator[Gap]:
+    """Cut the gaps of a document, in order; one that is shorter than a window has none.
+
+    The first is drawn, by the hash of the document's id, among those with which as many gaps fit as with any, were
+    every word taken; one that may not be a gap gives way to the next.
+    """
+    text, context = document.text, cut.context
+    starts, ends = word_bounds(text)
+    spare = len(starts) - cut.window
+    if spare < 0:
+        return
+    place = context + draw(cut.seed, document.id, spare % cut.step + 1)
+    while place + context < len(starts):
+        start, end = int(starts[place]), int(ends[place])
+        word = text[start:end]
+        if is_half(text, start, end) or not cut.takes(word):
+            place += 1
+            continue
+        left, right = text[starts[place - context] : start], text[end : ends[place + context]]
+        yield Gap(document, place, left.rstrip(" \t"), word, right.lstrip(" \t"))
+        place += cut.step + (draw(f"{cut.seed} {place}", document.id, cut.step) if cut.random else 0)
+
+
+def word_bounds(text: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Give where the words of a text begin, and where they end: between white space, as ``str.split`` knows it.
+
+    >>> [bounds.tolist() for bounds in word_bounds(" a word")]
+    [[1, 3], [2, 7]]
+    """
+    characters = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+    inside = np.ones(len(characters) + 2, dtype=bool)
+    inside[0] = inside[-1] = False
+    inside[1:-1] = _IN_WORDS[np.minimum(characters, len(_IN_WORDS) - 1)]
+    bounds = np.flatnonzero(inside[1:] != inside[:-1])
+    return bounds[::2], bounds[1::2]
+
+
+def is_half(text: str, start: int, end: int) -> bool:
+    r"""Tell whether a word is either half of one hyphenated at a line end.
+
+    >>> is_half("rail-\nroad ends", 0, 5), is_half("rail-\nroad ends", 6, 10), is_half("rail-\nroad ends", 11, 15)
+    (True, True, False)
+    """
+    return text.startswith("-\n", end - 1) or text.startswith("-\n", max(0, start - 2), start)
+
+
+def frequent_words(documents: Iterable[Document], least: int) -> frozenset[str]:
+    """Give the words that some documents have so many times, or more."""
+    counts: Counter[str] = Counter()
+    for document in documents:
+        counts.update(document.text.split())
+    return frozenset(word for word, count in counts.items() if count >= least)
+
+
+def read_pattern(text: str) -> re.Pattern[str]:
+    """Read a regular expression; raises UsageError."""
+    try:
+        return re.compile(text)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise UsageError(message=f"--words is no regular expression: {visible(text)}\n  {error}") from error

@@ -1,0 +1,390 @@
+"""The rules on what a challenge gives away, in one table."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice, repeat
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from geval_py.authoring.corpora import check_group
+from geval_py.checking.rules import Rule
+from geval_py.errors import LineCountError, MissingFileError
+from geval_py.reading.challenge import Challenge
+from geval_py.reading.lines import LineReader, decode_lines, read_lines
+from geval_py.reading.sources import find_file
+from geval_py.reading.splits import EXPECTED_FILE, INPUT_FILE, TRAINING_SET, Task, read_header
+from geval_py.scoring.parallel import Progress
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Numbers = NDArray[np.int64]
+
+
+COMMAND = "geval challenge leaks"
+
+
+NEIGHBOURS = 3  # words on each side of a gap, by which it is found elsewhere
+
+
+MANY_READABLE, SOME_READABLE = 0.05, 0.01  # of a part's items, above which E404 and W404 speak
+
+
+LEAST_NGRAM, MOST_NGRAM = 8, 13  # words; as for GPT-3 (Brown et al. 2020, appendix C)
+
+
+LENGTH_PERCENTILE = 5  # of the items' lengths, which gives n within those bounds (the same)
+
+
+MOST_DOCUMENTS = 10  # of the training set: an n-gram in more is a phrase (the same)
+
+
+NEAR_DUPLICATE = 0.2  # of an item's n-grams of LEAST_NGRAM words
+
+
+LEAST_SENTENCE = 6  # words
+
+
+OVERLAPPING = 0.05  # of the training items
+
+
+LEAK_RULES = (
+    Rule(
+        "E401", "answers-in-public", "hidden answers lie in the public folder, or in its git history",
+        "Whoever has the folder has the answers; what git once held, every clone holds.",
+        "Move the answers to a folder of their own (geval challenge make does); start a new repository if they were "
+        "committed.",
+    ),
+    Rule(
+        "E402", "group-in-two-parts", "a document is in two parts",
+        "A model that has seen a half of a document knows the names and the subject of the other half: scores are "
+        "too good, and tell nothing of new documents.",
+        "Deal whole documents (or newspapers, or books: --group) to the parts: geval challenge split does.",
+    ),
+    Rule(
+        "E403", "item-in-two-parts", "the same item is in two parts",
+        "Who learns it by heart from one part answers it in the other.",
+        "Remove the duplicates from the texts before they are cut.",
+    ),
+    Rule(
+        "W403", "item-twice", "the same item is in a part more than once",
+        "It counts twice, and if the answers differ, none can be right on both.",
+        "Remove the duplicates from the texts before they are cut.",
+    ),
+    Rule(
+        "E404", "readable-in-inputs", "answers can be read in other inputs of the same part",
+        f"The {NEIGHBOURS} words on each side of more than {MANY_READABLE:.0%} of the gaps stand in another input, "
+        "with the answer between them: no model is needed.",
+        "Cut windows that do not overlap, with one gap each: geval challenge make does.",
+    ),
+    Rule(
+        "W404", "some-readable-in-inputs", "some answers can be read in other inputs of the same part",
+        f"The {NEIGHBOURS} words on each side of more than {SOME_READABLE:.0%} of the gaps stand in another input, "
+        "with a word between them. A few are what any text repeats.",
+        "See whether windows overlap, or texts are repeated.",
+    ),
+    Rule(
+        "W405", "readable-in-train", "gaps whose answer can be read in the training set",
+        f"The {NEIGHBOURS} words on each side stand there, with a word between them. Where these are few, they are "
+        "what any text repeats.",
+        "If there are many, see whether a text is in both, as a reprint, a quotation or another edition.",
+    ),
+    Rule(
+        "W406", "shared-ngram", "inputs that share a run of words with the training set",
+        f"The run is as long as the {LENGTH_PERCENTILE}th percentile of the inputs, but of {LEAST_NGRAM} to "
+        f"{MOST_NGRAM} words. What stands in more than {MOST_DOCUMENTS} training documents is a phrase, and not "
+        "counted.",
+        "Look at the lines named: reprints and quotations are to be in one part; phrases do no harm.",
+    ),
+    Rule(
+        "W407", "near-duplicate", "inputs that are nearly in the training set",
+        f"More than {NEAR_DUPLICATE:.0%} of their runs of {LEAST_NGRAM} words stand there.",
+        "Keep the document, and what it is a copy of, in one part (--group), or leave one out.",
+    ),
+    Rule(
+        "W408", "sentence-in-train", "a whole sentence of an input stands in the training set",
+        f"Sentences of {LEAST_SENTENCE} words or more are compared, without their capitals and punctuation.",
+        "Look at the lines named: set phrases do no harm.",
+    ),
+    Rule(
+        "W409", "few-groups", "a part has few documents",
+        "Its score tells more of these documents than of a model, and intervals are too narrow.",
+        "Give more documents, or smaller ones.",
+    ),
+    Rule(
+        "W410", "train-overlaps", "windows of the training set overlap",
+        "Its answers can be read in its other inputs, and who counts words counts the same ones many times, which "
+        "makes n-gram models worse.",
+        "Cut windows that do not overlap, or say in the README that they do.",
+    ),
+)  # fmt: skip
+
+
+LEAK_RULES_BY_CODE = {rule.code: rule for rule in LEAK_RULES}
+
+
+# The items of a challenge as numbers: a number a word, block by block.
+
+
+BYTES_AT_ONCE = 8_000_000
+
+
+UNKNOWN = 0  # the word of a gap whose answer is not known
+
+
+_AROUND = re.compile(r"^[\W_]+|[\W_]+$")
+
+
+_SENTENCE_END = re.compile(r"[.!?][^\w\s]*$")
+
+
+class Vocabulary(dict[str, int]):
+    """Gives each word as written its number, and the same to words that differ in capitals and punctuation only."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._numbers: dict[str, int] = {}
+
+    def __missing__(self, word: str) -> int:
+        plain = _AROUND.sub("", word).casefold() or word
+        number = self._numbers.setdefault(plain, len(self._numbers) + 1)  # 0 is UNKNOWN
+        self[word] = 2 * number + bool(_SENTENCE_END.search(word))
+        return self[word]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """Where the texts of an item are: the columns left and right of the gap (the same where there is no gap)."""
+
+    left: int
+    right: int
+    group: int | None
+
+    @property
+    def has_gap(self) -> bool:
+        """Whether an item has a gap."""
+        return self.left != self.right
+
+    def cells(self, line: str) -> tuple[str, str, str]:
+        """Give the texts on both sides of the gap, and the group, of a line; "" for what is not there."""
+        cells = line.split("\t")
+        left, right, group = (
+            cells[n] if n is not None and n < len(cells) else "" for n in (self.left, self.right, self.group)
+        )
+        return left, right if self.has_gap else "", group
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """The files of one part, and how they are read: the first names of their header lines, the columns."""
+
+    part: str
+    path: str
+    expected: str | None
+    header: str | None
+    expected_header: str | None
+    columns: Columns
+
+
+@dataclass(slots=True)
+class Block:
+    """Some items: the words of all, one after another, and where each item begins (and the last ends).
+
+    ``gaps`` are the places of the gaps among the words, -1 for an item without; ``groups`` number the documents;
+    ``lines`` are the items' lines in their file, from 1; ``texts`` the lines, where they are kept.
+    """
+
+    words: Numbers
+    starts: Numbers
+    gaps: Numbers
+    groups: Numbers
+    lines: Numbers
+    known: bool
+    texts: list[str] = field(default_factory=list)
+
+    @property
+    def items(self) -> int:
+        """The number of items."""
+        return len(self.starts) - 1
+
+    @property
+    def item_of(self) -> Numbers:
+        """The item of each word."""
+        return np.repeat(np.arange(self.items), np.diff(self.starts))
+
+
+class Reader:
+    """Reads the items of parts; what is a word, or a group, in one is the same in all."""
+
+    def __init__(self) -> None:
+        self.vocabulary = Vocabulary()
+        self.groups: dict[str, int] = {}
+
+    def blocks(self, source: Source, progress: Progress | None = None) -> Iterator[Block]:
+        """Read a part, block by block; raises DataError, also where there are more or fewer answers than items.
+
+        ``progress`` is called after each block with the bytes read and the file's size.
+        """
+        answers, first = _answers(source), 1
+        with LineReader(source.path, header=source.header) as reader:
+            while data := reader.block(BYTES_AT_ONCE):
+                texts = decode_lines(data)
+                words = list(islice(answers, len(texts)))
+                if len(words) < len(texts):
+                    raise _uneven(source, first + len(words) - 1)
+                yield self._block(source, texts, words, first)
+                first += len(texts)
+                if progress is not None and reader.source.size:
+                    progress(reader.source.position or 0, reader.source.size)
+        if source.expected is not None and (more := sum(1 for _ in answers)):
+            raise _uneven(source, first + more - 1)
+
+    def whole(self, source: Source) -> Block:
+        """Read a part as one block, with its lines; raises as :meth:`blocks`."""
+        texts = list(read_lines(source.path, header=source.header))
+        answers = list(islice(_answers(source), len(texts) + (source.expected is not None)))
+        if len(answers) != len(texts):
+            raise _uneven(source, sum(1 for _ in _answers(source)))
+        block = self._block(source, texts, answers, 1)
+        block.texts = texts
+        return block
+
+    def _block(self, source: Source, texts: list[str], answers: Sequence[str], first: int) -> Block:
+        numbers: list[int] = []
+        starts, gaps, groups = [0], [], []
+        number_of = self.vocabulary.__getitem__
+        known = source.expected is not None
+        for text, answer in zip(texts, answers, strict=True):
+            left, right, group = source.columns.cells(text.replace("\\n", " "))
+            numbers.extend(map(number_of, left.split()))
+            gaps.append(len(numbers) if source.columns.has_gap else -1)
+            if source.columns.has_gap:
+                numbers.append(number_of(answer) if known and answer else UNKNOWN)
+            numbers.extend(map(number_of, right.split()))
+            starts.append(len(numbers))
+            groups.append(self.groups.setdefault(group, len(self.groups)))
+        return Block(
+            words=np.array(numbers, dtype=np.int64),
+            starts=np.array(starts, dtype=np.int64),
+            gaps=np.array(gaps, dtype=np.int64),
+            groups=np.array(groups, dtype=np.int64),
+            lines=np.arange(first, first + len(texts), dtype=np.int64),
+            known=known,
+        )
+
+
+def _answers(source: Source) -> Iterator[str]:
+    """Give the answers of a part or, where they are not known, empty ones without end."""
+    return repeat("") if source.expected is None else read_lines(source.expected, header=source.expected_header)
+
+
+def _uneven(source: Source, answers: int) -> LineCountError:
+    lines = sum(1 for _ in read_lines(source.path, header=source.header))
+    return LineCountError(
+        what="input",
+        path=source.path,
+        lines=lines,
+        expected_path=source.expected or "",
+        expected_lines=answers,
+    )
+
+
+def column_of(line: str, columns: Columns, word: int, *, gap: bool) -> int:
+    r"""Give the column, from 1, at which a word of an item begins, counted from its first word, the gap included.
+
+    ``gap`` tells that the gap itself is meant, which is where the right text begins.
+
+    >>> column_of("x\tthe old\\nman\tthe sea", Columns(left=1, right=2, group=0), 2, gap=False)
+    12
+    """
+    cells = line.split("\t")
+    offsets = [sum(len(cell) + 1 for cell in cells[:n]) for n in range(len(cells))]
+    if columns.right >= len(cells):
+        return 1
+    if gap:
+        return offsets[columns.right] + 1
+    places = _words_of(cells[columns.left], offsets[columns.left])
+    if columns.has_gap:
+        places += [offsets[columns.right], *_words_of(cells[columns.right], offsets[columns.right])]
+    return places[word] + 1 if word < len(places) else 1
+
+
+def _words_of(cell: str, offset: int) -> list[int]:
+    matches = re.finditer(r"\\n|((?:(?!\\n)\S)+)", cell)
+    return [offset + match.start() for match in matches if match[1]]
+
+
+# The files of a challenge in which leaks are looked for, and the columns of its items.
+
+
+LEFT, RIGHT = "LeftContext", "RightContext"
+
+
+def find_sources(directory: str, answers: str | None, group: str | None) -> list[Source]:
+    """Find the parts of a challenge that have an input, train first, then in natural order.
+
+    The answers are looked for in the folder of the answers first, if there is one. Raises MissingFileError where
+    there is no part, other DataErrors for what cannot be read, and UsageError for a column that there is not.
+    """
+    challenge = Challenge.open(directory)
+    task = challenge.task
+    header = read_header(directory, task.in_header)
+    expected_header = read_header(directory, task.out_header)
+    wanted = (name for name in challenge.split_names if name == TRAINING_SET or name.startswith(("dev", "test")))
+    names = sorted(wanted, key=lambda name: name != TRAINING_SET)
+    sources = []
+    for name in names:
+        path = find_file(os.path.join(directory, name, INPUT_FILE))
+        if path is None:
+            continue
+        sources.append(
+            Source(
+                part=name,
+                path=path,
+                expected=_expected(directory, answers, name, task),
+                header=header[0] if header else None,
+                expected_header=expected_header[0] if expected_header else None,
+                columns=columns_of(header or _numbered(path), group),
+            )
+        )
+    if not sources:
+        place = os.path.join(directory, TRAINING_SET, INPUT_FILE)
+        raise MissingFileError(
+            what="No file with the input", path=place, hint="train, dev-0 or test-A should have one"
+        )
+    return sources
+
+
+def _expected(directory: str, answers: str | None, name: str, task: Task) -> str | None:
+    file = task.expected_file or EXPECTED_FILE
+    folders = (directory,) if answers is None else (answers, directory)
+    return next(filter(None, (find_file(os.path.join(folder, name, file)) for folder in folders)), None)
+
+
+def _numbered(path: str) -> tuple[str, ...]:
+    """Name the columns of an input without a header by their numbers."""
+    first = next(read_lines(path), "")
+    return tuple(str(number + 1) for number in range(first.count("\t") + 1))
+
+
+def columns_of(names: Sequence[str], group: str | None) -> Columns:
+    """Tell which columns are the texts and the group: by their names, or else the last two and the first.
+
+    Raises UsageError for a group that there is not.
+
+    >>> columns_of(["FileId", "Year", "LeftContext", "RightContext"], None)
+    Columns(left=2, right=3, group=0)
+    """
+    left, right = len(names) - 2, len(names) - 1
+    if LEFT in names and RIGHT in names:
+        left, right = names.index(LEFT), names.index(RIGHT)
+    left = max(left, 0)
+    if group is not None:
+        check_group(group, names)
+        return Columns(left=left, right=right, group=names.index(group))
+    return Columns(left=left, right=right, group=0 if 0 not in (left, right) else None)

@@ -1,1 +1,0 @@
-"""What a challenge gives away: answers in public, and what one part shows of another."""

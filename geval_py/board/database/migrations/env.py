@@ -1,0 +1,17 @@
+"""Run by Alembic: it migrates the connection that :func:`geval_py.board.database.migrations.upgrade` was given."""
+
+from __future__ import annotations
+
+from alembic import context
+
+from geval_py.board.database.schema import METADATA
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=METADATA,
+    transactional_ddl=True,
+    render_as_batch=True,
+)
+
+
+context.run_migrations()

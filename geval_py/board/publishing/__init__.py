@@ -1,1 +1,0 @@
-"""What leaves a board: its site, its archives."""

@@ -1,0 +1,289 @@
+"""Figures that are shown: rounded to significant digits, and written with as many."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from sqlalchemy import and_, case, delete, exists, insert, or_, select
+
+from geval_py.board.database.schema import SCORED, disclosures, evaluations, facts, outputs, scores, submissions
+from geval_py.board.database.store import remember
+from geval_py.board.ranking.comparisons import complete
+from geval_py.board.settings import measure_of
+from geval_py.tables.numbers import MOST_PLAIN, fixed, shortest, special
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    from sqlalchemy import Connection, Row
+
+    from geval_py.board.database.store import Board
+    from geval_py.board.settings import Settings, Test
+
+    Losses: TypeAlias = "npt.NDArray[np.float64]"
+
+
+def significant(value: float | None, digits: int) -> float | None:
+    """Round to significant digits, half-even; None of None, of what is no number, and for 0 digits.
+
+    >>> significant(549.9369, 4), significant(0.00181838, 2), significant(math.inf, 3), significant(549.9, 0)
+    (549.9, 0.0018, inf, None)
+    """
+    if value is None or digits == 0 or math.isnan(value):
+        return None
+    if math.isinf(value):
+        return value
+    return float(f"{value:.{digits - 1}e}") + 0.0
+
+
+def figure(value: float | None, digits: int) -> str:
+    """Write a rounded value with all its significant digits, zeros at the end too; "" for None.
+
+    >>> figure(549.9, 4), figure(550.0, 4), figure(0.00182, 3), figure(8100.0, 2), figure(0.0, 4)
+    ('549.9', '550.0', '0.00182', '8100', '0')
+    """
+    if value is None:
+        return ""
+    if not math.isfinite(value):
+        return special(value)
+    if abs(value) >= MOST_PLAIN:
+        return shortest(value)
+    return fixed(value, decimals(value, digits))
+
+
+def decimals(value: float, digits: int) -> int:
+    """Give the decimals that a finite value with so many significant digits has; 0 for 0."""
+    return max(0, digits - 1 - math.floor(math.log10(abs(value)))) if value else 0
+
+
+def difference(one: float, other: float, digits: int) -> str:
+    """Write how far two finite rounded values are apart, as exactly as the coarser of them.
+
+    >>> difference(549.9, 560.25, 4), difference(99.99, 100.5, 4)
+    ('10.4', '0.5')
+    """
+    return fixed(abs(one - other), min(decimals(value, digits) for value in (one, other)))
+
+
+# The parameter-free ladder: a submitter's shown score moves only when a submission is surely better.
+
+
+@dataclass(frozen=True, slots=True)
+class _Rung:
+    """What is shown: the number of its step, its clipped losses, their mean, its score, the lower the better."""
+
+    step: int
+    losses: Losses
+    mean: float
+    badness: float
+
+
+class Ladder:
+    """The ladder of one submitter on one test; ``bound`` is the greatest loss that counts, in nats.
+
+    >>> import numpy as np
+    >>> ladder = Ladder(20.0)
+    >>> steps = [[2.0, 3.0], [1.0, 3.9], [1.0, 2.0]]
+    >>> [ladder.climb(n, np.array(losses), sum(losses)) for n, losses in enumerate(steps)]
+    [0, 0, 2]
+    """
+
+    def __init__(self, bound: float) -> None:
+        self.bound = bound
+        self._rung: _Rung | None = None
+
+    def climb(self, step: int, losses: Losses, badness: float) -> int:
+        """Take the next step, its line losses in [0, inf] (at least one) and score; gives the step that is shown."""
+        clipped = losses.clip(max=self.bound)
+        mean = math.fsum(clipped.tolist()) / len(clipped)
+        rung = self._rung
+        if rung is None or (mean < rung.mean - _spread(clipped - rung.losses) and badness <= rung.badness):
+            rung = _Rung(step, clipped, mean, badness)
+        self._rung = rung
+        return rung.step
+
+
+def _spread(differences: Losses) -> float:
+    """Give s / sqrt(n), the standard error of the mean difference."""
+    return float(differences.std()) / math.sqrt(len(differences))
+
+
+# What may be shown of each output: its figures, or with a ladder those that stand for them, rounded.
+
+
+MADE_WITH = "disclosed"  # the fact that tells what the disclosures were made with
+
+
+LADDER = "ladder/"  # and that which tells, of a test, the steps of each ladder
+
+
+_STANDS = and_(submissions.c.state == SCORED, submissions.c.withdrawn.is_(None))
+
+
+def ensure_disclosed(board: Board, now: datetime) -> None:
+    """Disclose anew where board.yaml was edited, or the last deadline has passed, since it was done."""
+    with board.reading() as connection:
+        if _fact(connection, MADE_WITH) == _made_with(board.settings, now):
+            return
+    from geval_py.board.ranking.comparisons import complete
+
+    with board.writing() as connection:
+        disclose(connection, board.settings, now)
+        complete(connection, board.settings, now)
+
+
+def disclose(connection: Connection, settings: Settings, now: datetime) -> None:
+    """Bring the disclosures up to date with the scores, the settings and the moment; only what changed is written."""
+    made_with = _made_with(settings, now)
+    if _fact(connection, MADE_WITH) != made_with:
+        connection.execute(delete(disclosures))
+        connection.execute(delete(facts).where(facts.c.name.startswith(LADDER)))
+        remember(connection, MADE_WITH, made_with)
+    _forget_past(connection, [test.name for test in settings.tests if test.ladder])
+    for test in settings.tests:
+        shown = _climb(connection, settings, test) if test.ladder else {}
+        _disclose_new(connection, settings, test, settings.digits_of(test, now), shown)
+
+
+def _made_with(settings: Settings, now: datetime) -> str:
+    """Write down all on which the disclosures depend, and which entries are compared."""
+    tests = {test.name: [settings.digits_of(test, now), test.ladder and test.clip] for test in settings.tests}
+    phases = [[phase.name, phase.until.isoformat()] for phase in settings.phases]
+    return json.dumps([tests, settings.metrics, phases, settings.entries, settings.samples, settings.seed])
+
+
+def _fact(connection: Connection, name: str) -> str | None:
+    value: str | None = connection.execute(select(facts.c.value).where(facts.c.name == name)).scalar()
+    return value
+
+
+def _forget_past(connection: Connection, ladders: list[str]) -> None:
+    """Forget the disclosures of what was withdrawn or scored again; a ladder's are undone as it is climbed."""
+    holds = (
+        exists(scores)
+        .where(scores.c.output_id == disclosures.c.output_id, scores.c.metric == disclosures.c.metric)
+        .where(outputs.c.id == scores.c.output_id, submissions.c.id == outputs.c.submission_id, _STANDS)
+        .where(or_(outputs.c.test.in_(ladders), scores.c.evaluation_id == disclosures.c.evaluation_id))
+    )
+    connection.execute(delete(disclosures).where(~holds))
+
+
+def _disclose_new(connection: Connection, settings: Settings, test: Test, digits: int, shown: dict[int, int]) -> None:
+    """Disclose the outputs of a test that are not; ``shown`` tells whose figures stand for each, if not its own."""
+    missing = ~exists(disclosures).where(
+        disclosures.c.output_id == scores.c.output_id, disclosures.c.metric == scores.c.metric
+    )
+    new = connection.execute(
+        select(scores.c.output_id, scores.c.metric)
+        .join(outputs, outputs.c.id == scores.c.output_id)
+        .join(submissions, submissions.c.id == outputs.c.submission_id)
+        .where(_STANDS, outputs.c.test == test.name, scores.c.metric.in_(settings.metrics), missing)
+        .order_by(scores.c.output_id, scores.c.metric)
+    ).all()
+    if not new:
+        return
+    figures = _figures(connection, {shown.get(output, output) for output, _ in new})
+    rows = [
+        {"output_id": output, "metric": metric, **_rounded(figures[shown.get(output, output), metric], digits)}
+        for output, metric in new
+        if (shown.get(output, output), metric) in figures
+    ]
+    connection.execute(insert(disclosures), rows)
+
+
+def _figures(connection: Connection, of: set[int]) -> dict[tuple[int, str], Row[Any]]:
+    """Give the evaluations of outputs, by output and metric."""
+    query = select(
+        scores.c.output_id,
+        scores.c.metric,
+        evaluations.c.id,
+        evaluations.c.score,
+        evaluations.c.low,
+        evaluations.c.high,
+    ).join(evaluations, evaluations.c.id == scores.c.evaluation_id)
+    rows = _in_parts(connection, query, of)
+    return {(row.output_id, row.metric): row for row in rows}
+
+
+def _in_parts(connection: Connection, query: Any, of: Iterable[int], size: int = 1000) -> Iterator[Row[Any]]:
+    """Run a query for some outputs, a thousand at a time, since databases bound the number of parameters."""
+    ids = sorted(of)
+    for start in range(0, len(ids), size):
+        yield from connection.execute(query.where(scores.c.output_id.in_(ids[start : start + size])))
+
+
+def _rounded(of: Row[Any], digits: int) -> dict[str, float | int | None]:
+    return {
+        "evaluation_id": of.id,
+        "value": significant(of.score, digits),
+        "low": significant(of.low, digits),
+        "high": significant(of.high, digits),
+    }
+
+
+def _climb(connection: Connection, settings: Settings, test: Test) -> dict[int, int]:
+    """Tell whose figures stand for each output of a test's ladders that changed; undo their disclosures."""
+    before: dict[str, list[list[int]]] = json.loads(_fact(connection, LADDER + test.name) or "{}")
+    steps = dict(_steps(connection, settings, test))
+    shown: dict[int, int] = {}
+    for climber, of in steps.items():
+        if before.get(climber) != of:
+            connection.execute(delete(disclosures).where(disclosures.c.output_id.in_([step[0] for step in of])))
+            shown |= _shown(connection, settings, test, of)
+    if steps != before:
+        remember(connection, LADDER + test.name, json.dumps(steps))
+    return shown
+
+
+def _steps(connection: Connection, settings: Settings, test: Test) -> Iterator[tuple[str, list[list[int]]]]:
+    """Give the outputs and evaluations of each submitter in order of arrival; each baseline is a submitter.
+
+    The one that ranks is first, then those of the other metrics, whose figures follow the ladder too; 0 is none.
+    """
+    climber = case((submissions.c.baseline, -submissions.c.id), else_=submissions.c.submitter_id)
+    query = (
+        select(climber.label("climber"), outputs.c.id, scores.c.metric, scores.c.evaluation_id)
+        .join(submissions, submissions.c.id == outputs.c.submission_id)
+        .join(scores, scores.c.output_id == outputs.c.id)
+        .where(_STANDS, outputs.c.test == test.name)
+        .order_by("climber", submissions.c.arrived, submissions.c.id, outputs.c.id)
+    )
+    for one, rows in groupby(connection.execute(query), key=lambda row: row.climber):
+        steps: list[list[int]] = []
+        for output, scored in groupby(rows, key=lambda row: row.id):
+            by_metric = {row.metric: row.evaluation_id for row in scored}
+            steps.append([output, *(by_metric.get(metric, 0) for metric in settings.metrics)])
+        yield str(one), steps
+
+
+def _shown(connection: Connection, settings: Settings, test: Test, steps: Sequence[Sequence[int]]) -> dict[int, int]:
+    """Climb one ladder: give for each output the one that is shown from then on; one without a score is itself."""
+    import numpy as np
+
+    from geval_py.board.database.store import unpack
+
+    sign = 1 if measure_of(settings.metric).direction == "lower" else -1
+    ladder, shown = Ladder(test.clip), {}
+    columns = select(evaluations.c.score, evaluations.c.lines, evaluations.c.losses)
+    for output, evaluation, *_ in steps:
+        of = connection.execute(columns.where(evaluations.c.id == evaluation)).first()
+        shown[output] = output
+        if of is not None and of.score is not None and of.losses is not None:
+            losses = np.array(unpack(of.losses, of.lines)[0])
+            shown[output] = ladder.climb(output, losses, sign * of.score)
+    return shown
+
+
+# What follows from what is stored is made anew in the transaction that changes it: disclosures and comparisons.
+
+
+def refresh(connection: Connection, settings: Settings, now: datetime) -> None:
+    """Make the disclosures, and the comparisons of what stands in a ranking and was not compared yet."""
+    disclose(connection, settings, now)
+    complete(connection, settings, now)

@@ -1,0 +1,24 @@
+"""A board as static pages: what is shown is gathered, turned into files, and written beside what it replaces."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from geval_py.board.site.files import check_replaceable, write_site
+from geval_py.board.site.pages import pages
+from geval_py.board.site.view import loaded
+
+if TYPE_CHECKING:
+    from geval_py.board.database.store import Board
+
+
+def build(board: Board, folder: str, *, now: datetime, organiser: bool = False) -> int:
+    """Write a board's site into a folder, where an earlier one stands until the new one is whole; gives its files.
+
+    For the ``organiser`` there is one more page, of outputs that are much alike, which is not for the public. Raises
+    UsageError for a folder that holds something else, StoreError, and the DataErrors of the challenge's public files.
+    """
+    check_replaceable(folder)
+    with loaded(board, now=now, organiser=organiser) as view:
+        return write_site(folder, pages(view))

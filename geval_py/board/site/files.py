@@ -1,0 +1,230 @@
+"""The names of a site's files: made from board.yaml and from codes, never from a stranger's text."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeAlias
+from urllib.parse import urlsplit
+
+from geval_py.board.settings import Settings
+from geval_py.board.site.rendering import render
+from geval_py.board.site.view import SiteView
+from geval_py.errors import UsageError
+from geval_py.text import named, visible
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """Where pages are, relative to the folder of the site. Parts of a name are split by dots, which no part has."""
+
+    settings: Settings
+    phase: str
+
+    def board(self, test: str, phase: str, page: int = 1) -> str:
+        """Give the page of a leaderboard; that of the first test in the phase of the front page is index.html."""
+        if page == 1 and test == self.settings.tests[0].name and phase == self.phase:
+            return "index.html"
+        return self._named("board", test, phase, f".{page}.html" if page > 1 else ".html")
+
+    def of_test(self, kind: str, test: str) -> str:
+        """Give the page of a kind for a test: progress, parameters, compare."""
+        return self._named(kind, test, None, ".html")
+
+    def data(self, kind: str, test: str, phase: str | None, ending: str) -> str:
+        """Give the file of a table's data, with its ending."""
+        return "data/" + self._named(kind, test, phase, f".{ending}")
+
+    @staticmethod
+    def submissions(page: int = 1) -> str:
+        """Give a page of the list of submissions."""
+        return "submissions.html" if page == 1 else f"submissions.{page}.html"
+
+    @staticmethod
+    def submission(code: str) -> str:
+        """Give the page of a submission."""
+        return f"submissions/{code}.html"
+
+    def _named(self, kind: str, test: str, phase: str | None, end: str) -> str:
+        tests = [one.name for one in self.settings.tests]
+        name = f"{kind}.{slugs(tests)[tests.index(test)]}"
+        phases = self.settings.phase_names
+        if phase is not None and len(phases) > 1:
+            name += f".{slugs(phases)[phases.index(phase)]}"
+        return name + end
+
+
+def slugs(names: Sequence[str]) -> list[str]:
+    """Make names of files that differ, also where case counts for nothing.
+
+    >>> slugs(["test-A", "Test A", "../x"])
+    ['test-A', 'Test-A-2', 'x']
+    """
+    found: list[str] = []
+    for number, name in enumerate(names, start=1):
+        slug = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")[:60] or str(number)
+        taken = {other.lower() for other in found}
+        found.append(slug if slug.lower() not in taken else f"{slug}-{number}")
+    return found
+
+
+# A folder that is written beside the one whose place it takes, which stands until the new one is whole.
+
+
+MARK = "site.json"  # in the folder of every site: only such a folder is replaced
+
+
+Page: TypeAlias = tuple[str, str]  # path, with / between folders, and text
+
+
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # of Linux: renameat2(2)
+
+
+def write_site(folder: str, pages: Iterable[Page]) -> int:
+    """Write the files of a site, and give their number; then it takes the place of an earlier one at once.
+
+    Raises UsageError for a folder that holds anything but a site, or into which another is being written.
+    """
+    target = os.path.abspath(folder)
+    check_replaceable(target)
+    beside = os.path.join(os.path.dirname(target), f".{os.path.basename(target)}.new")
+    with _naming(folder), _own(beside):
+        number = _write(beside, pages)
+        if os.path.lexists(target):
+            _exchange(beside, target)
+        else:
+            os.rename(beside, target)
+    return number
+
+
+def check_replaceable(folder: str) -> None:
+    """Raise UsageError unless a folder is not there, is empty, or holds a site."""
+    if not os.path.lexists(folder):
+        return
+    if os.path.islink(folder) or not os.path.isdir(folder):
+        raise UsageError(message=f"Cannot write {named(folder)}: it is not a folder")
+    if os.listdir(folder) and mark_of(folder) is None:
+        message = f"Cannot write {named(folder)}: it holds something else than a site\n  name a new folder"
+        raise UsageError(message=message)
+
+
+def mark_of(folder: str) -> dict[str, object] | None:
+    """Read what a site says of itself; None where there is none."""
+    try:
+        with open(os.path.join(folder, MARK), encoding="utf-8") as file:
+            mark = json.load(file)
+    except (OSError, ValueError):
+        return None
+    return mark if isinstance(mark, dict) and "generator" in mark else None
+
+
+def _write(folder: str, pages: Iterable[Page]) -> int:
+    number = 0
+    for path, text in pages:
+        place = os.path.join(folder, *path.split("/"))
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        with open(place, "x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        number += 1
+    return number
+
+
+@contextmanager
+def _own(folder: str) -> Iterator[None]:
+    """Make an empty folder that is ours, in place of what a killed run left, and remove what is there in the end."""
+    lock = _locked(folder)
+    try:
+        _empty(folder)
+        yield
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
+
+
+def _locked(folder: str) -> int:
+    """Lock a folder by its handle, which the system lets go when the process ends; raises UsageError."""
+    import fcntl
+
+    os.makedirs(folder, exist_ok=True)
+    lock = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(lock)
+        raise UsageError(message=f"Cannot write {named(folder)}: another run is writing this site") from error
+    return lock
+
+
+def _empty(folder: str) -> None:
+    for entry in os.scandir(folder):
+        if entry.is_dir(follow_symlinks=False):
+            shutil.rmtree(entry.path)
+        else:
+            os.unlink(entry.path)
+
+
+def _exchange(one: str, other: str) -> None:
+    """Let two folders change places in one step; where the system cannot, in three."""
+    library = ctypes.CDLL(None, use_errno=True)
+    names = os.fsencode(one), os.fsencode(other)
+    exchange = getattr(library, "renameat2", None)
+    if exchange is not None and not exchange(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_EXCHANGE):
+        return
+    away = f"{one}.old"
+    os.rename(other, away)
+    os.rename(one, other)
+    os.rename(away, one)
+
+
+@contextmanager
+def _naming(folder: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise UsageError(message=f"Cannot write {named(folder)}: {visible(reason)}") from error
+
+
+# An Atom feed (RFC 4287) of the latest submissions; ids are `tag:` URIs (RFC 4151), the same wherever it stands.
+
+
+MOST_ENTRIES = 50
+
+
+NOBODY = "geval.invalid"  # the authority of a board that has no address
+
+
+_BEGINNING = "1970-01-01T00:00:00Z"
+
+
+def feed(view: SiteView) -> str:
+    """Write the feed; scores are not in it, so that it never tells more than the pages."""
+    address = view.settings.url if urlsplit(view.settings.url).hostname else ""
+    return render(
+        "feed.xml",
+        view=view,
+        base=f"{address.rstrip('/')}/" if address else "",
+        identity=identity(view.settings),
+        tag_of=lambda code, arrived: f"tag:{authority(view.settings)},{arrived:%Y-%m-%d}:{code}",
+        submissions=[one for one in view.submissions if not one.withdrawn][:MOST_ENTRIES],
+        beginning=_BEGINNING,
+    )
+
+
+def authority(settings: Settings) -> str:
+    """Give the host that the ids of a board's feed are made with."""
+    return (urlsplit(settings.url).hostname or NOBODY).lower()
+
+
+def identity(settings: Settings) -> str:
+    """Give the id of the feed; without an address it is told from other boards' by its title."""
+    path = urlsplit(settings.url).path.strip("/")
+    name = path if urlsplit(settings.url).hostname else hashlib.sha256(settings.title.encode()).hexdigest()[:16]
+    return f"tag:{authority(settings)},2026:board/{name}"

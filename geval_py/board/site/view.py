@@ -1,0 +1,343 @@
+"""All that a site shows, and nothing else: what is not in these values cannot leak into a page."""
+
+from __future__ import annotations
+
+import heapq
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import select
+
+from geval_py.board.answers import expected_of, input_of
+from geval_py.board.database.schema import SCORED, disclosures, evaluations, files, outputs, submissions, submitters
+from geval_py.board.database.store import unpack
+from geval_py.board.ranking.comparisons import MOST_COMPARED, Likeness, likenesses
+from geval_py.board.ranking.disclosure import ensure_disclosed, significant
+from geval_py.board.ranking.leaderboard import standings_on
+from geval_py.board.ranking.places import what_it_takes
+from geval_py.board.settings import AFTER, Settings, Test, measure_of, names_of, read_text
+from geval_py.board.submission import Entry, Standings
+from geval_py.reading.challenge import README_FILE
+from geval_py.reading.lines import read_lines
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Row
+
+    from geval_py.board.database.store import Board
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """A disclosed score and the ends of its 95 % interval, rounded; None where nothing may be shown."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputView:
+    """An output of a submission; ``figures`` by metric, ``evaluation_id`` that of the disclosed evaluation."""
+
+    id: int
+    test: str
+    variant: str
+    params: Mapping[str, str]
+    figures: Mapping[str, Figures]
+    evaluation_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileView:
+    """A file of a submission, as it came."""
+
+    name: str
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmissionView:
+    """What anyone may know of a submission; where it came from is the organiser's business alone."""
+
+    code: str
+    submitter: str
+    arrived: datetime
+    state: str = SCORED
+    reason: str = ""
+    baseline: bool = False
+    description: str = ""
+    author: str = ""
+    revision: str = ""
+    tags: tuple[str, ...] = ()
+    params: Mapping[str, str] = field(default_factory=dict)
+    links: tuple[tuple[str, str], ...] = ()
+    problems: tuple[Mapping[str, Any], ...] = ()
+    remark: str = ""
+    withdrawn: datetime | None = None
+    scorer: str = ""
+    files: tuple[FileView, ...] = ()
+    outputs: tuple[OutputView, ...] = ()
+
+    @property
+    def is_ranked(self) -> bool:
+        """Whether it may stand in a leaderboard."""
+        return self.state == SCORED and self.withdrawn is None
+
+    @property
+    def status(self) -> str:
+        """Say in a word what became of it."""
+        return "withdrawn" if self.withdrawn else self.state
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineView:
+    """A line of a test set whose answers are public: its number, from 1, its score, rounded, and its text."""
+
+    line: int
+    score: float
+    expected: str
+    before: str
+    after: str
+
+
+def no_lines(_: Test, __: OutputView) -> Sequence[LineView]:
+    """Give the lines of an output that are shown: none."""
+    return ()
+
+
+def no_advice(_: Standings, __: Entry) -> Sequence[str]:
+    """Say what it would take an entry to change places: nothing is known."""
+    return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteView:
+    """A site before it is written: ``standings`` by test and phase, ``submissions`` with the latest first.
+
+    ``phase`` is the one that submissions now stand in, ``digits`` the significant digits shown of a test.
+    ``metrics`` are called as in the standings. ``likenesses`` are for the organiser, None in what is published.
+    """
+
+    settings: Settings
+    metrics: tuple[str, ...]
+    phase: str
+    digits: Mapping[str, int]
+    standings: Mapping[tuple[str, str], Standings]
+    submissions: tuple[SubmissionView, ...]
+    readme: str = ""
+    lines_of: Callable[[Test, OutputView], Sequence[LineView]] = no_lines
+    advice: Callable[[Standings, Entry], Sequence[str]] = no_advice
+    likenesses: tuple[Likeness, ...] | None = None
+
+    @property
+    def front(self) -> str:
+        """The phase that index.html shows: that of now; the last one as long as nothing came after its deadline."""
+        test, phases = self.settings.tests[0].name, self.settings.phases
+        if self.phase == AFTER and phases and not self.standings[test, AFTER].entries:
+            last = phases[-1].name
+            return last if self.standings[test, last].entries else self.phase
+        return self.phase
+
+    @property
+    def updated(self) -> datetime | None:
+        """The moment of the last arrival or withdrawal; None for an empty board."""
+        moments = [one.withdrawn or one.arrived for one in self.submissions]
+        return max([*moments, *(one.arrived for one in self.submissions)], default=None)
+
+
+# The worst lines of an output, for test sets whose answers are public, and for no others.
+
+
+MOST_LINES = 20
+
+
+MOST_OUTPUTS = 2000  # of which lines are shown, over the whole site
+
+
+CONTEXT = 60  # characters on each side of a gap
+
+
+DIGITS = 4
+
+
+class LineTables:
+    """Gives the worst lines of outputs; texts of a test set are read once."""
+
+    def __init__(self, connection: Connection, settings: Settings) -> None:
+        self._connection, self._settings = connection, settings
+        self._texts: dict[str, list[tuple[str, str, str]]] = {}
+        self._left = MOST_OUTPUTS
+
+    @cached_property
+    def _is_made_of_losses(self) -> bool:
+        return measure_of(self._settings.metric).of_losses
+
+    def __call__(self, test: Test, output: OutputView) -> Sequence[LineView]:
+        """Give the lines with the greatest losses, the worst first.
+
+        None for a set whose answers are hidden, or whose scores move by a ladder, and for a metric that is not made
+        of losses.
+        """
+        if not test.visible or test.ladder or not self._is_made_of_losses or not self._left:
+            return ()
+        losses = self._losses(output)
+        worst = heapq.nsmallest(MOST_LINES, range(len(losses)), key=lambda line: (-losses[line], line))
+        if not worst:
+            return ()
+        self._left -= 1
+        texts = self._texts_of(test.name)
+        return [self._line(line, losses[line], texts[line]) for line in worst if line < len(texts)]
+
+    def _line(self, line: int, loss: float, texts: tuple[str, str, str]) -> LineView:
+        score = measure_of(self._settings.metric).formula((loss,), 1)
+        before, expected, after = texts
+        return LineView(
+            line=line + 1, score=significant(score, DIGITS) or 0.0, expected=expected, before=before, after=after
+        )
+
+    def _losses(self, output: OutputView) -> list[float]:
+        columns = select(evaluations.c.lines, evaluations.c.losses)
+        of = self._connection.execute(columns.where(evaluations.c.id == output.evaluation_id)).first()
+        return [] if of is None or of.losses is None else list(unpack(of.losses, of.lines)[0])
+
+    def _texts_of(self, test: str) -> list[tuple[str, str, str]]:
+        if test not in self._texts:
+            settings = self._settings
+            expected = list(read_lines(expected_of(settings.challenge, settings.answers, test)))
+            place = input_of(settings.challenge, test)
+            inputs = list(islice(read_lines(place), len(expected))) if place else []
+            inputs += [""] * (len(expected) - len(inputs))
+            self._texts[test] = [_in_context(*pair) for pair in zip(inputs, expected, strict=True)]
+        return self._texts[test]
+
+
+def _in_context(line: str, expected: str) -> tuple[str, str, str]:
+    """Put a word between the ends of the last two columns of its input: what stands before the gap, and after."""
+    _, before, after = ["", "", *line.split("\t")][-3:]
+    head = before if len(before) <= CONTEXT else f"…{before[-CONTEXT:]}"
+    tail = after if len(after) <= CONTEXT else f"{after[:CONTEXT]}…"
+    return head, expected, tail
+
+
+# What a site shows, read from one state of the database, and from the challenge's public files.
+
+
+@contextmanager
+def loaded(board: Board, *, now: datetime, organiser: bool = False) -> Iterator[SiteView]:
+    """Gather what a site shows now; lines are read as long as the block goes on. Raises StoreError, DataError."""
+    ensure_disclosed(board, now)
+    with board.reading() as connection:
+        yield _view(connection, board.settings, now, organiser=organiser)
+
+
+def _view(connection: Connection, settings: Settings, now: datetime, *, organiser: bool) -> SiteView:
+    phase = settings.phase_of(now)
+    names = settings.phase_names
+    return SiteView(
+        settings=settings,
+        metrics=names_of(settings.metrics),
+        phase=phase,
+        digits={test.name: settings.digits_of(test, now) for test in settings.tests},
+        standings={
+            (test.name, name): standings_on(connection, settings, test.name, phase=name, now=now)
+            for test in settings.tests
+            for name in names[: names.index(phase) + 1]
+        },
+        submissions=tuple(_submissions(connection, settings)),
+        readme=_readme(settings),
+        lines_of=LineTables(connection, settings),
+        advice=_advice,
+        likenesses=tuple(likenesses(connection, settings)) if organiser else None,
+    )
+
+
+def _readme(settings: Settings) -> str:
+    path = os.path.join(settings.challenge, README_FILE)
+    return read_text(path) if os.path.isfile(path) else ""
+
+
+def _advice(standings: Standings, entry: Entry) -> tuple[str, ...]:
+    """Say what it takes to change places; only of as many as are compared with each other."""
+    return what_it_takes(standings, entry) if (entry.place or 0) <= MOST_COMPARED else ()
+
+
+def _submissions(connection: Connection, settings: Settings) -> Iterator[SubmissionView]:
+    """Give all submissions, the latest first."""
+    own_files, own_outputs = _files(connection), _outputs(connection, settings)
+    query = select(submissions, submitters.c.name.label("submitter")).join(
+        submitters, submitters.c.id == submissions.c.submitter_id
+    )
+    for row in connection.execute(query.order_by(submissions.c.arrived.desc(), submissions.c.id.desc())):
+        yield _submission(row, tuple(own_files.get(row.id, ())), tuple(own_outputs.get(row.id, ())))
+
+
+def _submission(row: Row[Any], files: tuple[FileView, ...], outputs: tuple[OutputView, ...]) -> SubmissionView:
+    names = ("code", "submitter", "arrived", "state", "reason", "baseline", "description", "author", "revision")
+    more = ("remark", "withdrawn", "scorer")
+    return SubmissionView(
+        **{name: getattr(row, name) for name in (*names, *more)},
+        tags=tuple(map(str, row.tags)),
+        params=_texts(row.params),
+        links=tuple((str(title), str(url)) for title, url in row.links),
+        problems=tuple(row.problems),
+        files=files,
+        outputs=outputs,
+    )
+
+
+def _texts(params: Mapping[str, object]) -> dict[str, str]:
+    return {str(name): str(value) for name, value in params.items()}
+
+
+def _files(connection: Connection) -> dict[int, list[FileView]]:
+    found: dict[int, list[FileView]] = defaultdict(list)
+    query = select(files.c.submission_id, files.c.name, files.c.bytes, files.c.sha256)
+    for row in connection.execute(query.order_by(files.c.submission_id, files.c.name)):
+        found[row.submission_id].append(FileView(name=row.name, bytes=row.bytes, sha256=row.sha256))
+    return found
+
+
+def _outputs(connection: Connection, settings: Settings) -> dict[int, list[OutputView]]:
+    """Give the outputs by submission; figures are those that are disclosed, and only they."""
+    figures, evaluations = _figures(connection, settings)
+    found: dict[int, list[OutputView]] = defaultdict(list)
+    for row in connection.execute(
+        select(outputs).order_by(outputs.c.submission_id, outputs.c.test, outputs.c.variant)
+    ):
+        output = OutputView(
+            id=row.id,
+            test=row.test,
+            variant=row.variant,
+            params=_texts(row.params),
+            figures=figures.get(row.id, {}),
+            evaluation_id=evaluations.get(row.id),
+        )
+        found[row.submission_id].append(output)
+    return found
+
+
+def _figures(connection: Connection, settings: Settings) -> tuple[dict[int, dict[str, Figures]], dict[int, int]]:
+    """Give what is disclosed of outputs, by output and name of the metric, and the evaluations that rank them."""
+    names = dict(zip(settings.metrics, names_of(settings.metrics), strict=True))
+    figures: dict[int, dict[str, Figures]] = defaultdict(dict)
+    evaluations: dict[int, int] = {}
+    of = disclosures.c
+    query = select(of.output_id, of.metric, of.evaluation_id, of.value, of.low, of.high)
+    rows = {(row.output_id, row.metric): row for row in connection.execute(query)}
+    for (output, metric), row in sorted(rows.items(), key=lambda item: item[0][0]):
+        if metric == settings.metric:
+            evaluations[output] = row.evaluation_id
+        if metric in names:
+            figures[output][metric] = Figures(value=row.value, low=row.low, high=row.high)
+    return {
+        output: {names[metric]: by[metric] for metric in settings.metrics if metric in by}
+        for output, by in figures.items()
+    }, evaluations

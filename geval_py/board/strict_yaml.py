@@ -1,0 +1,141 @@
+"""Small YAML files, read strictly: known keys only, every fault with its line, all of them said at once.
+
+A mapping's language is a dictionary: a key, and the function that reads its value.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import yaml
+
+from geval_py.errors import ConfigError
+from geval_py.text import nearest, visible
+
+Reader: TypeAlias = "Callable[[yaml.Node, Document], Any]"
+
+
+Fields: TypeAlias = Mapping[str, Reader]
+
+
+class WrongValueError(ValueError):
+    """A value is not what it should be; its text goes on behind the name of the key: "is a whole number"."""
+
+
+class Document:
+    """A file that is being read, and what was found wrong in it: lines, from 1, and messages."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.problems: list[tuple[int, str]] = []
+
+    def blame(self, node: yaml.Node, message: str) -> None:
+        """Note what is wrong where a node begins."""
+        self.problems.append((node.start_mark.line + 1, message))
+
+    def check(self) -> None:
+        """Raise ConfigError with all that was found wrong, if anything was."""
+        if self.problems:
+            lines = [f"line {line}: {message}" for line, message in sorted(self.problems)]
+            raise ConfigError(path=self.path, message="\n  ".join(lines))
+
+    def resolve(self, folder: str) -> str:
+        """Make a path that is relative to the file absolute."""
+        return os.path.abspath(os.path.join(os.path.dirname(self.path), folder))
+
+
+def compose(text: str, path: str) -> yaml.Node | None:
+    """Parse a text, without making any object from it; None where it is empty. Raises ConfigError."""
+    try:
+        return yaml.compose(text, Loader=yaml.SafeLoader)
+    except (yaml.YAMLError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        where = "" if mark is None else f"line {mark.line + 1}: "
+        reason = visible(getattr(error, "problem", None) or str(error))
+        raise ConfigError(path=path, message=f"{where}this is not YAML: {reason}") from error
+
+
+def read_mapping(node: yaml.Node, document: Document, fields: Fields) -> dict[str, Any]:
+    """Read a mapping with some known keys; what is wrong is noted in the document, and left out."""
+    if not isinstance(node, yaml.MappingNode):
+        document.blame(node, f"here stand keys with values, such as `{next(iter(fields))}: …`")
+        return {}
+    values: dict[str, Any] = {}
+    for key, value in node.value:
+        name = str(key.value)
+        if name not in fields:
+            meant = nearest(name, fields)
+            advice = f"did you mean `{meant}`?" if meant else f"there are {', '.join(fields)}"
+            document.blame(key, f"unknown key `{visible(name)}`; {advice}")
+        elif name in values:
+            document.blame(key, f"`{name}` is given twice")
+        else:
+            try:
+                values[name] = fields[name](value, document)
+            except WrongValueError as wrong:
+                document.blame(value, f"`{name}` {wrong}")
+    return values
+
+
+def text(node: yaml.Node, _: Document) -> str:
+    """Read a single value as it is written."""
+    if not isinstance(node, yaml.ScalarNode):
+        raise WrongValueError("takes a single value")
+    return str(node.value)
+
+
+def some_text(node: yaml.Node, document: Document) -> str:
+    """Read a text that is not blank."""
+    value = text(node, document)
+    if not value.strip():
+        raise WrongValueError("must not be empty")
+    return value
+
+
+def folder(node: yaml.Node, document: Document) -> str:
+    """Read the path of a folder, relative to the file; gives an absolute one."""
+    return document.resolve(some_text(node, document))
+
+
+def flag(node: yaml.Node, _: Document) -> bool:
+    """Read true or false."""
+    if not isinstance(node, yaml.ScalarNode) or node.tag != "tag:yaml.org,2002:bool":
+        raise WrongValueError("is true or false")
+    return str(node.value).lower() in ("true", "yes", "on")
+
+
+def number(node: yaml.Node, document: Document, *, least: int = 0, most: int = 10**15) -> int:
+    """Read a whole number within bounds, which may have _ between its digits."""
+    digits = text(node, document).replace("_", "")
+    if not (digits.isascii() and digits.isdecimal() and len(digits) < 20 and least <= int(digits) <= most):
+        raise WrongValueError(f"is a whole number from {least}" + (f" to {most}" if most < 10**15 else ""))
+    return int(digits)
+
+
+def positive(node: yaml.Node, document: Document) -> float:
+    """Read a finite number above 0."""
+    try:
+        value = float(text(node, document))
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise WrongValueError("is a number above 0")
+    return value
+
+
+def one_of(node: yaml.Node, document: Document, *, choices: Sequence[str]) -> str:
+    """Read one of some words."""
+    word = text(node, document)
+    if word not in choices:
+        raise WrongValueError(f"is one of {', '.join(choices)}")
+    return word
+
+
+def several(node: yaml.Node, document: Document, *, read: Reader) -> tuple[Any, ...]:
+    """Read a list of values, each as ``read`` does."""
+    if not isinstance(node, yaml.SequenceNode):
+        raise WrongValueError("takes a list: [one, another]")
+    return tuple(read(one, document) for one in node.value)

@@ -1,0 +1,328 @@
+"""What every format says of a problem: how far it goes, where it is, and what to do."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from geval_py.checking.rules import Place, Problem, Report, Rule, Severity
+from geval_py.tables.escapes import json_text
+from geval_py.tables.terminals import DIM, PLAIN, RED, YELLOW
+from geval_py.text import excerpt, visible
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
+
+def number(count: int, noun: str) -> str:
+    """Count things: one line, two lines.
+
+    >>> number(1, "line"), number(2, "line")
+    ('1 line', '2 lines')
+    """
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def share_in_percent(share: float) -> str:
+    """Write a share in percent; only none is 0 %, and only all is 100 %."""
+    if 0 < share < 0.001:
+        return "less than 0.1 %"
+    if 0.999 < share < 1:
+        return "more than 99.9 %"
+    return "100 %" if share == 1 else f"{100 * share:.1f} %"
+
+
+def extent(problem: Problem) -> str:
+    """Say on how many lines a problem is; "" where it is the file's as a whole."""
+    if problem.places and not any(place.line for place in problem.places):
+        return ""
+    return f"{number(problem.count, 'line')}, {share_in_percent(problem.share)}"
+
+
+def what_to_do(rule: Rule) -> str:
+    """Say how to mend what breaks a rule."""
+    return f"{rule.mend} --fix does it." if rule.fixable and "--fix" not in rule.mend else rule.mend
+
+
+def places_of(problem: Problem) -> tuple[Place, ...]:
+    """Give a problem's places, or the file as a whole where none was kept."""
+    return problem.places or (Place(line=0, column=0, token="", message=problem.summary),)
+
+
+def paths_of(report: Report) -> list[str]:
+    """Give the files, and those that should have been there."""
+    return list(dict.fromkeys([*report.files, *(problem.path for problem in report.problems)]))
+
+
+def position(path: str, place: Place) -> str:
+    """Write a place as compilers do: path, line and column."""
+    return f"{visible(path)}:{place.line}:{max(1, place.column)}" if place.line else visible(path)
+
+
+def path_from_root(path: str) -> str:
+    """Write a path as platforms name a repository's files: with slashes, and no `./` before it."""
+    return path.replace(os.sep, "/").removeprefix("./")
+
+
+# A report for people: by file, then by rule, with the lines cut around a caret.
+
+
+COLOURS: dict[Severity, str] = {"error": RED, "warning": YELLOW}
+
+
+def as_text(report: Report, *, colour: bool = False) -> str:
+    """Write a report for people: by file, then by rule, with the lines cut around a caret; a last line sums up."""
+    lines: list[str] = []
+    for path, problems in groupby(report.problems, key=lambda problem: problem.path):
+        lines.append(visible(path))
+        for problem in problems:
+            lines += [*_problem_lines(problem, colour=colour), ""]
+    return inert("".join(f"{line}\n" for line in [*lines, _conclusion(report)]))
+
+
+def _problem_lines(problem: Problem, *, colour: bool) -> Iterator[str]:
+    rule, lines = problem.rule, extent(problem)
+    start, end = (COLOURS[rule.severity], PLAIN) if colour else ("", "")
+    yield f"  {start}{rule.code} {rule.name} ({rule.severity}){end}" + (f": {lines}" if lines else "")
+    yield f"    {visible(problem.summary)}"
+    for place in problem.places:
+        if place.line or place.message != problem.summary:
+            yield f"    {position(problem.path, place)}: {visible(place.message)}"
+            yield from _picture(place, colour=colour)
+    if lines and problem.count > len(problem.places):
+        yield f"    and {number(problem.count - len(problem.places), 'more line')}"
+    yield f"    To mend: {what_to_do(rule)}"
+
+
+def _picture(place: Place, *, colour: bool) -> Iterator[str]:
+    start, end = (DIM, PLAIN) if colour else ("", "")
+    if place.text:
+        for line in excerpt(place.text, max(1, place.column)).split("\n"):
+            yield f"      {start}| {line}{end}"
+
+
+def _conclusion(report: Report) -> str:
+    files = number(len(paths_of(report)), "file")
+    if not report.problems:
+        return f"no problems in {files}"
+    errors = sum(problem.rule.severity == "error" for problem in report.problems)
+    warnings = len(report.problems) - errors
+    return f"{number(errors, 'error')}, {number(warnings, 'warning')} in {files}"
+
+
+# A report for programs: one JSON document.
+
+
+def as_json(report: Report) -> str:
+    """Write one JSON document that strict parsers read."""
+    return json_text(
+        {
+            "version": report.version,
+            "status": report.status,
+            "files": report.files,
+            "uncounted": [{"path": output.path, "reason": output.reason} for output in report.uncounted],
+            "problems": [problem_document(problem) for problem in report.problems],
+        }
+    )
+
+
+def problem_document(problem: Problem) -> dict[str, Any]:
+    """Give what the document shows of one problem."""
+    return {
+        "rule": problem.rule.code,
+        "name": problem.rule.name,
+        "severity": problem.rule.severity,
+        "path": problem.path,
+        "count": problem.count,
+        "share": problem.share,
+        "summary": problem.summary,
+        "places": [
+            {"line": place.line, "column": place.column, "token": place.token, "message": place.message}
+            for place in problem.places
+        ],
+    }
+
+
+# Workflow commands, which GitHub shows as annotations; and how to keep its runner from seeing others.
+
+
+MOST_LINES_IN_ANNOTATION = 20
+
+
+PLAIN_SPELLINGS = ("\\::", "##\\[")
+
+
+def as_github(report: Report) -> str:
+    """Write a workflow command a problem, at its first place: GitHub shows ten of each kind a step."""
+    return "".join(_workflow_command(problem) for problem in report.problems)
+
+
+def inert(document: str, spellings: tuple[str, str] = PLAIN_SPELLINGS) -> str:
+    """Keep GitHub's runner, which reads all that a job prints, from seeing a command in a submission's words.
+
+    It takes `::name::` at the beginning of a line, spaces aside, and `##[name]` anywhere; ``spellings`` are what to
+    write for `::` and `##[`.
+    """
+    colons, brackets = spellings
+    return re.sub(r"(?m)^(\s*)::", lambda match: match[1] + colons, document).replace("##[", brackets)
+
+
+def _workflow_command(problem: Problem) -> str:
+    rule, place = problem.rule, places_of(problem)[0]
+    properties = {"file": visible(path_from_root(problem.path))}
+    if place.line:
+        properties |= {"line": str(place.line), "col": str(max(1, place.column))}
+    properties["title"] = f"{rule.code} {rule.name}"
+    written = ",".join(f"{key}={_property(value)}" for key, value in properties.items())
+    message = "\n".join(filter(None, (visible(place.message), _extent_with_lines(problem), what_to_do(rule))))
+    return f"::{rule.severity} {written}::{_data(message)}\n"
+
+
+def _extent_with_lines(problem: Problem) -> str:
+    """Say on how many lines a problem is, and on which first."""
+    lines = [str(place.line) for place in problem.places if place.line][:MOST_LINES_IN_ANNOTATION]
+    if len(lines) < 2:
+        return extent(problem)
+    return f"{extent(problem)}: {', '.join(lines)}{', …' if problem.count > len(lines) else ''}"
+
+
+def _data(value: str) -> str:
+    return value.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(value: str) -> str:
+    return _data(value).replace(":", "%3A").replace(",", "%2C")
+
+
+# A report for test dashboards: JUnit XML as Jenkins and GitLab read it.
+
+
+XML_SPELLINGS = ("&#58;:", "##&#91;")
+
+
+def as_junit(report: Report) -> str:
+    """Write JUnit XML: a suite a file, a case a problem, or a passing one; in ASCII.
+
+    Errors are failures, and warnings only where they make the status 1.
+    """
+    from xml.etree.ElementTree import Element, indent, tostring
+
+    root = Element("testsuites", name=report.command)
+    root.extend(_suite(path, report) for path in paths_of(report))
+    _add_counts(root)
+    indent(root)
+    document = tostring(root, encoding="us-ascii", xml_declaration=True).decode("ascii")
+    return inert(document, XML_SPELLINGS) + "\n"
+
+
+def _suite(path: str, report: Report) -> Element:
+    from xml.etree.ElementTree import Element, SubElement
+
+    suite = Element("testsuite", name=visible(path))
+    problems = [problem for problem in report.problems if problem.path == path]
+    if not problems:
+        SubElement(suite, "testcase", classname=visible(path), name="no problems", file=visible(path))
+    for problem in problems:
+        name = f"{problem.rule.code} {problem.rule.name}"
+        case = SubElement(suite, "testcase", classname=visible(path), name=name, file=visible(path))
+        _add_outcome(case, problem, fails=report.strict or problem.rule.severity == "error")
+    _add_counts(suite)
+    return suite
+
+
+def _add_outcome(case: Element, problem: Problem, *, fails: bool) -> None:
+    from xml.etree.ElementTree import SubElement
+
+    summary = ": ".join(filter(None, (visible(problem.summary), extent(problem))))
+    places = [f"{position(problem.path, place)}: {visible(place.message)}" for place in problem.places]
+    if fails:
+        outcome = SubElement(case, "failure", type=problem.rule.code, message=summary)
+    else:
+        outcome = SubElement(case, "system-out")
+    outcome.text = "\n".join([summary, *places, what_to_do(problem.rule)])
+
+
+def _add_counts(element: Element) -> None:
+    element.set("tests", str(len(element.findall(".//testcase"))))
+    element.set("failures", str(len(element.findall(".//failure"))))
+    element.set("errors", "0")
+
+
+# A report for code scanning: SARIF 2.1.0, https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html.
+
+
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+
+
+def as_sarif(report: Report) -> str:
+    """Write SARIF 2.1.0: a result a place, or one for the file where a problem has none."""
+    driver = {"name": "geval-py", "version": report.version, "rules": [_rule(rule) for rule in report.rules]}
+    run = {
+        "tool": {"driver": driver},
+        "columnKind": "unicodeCodePoints",
+        "results": [
+            _result(problem, place, report.rules) for problem in report.problems for place in places_of(problem)
+        ],
+    }
+    return json_text({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]})
+
+
+def _rule(rule: Rule) -> dict[str, Any]:
+    return {
+        "id": rule.code,
+        "name": rule.name,
+        "shortDescription": _message(rule.summary),
+        "fullDescription": _message(rule.why),
+        "help": _message(what_to_do(rule)),
+        "defaultConfiguration": {"level": rule.severity},
+    }
+
+
+def _result(problem: Problem, place: Place, rules: tuple[Rule, ...]) -> dict[str, Any]:
+    lines = f" ({extent(problem)} in all)" if problem.count > 1 else ""
+    location: dict[str, Any] = {"artifactLocation": {"uri": _uri(problem.path)}}
+    if place.line:
+        location["region"] = {"startLine": place.line, "startColumn": max(1, place.column)}
+    return {
+        "ruleId": problem.rule.code,
+        "ruleIndex": rules.index(problem.rule),
+        "level": problem.rule.severity,
+        "message": _message(place.message + lines),
+        "locations": [{"physicalLocation": location}],
+    }
+
+
+def _message(message: str) -> dict[str, str]:
+    """Make a message: braces are doubled (3.11.5), and `[words](address)` is no link (3.11.6)."""
+    return {"text": visible(message).replace("{", "{{").replace("}", "}}").replace("](", "\\](")}
+
+
+def _uri(path: str) -> str:
+    """Write a path as a URI: relative as the path is, its bytes percent-encoded."""
+    from urllib.parse import quote
+
+    try:
+        quoted = quote(path_from_root(path), errors="surrogateescape")
+    except UnicodeEncodeError:
+        quoted = quote(path_from_root(path), errors="surrogatepass")
+    return f"file:///{quoted.lstrip('/')}" if os.path.isabs(path) else quoted
+
+
+# A report in the form that its reader takes: people, programs, GitHub, code scanning, test dashboards.
+
+
+FORMATS: dict[str, Callable[[Report], str]] = {
+    "text": as_text,
+    "json": as_json,
+    "github": as_github,
+    "sarif": as_sarif,
+    "junit": as_junit,
+}
+
+
+def render(report: Report, name: str, *, colour: bool = False) -> str:
+    """Write a report in the format of that name (a key of FORMATS); only text has colours."""
+    return as_text(report, colour=colour) if name == "text" else FORMATS[name](report)

@@ -1,1 +1,0 @@
-"""Where the loss of an output comes from: kinds of misses, parts of the lines, single lines."""

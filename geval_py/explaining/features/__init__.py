@@ -1,1 +1,0 @@
-"""Which features of the lines go with bad scores."""

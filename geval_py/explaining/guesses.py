@@ -1,0 +1,248 @@
+"""What all lines of an output guess about their expected words, as arrays: all that tuning has to know.
+
+The mass of an expected word's bucket under parameters (:mod:`geval_py.reading.derived`), where B is the number of
+buckets, U the sum of the frequent words' shares, and U_b that of those in the bucket:
+
+    m = (1 - lambda) A(T) + r' (nu U_b + (1 - nu U) / B),   r' = (1 - lambda) r + lambda
+
+A(T) is the listed mass of the bucket, tempered. Where no temperature is looked for, one number a line holds it. Else
+all masses are kept, and A is computed where it is first wanted on a grid of ln T, and between by cubic Hermite
+interpolation: its derivatives are known, and a search asks for many temperatures that are near each other.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from geval_py.errors import UsageError
+from geval_py.evaluation import Evaluation
+from geval_py.reading.derived import FrequentWords, Parameters
+from geval_py.reading.lines import LineReader
+from geval_py.reading.sources import can_be_reread
+from geval_py.reading.splits import Split
+from geval_py.scoring.blocks import Block, MatchedBlockReader
+from geval_py.scoring.kernel.backends import choose_backend
+from geval_py.scoring.metrics import column_of
+from geval_py.scoring.metrics.hashed import HashedColumn
+from geval_py.scoring.parallel import Progress
+from geval_py.text import named, visible
+
+Array = npt.NDArray[np.float64]
+
+
+Integers = npt.NDArray[np.int64]
+
+
+STEP = 0.05  # of the grid, in ln T
+
+
+ENTRIES_AT_ONCE = 1 << 19  # as many as stay in a processor's cache with their powers
+
+
+LEAST_LOG = -1e300  # of an entry without mass: it stays without, whatever the temperature
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Entries:
+    """The masses of all entries of all lines: their logarithms, less that of the line's greatest.
+
+    ``starts`` has the place of each line's first entry, and the number of all; ``hits`` are the places of entries in
+    their expected word's bucket, ``hit_lines`` their lines.
+    """
+
+    logarithms: Array
+    starts: Integers
+    hits: Integers
+    hit_lines: Integers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Guesses:
+    """What the lines guess, a number a line: the listed mass in the expected word's bucket, the rest, and U_b.
+
+    ``entries`` are there where a temperature is looked for.
+    """
+
+    hits: Array
+    rests: Array
+    shares: Array
+    frequent: FrequentWords
+    bits: int
+    entries: Entries | None = None
+    _nodes: dict[int, tuple[Array, Array]] = field(default_factory=dict, repr=False)
+
+    @property
+    def lines(self) -> int:
+        """The number of lines."""
+        return len(self.hits)
+
+    def losses(self, parameters: Parameters) -> Array:
+        """Give each line's loss under parameters, in nats, possibly inf."""
+        if parameters.temperature == 1.0:
+            listed = self.hits
+        else:
+            listed, _ = self._tempered(np.log(parameters.temperature))
+        spread, _ = self.spread(parameters.nu)
+        rest = (1.0 - parameters.lambda_) * self.rests + parameters.lambda_
+        with np.errstate(divide="ignore"):
+            return np.maximum(0.0, -np.log((1.0 - parameters.lambda_) * listed + rest * spread))
+
+    def spread(self, nu: float) -> tuple[Array, Array]:
+        """Give the part of the rest that the bucket has, and its derivative by nu."""
+        alike = 1.0 / (1 << self.bits)
+        slope = self.shares - self.frequent.total * alike
+        return alike + nu * slope, slope
+
+    def listed(self, log_temperature: float) -> tuple[Array, Array]:
+        """Give A(T) of each line, interpolated, and its derivative by ln T."""
+        place = log_temperature / STEP
+        low = int(np.floor(place))
+        t = place - low
+        (left, left_slope), (right, right_slope) = self._node(low), self._node(low + 1)
+        rise = right - left
+        left_slope, right_slope = STEP * left_slope, STEP * right_slope
+        c2, c3 = 3 * rise - 2 * left_slope - right_slope, left_slope + right_slope - 2 * rise
+        value = left + t * (left_slope + t * (c2 + t * c3))
+        return value, (left_slope + t * (2 * c2 + 3 * t * c3)) / STEP
+
+    def _node(self, number: int) -> tuple[Array, Array]:
+        if number not in self._nodes:
+            self._nodes[number] = self._tempered(number * STEP)
+        return self._nodes[number]
+
+    def _tempered(self, log_temperature: float) -> tuple[Array, Array]:
+        """Give A(T) of each line, and its derivative by ln T."""
+        entries = self.entries
+        if entries is None:
+            raise UsageError(message="the masses of all entries are needed, and were not kept")
+        power = np.exp(-log_temperature)
+        sums, moments = _sums_of_powers(entries, power)
+        logs = entries.logarithms[entries.hits]
+        powers = np.exp(power * logs)
+        hit = np.bincount(entries.hit_lines, powers, self.lines)
+        hit_moment = np.bincount(entries.hit_lines, powers * logs, self.lines)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            scale = np.where(sums > 0.0, (1.0 - self.rests) / sums, 0.0)
+            mean = np.where(sums > 0.0, moments / sums, 0.0)
+        return scale * hit, -power * scale * (hit_moment - hit * mean)
+
+
+def _sums_of_powers(entries: Entries, power: float) -> tuple[Array, Array]:
+    """Give of each line the sums of p^power and p^power ln p, p relative to its greatest; 0 for no entries."""
+    starts = entries.starts
+    sums, moments = np.zeros(len(starts) - 1), np.zeros(len(starts) - 1)
+    first = 0
+    while first < len(sums):
+        last = int(np.searchsorted(starts, starts[first] + ENTRIES_AT_ONCE, side="right")) - 1
+        last = min(max(last, first + 1), len(sums))
+        logs = entries.logarithms[starts[first] : starts[last]]
+        powers = np.exp(power * logs)
+        filled = first + np.flatnonzero(np.diff(starts[first : last + 1]))
+        if len(filled):
+            places = starts[filled] - starts[first]
+            sums[filled] = np.add.reduceat(powers, places)
+            moments[filled] = np.add.reduceat(powers * logs, places)
+        first = last
+    return sums, moments
+
+
+def hashed_bits(evaluation: Evaluation) -> int:
+    """Give the bits of the hash of an evaluation's first metric; raises UsageError for a metric without, or flags."""
+    first = evaluation.scores[0]
+    plain = not first.scheme.text_flags and not first.scheme.selecting_flags
+    column = column_of(first.metric, frozenset()) if plain and not first.metric.needs_vocabulary else None
+    if not isinstance(column, HashedColumn):
+        raise UsageError(
+            message=f"{visible(first.scheme.text)} is no hashed metric without flags that choose or change lines, "
+            "such as PerplexityHashed: what would be better by it cannot be told"
+        )
+    return column.bits
+
+
+def read_guesses(
+    evaluation: Evaluation,
+    frequent: FrequentWords,
+    *,
+    keep_entries: bool,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Guesses:
+    """Read an output that was scored once more, for what its lines guess; ``keep_entries`` is for temperatures.
+
+    Raises UsageError for a metric that is not hashed, and for files that can be read only once.
+    """
+    bits = hashed_bits(evaluation)
+    backend = choose_backend()
+    words, shares = _encoded(frequent)
+
+    def work(block: Block) -> tuple[Array, ...]:
+        found = backend.read_guesses(block.outputs, block.expected, bits, block.first_line)
+        counts, masses = np.frombuffer(found.counts, np.int64), np.frombuffer(found.masses)
+        marks = np.frombuffer(found.hits, np.bool_)
+        lines = np.repeat(np.arange(len(counts)), counts)[marks]
+        hits = np.bincount(lines, masses[marks], len(counts))
+        of_bucket = backend.bucket_shares(words, shares, block.expected, bits, block.first_line)
+        kept = (_relative_logarithms(masses, counts), counts, marks) if keep_entries else ()
+        return hits, np.frombuffer(found.rests), np.frombuffer(of_bucket), *kept
+
+    parts = _read(evaluation.split, evaluation.output.path, work, threads, progress)
+    hits, rests, of_bucket, *kept = (np.concatenate(part) for part in zip(*parts, strict=True))
+    entries = _entries(*kept) if keep_entries else None
+    return Guesses(hits=hits, rests=rests, shares=of_bucket, frequent=frequent, bits=bits, entries=entries)
+
+
+def bucket_shares(split: Split, frequent: FrequentWords, bits: int) -> Array:
+    """Give for each line of a test set's answers the sum of the shares of the frequent words in its bucket."""
+    backend = choose_backend()
+    words, shares = _encoded(frequent)
+    found, first_line = [np.empty(0)], 1
+    with LineReader(split.expected, header=split.output_header) as expected:
+        while block := expected.block():
+            found.append(np.frombuffer(backend.bucket_shares(words, shares, block, bits, first_line)))
+            first_line += len(found[-1])
+    return np.concatenate(found)
+
+
+def _encoded(frequent: FrequentWords) -> tuple[bytes, array[float]]:
+    return "".join(f"{word}\n" for word in frequent.words).encode(), array("d", frequent.shares)
+
+
+def _read(
+    split: Split,
+    path: str,
+    work: Callable[[Block], tuple[Array, ...]],
+    threads: int | None,
+    progress: Progress | None,
+) -> list[tuple[Array, ...]]:
+    for place in (path, split.expected):
+        if not can_be_reread(place):
+            raise UsageError(message=f"{named(place)} has to be read more than once: give a file")
+    with (
+        LineReader(path, header=split.output_header) as outputs,
+        LineReader(split.expected, header=split.output_header) as expected,
+    ):
+        reader = MatchedBlockReader(outputs, expected)
+        return [found for _, found in reader.map(work, threads=threads, progress=progress)]
+
+
+def _relative_logarithms(masses: Array, counts: Integers) -> Array:
+    """Give the logarithm of each entry's mass less that of its line's greatest."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(masses)
+        filled = counts > 0
+        places = (np.cumsum(counts) - counts)[filled]
+        if len(places):
+            logs -= np.repeat(np.maximum.reduceat(logs, places), counts[filled])
+    return np.where(masses > 0.0, logs, LEAST_LOG)
+
+
+def _entries(logarithms: Array, counts: Integers, marks: npt.NDArray[np.bool_]) -> Entries:
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    hits = np.flatnonzero(marks)
+    lines = np.searchsorted(starts, hits, side="right") - 1
+    return Entries(logarithms=logarithms, starts=starts, hits=hits, hit_lines=lines)

@@ -1,0 +1,387 @@
+"""What hashing gave a score: the scores that other seeds would give, and the one without hashing.
+
+The expected word shares its bucket with a part of the rest and, by chance, with other words. Seeds are line numbers,
+so a file has one score; had its lines begun further down, it would have another. How far such scores scatter is
+measured, by scoring again with seeds a few lines further, and computed (see :mod:`geval_py.scoring.kernel.profile`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from itertools import pairwise
+from statistics import NormalDist, fmean, stdev
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from geval_py.errors import UsageError
+from geval_py.evaluation import Evaluation
+from geval_py.explaining.reliability import hashed_scheme, profile_of, profile_scheme, reread, schemes_of
+from geval_py.reading.outputs import unique_names
+from geval_py.reading.sources import can_be_reread
+from geval_py.reading.wordprobs import DEFAULT_BITS
+from geval_py.scoring.kernel.profile import SKETCHES
+from geval_py.scoring.metrics.base import NOISE, Metric, exp
+from geval_py.scoring.metrics.hashed import ProfileStatistics, reseeded, unknown_words
+from geval_py.tables.numbers import fixed, shortest
+from geval_py.tables.table import Column, Table
+from geval_py.text import named as shown_path
+from geval_py.text import visible
+
+if TYPE_CHECKING:
+    from geval_py.explaining.comparison import Comparison
+    from geval_py.explaining.reliability import Array
+    from geval_py.scoring.columns import Named
+
+
+DEFAULT_SEEDS, MOST_SEEDS = 25, 1000
+
+
+NORMAL = 1.96  # sd on either side that hold 95 %
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """Scores under other seeds: ``score`` is that of the mean loss, ``loss``, in nats; ``sd`` that of a score's loss.
+
+    ``z`` is by how many sd this output's loss is above the mean: below 0 it was lucky. None where nothing scatters.
+    """
+
+    score: float
+    loss: float
+    sd: float
+    z: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exact:
+    """The perplexity on exact words, of a ``vocabulary`` of so many, without hashing.
+
+    It is on the lines whose word the vocabulary or the line has; the ``infinite`` others would make it infinite.
+    ``listed`` is from the masses of the words, where one that is not listed shares the rest evenly with all unlisted
+    words (those listed are taken for words of the vocabulary); ``from_hashed`` is estimated from the hashed losses,
+    by ln(vocabulary / buckets) for each unlisted word.
+    """
+
+    vocabulary: int
+    infinite: int
+    listed: float
+    from_hashed: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Luck:
+    """What hashing gave an output; printed, sentences.
+
+    ``score`` is that of ``metric`` on the ``lines`` that are finite under all seeds; ``left_out`` are those that a
+    seed makes infinite. ``measured`` is over the scores under other ``seeds``, ``scores``: None where there are none
+    or one; ``formula`` is computed. Between ``low`` and ``high`` lie the scores of 95 % of seeds. ``exact`` is None
+    without a vocabulary.
+    """
+
+    test: str
+    file: str
+    metric: str
+    unit: str
+    direction: str
+    bits: int
+    lines: int
+    left_out: int
+    score: float
+    loss: float
+    seeds: int
+    scores: tuple[float, ...]
+    measured: Spread | None
+    formula: Spread
+    low: float
+    high: float
+    exact: Exact | None
+    signature: str | None
+
+    @property
+    def z(self) -> float | None:
+        """By how many sd the loss is above the formula's mean: below 0 it was lucky. None where nothing scatters."""
+        return self.formula.z
+
+    def __str__(self) -> str:
+        return "".join(luck_text([self])).removesuffix("\n")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give what ``--format json`` shows; values may be inf."""
+        return asdict(self) | {"z": self.z}
+
+
+def luck(evaluation: Evaluation, *, seeds: int = DEFAULT_SEEDS, vocabulary: frozenset[str] = frozenset()) -> Luck:
+    """Tell what hashing gave an output: its score under other seeds of the hash, and without hashing.
+
+    The evaluation's files are read again, with the flags and bits of its first metric on hashed words, and scored
+    with as many other ``seeds`` (0: by formula alone); ``vocabulary`` are the words that the exact perplexity knows.
+
+    Raises UsageError where there is no such metric, where the output can be read only once or has lines of buckets,
+    which hold for one seed, and for a number of seeds out of range; DataError where the files have changed for the
+    worse.
+    """
+    check_seeds(seeds)
+    schemes = luck_schemes(hashed_scheme(schemes_of(evaluation)), seeds, exact=bool(vocabulary))
+    again = reread(evaluation, schemes, vocabulary, sign=evaluation.signature is not None)
+    return luck_of(again, seeds, len(vocabulary))
+
+
+def check_seeds(seeds: int) -> None:
+    """Raise UsageError for a number of seeds out of range."""
+    if not 0 <= seeds <= MOST_SEEDS:
+        raise UsageError(message=f"the number of seeds is from 0 to {MOST_SEEDS}, not {seeds}")
+
+
+def luck_schemes(named: Named, seeds: int, *, exact: bool) -> list[Named]:
+    """Give the metrics that :func:`luck_of` wants, made of a hashed one; ``exact`` asks for the vocabulary too."""
+    scheme, metric = named
+    again = [(scheme, reseeded(metric, seed)) for seed in range(1, seeds + 1)]
+    return [profile_scheme(named), *again, *([(scheme, unknown_words(metric))] if exact else [])]
+
+
+def luck_of(evaluation: Evaluation, seeds: int, vocabulary: int) -> Luck:
+    """Compute the luck of an output that was scored with :func:`luck_schemes`, over so many words of a vocabulary.
+
+    Raises UsageError for lines of buckets.
+    """
+    first, *others = evaluation.scores
+    statistics = profile_of(evaluation)
+    _refuse_vectors(statistics, evaluation)
+    kept = np.isfinite(statistics.column("seed_mean"))
+    lines = int(kept.sum())
+    loss = _mean(statistics.column("loss")[kept])
+    losses = [_mean(np.frombuffer(other.statistics.columns[0])[kept]) for other in others[:seeds]]
+    sd = math.sqrt(float(statistics.column("seed_variance")[kept].sum())) / max(1, lines)
+    measured = _spread(first.metric, loss, fmean(losses), stdev(losses)) if len(losses) > 1 and lines else None
+    formula = _spread(first.metric, loss, _mean(statistics.column("seed_mean")[kept]), sd)
+    low, high = sorted(_score(first.metric, formula.loss + sign * NORMAL * formula.sd) for sign in (-1, 1))
+    return Luck(
+        test=evaluation.split.name,
+        file=evaluation.output.name,
+        metric=first.name,
+        unit=first.unit,
+        direction=first.direction,
+        bits=first.metric.bits or DEFAULT_BITS,
+        lines=lines,
+        left_out=statistics.lines - lines,
+        score=_score(first.metric, loss),
+        loss=loss,
+        seeds=seeds,
+        scores=tuple(_score(first.metric, of_seed) for of_seed in losses),
+        measured=measured,
+        formula=formula,
+        low=low,
+        high=high,
+        exact=_exact(evaluation, statistics, vocabulary) if vocabulary else None,
+        signature=_signature(evaluation),
+    )
+
+
+def _refuse_vectors(statistics: ProfileStatistics, evaluation: Evaluation) -> None:
+    vectors = int(statistics.column("vector").sum())
+    if vectors:
+        raise UsageError(
+            message=f"{shown_path(evaluation.output.path)} has {vectors} of {statistics.lines} lines of buckets, "
+            "which hold for one seed of the hash: what others would give cannot be told"
+        )
+
+
+def _signature(evaluation: Evaluation) -> str | None:
+    """Give the signature of the score alone."""
+    if evaluation.signature is None:
+        return None
+    from dataclasses import replace
+
+    signed = evaluation.signature
+    return str(replace(signed, metrics=signed.metrics[:1], bits=signed.bits[:1]))
+
+
+def _mean(losses: Array) -> float:
+    """Give the mean; NaN where there is none."""
+    return math.fsum(losses) / len(losses) if len(losses) else math.nan
+
+
+def _score(metric: Metric, loss: float) -> float:
+    """Give the metric's value for a mean loss."""
+    return metric.of_line(loss)
+
+
+def _spread(metric: Metric, loss: float, mean: float, sd: float) -> Spread:
+    return Spread(score=_score(metric, mean), loss=mean, sd=sd, z=(loss - mean) / sd if sd > NOISE else None)
+
+
+def _exact(evaluation: Evaluation, statistics: ProfileStatistics, vocabulary: int) -> Exact:
+    bits = evaluation.scores[0].metric.bits or DEFAULT_BITS
+    unknown = np.frombuffer(evaluation.scores[-1].statistics.columns[0]) > 0
+    mass, rest, words = (statistics.column(name) for name in ("word_mass", "rest", "words"))
+    listed = statistics.column("listed") > 0
+    masses = np.where(listed, mass, rest / np.maximum(1, vocabulary - words))
+    finite = (listed | ~unknown) & (masses > 0)
+    hashed = _mean(statistics.column("loss")[finite])
+    unlisted = float((~listed[finite]).mean()) if finite.any() else math.nan
+    return Exact(
+        vocabulary=vocabulary,
+        infinite=statistics.lines - int(finite.sum()),
+        listed=exp(_mean(-np.log(masses[finite]))),
+        from_hashed=exp(hashed + unlisted * math.log(vocabulary / (1 << bits))),
+    )
+
+
+# Two outputs so near to each other that hashing may have decided between them.
+
+
+NEAR = 0.05  # a pair that other seeds turn round more often is too near to tell
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NearTie:
+    """Two outputs nearer than hashing can tell: ``turned`` is the share of seeds that would put the second first."""
+
+    first: str
+    second: str
+    turned: float
+
+
+def near_ties(evaluations: Sequence[Evaluation], comparison: Comparison) -> Iterator[NearTie]:
+    """Give the neighbours in a comparison between which hashing may have decided.
+
+    Looked at are those that cannot be told apart anyway, on a metric of hashed words: their outputs are read again,
+    unless they can be read only once.
+    """
+    by_name = dict(zip(unique_names([of.output for of in evaluations]), evaluations, strict=True))
+
+    @cache
+    def profile(name: str) -> ProfileStatistics:
+        first = by_name[name].scores[0]
+        return profile_of(reread(by_name[name], [profile_scheme((first.scheme, first.metric))]))
+
+    bits = evaluations[0].scores[0].metric.bits
+    for first, second in pairwise(system.name for system in comparison.systems):
+        if bits and _is_in_doubt(comparison, by_name[first], by_name[second], {first, second}):
+            turned = share_turned(profile(first), profile(second), bits)
+            if turned > NEAR:
+                yield NearTie(first=first, second=second, turned=turned)
+
+
+def _is_in_doubt(comparison: Comparison, one: Evaluation, other: Evaluation, names: set[str]) -> bool:
+    """Tell whether two outputs share a group, but not all losses, and can be read again."""
+    return (
+        any(names <= set(group) for group in comparison.groups)
+        and one.scores[0].statistics != other.scores[0].statistics
+        and all(can_be_reread(of.output.path) for of in (one, other))
+    )
+
+
+def share_turned(better: ProfileStatistics, worse: ProfileStatistics, bits: int) -> float:
+    """Give the share of seeds that would turn the order of two outputs round, by formula.
+
+    Their expected difference is held against its standard deviation over seeds, in which the words that both list
+    collide together (see :mod:`geval_py.scoring.kernel.profile`). 0 for outputs that no seed moves.
+    """
+    kept = np.isfinite(better.column("seed_mean")) & np.isfinite(worse.column("seed_mean"))
+    sketched = [_difference(better, worse, f"sketch_{number}")[kept] for number in range(SKETCHES)]
+    gains = _gains(better, bits)[kept] - _gains(worse, bits)[kept]
+    variance = sum(float((of * of).sum()) for of in sketched) / SKETCHES / (1 << bits) - float((gains * gains).sum())
+    if variance <= 0:
+        return 0.0
+    return NormalDist().cdf(float(_difference(better, worse, "seed_mean")[kept].sum()) / math.sqrt(variance))
+
+
+def _difference(one: ProfileStatistics, other: ProfileStatistics, name: str) -> Array:
+    """Subtract a column; NaN where both are infinite."""
+    with np.errstate(invalid="ignore"):
+        return one.column(name) - other.column(name)
+
+
+def _gains(statistics: ProfileStatistics, bits: int) -> Array:
+    """Give what sharing a bucket wins on each line, on average over seeds."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        alone: Array = -np.log(statistics.column("word_mass") + statistics.column("rest") / (1 << bits))
+        return alone - statistics.column("seed_mean")
+
+
+# What hashing gave scores, for people: a table, then a sentence an output.
+
+
+SIGNIFICANT_DIGITS = 5
+
+
+NAMES = ("system", "score", "seeds", "sd", "z", "formula", "sd", "z")
+
+
+def luck_text(lucks: Sequence[Luck]) -> Iterator[str]:
+    """Write a table with a row an output and, below it, what it means, line by line."""
+    rows = [
+        [luck.file, score_text(luck.score), *_spread_text(luck.measured), *_spread_text(luck.formula)]
+        for luck in lucks
+    ]
+    yield from Table([Column(name=name) for name in NAMES], rows).text()
+    first = lucks[0]
+    measured = f"seeds: the mean of {first.seeds} other seeds; " if first.measured else ""
+    yield (
+        f"\n{visible(first.metric)} ({first.unit}, {first.direction} is better) of {visible(first.test)}; {measured}"
+        "formula: computed, over all seeds.\n"
+        "sd: of one score's loss, in nats a word; z: by how many of them the loss is above the mean.\n\n"
+    )
+    for luck in lucks:
+        for sentence in _sentences(luck):
+            yield f"{sentence}\n"
+
+
+def score_text(score: float) -> str:
+    """Write a score with as many digits as are worth showing.
+
+    >>> score_text(549.93691), score_text(0.00182345678), score_text(9984123.4)
+    ('549.94', '0.0018235', '9984100')
+    """
+    return f"{float(f'{score:.{SIGNIFICANT_DIGITS - 1}e}'):.15g}" if abs(score) < 1e15 else shortest(score)
+
+
+def _spread_text(spread: Spread | None) -> list[str | None]:
+    if spread is None:
+        return [None, None, None]
+    return [score_text(spread.score), fixed(spread.sd, 4), None if spread.z is None else fixed(spread.z, 1)]
+
+
+def _sentences(luck: Luck) -> Iterator[str]:
+    file = visible(luck.file)
+    if not luck.lines:
+        yield f"{file}: there is no line that is finite under all seeds."
+        return
+    if luck.left_out:
+        which = "line is" if luck.left_out == 1 else "lines are"
+        yield f"{file}: {luck.left_out} {which} left out, which some seeds make infinite."
+    yield _verdict(luck, file)
+    if luck.exact is not None:
+        yield _exact_text(luck.exact, file, luck.lines + luck.left_out)
+
+
+def _verdict(luck: Luck, file: str) -> str:
+    usual = f"{file}: 95 % of seeds give {score_text(luck.low)} to {score_text(luck.high)}"
+    if luck.z is None:
+        return f"{file}: all seeds give the same score."
+    if abs(luck.z) < 2:
+        return f"{usual}, and this one is among them: hashing made no difference worth speaking of."
+    kind = "lucky" if luck.z < 0 else "unlucky"
+    return f"{usual}: it was {kind} with {score_text(luck.score)}."
+
+
+def _exact_text(exact: Exact, file: str, lines: int) -> str:
+    finite = lines - exact.infinite
+    return (
+        f"{file}: without hashing, the perplexity is {score_text(exact.listed)} (estimated from the hashed one: "
+        f"{score_text(exact.from_hashed)}) on the {finite} lines whose word is listed or in the vocabulary of "
+        f"{exact.vocabulary}; on the {exact.infinite} others it is infinite."
+    )
+
+
+def near_tie_text(tie: NearTie) -> str:
+    """Say that hashing may have decided between two outputs."""
+    return (
+        f"{visible(tie.first)} and {visible(tie.second)} are nearer than hashing can tell: "
+        f"{fixed(100 * tie.turned, 0)} % of seeds would put the second first"
+    )

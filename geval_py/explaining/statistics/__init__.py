@@ -1,1 +1,0 @@
-"""How sure a score is, and a difference of scores."""

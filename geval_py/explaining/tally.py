@@ -1,0 +1,322 @@
+"""Sums that are the same in whatever order, and in whatever groups, their terms are added.
+
+A term is split into multiples of powers of two, each so great that no sum of such parts needs more bits than a double
+has; so sums of parts are exact (Demmel and Nguyen, "Parallel Reproducible Summation", 2015). Terms of like size have
+two parts or three; the more they differ, the more parts there are. Sums may not be too large for a double.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import compress, count, islice
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from geval_py.errors import UsageError
+from geval_py.reading.features import FIELD_NUMBER, FeatureKinds, Field, Fields
+from geval_py.reading.items import ScoredItem
+from geval_py.reading.lines import LineReader, decode_lines
+from geval_py.scoring.cluster import Cluster, PieceReader
+from geval_py.scoring.parallel import Progress
+
+if TYPE_CHECKING:
+    from geval_py.evaluation import Evaluation
+    from geval_py.scoring.blocks import Block
+
+
+Floats = npt.NDArray[np.float64]
+
+
+BITS = 52  # of a sum, beside one to be sure
+
+
+LEAST = 5e-324  # of which each double is a multiple
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Parts of some rows of terms: ``rows`` are the parts, ``of`` tells of which row each is, the greatest first.
+
+    >>> parts = Parts.split(np.array([[0.1, 1e300, np.inf], [1, 2, 4]]))
+    >>> parts.sums(parts.rows[:, ::-1].cumsum(axis=1))[:, :2]
+    array([[inf, inf],
+           [ 4.,  6.]])
+    """
+
+    rows: Floats
+    of: tuple[int, ...]
+
+    @classmethod
+    def split(cls, terms: Floats) -> Parts:
+        """Split rows of terms, some of which may be infinite: these are in the first part."""
+        rows: list[Floats] = []
+        of: list[int] = []
+        left = terms
+        while not of or left.any():
+            part = _truncated(left)
+            wanted = range(len(terms)) if not of else np.flatnonzero(left.any(axis=1)).tolist()
+            rows.append(part[list(wanted)])
+            of += wanted
+            with np.errstate(invalid="ignore"):  # inf - inf
+                left = np.where(np.isfinite(left), left - part, 0.0)
+        return cls(np.concatenate(rows), tuple(of))
+
+    def sums(self, of_parts: Floats) -> Floats:
+        """Give the sums of terms, a row each, from those of the parts."""
+        sums = np.zeros((max(self.of) + 1, of_parts.shape[1]))
+        for row, part in zip(reversed(self.of), of_parts[::-1], strict=True):
+            sums[row] += part
+        return sums
+
+
+def _truncated(terms: Floats) -> Floats:
+    """Cut each row down to multiples of a power of two, such that all sums of its terms are exact."""
+    finite = np.where(np.isfinite(terms), np.abs(terms), 0.0)
+    _, exponents = np.frexp(finite.max(axis=1, initial=0.0))
+    unit = np.maximum(np.ldexp(1.0, exponents + terms.shape[1].bit_length() - BITS), LEAST)[:, None]
+    truncated: Floats = np.trunc(terms / unit) * unit  # to round might be to overflow
+    return truncated
+
+
+# Count the features of many items in one pass, a few thousand items at a time.
+
+
+ITEMS_AT_ONCE = 4096
+
+
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(slots=True)
+class Tally:
+    """The features of one kind in one field: on how many items each is, and the sums of these items' weights.
+
+    ``codes`` numbers the features from 0; ``figures`` has a column a feature: the number of items, then a row a
+    weight. ``places`` are the (items, codes) at which they are, where that is wanted.
+    """
+
+    codes: defaultdict[str, int] = field(default_factory=lambda: defaultdict(count().__next__))
+    figures: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    places: list[tuple[Integers, Integers]] = field(default_factory=list)
+
+    def add(self, items: Integers, features: Sequence[Sequence[str]], weights: Floats, *, keep: bool) -> None:
+        """Count the features of some items, distinct within each; ``weights`` has a column an item of all."""
+        codes = array("q")
+        for of_item in features:
+            codes.extend(map(self.codes.__getitem__, of_item))
+        flat = np.array(codes, np.int64)
+        owners = np.repeat(items, [len(of_item) for of_item in features])
+        size = len(self.codes)
+        sums = (np.bincount(flat, of_item[owners], size) for of_item in weights)
+        figures = np.array([np.bincount(flat, minlength=size), *sums], np.float64)
+        if self.figures.size:
+            with np.errstate(invalid="ignore"):  # opposite infinities
+                figures[:, : self.figures.shape[1]] += self.figures
+        self.figures = figures
+        if keep:
+            self.places.append((owners, flat))
+
+    def extend(self, later: Tally, first: int) -> None:
+        """Add what was counted of later items, which are numbered from ``first`` on here."""
+        codes = np.array([self.codes[feature] for feature in later.codes], np.int64)
+        figures = np.zeros((len(later.figures), len(self.codes)))
+        figures[:, codes] = later.figures
+        if self.figures.size:
+            with np.errstate(invalid="ignore"):  # opposite infinities
+                figures[:, : self.figures.shape[1]] += self.figures
+        self.figures = figures
+        self.places.extend((owners + first, codes[flat]) for owners, flat in later.places)
+
+
+@dataclass(slots=True)
+class Numbers:
+    """A field's lengths in characters and, as long as all of them are numbers, its values; aligned with ``items``."""
+
+    items: array[int] = field(default_factory=lambda: array("q"))
+    lengths: array[int] = field(default_factory=lambda: array("q"))
+    values: array[float] | None = field(default_factory=lambda: array("d"))
+
+    def add(self, items: Iterable[int], texts: Sequence[str]) -> None:
+        """Take the texts of some items."""
+        self.items.extend(items)
+        self.lengths.extend(map(len, texts))
+        if self.values is not None and all(map(FIELD_NUMBER.fullmatch, texts)):
+            self.values.extend(map(float, texts))
+        else:
+            self.values = None
+
+    def extend(self, later: Numbers, first: int) -> None:
+        """Add those of later items, which are numbered from ``first`` on here."""
+        self.items.extend(first + item for item in later.items)
+        self.lengths.extend(later.lengths)
+        if self.values is not None and later.values is not None:
+            self.values.extend(later.values)
+        else:
+            self.values = None
+
+
+@dataclass(slots=True)
+class FieldTally:
+    """What is counted of one field of the items: a tally a kind of feature, and numbers where they are wanted."""
+
+    kinds: FeatureKinds
+    keep: bool
+    tallies: list[Tally] = field(default_factory=list)
+    numbers: Numbers = field(default_factory=Numbers)
+
+    def add(self, items: Sequence[int], texts: Sequence[str], weights: Floats) -> None:
+        """Count the features of some items' texts."""
+        by_kind = list(zip(*map(self.kinds.of_text, texts), strict=True))
+        self.tallies.extend(Tally() for _ in by_kind[len(self.tallies) :])
+        owners = np.array(items, np.int64)
+        for tally, features in zip(self.tallies, by_kind, strict=True):
+            tally.add(owners, features, weights, keep=self.keep)
+        if self.kinds.numerical:
+            self.numbers.add(items, texts)
+
+    def extend(self, later: FieldTally, first: int) -> None:
+        """Add what was counted of later items, which are numbered from ``first`` on here."""
+        self.tallies.extend(Tally() for _ in later.tallies[len(self.tallies) :])
+        for tally, of_later in zip(self.tallies, later.tallies, strict=True):
+            tally.extend(of_later, first)
+        self.numbers.extend(later.numbers, first)
+
+
+def tally_features(
+    items: Iterator[ScoredItem],
+    weights: Floats,
+    fields: Fields,
+    kinds: FeatureKinds,
+    *,
+    keep: bool = False,
+    progress: Progress | None = None,
+) -> dict[Field, FieldTally]:
+    """Count the features of all items; gives the fields in order. ``weights`` has a column an item.
+
+    With ``keep``, or for pairs of features, it is kept on which items each feature is.
+    """
+    parts = Parts.split(weights)
+    return added_up(tally_parts(items, parts.rows, fields, kinds, keep=keep, progress=progress), parts)
+
+
+def added_up(found: dict[Field, FieldTally], parts: Parts) -> dict[Field, FieldTally]:
+    """Make sums of weights from those of their parts; gives the fields in order."""
+    for of_field in found.values():
+        for tally in of_field.tallies:
+            tally.figures = np.concatenate([tally.figures[:1], parts.sums(tally.figures[1:])])
+    return {where: found[where] for where in sorted(found)}
+
+
+def tally_parts(
+    items: Iterator[ScoredItem],
+    parts: Floats,
+    fields: Fields,
+    kinds: FeatureKinds,
+    *,
+    keep: bool = False,
+    progress: Progress | None = None,
+) -> dict[Field, FieldTally]:
+    """Do as :func:`tally_features` for some of all items, with the parts of their weights."""
+    keep = keep or kinds.cartesian
+    found: dict[Field, FieldTally] = {}
+    first = 0
+    while chunk := list(islice(items, ITEMS_AT_ONCE)):
+        texts: dict[Field, tuple[list[int], list[str]]] = {}
+        for number, item in enumerate(chunk, first):
+            for where, text in fields.split(item):
+                owners, of_field = texts.setdefault(where, ([], []))
+                owners.append(number)
+                of_field.append(text)
+        for where, (owners, of_field) in texts.items():
+            found.setdefault(where, FieldTally(kinds, keep)).add(owners, of_field, parts)
+        first += len(chunk)
+        if progress is not None:
+            progress(first, len(parts[0]))
+    return found
+
+
+# The features of an evaluation's lines, counted by the workers of a cluster, each of the pieces that it reads.
+
+
+Truths = npt.NDArray[np.bool_]
+
+
+Found = dict[Field, FieldTally]
+
+
+class _Lines(NamedTuple):
+    """What goes with some lines: their inputs and expected words; which of them count; the parts of their weights."""
+
+    beside: list[tuple[str, str]]
+    known: Truths
+    parts: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """What was counted: Dask sends a dictionary in a way of its own, which would make plain tuples of its fields."""
+
+    found: Found
+
+
+def tally_on(
+    cluster: Cluster,
+    evaluation: Evaluation,
+    known: Truths,
+    weights: Floats,
+    kinds: FeatureKinds,
+    *,
+    keep: bool,
+    progress: Progress | None = None,
+) -> Found:
+    """Count the features of an evaluation's lines as :func:`tally_features` does.
+
+    ``known`` tells which lines count, and ``weights`` has a column each of them. Raises UsageError where the lines
+    were selected, or the output can be read only once, UnreadableFileError where it was changed, and ClusterError.
+    """
+    if evaluation.line_numbers is not None:
+        raise UsageError(message="a cluster looks at all lines: leave out metrics whose flags (f, p) select some")
+    parts, fields = Parts.split(weights), Fields(evaluation.split.in_header)
+    found: Found = {}
+    first = 0
+    with LineReader(evaluation.output.path, header=evaluation.split.output_header) as outputs:
+        evaluation.kept_texts().outputs.check(outputs)
+        reader = PieceReader(outputs, None, cluster)
+        lines = _lines_of(evaluation, known, parts)
+        for block, of_lines in reader.map_pieces(_tally, lambda block: (lines(block), fields, kinds, keep)):
+            for where, tally in of_lines.found.items():
+                found.setdefault(where, FieldTally(kinds, keep)).extend(tally, first)
+            first += int(known[block.first_line - 1 :][: block.lines].sum())
+            if progress is not None:
+                progress(first, len(weights[0]))
+    return added_up(found, parts)
+
+
+def _lines_of(evaluation: Evaluation, known: Truths, parts: Parts) -> Callable[[Block], _Lines]:
+    """Give what tells what goes with the lines of a block, for blocks in order."""
+    beside = zip(evaluation.input.lines(), evaluation.kept_texts().expected.read(), strict=False)  # "" without end
+    before = 0
+
+    def lines_of(block: Block) -> _Lines:
+        nonlocal before
+        of_block = known[block.first_line - 1 :][: block.lines]
+        first, before = before, before + int(of_block.sum())
+        return _Lines(list(islice(beside, block.lines)), of_block, parts.rows[:, first:before])
+
+    return lines_of
+
+
+def _tally(blocks: Iterable[Block], lines: _Lines, fields: Fields, kinds: FeatureKinds, keep: bool) -> _Counted:
+    """Count the features of lines, which are numbered from 0."""
+    outputs = (output for block in blocks for output in decode_lines(block.outputs))
+    items = (ScoredItem(*beside, output) for beside, output in zip(lines.beside, outputs, strict=True))
+    found = tally_parts(compress(items, lines.known.tolist()), lines.parts, fields, kinds, keep=keep)
+    for of_field in found.values():
+        for tally in of_field.tallies:
+            tally.codes.default_factory = None  # which cannot be sent
+    return _Counted(found)

@@ -1,0 +1,294 @@
+"""What each parameter would bring, on lines that were held out, and those that are worth taking.
+
+    evaluation ──> guesses ──> trials, one parameter after the other ──> parameters ──> tuned outputs
+
+The parameters and their formulas are in :mod:`geval_py.reading.derived`. Each is tried on top of those taken before
+it: it is found anew on nine tenths of the lines, with the others, and tried on the last tenth, in turn; it is taken
+if the 95 % interval of what the lines then lose, less what they lost before, lies below 0. The mean alone would take
+one that is of no use in a tenth of cases or more.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from geval_py.errors import UsageError
+from geval_py.evaluation import Evaluation, checked_evaluation
+from geval_py.explaining.guesses import Guesses, read_guesses
+from geval_py.explaining.held_out import (
+    VERDICTS,
+    Change,
+    Folds,
+    HeldTogether,
+    _change,
+    _how,
+    _laid_out,
+    _score,
+    best,
+    change_of,
+    described,
+    fit,
+    folds_of,
+    held_out,
+    notes_on_lines,
+    score_of,
+    worth_showing,
+)
+from geval_py.reading.derived import DEFAULT_WORDS, FrequentWords, Parameters, frequent_words_of_train, tuned_output
+from geval_py.reading.options import DEFAULT_SEED, check_sampling
+from geval_py.scoring.parallel import Progress
+from geval_py.tables.table import Column
+from geval_py.text import visible
+from geval_py.version import __version__
+
+if TYPE_CHECKING:
+    from geval_py.scoring.signature import Signature
+
+
+LADDER = (("temperature",), ("lambda",), ("lambda", "nu"))  # what is tried, one after the other
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """Some parameters, tried on held-out lines, on top of others.
+
+    ``names`` are those of the parameters found together, ``against`` those that had been taken before; ``found`` are
+    their values on all lines. ``score`` is that of the held-out lines, in the metric's unit, ``infinite`` the number
+    of them with an infinite loss. ``change`` is what they lose, in nats, less what they lost before; ``taken`` says
+    that it is surely less.
+    """
+
+    names: tuple[str, ...]
+    against: tuple[str, ...]
+    found: Parameters = field(repr=False)
+    score: float
+    infinite: int
+    change: Change
+    taken: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give what JSON documents show; values may be inf."""
+        return {
+            "parameters": {name: self.found.named[name] for name in self.names},
+            "against": list(self.against),
+            "score": worth_showing(self.score),
+            "infinite_losses": self.infinite,
+            "change": self.change.to_dict(),
+            "taken": self.taken,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tuning:
+    """What tuning would bring to an output; printed, as a table.
+
+    ``test`` is the test set's name, ``output`` the output's; ``score`` is that of the output as it is, on ``lines``
+    lines, of which ``infinite`` have an infinite loss. The lines were held out in ``folds`` folds; ``documents`` is
+    the number of documents that were kept together, None where lines were dealt one by one, both by ``seed``.
+    ``words`` is the number of frequent words that nu was tried with, 0 where it was not. ``trials`` are in the order
+    in which they were made. ``parameters`` are those taken, found on all lines; ``predicted`` is the score with them
+    on the same lines, a little better than what other lines would give. ``notes`` are warnings, for people;
+    ``header`` is the first name of the header line that the output may begin with.
+    """
+
+    test: str
+    output: str
+    metric: str
+    unit: str
+    direction: str
+    lines: int
+    infinite: int
+    score: float
+    folds: int
+    documents: int | None
+    seed: int
+    words: int
+    trials: tuple[Trial, ...] = field(repr=False)
+    parameters: Parameters = field(repr=False)
+    predicted: float
+    notes: tuple[str, ...] = field(repr=False)
+    signature: Signature | None = field(repr=False)
+    header: str | None = field(repr=False)
+
+    @property
+    def taken(self) -> tuple[str, ...]:
+        """The names of the parameters that are worth taking; none where the output is best left as it is."""
+        return next((trial.names for trial in reversed(self.trials) if trial.taken), ())
+
+    def __str__(self) -> str:
+        return tuning_text(self, notes=True).removesuffix("\n")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give what ``--format json`` shows; values may be inf."""
+        values = {known.name: getattr(self, known.name) for known in fields(self) if known.name != "header"}
+        return values | {
+            "infinite_losses": values.pop("infinite"),
+            "trials": [trial.to_dict() for trial in self.trials],
+            "parameters": self.parameters.named,
+            "predicted": worth_showing(self.predicted),
+            "signature": None if self.signature is None else str(self.signature),
+        }
+
+    def kept(self) -> dict[str, Any]:
+        """Give what is kept beside an output that is tuned so: with it, others can be tuned in the same way."""
+        return {
+            "version": __version__,
+            "test": self.test,
+            "output": self.output,
+            "metric": self.metric,
+            "header": self.header,
+            "signature": None if self.signature is None else str(self.signature),
+            "parameters": self.parameters.to_dict(),
+        }
+
+    def apply(
+        self, output: str | os.PathLike[str], *, folder: str | os.PathLike[str] | None = None, force: bool = False
+    ) -> str:
+        """Write an output of the same model, tuned with the parameters taken, and give the path of what is written.
+
+        It is named as the output is, with ``tuned=…`` behind, and lies beside it or in a ``folder``, with a
+        ``.tuning.json`` that has the parameters. Raises UsageError where no parameter was worth taking,
+        ExistingFileError for what would be written over without ``force``, MalformedLineError and the other
+        DataErrors of a file.
+        """
+        path = os.fspath(output)
+        if not self.taken:
+            raise UsageError(message="no parameter was worth taking: the output is best left as it is")
+        derived = tuned_output(self.parameters, path, os.fspath(folder or os.path.dirname(path)), self.header)
+        derived.check_free(force)
+        derived.write(self.parameters.tune_lines, self.kept())
+        return derived.path
+
+
+def tune(
+    evaluation: Evaluation,
+    *,
+    words: int | None = None,
+    temperature: bool = False,
+    documents: HeldTogether = None,
+    seed: int = DEFAULT_SEED,
+    force: bool = False,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Tuning:
+    """Find what would make an output better at once, on a test set whose answers are known.
+
+    What is tried is ``temperature``, if it is asked for, lambda and nu; ``words`` is the number of frequent words
+    that nu is for, those of the challenge's train (by default 100, and none where it has no train; 0: none).
+    ``documents`` tells the lines of a document, which are held out together: by a column of the input, its name or
+    its number from 1, or by a number a line. Without it they are those by which the lines are alike, if the input
+    tells such; False holds out each line by itself. ``seed`` is that of the random folds; ``progress`` is called as
+    the output is read.
+
+    Raises UsageError for a metric that is not hashed or has flags that choose or change lines, for fewer than a
+    hundred lines without ``force``, for words without a train, for files that can be read only once, and where scipy
+    is missing.
+    """
+    checked_evaluation(evaluation)
+    check_sampling(1, seed)
+    notes = notes_on_lines(evaluation, force)
+    folds, alike = folds_of([evaluation], documents, seed)
+    frequent, without = _frequent(evaluation, words)
+    guesses = read_guesses(evaluation, frequent, keep_entries=temperature, threads=threads, progress=progress)
+    steps = [step for step in LADDER if _is_tried(step, temperature, frequent)]
+    trials, parameters = _climb(evaluation, guesses, folds, steps)
+    first = evaluation.scores[0]
+    return Tuning(
+        output=evaluation.output.name,
+        **described(evaluation, folds, seed),
+        infinite=first.statistics.infinite,
+        score=first.value,
+        words=len(frequent.words),
+        trials=tuple(trials),
+        parameters=parameters,
+        predicted=first.value if parameters == _as_it_is(guesses) else score_of(first, guesses.losses(parameters)),
+        notes=(*notes, *alike, *without),
+        signature=evaluation.signature,
+    )
+
+
+def _climb(
+    evaluation: Evaluation, guesses: Guesses, folds: Folds, steps: Sequence[tuple[str, ...]]
+) -> tuple[list[Trial], Parameters]:
+    """Try one step after the other, each on top of those taken; gives the trials, and the parameters taken."""
+    taken: tuple[str, ...] = ()
+    parameters = _as_it_is(guesses)
+    losses = np.array(evaluation.line_losses)
+    trials = []
+    everything = np.ones(guesses.lines, np.bool_)
+    for step in steps:
+        names = tuple(dict.fromkeys((*taken, *step)))
+        found = best(guesses, [fit(guesses, names, everything, parameters), parameters])
+        tried = held_out(guesses, names, folds, found)
+        change = change_of(tried, losses, folds.groups)
+        trials.append(
+            Trial(
+                names=names,
+                against=taken,
+                found=found,
+                score=score_of(evaluation.scores[0], tried),
+                infinite=int(np.isinf(tried).sum()),
+                change=change,
+                taken=change.is_better,
+            )
+        )
+        if change.is_better:
+            taken, parameters, losses = names, found, tried
+    return trials, parameters
+
+
+def _as_it_is(guesses: Guesses) -> Parameters:
+    return Parameters(frequent=guesses.frequent, bits=guesses.bits)
+
+
+def _is_tried(step: tuple[str, ...], temperature: bool, frequent: FrequentWords) -> bool:
+    return (temperature or "temperature" not in step) and (bool(frequent.words) or "nu" not in step)
+
+
+def _frequent(evaluation: Evaluation, words: int | None) -> tuple[FrequentWords, list[str]]:
+    """Read the frequent words, and say where there are none; raises UsageError where they were asked for."""
+    if words == 0:
+        return FrequentWords(), []
+    found = frequent_words_of_train(evaluation.split, DEFAULT_WORDS if words is None else words)
+    if found is not None and found.words:
+        return found, []
+    missing = "there is no train/expected.tsv, whose commonest words nu would be for"
+    if words is not None:
+        raise UsageError(message=missing)
+    return FrequentWords(), [f"{missing}: it is left out"]
+
+
+# What tuning and mixing would bring, as text: a table, and below it what it says.
+
+
+def tuning_text(tuning: Tuning, *, width: int | None = None, notes: bool = False) -> str:
+    """Write an aligned table with a row a trial, and below it what was found; with ``notes``, these too.
+
+    A table for a terminal, which has a ``width``, fits into it.
+    """
+    infinite = tuning.infinite > 0 or any(trial.infinite for trial in tuning.trials)
+    rows: list[list[object]] = [["(as it is)", _score(tuning.score), tuning.infinite, "", "", ""]]
+    rows += [
+        [", ".join(trial.names), _score(trial.score), trial.infinite, *_change(trial.change), VERDICTS[trial.taken]]
+        for trial in tuning.trials
+    ]
+    columns = [Column(name=name, alignment="right") for name in ("score", "infinite", "change (nats)")]
+    table = [Column(name="tuned"), *columns, Column(name="95 %", alignment="centre"), Column(name="verdict")]
+    below = [*_of_tuning(tuning), *(f"Note: {note}." for note in tuning.notes if notes)]
+    return _laid_out(table, rows, below, infinite=infinite, width=width)
+
+
+def _of_tuning(tuning: Tuning) -> Iterator[str]:
+    what = f"{tuning.metric} ({tuning.unit}, {tuning.direction} is better) of {tuning.output}"
+    yield visible(f"{what} on {tuning.lines} lines of {tuning.test}; {_how(tuning)}.")
+    if not tuning.taken:
+        yield "Nothing is surely better: leave the output as it is."
+        return
+    values = (f"{name} {tuning.parameters.named[name]:.4g}" for name in tuning.taken)
+    words = f", for the {tuning.words} commonest words of train" if "nu" in tuning.taken else ""
+    yield f"Take {', '.join(values)}{words}: {_score(tuning.predicted)} on {visible(tuning.test)}."

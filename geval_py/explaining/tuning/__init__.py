@@ -1,1 +1,0 @@
-"""What would make an output better at once: parameters tuned, and outputs mixed, on lines whose answers are known."""

@@ -1,0 +1,215 @@
+"""Texts as n-gram models take them: a line is a sentence, and words stand between white space.
+
+Words are bytes, as KenLM's are: there is no case folding and no Unicode normalisation, and a text that is not UTF-8
+has words, too. White space is what each of KenLM's tools takes for it:
+
+    lmplz, which trains    NUL TAB CR space
+    query, which scores    TAB LF VT FF CR space
+
+so that U+00A0, U+0085 and U+2028 are parts of words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
+
+from geval_py.errors import EmptyFileError, MalformedLineError, UnreadableFileError
+from geval_py.reading.lines import LineReader
+
+Ids = NDArray[np.int32]
+
+
+Sentence = list[bytes]
+
+
+UNKNOWN, START, END = range(3)  # the ids of the words that every model has
+
+
+MARKS = (b"<unk>", b"<s>", b"</s>")
+
+
+_BLOCK_BYTES = 1 << 20
+
+
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+
+
+_WORD = re.compile(rb"[^\0\t\r ]+")
+
+
+_NUL_AS_SPACE = bytes.maketrans(b"\0", b" ")
+
+
+def split_as_lmplz(line: bytes) -> Sentence:
+    r"""Split a line at NUL, TAB, CR and space.
+
+    >>> split_as_lmplz(b" a\0b\vc\r")
+    [b'a', b'b\x0bc']
+    """
+    if b"\v" in line or b"\f" in line:
+        return _WORD.findall(line)
+    return line.translate(_NUL_AS_SPACE).split()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Corpus:
+    """The sentences of a text, as ids of words.
+
+    ``words`` gives the word of an id: first the :data:`MARKS`, then those of the text as they appear. ``tokens`` are
+    all sentences, each with <s> in front and </s> behind; ``depths`` how many tokens behind its <s> each stands.
+    ``name`` is that of the first text, for messages; ``not_utf8`` is where bytes that are not UTF-8 were first met.
+    """
+
+    words: list[bytes]
+    tokens: Ids
+    depths: Ids
+    name: str = ""
+    not_utf8: tuple[str, int] | None = None
+
+    @classmethod
+    def of(cls, sentences: Sequence[Sentence], name: str = "") -> Corpus:
+        """Give an id to each word of sentences, which hold no mark."""
+        numbering = Numbering(MARKS)
+        tokens = with_marks(numbering.number(sentences), _lengths(sentences))
+        return cls(words=list(numbering), tokens=tokens, depths=depths_of(tokens), name=name)
+
+    @property
+    def sentences(self) -> int:
+        """The number of sentences."""
+        return int(np.count_nonzero(self.depths == 0))
+
+    @property
+    def length(self) -> int:
+        """The number of words, without marks."""
+        return len(self.tokens) - 2 * self.sentences
+
+
+class Numbering(dict[bytes, int]):
+    """Gives each word an id, by first appearance."""
+
+    def __init__(self, words: Iterable[bytes] = ()) -> None:
+        super().__init__((word, number) for number, word in enumerate(words))
+
+    def __missing__(self, word: bytes) -> int:
+        number = self[word] = len(self)
+        return number
+
+    def number(self, sentences: Sequence[Sentence]) -> Ids:
+        """Give the ids of all words of sentences, one behind the other."""
+        words = map(self.__getitem__, chain.from_iterable(sentences))
+        return np.fromiter(words, np.int32, sum(map(len, sentences)))
+
+
+def blocks_of(path: str) -> Iterator[tuple[int, bytes]]:
+    """Give a text in blocks of whole lines, each with the number of its first line.
+
+    A byte order mark is dropped, and the last line's end supplied. Raises UnreadableFileError, also for UTF-16.
+    """
+    line = 1
+    with LineReader(path) as reader:
+        while block := reader.block(_BLOCK_BYTES):
+            if line == 1 and block.startswith(_UTF_16):
+                raise UnreadableFileError(path=path, reason="it is UTF-16; write it as UTF-8")
+            yield line, block
+            line += block.count(b"\n")
+
+
+def sentences_of(block: bytes, split: Callable[[bytes], Sentence]) -> list[Sentence]:
+    """Split a block into the words of its lines."""
+    return list(map(split, block[:-1].split(b"\n")))
+
+
+def read_corpus(paths: Sequence[str], *, skip_symbols: bool = False) -> Corpus:
+    """Read texts, one behind the other, as lmplz does.
+
+    With ``skip_symbols`` the marks in the text are white space; else they are a MalformedLineError. Raises
+    EmptyFileError where there is no line at all, and as :func:`blocks_of`.
+    """
+    numbering = Numbering(MARKS)
+    parts: list[Ids] = []
+    not_utf8: tuple[str, int] | None = None
+    for path in paths:
+        for line, block in blocks_of(path):
+            not_utf8 = not_utf8 or _undecodable(path, line, block)
+            sentences = sentences_of(block, split_as_lmplz)
+            ids, lengths = numbering.number(sentences), _lengths(sentences)
+            marks = ids < len(MARKS)
+            if marks.any():
+                if not skip_symbols:
+                    raise _mark_error(path, line, sentences)
+                lengths -= np.bincount(np.repeat(np.arange(len(lengths)), lengths)[marks], minlength=len(lengths))
+                ids = ids[~marks]
+            parts.append(with_marks(ids, lengths))
+    if not parts:
+        raise EmptyFileError(what="text", path=paths[0])
+    tokens = np.concatenate(parts)
+    return Corpus(words=list(numbering), tokens=tokens, depths=depths_of(tokens), name=paths[0], not_utf8=not_utf8)
+
+
+def read_words(path: str) -> list[bytes]:
+    """Read a vocabulary: words with white space between them; raises EmptyFileError where there is none."""
+    words = [
+        word for _, block in blocks_of(path) for sentence in sentences_of(block, split_as_lmplz) for word in sentence
+    ]
+    if not words:
+        raise EmptyFileError(what="vocabulary", path=path)
+    return words
+
+
+def with_marks(ids: Ids, lengths: NDArray[np.int64]) -> Ids:
+    """Put <s> in front of each sentence and </s> behind it."""
+    tokens = np.empty(len(ids) + 2 * len(lengths), np.int32)
+    ends = np.cumsum(lengths + 2) - 1
+    starts = ends - lengths - 1
+    of_words = np.ones(len(tokens), np.bool_)
+    of_words[starts] = of_words[ends] = False
+    tokens[starts], tokens[ends], tokens[of_words] = START, END, ids
+    return tokens
+
+
+def depths_of(tokens: Ids) -> Ids:
+    """Tell how many tokens behind the <s> of its sentence each token stands."""
+    starts = np.flatnonzero(tokens == START)
+    lengths = np.diff(np.append(starts, len(tokens)))
+    return (np.arange(len(tokens)) - np.repeat(starts, lengths)).astype(np.int32)
+
+
+def _lengths(sentences: Sequence[Sentence]) -> NDArray[np.int64]:
+    return np.fromiter(map(len, sentences), np.int64, len(sentences))
+
+
+def undecodable_line(block: bytes) -> int | None:
+    """Give which line of a block, from 0, is the first that is not UTF-8; None if all are."""
+    try:
+        block.decode()
+    except UnicodeDecodeError as error:
+        return block.count(b"\n", 0, error.start)
+    return None
+
+
+def _undecodable(path: str, first: int, block: bytes) -> tuple[str, int] | None:
+    line = undecodable_line(block)
+    return None if line is None else (path, first + line)
+
+
+def _mark_error(path: str, first: int, sentences: Sequence[Sentence]) -> MalformedLineError:
+    """Say which line of a text has a mark in it."""
+    found = ((line, mark) for line, words in enumerate(sentences, first) for mark in MARKS if mark in words)
+    line, mark = next(found)
+    text = b" ".join(sentences[line - first]).decode(errors="replace")
+    name = mark.decode()
+    return MalformedLineError(
+        path=path,
+        line=line,
+        column=f" {text} ".index(f" {name} ") + 1,
+        reason=f"{name} in the text",
+        token=name,
+        hint=f"{name} is a mark that models add themselves; take it out, or read it as white space (--skip-symbols)",
+        text=text,
+    )

@@ -1,0 +1,414 @@
+"""All that a report tells of an output, computed once, from its texts and its column of line losses."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import compress
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from geval_py.errors import UsageError
+from geval_py.evaluation import Evaluation, checked_evaluation
+from geval_py.explaining.bootstrap import interval
+from geval_py.explaining.calibration import Calibration, calibration
+from geval_py.explaining.comparison import Comparison, compare
+from geval_py.explaining.dependence import Dependence, find_dependence
+from geval_py.explaining.feature_ranking import Frequencies
+from geval_py.explaining.held_out import FEW_LINES
+from geval_py.explaining.lines import BEST, WORST, Example, examples_of
+from geval_py.explaining.luck import Luck, luck
+from geval_py.explaining.mixing import Mixture, mix
+from geval_py.explaining.outcomes import (
+    Bin,
+    Floats,
+    Outcomes,
+    OutcomeShare,
+    loss_bins,
+    outcome_shares,
+    outcomes_of,
+    prepared_items,
+)
+from geval_py.explaining.parts import Grouping, Kind, Part, Parts, by_column, by_frequency, by_length, grouping_of
+from geval_py.explaining.tuning import Tuning, tune
+from geval_py.explaining.worst_features import Culprit, Wanted, culprits_of, worst_features
+from geval_py.reading.features import FeatureKinds
+from geval_py.reading.items import column_names
+from geval_py.reading.options import DEFAULT_SEED
+from geval_py.reading.splits import training_words
+from geval_py.scoring.metrics.base import CROSS_ENTROPY, LIKELIHOOD, LOG_LOSS, PERPLEXITY
+from geval_py.text import visible
+
+if TYPE_CHECKING:
+    from geval_py.explaining.significance import Interval
+    from geval_py.scoring.parallel import Progress
+    from geval_py.scoring.scores import Score
+
+
+MOST_COLUMNS = 8
+
+
+_OF_LOG_LOSSES = (LOG_LOSS, LIKELIHOOD, PERPLEXITY, CROSS_ENTROPY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What is told of an output; its losses, in nats, are of the lines that the first metric scored, in order.
+
+    ``comparison`` and ``mixture`` are with other outputs of the same lines; None where there are none.
+    Where ``dependence`` says that the lines of some documents are alike, the ``interval`` and the comparison are by
+    these. ``by_frequency`` is empty where there is no train/expected.tsv beside the test set. ``calibration`` and
+    ``luck`` are None for a metric that is not on hashed words, and luck for lines of buckets, too; ``tuning`` and
+    ``mixture`` also where flags choose or change lines, and where there are fewer than a hundred.
+    """
+
+    evaluation: Evaluation
+    interval: Interval
+    dependence: Dependence | None
+    losses: Floats
+    outcomes: Outcomes
+    shares: tuple[OutcomeShare, ...]
+    bins: tuple[Bin, ...]
+    by_length: tuple[Part, ...]
+    by_frequency: tuple[Part, ...]
+    by_column: tuple[Parts, ...]
+    culprits: tuple[Culprit, ...]
+    examples: tuple[Example, ...]
+    comparison: Comparison | None
+    calibration: Calibration | None
+    luck: Luck | None
+    tuning: Tuning | None
+    mixture: Mixture | None
+
+    @property
+    def mean_loss(self) -> float:
+        """The mean of the finite losses, in nats; NaN where there is none."""
+        return mean_of(self.losses)
+
+    @property
+    def infinite(self) -> int:
+        """The number of lines with an infinite loss."""
+        return int(np.isinf(self.losses).sum())
+
+
+def report(
+    evaluation: Evaluation,
+    others: Sequence[Evaluation] = (),
+    *,
+    progress: Progress | None = None,
+) -> Report:
+    """Compute what a report tells; ``progress`` is called while outputs are compared.
+
+    Raises UsageError for a metric that is not made from log losses of words, and where the texts were not kept; the
+    errors of :func:`compare` and of :meth:`Evaluation.read_items`.
+    """
+    losses = log_losses(evaluation)
+    items = list(prepared_items(evaluation))
+    outcomes = outcomes_of(items)
+    words = [item.expected for item in items]
+    dependence = find_dependence([evaluation], seed=DEFAULT_SEED)
+    documents = None if dependence is None else dependence.column
+    together = False if documents is None else documents  # as it says, rather than as the others' losses would
+    honesty = calibration(evaluation) if evaluation.scores[0].metric.bits is not None else None
+    tunable = honesty is not None and can_be_tuned(evaluation)
+    return Report(
+        evaluation=evaluation,
+        interval=evaluation.interval(documents=documents),
+        dependence=dependence,
+        losses=losses,
+        outcomes=outcomes,
+        shares=tuple(outcome_shares(losses, outcomes)),
+        bins=tuple(loss_bins(losses, outcomes)),
+        by_length=by_length(losses, words),
+        by_frequency=frequencies_of(evaluation, losses, words),
+        by_column=columns_of(evaluation, losses),
+        culprits=tuple(culprits_of(items, losses, evaluation.split.in_header)),
+        examples=tuple(examples_of(evaluation, losses, outcomes)),
+        comparison=compare([evaluation, *others], documents=documents, progress=progress) if others else None,
+        calibration=honesty,
+        luck=_luck(evaluation, honesty),
+        tuning=tune(evaluation, documents=together) if tunable else None,
+        mixture=mix([evaluation, *others], documents=together) if tunable and others else None,
+    )
+
+
+def log_losses(evaluation: Evaluation) -> Floats:
+    """Give the line losses, in nats; raises UsageError for a metric that is not made from log losses of words."""
+    score = checked_evaluation(evaluation).scores[0]
+    if not has_log_losses(score):
+        message = f"this is told of log losses of words, and {visible(score.metric.name)} has none; take another"
+        raise UsageError(message=message, arguments=("metrics",))
+    return np.array(evaluation.line_losses, np.float64)
+
+
+def has_log_losses(score: Score) -> bool:
+    """Tell whether a score is made from log losses of words."""
+    metric = score.metric
+    return metric.is_of_words and metric.measure in _OF_LOG_LOSSES and not score.statistics.classes
+
+
+def mean_of(losses: Floats) -> float:
+    """Give the mean of the finite losses; NaN where there is none."""
+    finite = losses[np.isfinite(losses)]
+    return float(finite.mean()) if len(finite) else float("nan")
+
+
+def _luck(evaluation: Evaluation, honesty: Calibration | None) -> Luck | None:
+    """Tell what hashing gave; None for lines of buckets, which hold for one seed, and where no line is finite."""
+    if honesty is None or honesty.vectors or not honesty.claim.lines:
+        return None
+    found = luck(evaluation)
+    return found if found.lines else None
+
+
+def can_be_tuned(evaluation: Evaluation) -> bool:
+    """Tell whether an output scored by a hashed metric can be tuned: by a metric without flags, on lines enough."""
+    scheme = evaluation.scores[0].scheme
+    return not scheme.text_flags and not scheme.selecting_flags and evaluation.line_count >= FEW_LINES
+
+
+def frequencies_of(evaluation: Evaluation, losses: Floats, words: Sequence[str]) -> tuple[Part, ...]:
+    """Give the parts by how often the train/expected.tsv beside a test set has the words; none without one."""
+    split = evaluation.split
+    folder = os.path.join(os.path.dirname(split.expected), os.pardir)
+    counts = Counter(training_words(folder, split.output_header))
+    return by_frequency(losses, words, counts) if counts else ()
+
+
+def columns_of(evaluation: Evaluation, losses: Floats) -> tuple[Parts, ...]:
+    """Give the parts by each column of the input that parts the lines, at most eight; none without an input."""
+    found = (by_column(losses, name, texts) for name, texts in input_columns(evaluation))
+    return tuple(parts for parts in found if parts is not None)[:MOST_COLUMNS]
+
+
+def input_columns(evaluation: Evaluation) -> Iterator[tuple[str, list[str]]]:
+    """Give the name and the texts of each column of the input, a text each scored line; none without an input.
+
+    A column that no header names is "column 2".
+    """
+    if evaluation.split.input is None:
+        return
+    rows = [item.input.split("\t") for item in evaluation.read_items()]
+    width = max(map(len, rows), default=0)
+    for column, name in enumerate(column_names(width, evaluation.split.in_header, set())):
+        shown = f"column {name}" if name == str(column + 1) else name
+        yield shown, [row[column] if column < len(row) else "" for row in rows]
+
+
+# What a report tells of any metric, from its line statistics: of translations, classes, labels, numbers, tags.
+
+
+MOST_BINS = 20
+
+
+MOST_FEATURES = 10
+
+
+LEAST_LINES = 10  # that have a feature, and that have it not
+
+
+SAMPLES = 300  # of the lines of a part, for its interval
+
+
+EXPECTED = "expected"
+
+
+_STEPS = tuple(factor * 10.0**power for power in range(-6, 12) for factor in (1.0, 2.0, 5.0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreBin:
+    """Scores of lines from ``low`` up to below ``high``, the greatest score too in the last: how many lines."""
+
+    low: float
+    high: float
+    lines: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoredPart:
+    """Some lines: what they have in common, how many they are, their score and its 95 % interval.
+
+    Both are NaN where the score of these lines is not defined; the interval is None for a single line.
+    """
+
+    label: str
+    lines: int
+    score: float
+    interval: Interval | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoredParts:
+    """The parts by what is expected, or by a column of the input: its name, and by what of it they are told apart."""
+
+    column: str
+    kind: Kind
+    parts: tuple[ScoredPart, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BadFeature:
+    """A feature that goes with bad lines: how many lines have it, the mean of their scores, and its q.
+
+    ``explained`` is the share of the variance of the lines' ranks that it and those before it explain.
+    """
+
+    feature: str
+    lines: int
+    mean: float
+    q: float
+    explained: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextExample:
+    """A line: its number in the file, its score, its texts; ``input`` is "" where there is none."""
+
+    number: int
+    score: float
+    input: str
+    expected: str
+    output: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overview:
+    """What is told of an output by a metric of any task.
+
+    ``line_scores`` are in order, NaN for a line that has none alone; ``bins``, ``features`` and ``examples`` are
+    empty where that is each one. ``by_expected`` is None where answers do not part the lines. ``comparison`` is with
+    other outputs; None where there are none.
+    """
+
+    evaluation: Evaluation
+    interval: Interval
+    line_scores: Floats
+    bins: tuple[ScoreBin, ...]
+    by_expected: ScoredParts | None
+    by_column: tuple[ScoredParts, ...]
+    features: tuple[BadFeature, ...]
+    examples: tuple[TextExample, ...]
+    comparison: Comparison | None
+
+    @property
+    def known(self) -> Floats:
+        """The scores of lines that are finite numbers."""
+        return self.line_scores[np.isfinite(self.line_scores)]
+
+
+def overview(
+    evaluation: Evaluation, others: Sequence[Evaluation] = (), *, progress: Progress | None = None
+) -> Overview:
+    """Compute what a report tells of any metric; ``progress`` is called while outputs are compared.
+
+    Raises UsageError where the texts were not kept; the errors of :func:`compare` and of
+    :meth:`Evaluation.read_items`.
+    """
+    score = checked_evaluation(evaluation).scores[0]
+    scores = np.array(evaluation.line_scores(), np.float64)
+    return Overview(
+        evaluation=evaluation,
+        interval=evaluation.interval(),
+        line_scores=scores,
+        bins=tuple(score_bins(scores[np.isfinite(scores)])),
+        by_expected=_by_expected(evaluation),
+        by_column=_by_columns(evaluation),
+        features=tuple(_features(evaluation, scores)),
+        examples=tuple(_examples(evaluation, score, scores)),
+        comparison=compare([evaluation, *others], progress=progress) if others else None,
+    )
+
+
+def score_bins(scores: Floats) -> list[ScoreBin]:
+    """Count finite scores in bins of equal and round width, at most twenty and one; empty ones are left out.
+
+    >>> [(one.low, one.high, one.lines) for one in score_bins(np.array([0.0, 0.0, 0.5, 1.0]))]
+    [(0.0, 0.05, 2), (0.5, 0.55, 1), (0.95, 1.0, 1)]
+    """
+    if not len(scores):
+        return []
+    low, high = float(scores.min()), float(scores.max())
+    range_of_bin = high / MOST_BINS - low / MOST_BINS  # the difference of two numbers of 1e308 is infinite
+    least = max(range_of_bin, max(abs(low), abs(high)) * 1e-12)  # else rounding makes bins of no width
+    width = next((step for step in _STEPS if step >= least), least)
+    first = math.floor(low / width)
+    last = max(first, math.ceil(high / width) - 1)
+    places = np.clip(np.floor(scores / width + 1e-9).astype(np.int64), first, last) - first
+    return [
+        ScoreBin(low=round((first + place) * width, 12), high=round((first + place + 1) * width, 12), lines=lines)
+        for place, lines in enumerate(np.bincount(places).tolist())
+        if lines
+    ]
+
+
+def _by_expected(evaluation: Evaluation) -> ScoredParts | None:
+    """Part the lines by their answers; of several columns the first counts."""
+    grouping = grouping_of(EXPECTED, [item.expected.partition("\t")[0] for item in evaluation.read_items()])
+    return None if grouping is None else _scored(evaluation.scores[0], grouping)
+
+
+def _by_columns(evaluation: Evaluation) -> tuple[ScoredParts, ...]:
+    groupings = (grouping_of(name, texts) for name, texts in input_columns(evaluation))
+    found = [grouping for grouping in groupings if grouping is not None][:MOST_COLUMNS]
+    return tuple(_scored(evaluation.scores[0], grouping) for grouping in found)
+
+
+def _scored(score: Score, grouping: Grouping) -> ScoredParts:
+    places = ((label, np.flatnonzero(grouping.codes == code)) for code, label in enumerate(grouping.labels))
+    parts = tuple(_part(score, label, lines.tolist()) for label, lines in places if len(lines))
+    return ScoredParts(column=grouping.column, kind=grouping.kind, parts=parts)
+
+
+def _part(score: Score, label: str, places: list[int]) -> ScoredPart:
+    statistics = score.statistics.only(places)
+    value = score.metric.value(statistics)
+    span = None if len(places) < 2 else interval(score.metric, statistics, samples=SAMPLES)
+    return ScoredPart(label=label, lines=len(places), score=value, interval=span)
+
+
+def _features(evaluation: Evaluation, scores: Floats) -> list[BadFeature]:
+    """Give at most ten features, words and their shapes, that together explain the bad lines, the best first."""
+    if not np.isfinite(scores).any():
+        return []
+    found = worst_features(
+        evaluation.read_items(),
+        np.where(np.isfinite(scores), scores, np.nan).tolist(),
+        worst_is_greatest=evaluation.scores[0].greatest_first(worst=True),
+        header=evaluation.split.in_header,
+        kinds=FeatureKinds(word_shapes=True),
+        frequencies=Frequencies(least=LEAST_LINES),
+        wanted=Wanted(distinct=True),
+    )
+    figures = (column.tolist() for column in (found.counts, found.means, found.q_values, found.more["explained"]))
+    rows = zip(found.names, *figures, strict=True)
+    return [
+        BadFeature(feature=name, lines=lines, mean=mean, q=q, explained=explained)
+        for name, lines, mean, q, explained in rows
+    ][:MOST_FEATURES]
+
+
+def _examples(evaluation: Evaluation, score: Score, scores: Floats) -> list[TextExample]:
+    """Give the 300 worst lines and the 100 best, the worst first; lines without a score are left out."""
+    known = np.flatnonzero(~np.isnan(scores))
+    sign = -1.0 if score.greatest_first(worst=True) else 1.0
+    order = known[np.argsort(sign * scores[known], kind="stable")]
+    chosen = order if len(order) <= WORST + BEST else np.concatenate([order[:WORST], order[len(order) - BEST :]])
+    keep = np.zeros(len(scores), np.bool_)
+    keep[chosen] = True
+    items = dict(zip(np.flatnonzero(keep).tolist(), compress(evaluation.read_items(), keep), strict=True))
+    numbers = evaluation.line_numbers or range(1, len(scores) + 1)
+    return [
+        TextExample(
+            number=numbers[place],
+            score=float(scores[place]),
+            input=items[place].input,
+            expected=items[place].expected,
+            output=items[place].output,
+        )
+        for place in chosen.tolist()
+    ]

@@ -1,0 +1,287 @@
+"""Where the loss comes from: how losses are spread, and which kind of miss costs most."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from geval_py.explaining.outcomes import Outcome
+from geval_py.reports.axes import Chart
+from geval_py.reports.charts import Block, Row, bars, dots, histogram, joined_bars
+from geval_py.reports.panel import OUTCOMES, Key, Panel, figure, p_text, percent, perplexity, table_of
+from geval_py.scoring.metrics.base import exp
+from geval_py.tables.escapes import short
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from geval_py.explaining.outcomes import Bin, OutcomeShare
+    from geval_py.explaining.parts import Part, Parts
+    from geval_py.explaining.worst_features import Culprit
+    from geval_py.reports.axes import Palette
+    from geval_py.reports.contents import Report
+    from geval_py.tables.table import Table
+
+
+_CLASSES = {Outcome.RIGHT: "good", Outcome.LISTED: "listed", Outcome.MISSED: "bad", Outcome.NO_GUESS: "none"}
+
+
+_WHAT_OUTCOMES_ARE = (
+    "First guess right: the word with the greatest mass is the expected one. Listed: another word is. Not listed: "
+    "the word is among those that share the rest. No guess: the line has a rest alone."
+)
+
+
+def spread_chart(bins: Sequence[Bin], lines: int, mean_loss: float, bits: int | None, palette: Palette) -> Chart:
+    """Draw the shares of the lines by their loss, in nats, and the losses of the mean and of knowing nothing."""
+    blocks = [
+        Block(
+            start=one.low,
+            end=one.high,
+            share=one.lines / lines,
+            name=OUTCOMES[one.outcome],
+            colour=palette.of_outcome(one.outcome),
+            said=f"{one.low:g} to {one.high:g} nats, {OUTCOMES[one.outcome]}: {one.lines:,} lines",
+        )
+        for one in bins
+    ]
+    marks = [(mean_loss, "mean")] if math.isfinite(mean_loss) else []
+    if bits is not None:
+        marks.append((bits * math.log(2), "knows nothing"))
+    return histogram(blocks, marks, palette)
+
+
+def costs_chart(shares: Sequence[OutcomeShare], palette: Palette) -> Chart:
+    """Draw the shares of the lines, and of the loss, by what became of the lines."""
+    of_lines, of_loss = _blocks(shares, "lines", palette), _blocks(shares, "loss", palette)
+    return joined_bars(list(of_lines), list(of_loss), ("share of the lines", "share of the loss"), palette)
+
+
+def _blocks(shares: Sequence[OutcomeShare], of: str, palette: Palette) -> Iterator[Block]:
+    at = 0.0
+    for one in shares:
+        share = one.share_of_lines if of == "lines" else one.share_of_loss
+        name = OUTCOMES[one.outcome]
+        yield Block(
+            start=at,
+            end=at + share,
+            share=share,
+            name=name,
+            colour=palette.of_outcome(one.outcome),
+            said=f"{name}: {percent(share)} of the {of}",
+        )
+        at += share
+
+
+def spread_panel(report: Report, palette: Palette) -> Panel:
+    """Answer how losses are spread."""
+    metric, lines = report.evaluation.scores[0].metric, len(report.losses)
+    above = float((report.losses > (metric.bits or 0) * math.log(2)).mean())
+    nothing = f"{percent(above)} of the lines lose more than an output that knows nothing" if metric.bits else ""
+    sentence = f"The mean loss is {figure(report.mean_loss)} nats, a perplexity of {perplexity(report.mean_loss)}"
+    infinite = f" {report.infinite:,} lines with an infinite loss are not drawn." if report.infinite else ""
+    return Panel(
+        key="spread",
+        question="How are the losses spread?",
+        sentence=f"{sentence}; {nothing}.{infinite}" if nothing else f"{sentence}.{infinite}",
+        chart=spread_chart(report.bins, lines, report.mean_loss, metric.bits, palette),
+        legend=_legend(report, lambda one: percent(one.share_of_lines)),
+        table=table_of(
+            (
+                ("from (nats)", "figure"),
+                ("to", "figure"),
+                ("outcome", "text"),
+                ("lines", "count"),
+                ("share", "share"),
+            ),
+            [(b.low, b.high, OUTCOMES[b.outcome], b.lines, b.lines / lines) for b in report.bins],
+        ),
+        method=f"The loss of a line is −ln of the probability of its word. {_WHAT_OUTCOMES_ARE}",
+    )
+
+
+def costs_panel(report: Report, palette: Palette) -> Panel:
+    """Answer which kind of miss costs most."""
+    worst = max(report.shares, key=lambda one: one.share_of_loss)
+    what = f"{percent(worst.share_of_lines)} of the lines ({OUTCOMES[worst.outcome]})"
+    costs = f"{what} make {percent(worst.share_of_loss)} of the loss"
+    return Panel(
+        key="costs",
+        question="Which kind of miss costs most?",
+        sentence=f"{costs}: their perplexity is {perplexity(worst.mean_loss)}.",
+        finding=f"{costs}.",
+        chart=costs_chart(report.shares, palette),
+        legend=_legend(report, lambda one: f"perplexity {perplexity(one.mean_loss)}"),
+        table=table_of(
+            (("outcome", "text"), ("lines", "count"), ("share of lines", "share"), ("share of loss", "share"),
+             ("mean loss (nats)", "figure"), ("perplexity", "figure")),
+            [(OUTCOMES[one.outcome], one.lines, one.share_of_lines, one.share_of_loss, one.mean_loss,
+              math.exp(one.mean_loss)) for one in report.shares],
+        ),
+        method=f"{_WHAT_OUTCOMES_ARE} Shares of the loss are of its finite part.",
+    )  # fmt: skip
+
+
+def _legend(report: Report, say: Callable[[OutcomeShare], str]) -> tuple[Key, ...]:
+    return tuple(
+        Key(colour=_CLASSES[one.outcome], text=f"{OUTCOMES[one.outcome]}: {say(one)}") for one in report.shares
+    )
+
+
+# The loss by parts of the lines: long words, rare words, the columns of the input, what goes with bad lines.
+
+
+LEAST_LINES = 10  # of a part that a sentence speaks of
+
+
+_INTERVAL = "The perplexity is e to the mean loss; the interval is Student’s, of 95 %, over the lines of the part."
+
+
+def parts_chart(parts: Sequence[Part], mean_loss: float, palette: Palette) -> Chart:
+    """Draw the perplexity of each part with its interval, and that of all lines as a rule."""
+    rows = [
+        Row(
+            label=part.label,
+            value=exp(part.mean_loss),
+            low=None if part.low is None else exp(part.low),
+            high=None if part.high is None else exp(part.high),
+            lines=part.lines,
+            said=f"{short(part.label)}: perplexity {perplexity(part.mean_loss)}, {part.lines:,} lines",
+        )
+        for part in parts
+    ]
+    return dots(rows, palette, rule=exp(mean_loss))
+
+
+def culprits_chart(culprits: Sequence[Culprit], palette: Palette) -> Chart:
+    """Draw how far the perplexity would fall if the lines with a feature were no worse than the others."""
+    rows = [
+        Row(
+            label=one.feature,
+            value=one.fall,
+            low=one.low,
+            high=one.high,
+            said=f"{short(one.feature)}: {percent(one.fall)} on {one.lines:,} lines",
+        )
+        for one in culprits
+    ]
+    return bars(rows, palette, [f"{one.lines:,} lines, q {p_text(one.q)}" for one in culprits])
+
+
+def length_panel(report: Report, palette: Palette) -> Panel:
+    """Answer whether long words are harder."""
+    return Panel(
+        key="length",
+        question="Are long words harder?",
+        sentence=_extremes("Words of {} characters", "those of {}", report.by_length),
+        chart=parts_chart(report.by_length, report.mean_loss, palette),
+        table=_table("characters", report.by_length),
+        method=f"By the number of characters of the expected word. {_INTERVAL}",
+    )
+
+
+def frequency_panel(report: Report, palette: Palette) -> Panel:
+    """Answer whether frequent words are known."""
+    total, first = report.mean_loss * len(report.losses), report.by_frequency[0]
+    lost = (
+        f" and {percent(first.lines * first.mean_loss / total)} of the loss" if math.isfinite(first.mean_loss) else ""
+    )
+    seen = {"never": "never seen", "once": "seen once"}.get(first.label, f"seen {first.label} times")
+    sentence = f"Words {seen} in train are {percent(first.lines / len(report.losses))} of the lines{lost}."
+    return Panel(
+        key="frequency",
+        question="Does it know the frequent words?",
+        sentence=sentence,
+        chart=parts_chart(report.by_frequency, report.mean_loss, palette),
+        table=_table("times in train", report.by_frequency),
+        method=f"By how often train/expected.tsv has the expected word. {_INTERVAL}",
+    )
+
+
+def column_panels(report: Report, palette: Palette) -> Iterator[Panel]:
+    """Answer of each column of the input whether it matters."""
+    for number, of in enumerate(report.by_column, 1):
+        name = short(of.column)
+        what = f"the length of {name}" if of.kind == "words" else name
+        yield Panel(
+            key=f"column-{number}",
+            question=f"Does {what} matter?",
+            sentence=_column_sentence(name, of),
+            chart=parts_chart(of.parts, report.mean_loss, palette),
+            table=_table("words" if of.kind == "words" else name, of.parts),
+            method=f"{_PARTED[of.kind]} {_INTERVAL}",
+        )
+
+
+def _column_sentence(name: str, of: Parts) -> str:
+    if of.kind == "words":
+        return _extremes(f"Lines with {{}} words in {_literal(name)}", "those with {}", of.parts)
+    return _extremes(f"Lines with {_literal(name)} {{}}", "those with {}", of.parts)
+
+
+def _literal(name: str) -> str:
+    return name.replace("{", "{{").replace("}", "}}")
+
+
+_PARTED = {
+    "number": "Where there are more than ten numbers, ranges have about as many lines each.",
+    "value": "Values with fewer than ten lines, and those behind the ten most frequent, are put together.",
+    "words": "By the number of words, which are parted by spaces.",
+}
+
+
+def culprits_panel(report: Report, palette: Palette) -> Panel:
+    """Answer what goes with bad lines."""
+    found = report.culprits
+    cost = explained = ""
+    if found:
+        first = found[0]
+        lines = f"the {first.lines:,} lines with {short(first.feature)}"
+        cost = f"Were {lines} no worse than the others, the perplexity would fall by {percent(first.fall)}."
+        together = "Together, those below explain" if len(found) > 1 else "That explains"
+        explained = f" {together} {percent(found[-1].explained)} of the variance of the loss."
+    return Panel(
+        key="culprits",
+        question="What goes with bad lines?",
+        sentence=f"{cost}{explained}" or "No word, and no shape of a word, goes with bad lines by more than chance.",
+        finding=cost,
+        chart=culprits_chart(found, palette) if found else None,
+        table=table_of(
+            (("feature", "text"), ("lines", "count"), ("perplexity", "figure"), ("fall", "share"), ("from", "share"),
+             ("to", "share"), ("q", "text"), ("explained", "share")),
+            [(short(one.feature, 60), one.lines, one.perplexity, one.fall, one.low, one.high, p_text(one.q),
+              one.explained) for one in found],
+        ),
+        method="Words and shapes of words on at least ten lines, chosen one after the other, each time the one that "
+        "says most of what those before it left open; by how far the perplexity would fall. geval -w lists all.",
+    )  # fmt: skip
+
+
+def _extremes(one: str, other: str, parts: Sequence[Part]) -> str:
+    """Say which parts are the worst and the best, and whether that is more than chance; two patterns name them."""
+    told = [part for part in parts if part.lines >= LEAST_LINES and math.isfinite(part.mean_loss)]
+    if len(told) < 2:
+        return "There are too few lines of each kind to tell."
+    worst, best = (choose(told, key=lambda part: part.mean_loss) for choose in (max, min))
+    sure = worst.low is not None and best.high is not None and worst.low > best.high
+    tail = "" if sure else "; the intervals overlap"
+    what = one.format(short(worst.label)), other.format(short(best.label))
+    figures = perplexity(worst.mean_loss), perplexity(best.mean_loss)
+    return f"{what[0]} have a perplexity of {figures[0]}, {what[1]} of {figures[1]}{tail}."
+
+
+def _table(name: str, parts: Sequence[Part]) -> Table:
+    bounds = (("perplexity", "figure"), ("from", "figure"), ("to", "figure"))
+    return table_of(
+        ((name, "text"), ("lines", "count"), ("mean loss (nats)", "figure"), *bounds),
+        [
+            (
+                short(p.label, 60),
+                p.lines,
+                p.mean_loss,
+                exp(p.mean_loss),
+                *(None if e is None else exp(e) for e in (p.low, p.high)),
+            )
+            for p in parts
+        ],
+    )

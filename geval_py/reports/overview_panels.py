@@ -1,0 +1,224 @@
+"""The panels of a report on any metric, from the scores of lines and of parts of them."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from geval_py.reports.charts import Block, Row, dots, histogram
+from geval_py.reports.contents import EXPECTED
+from geval_py.reports.panel import Panel, figure, p_text, percent, table_of
+from geval_py.reports.quality_panels import brief, interval_method
+from geval_py.tables.escapes import short
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from geval_py.explaining.significance import Interval
+    from geval_py.reports.axes import Chart, Palette
+    from geval_py.reports.contents import BadFeature, Overview, ScoredPart, ScoredParts
+    from geval_py.scoring.scores import Score
+
+
+LEAST_LINES = 10  # of a part that a sentence speaks of
+
+
+_PARTED = {
+    "number": "Where there are more than ten numbers, ranges have about as many lines each.",
+    "value": "Values with fewer than ten lines, and those behind the ten most frequent, are put together.",
+    "words": "By the number of words, which are parted by spaces.",
+}
+
+
+def standing_panel(overview: Overview, palette: Palette) -> Panel:
+    """Answer how good an output is, and how sure that is."""
+    score, interval = overview.evaluation.scores[0], overview.interval
+    rows = [row for row in _standings(overview, palette) if math.isfinite(row.value)]
+    sentence = (
+        f"{short(score.name)} is {figure(score.value)}; other lines of the same kind would give "
+        f"{figure(interval.low)} to {figure(interval.high)} in 95 % of cases."
+    )
+    return Panel(
+        key="quality",
+        question="How good is it, and how sure is that?",
+        sentence=sentence,
+        chart=_linear(rows, palette, score) if rows else None,
+        table=table_of(
+            (("what", "text"), ("score", "figure"), ("from", "figure"), ("to", "figure")),
+            [(short(row.label, 60), row.value, row.low, row.high) for row in rows],
+        ),
+        method=f"{interval_method(interval)} {_direction(score)}",
+    )
+
+
+def _direction(score: Score) -> str:
+    ends = score.metric.measure
+    return f"Of {short(score.name)}, {score.direction} is better: the best is {figure(ends.best)}."
+
+
+def _standings(overview: Overview, palette: Palette) -> Iterator[Row]:
+    score = overview.evaluation.scores[0]
+    yield _standing("this output", score.value, overview.interval, "")
+    if overview.comparison is not None:
+        for system in overview.comparison.systems:
+            if system.name != overview.comparison.baseline:
+                yield _standing(brief(system.name), system.score, system.interval, palette.soft)
+
+
+def _standing(label: str, value: float, interval: Interval | None, colour: str) -> Row:
+    low, high = (None, None) if interval is None else (interval.low, interval.high)
+    return Row(label=label, value=value, low=low, high=high, said=f"{short(label)}: {figure(value)}", colour=colour)
+
+
+def _linear(rows: Sequence[Row], palette: Palette, score: Score, rule: float | None = None) -> Chart:
+    return dots(rows, palette, rule=rule, title=short(score.name), logarithmic=False)
+
+
+def scores_panel(overview: Overview, palette: Palette) -> Panel | None:
+    """Answer how the scores of lines are spread; None where no line alone has one."""
+    known, lines = overview.known, len(overview.line_scores)
+    if not len(known):
+        return None
+    score, mean = overview.evaluation.scores[0], float(known.mean())
+    best = int((known == score.metric.measure.best).sum())
+    others = lines - len(known)
+    left_out = f" {others:,} lines have no finite score, and are left out." if others else ""
+    blocks = [
+        Block(
+            start=one.low,
+            end=one.high,
+            share=one.lines / lines,
+            name="lines",
+            colour=palette.accent,
+            said=f"{one.low:g} to {one.high:g}: {one.lines:,} lines",
+        )
+        for one in overview.bins
+    ]
+    return Panel(
+        key="spread",
+        question="How are the scores of lines spread?",
+        sentence=f"{percent(best / lines)} of the lines have the best score, {figure(score.metric.measure.best)}; "
+        f"the mean of the lines is {figure(mean)}.{left_out}",
+        chart=histogram(blocks, [(mean, "mean")], palette, title=f"{short(score.name)} of the line"),
+        table=table_of(
+            (("from", "figure"), ("to", "figure"), ("lines", "count"), ("share", "share")),
+            [(one.low, one.high, one.lines, one.lines / lines) for one in overview.bins],
+        ),
+        method=f"The score of a line is what {short(score.name)} gives of the line alone. That of an output need not "
+        "be their mean.",
+    )
+
+
+def expected_panel(overview: Overview, palette: Palette) -> Panel | None:
+    """Answer which answers are hard; None where they do not part the lines."""
+    of = overview.by_expected
+    if of is None:
+        return None
+    question = {
+        "words": "Are long answers harder?",
+        "number": "Does the size of the answer matter?",
+        "value": "Are some answers harder?",
+    }
+    return _parts_panel(overview, of, palette, "expected", question[of.kind])
+
+
+def input_panels(overview: Overview, palette: Palette) -> Iterator[Panel]:
+    """Answer of each column of the input whether it matters."""
+    for number, of in enumerate(overview.by_column, 1):
+        what = f"the length of {short(of.column)}" if of.kind == "words" else short(of.column)
+        yield _parts_panel(overview, of, palette, f"column-{number}", f"Does {what} matter?")
+
+
+def _parts_panel(overview: Overview, of: ScoredParts, palette: Palette, key: str, question: str) -> Panel:
+    score = overview.evaluation.scores[0]
+    answers = "the answer" if of.column == EXPECTED and key == EXPECTED else short(of.column)
+    rows = [
+        Row(
+            label=part.label,
+            value=part.score,
+            low=None if part.interval is None else part.interval.low,
+            high=None if part.interval is None else part.interval.high,
+            lines=part.lines,
+            said=f"{short(part.label)}: {figure(part.score)}, {part.lines:,} lines",
+        )
+        for part in of.parts
+    ]
+    bounds = ((short(score.name), "figure"), ("from", "figure"), ("to", "figure"))
+    return Panel(
+        key=key,
+        question=question,
+        sentence=_extremes(of, answers, score),
+        chart=_linear(rows, palette, score, rule=score.value),
+        table=table_of(
+            (("words" if of.kind == "words" else answers, "text"), ("lines", "count"), *bounds),
+            [(short(row.label, 60), row.lines, row.value, row.low, row.high) for row in rows],
+        ),
+        method=f"{_PARTED[of.kind]} The score is that of the lines of the part, with its bootstrap interval of 95 %.",
+    )
+
+
+def _extremes(of: ScoredParts, answers: str, score: Score) -> str:
+    """Say which parts are the worst and the best, and whether that is more than chance."""
+    told = [part for part in of.parts if part.lines >= LEAST_LINES and math.isfinite(part.score)]
+    if len(told) < 2:
+        return "There are too few lines of each kind to tell."
+    lowest, highest = (choose(told, key=_score_of) for choose in (min, max))
+    name = short(score.name)
+    if math.isclose(lowest.score, highest.score):
+        return f"{name} is {figure(lowest.score)} in each part."
+    worst, best = (highest, lowest) if score.direction == "lower" else (lowest, highest)
+    verb, unit = ("has", " words") if of.kind == "words" else ("is", "")
+    tail = "" if _apart(lowest, highest) else "; the intervals overlap"
+    return (
+        f"{name} is worst, {figure(worst.score)}, where {answers} {verb} {short(worst.label)}{unit}, and best, "
+        f"{figure(best.score)}, where it {verb} {short(best.label)}{tail}."
+    )
+
+
+def _score_of(part: ScoredPart) -> float:
+    return part.score
+
+
+def _apart(lower: ScoredPart, higher: ScoredPart) -> bool:
+    return lower.interval is not None and higher.interval is not None and lower.interval.high < higher.interval.low
+
+
+def features_panel(overview: Overview, palette: Palette) -> Panel | None:
+    """Answer what goes with bad lines; None where no line alone has a score."""
+    if not len(overview.known):
+        return None
+    found, score = overview.features, overview.evaluation.scores[0]
+    sentence = "No word, and no shape of a word, goes with bad lines by more than chance."
+    finding = ""
+    mean = float(overview.known.mean())
+    if found:
+        first = found[0]
+        finding = (
+            f"The {first.lines:,} lines with {short(first.feature)} have a mean score of {figure(first.mean)}; "
+            f"that of all lines is {figure(mean)}."
+        )
+        sentence = finding
+    return Panel(
+        key="culprits",
+        question="What goes with bad lines?",
+        sentence=sentence,
+        finding=finding,
+        chart=_linear([_feature_row(one, palette) for one in found], palette, score, rule=mean) if found else None,
+        table=table_of(
+            (
+                ("feature", "text"),
+                ("lines", "count"),
+                ("mean score", "figure"),
+                ("q", "text"),
+                ("explained", "share"),
+            ),
+            [(short(one.feature, 60), one.lines, one.mean, p_text(one.q), one.explained) for one in found],
+        ),
+        method="Words and shapes of words on at least ten lines, chosen one after the other, each time the one that "
+        "says most of what those before it left open. Means are of the scores of lines. geval -w lists all.",
+    )
+
+
+def _feature_row(one: BadFeature, palette: Palette) -> Row:
+    said = f"{short(one.feature)}: {figure(one.mean)} on {one.lines:,} lines"
+    return Row(label=one.feature, value=one.mean, lines=one.lines, said=said, colour=palette.bad)

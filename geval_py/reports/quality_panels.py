@@ -1,0 +1,290 @@
+"""How good an output is and how sure that is, and whether another is better."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from geval_py.reports.axes import Chart
+from geval_py.reports.charts import Row, dots
+from geval_py.reports.panel import Panel, figure, p_text, percent, table_of
+from geval_py.scoring.metrics.base import exp
+from geval_py.tables.escapes import short
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from geval_py.explaining.comparison import Comparison
+    from geval_py.explaining.held_out import Change
+    from geval_py.explaining.mixing import Mixture
+    from geval_py.explaining.significance import Interval
+    from geval_py.explaining.systems import System
+    from geval_py.explaining.tuning import Trial, Tuning
+    from geval_py.reports.axes import Palette
+    from geval_py.reports.contents import Report
+
+
+LEVEL = 0.05
+
+
+_UNSAID = ("share", "correlation", "answers' unit", "its square")  # units that no sentence takes behind a number
+
+
+def as_perplexity(value: float, unit: str) -> float:
+    """Give a score as a perplexity, by its unit: nats, bits, a probability, or words, which it is already.
+
+    >>> as_perplexity(0.5, "probability"), round(as_perplexity(3.0, "bits"), 9)
+    (2.0, 8.0)
+    """
+    if unit == "probability":
+        return 1 / value if value else math.inf
+    return value if unit == "words" else exp(value if unit == "nats" else value * math.log(2))
+
+
+def standing(label: str, value: float, unit: str, interval: Interval | None, colour: str = "") -> Row:
+    """Make the row of a score, with its interval as perplexities."""
+    ends = [] if interval is None else sorted(as_perplexity(end, unit) for end in (interval.low, interval.high))
+    low, high = ends or (None, None)
+    shown = as_perplexity(value, unit)
+    return Row(label=label, value=shown, low=low, high=high, said=f"{short(label)}: {figure(shown)}", colour=colour)
+
+
+def quality_rows(report: Report, palette: Palette) -> Iterator[Row]:
+    """Give what an output is to be compared with: itself, others, and an output that knows nothing."""
+    score = report.evaluation.scores[0]
+    if report.calibration is not None and report.calibration.claim.lines:
+        claimed = report.calibration.claim.claimed_perplexity
+        yield standing("its own claim", claimed, "words", None, palette.bad)
+    yield standing("this output", score.value, score.unit, report.interval)
+    if report.comparison is not None:
+        for system in report.comparison.systems:
+            if system.name != report.comparison.baseline:
+                yield standing(brief(system.name), system.score, score.unit, system.interval, palette.soft)
+    if score.metric.bits is not None:
+        yield standing("knows nothing", 2.0**score.metric.bits, "words", None, palette.soft)
+
+
+def brief(name: str) -> str:
+    """Give an output's name without what all have.
+
+    >>> brief("out-model=bigram.tsv"), brief("out.tsv")
+    ('model=bigram', 'out.tsv')
+    """
+    return name.removeprefix("out-").removesuffix(".tsv") if name.startswith("out-") else name
+
+
+def quality_panel(report: Report, palette: Palette) -> Panel:
+    """Answer how good an output is, and how sure that is."""
+    score, interval = report.evaluation.scores[0], report.interval
+    rows = [row for row in quality_rows(report, palette) if math.isfinite(row.value)]
+    sentence = (
+        f"{score.name} is {figure(score.value)}; other lines of the same kind would give "
+        f"{figure(interval.low)} to {figure(interval.high)} in 95 % of cases."
+    )
+    if report.dependence is not None:
+        alike = f"Lines with the same {short(report.dependence.column)} are alike"
+        sentence += f" {alike}, which makes this interval {report.dependence.widening:.1f} times as wide."
+    return Panel(
+        key="quality",
+        question="How good is it, and how sure is that?",
+        sentence=sentence,
+        chart=dots(rows, palette) if rows else None,
+        table=table_of(
+            (("what", "text"), ("perplexity", "figure"), ("from", "figure"), ("to", "figure")),
+            [(short(row.label, 60), row.value, row.low, row.high) for row in rows],
+        ),
+        method=f"{interval_method(interval)} An output that knows nothing has :1 on each line.",
+    )
+
+
+def interval_method(interval: Interval) -> str:
+    """Say how an interval was computed."""
+    if interval.samples is None:
+        return f"Student’s interval over {interval.documents:,} documents."
+    of = "lines" if interval.documents is None else f"{interval.documents:,} documents"
+    return f"Percentile bootstrap of {interval.samples:,} resamples of the {of}, seed {interval.seed}."
+
+
+def differences_chart(comparison: Comparison, palette: Palette) -> Chart | None:
+    """Draw the other systems' scores minus the baseline's, with intervals; None where no difference is finite."""
+    rows = [row for system in _others(comparison) if (row := _difference(system, comparison, palette)) is not None]
+    title = "difference" if comparison.unit in _UNSAID else f"difference in {comparison.unit}"
+    return (
+        dots(rows, palette, rule=0.0, title=title, rule_name=brief(comparison.baseline), logarithmic=False)
+        if rows
+        else None
+    )
+
+
+def _others(comparison: Comparison) -> list[System]:
+    return [system for system in comparison.systems if system.name != comparison.baseline]
+
+
+def _difference(system: System, comparison: Comparison, palette: Palette) -> Row | None:
+    interval = system.difference_interval
+    if system.difference is None:
+        return None
+    low, high = (None, None) if interval is None else (interval.low, interval.high)
+    return Row(
+        label=brief(system.name),
+        value=system.difference,
+        low=low,
+        high=high,
+        said=f"{short(system.name)}: {figure(system.difference)}",
+        colour={True: palette.good, False: palette.bad, None: palette.soft}[_is_better(system, comparison)],
+    )
+
+
+def _is_better(system: System, comparison: Comparison) -> bool | None:
+    """Tell whether a system is better than the baseline by more than chance; None where that cannot be told."""
+    if system.difference is None or system.p_randomisation is None or system.p_randomisation >= LEVEL:
+        return None
+    return (system.difference < 0) == (comparison.direction == "lower")
+
+
+def comparison_panel(comparison: Comparison | None, palette: Palette) -> Panel | None:
+    """Answer whether another output is better; None where there is no other."""
+    if comparison is None:
+        return None
+    others = _others(comparison)
+    question = f"Is {short(brief(others[0].name))} better?" if len(others) == 1 else "Is another one better?"
+    sentence = " ".join(_verdict(system, comparison) for system in others[:3])
+    return Panel(
+        key="comparison",
+        question=question,
+        sentence=sentence,
+        finding=_verdict(others[0], comparison),
+        chart=differences_chart(comparison, palette),
+        table=table_of(
+            (("output", "text"), ("score", "figure"), ("difference", "figure"), ("from", "figure"), ("to", "figure"),
+             ("p", "text"), ("won", "share"), ("lost", "share"), ("tied", "share")),
+            [_row(system) for system in others],
+        ),
+        method=f"Score minus that of {short(comparison.baseline, 60)}, with its bootstrap interval; p of approximate "
+        f"randomisation, two-sided, {comparison.samples:,} samples; won: lines with a "
+        f"{'lower loss' if comparison.of_losses else 'better score'}.",
+    )  # fmt: skip
+
+
+def _row(system: System) -> tuple[object, ...]:
+    interval = system.difference_interval
+    low, high = (None, None) if interval is None else (interval.low, interval.high)
+    p = None if system.p_randomisation is None else p_text(system.p_randomisation)
+    shares = (system.won, system.lost, system.tied)
+    return short(system.name, 60), system.score, system.difference, low, high, p, *shares
+
+
+def _verdict(system: System, comparison: Comparison) -> str:
+    name, better = short(brief(system.name)), _is_better(system, comparison)
+    if system.difference is None or system.p_randomisation is None:
+        return f"{name} cannot be compared: no line is finite in both."
+    unit = "" if comparison.unit in _UNSAID else f" {comparison.unit}"
+    by = f"by {figure(abs(system.difference))}{unit}"
+    if better is None:
+        return f"{name} differs {by}, which may be chance (p {p_text(system.p_randomisation)})."
+    won = f"it wins {percent(system.won or 0.0)} of the lines"
+    return f"{name} is {'better' if better else 'worse'} {by} (p {p_text(system.p_randomisation)}); {won}."
+
+
+# What would help at once: an output tuned, and outputs mixed.
+
+
+NAMES = {
+    ("temperature",): "sharpness T",
+    ("lambda",): "more rest λ",
+    ("lambda", "nu"): "λ, words ν",
+}
+
+
+def help_chart(tuning: Tuning, mixture: Mixture | None, palette: Palette) -> Chart:
+    """Draw the perplexity as it is, and what was held out with each change; what is surely better is green."""
+    rows = [
+        Row(
+            label="as it is",
+            value=as_perplexity(tuning.score, tuning.unit),
+            said=f"as it is: {figure(tuning.score)}",
+            colour=palette.soft,
+        )
+    ]
+    rows += _trial_rows(tuning, palette)
+    if mixture is not None:
+        base = as_perplexity(mixture.score, mixture.unit)
+        rows.append(
+            _change_row("mixed", mixture.held_out, mixture.unit, base, mixture.change, mixture.taken, palette)
+        )
+    return dots(rows, palette, rule=as_perplexity(tuning.score, tuning.unit), rule_name="as it is")
+
+
+def _trial_rows(tuning: Tuning, palette: Palette) -> Iterator[Row]:
+    scores: dict[tuple[str, ...], float] = {(): tuning.score}
+    for trial in tuning.trials:
+        base = as_perplexity(scores.get(trial.against, tuning.score), tuning.unit)
+        scores[trial.names] = trial.score
+        yield _change_row(name_of(trial), trial.score, tuning.unit, base, trial.change, trial.taken, palette)
+
+
+def _change_row(
+    label: str, score: float, unit: str, base: float, change: Change, taken: bool, palette: Palette
+) -> Row:
+    """Make the row of a change; its interval is that of the change, on top of what it was held against."""
+    bounded = math.isfinite(change.low) and math.isfinite(change.high)
+    return Row(
+        label=label,
+        value=as_perplexity(score, unit),
+        low=base * exp(change.low) if bounded else None,
+        high=base * exp(change.high) if bounded else None,
+        said=f"{label}: {figure(score)}, {_help_verdict(taken)}",
+        colour=palette.good if taken else palette.soft,
+    )
+
+
+def name_of(trial: Trial) -> str:
+    """Name what was tried, in a chart."""
+    return NAMES.get(trial.names, ", ".join(trial.names))
+
+
+def _help_verdict(taken: bool) -> str:
+    return "surely better" if taken else "not surely better: leave it"
+
+
+def help_panel(report: Report, tuning: Tuning, palette: Palette) -> Panel:
+    """Answer what would help at once."""
+    mixture = report.mixture
+    best = next((trial for trial in reversed(tuning.trials) if trial.taken), None)
+    if best is None:
+        sentence = "Nothing that was tried is surely better: its rest and its words are as they should be."
+        finding = ""
+    else:
+        gain = f"Tuned, it would score about {figure(best.score)} in place of {figure(tuning.score)}"
+        sentence, finding = f"{gain}, on lines that it was not tuned on: geval tune --apply.", f"{gain}."
+    if mixture is not None and mixture.taken:
+        sentence += f" Mixed with the others it would score {figure(mixture.held_out)}: geval mix."
+    return Panel(
+        key="help",
+        question="What would help at once?",
+        sentence=sentence,
+        finding=finding,
+        chart=help_chart(tuning, mixture, palette),
+        table=table_of(
+            (("what", "text"), ("held out", "figure"), ("nats", "figure"), ("from", "figure"), ("to", "figure"),
+             ("found", "text"), ("verdict", "text")),
+            list(_rows(tuning, mixture)),
+        ),
+        method=f"Each is found on nine tenths of the lines, and scored on the last tenth, in {tuning.folds} folds. λ "
+        "is a mixture with an output that knows nothing, ν sends a part of the rest to the commonest words of train. "
+        "One is taken if the 95 % interval of the change lies below 0.",
+    )  # fmt: skip
+
+
+def _rows(tuning: Tuning, mixture: Mixture | None) -> Iterator[tuple[object, ...]]:
+    yield "as it is", tuning.score, None, None, None, "", ""
+    for trial in tuning.trials:
+        found = ", ".join(f"{name} {trial.found.named[name]:.3g}" for name in trial.names)
+        yield ", ".join(trial.names), trial.score, *_ends(trial.change), found, _help_verdict(trial.taken)
+    if mixture is not None:
+        weights = ", ".join(f"{figure(component.weight)}" for component in mixture.components)
+        yield "mixed", mixture.held_out, *_ends(mixture.change), f"weights {weights}", _help_verdict(mixture.taken)
+
+
+def _ends(change: Change) -> tuple[float, float, float]:
+    return change.mean, change.low, change.high

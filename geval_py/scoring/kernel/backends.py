@@ -1,0 +1,124 @@
+"""The scoring kernel: from blocks of lines to losses.
+
+Two backends give the same: ``reference``, in Python, is the readable truth, and ``native``, in C++, its fast twin.
+The native one is taken where it was built; the environment variable GEVAL_PY_BACKEND (native or python) forces one.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+
+from geval_py.errors import UsageError
+from geval_py.text import visible
+from geval_py.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from array import array
+    from collections.abc import Callable
+    from types import ModuleType
+
+    from geval_py.reading.lines import Bytes
+    from geval_py.scoring.kernel.reference import Guesses
+
+
+__all__ = [
+    "Backend",
+    "bounded_losses",
+    "choose_backend",
+    "count_lines",
+    "hashed_losses",
+    "line_profiles",
+    "score_lines",
+]
+
+
+VARIABLE = "GEVAL_PY_BACKEND"
+
+
+class Backend(Value):
+    """One implementation of the kernel; see :mod:`geval_py.scoring.kernel.reference` for what the functions do."""
+
+    name: str
+    hashed_losses: Callable[[Bytes, bytes, int, int], array[float]]
+    bounded_losses: Callable[[Bytes, bytes, int, int], tuple[array[float], float]]
+    score_lines: Callable[[Bytes, bytes, int, int], tuple[array[float], array[int]]]
+    count_lines: Callable[[Bytes], int]
+    read_guesses: Callable[[Bytes, bytes, int, int], Guesses]
+    bucket_shares: Callable[[bytes, array[float], bytes, int, int], array[float]]
+    parallel: bool  # whether it leaves other threads running
+
+
+@cache
+def choose_backend() -> Backend:
+    """Give the backend to use; raises UsageError if a forced one is unknown or was not built."""
+    forced = os.environ.get(VARIABLE)
+    if forced not in {None, "native", "python"}:
+        raise UsageError(message=f"{VARIABLE} is `{visible(forced or '')}`; it may be native or python")
+    native = None if forced == "python" else _native_backend()
+    if forced == "native" and native is None:
+        raise UsageError(message=f"{VARIABLE} is native, but the native kernel was not built with this package")
+    return native or _reference_backend()
+
+
+def _native_backend() -> Backend | None:
+    try:
+        from geval_py.scoring.kernel import native
+    except ModuleNotFoundError:  # it was not built
+        return None
+    except ImportError as error:
+        raise UsageError(
+            message=f"the native kernel cannot be loaded: {visible(str(error))}\n  {VARIABLE}=python does without it"
+        ) from error
+    return _backend("native", native, parallel=True)
+
+
+def _reference_backend() -> Backend:
+    from geval_py.scoring.kernel import reference
+
+    return _backend("python", reference, parallel=False)
+
+
+def _backend(name: str, module: ModuleType, *, parallel: bool) -> Backend:
+    return Backend(
+        name=name,
+        hashed_losses=module.hashed_losses,
+        bounded_losses=module.bounded_losses,
+        score_lines=module.score_lines,
+        count_lines=module.count_lines,
+        read_guesses=module.read_guesses,
+        bucket_shares=module.bucket_shares,
+        parallel=parallel,
+    )
+
+
+def hashed_losses(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> array[float]:
+    """Score a block with the chosen backend; see :func:`geval_py.scoring.kernel.reference.hashed_losses`."""
+    return choose_backend().hashed_losses(outputs, expected, bits, first_line)
+
+
+def bounded_losses(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> tuple[array[float], float]:
+    """Score and bound a block with the backend; see :func:`geval_py.scoring.kernel.reference.bounded_losses`."""
+    return choose_backend().bounded_losses(outputs, expected, bits, first_line)
+
+
+def score_lines(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> tuple[array[float], array[int]]:
+    """Score and flag a block with the chosen backend; see :func:`geval_py.scoring.kernel.reference.score_lines`."""
+    return choose_backend().score_lines(outputs, expected, bits, first_line)
+
+
+def line_profiles(
+    outputs: Bytes, expected: bytes, bits: int, first_line: int, draws: int
+) -> tuple[tuple[array[float], ...], array[float]]:
+    """Tell what a block's distributions say; see :func:`geval_py.scoring.kernel.profile.line_profiles`."""
+    if choose_backend().name == "native":
+        from geval_py.scoring.kernel.native import line_profiles as profile
+    else:
+        from geval_py.scoring.kernel.profile import line_profiles as profile
+    return profile(outputs, expected, bits, first_line, draws)
+
+
+def count_lines(text: Bytes) -> int:
+    """Count the lines of a text; the last one may lack its LF."""
+    return choose_backend().count_lines(text)

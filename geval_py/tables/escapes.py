@@ -1,0 +1,183 @@
+"""What a format would act on, written so that it is shown: an escape for each format.
+
+Control characters are no business of those that are for no terminal: :func:`geval_py.text.visible` comes first.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from geval_py.tables.numbers import special
+from geval_py.text import shorten, visible
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+# Characters that make a spreadsheet read a cell as a formula (OWASP, CSV Injection).
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+
+
+_LATEX = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "|": r"\textbar{}",
+        "`": r"\textasciigrave{}",
+        **{special: f"\\{special}" for special in "{}$&#_%"},
+    }
+)
+
+
+_MARKDOWN = str.maketrans(
+    {"&": "&amp;", "<": "&lt;", ">": "&gt;", **{special: f"\\{special}" for special in "\\`*_[]|~$#"}}
+)
+
+
+def tab_text(text: str) -> str:
+    r"""Write a TAB, which would begin another cell, as GEval does.
+
+    >>> tab_text("1901\tNew York")
+    '1901<tab>New York'
+    """
+    return text.replace("\t", "<tab>")
+
+
+def terminal_text(text: str) -> str:
+    r"""Write the same for a terminal, and all else that it would act on as an escape.
+
+    >>> print(terminal_text("a\tb\x1b[31m"))
+    a<tab>b\x1b[31m
+    """
+    return visible(tab_text(text))
+
+
+def markdown_text(text: str) -> str:
+    r"""Escape text for Markdown, in a table too.
+
+    >>> print(markdown_text("a|b"))
+    a\|b
+    """
+    return text.translate(_MARKDOWN)
+
+
+def latex_text(text: str) -> str:
+    r"""Escape text for LaTeX.
+
+    >>> print(latex_text("50 %_x"))
+    50 \%\_x
+    """
+    return text.translate(_LATEX)
+
+
+def latex_number(text: str) -> str:
+    r"""Write what stands in a cell of numbers, with the signs of mathematics.
+
+    >>> latex_number("[-213, Infinity]"), latex_number("<1 %")
+    ('[$-$213, $\\infty$]', '$<$1 \\%')
+    """
+    signs = re.sub("[-+<]?Infinity|[-+<]", lambda match: f"${match[0]}$", text)
+    return signs.replace("Infinity", r"\infty").replace("%", r"\%")
+
+
+def csv_text(text: str) -> str:
+    """Put an apostrophe before text that a spreadsheet would take for a formula; quotes are the csv module's to add.
+
+    >>> csv_text("=1+1"), csv_text("1+1")
+    ("'=1+1", '1+1')
+    """
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def html_text(text: str) -> str:
+    """Escape text for HTML, in attributes too.
+
+    >>> html_text('<a href="x">')
+    '&lt;a href=&quot;x&quot;&gt;'
+    """
+    return html.escape(text)
+
+
+# JSON that strict parsers read, and in which GitHub's runner sees no command.
+
+
+def json_text(document: Mapping[str, Any]) -> str:
+    r"""Write a JSON document that strict parsers read, in ASCII.
+
+    Infinity and NaN become strings. Lone surrogates, as in a path that is not UTF-8, are written as escapes, since
+    strict parsers refuse ``"\udc80"``; ``##[``, which begins a command where a job of GitHub prints it, is written
+    in another way that reads back the same.
+    """
+    return _written(document, indent=2) + "\n"
+
+
+def json_list_text(head: Mapping[str, Any], name: str, items: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Write, piece by piece, a document that ends in a long list: as :func:`json_text`, but each item on a line."""
+    yield json_text({**head, name: []}).removesuffix("]\n}\n")
+    end = "]\n}\n"
+    comma = ""
+    for item in items:
+        yield f"{comma}\n    {_written(item)}"
+        comma, end = ",", "\n  ]\n}\n"
+    yield end
+
+
+def _written(document: Mapping[str, Any], indent: int | None = None) -> str:
+    import json
+
+    written = json.dumps(_strict(document), ensure_ascii=True, indent=indent, allow_nan=False)
+    return written.replace("##[", "##\\u005b")
+
+
+def _strict(value: Any) -> Any:
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode("utf-8")
+    if isinstance(value, float):
+        return value if math.isfinite(value) else special(value)
+    if isinstance(value, Mapping):
+        return {_strict(key): _strict(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_strict(item) for item in value]
+    return value
+
+
+# HTML from templates: every text is escaped, and what no screen shows is written as an escape.
+
+
+def environment(package: str) -> Environment:
+    """Make the environment of the templates that lie in a package's folder ``templates``."""
+    return Environment(
+        loader=PackageLoader(package),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        auto_reload=False,
+        finalize=_shown,
+    )
+
+
+def _shown(value: object) -> object:
+    """Let no control character into a page, nor a mark that turns the direction of a line."""
+    return value if not isinstance(value, str) or isinstance(value, Markup) or value.isprintable() else visible(value)
+
+
+def short(value: object, limit: int = 40) -> str:
+    r"""Show a stranger's text in so many characters, what no screen shows as escapes.
+
+    >>> short("a\x1b[31m")
+    'a\\x1b[31m'
+    """
+    text = shorten(str(value), limit)
+    return text if text.isprintable() else shorten(visible(text), limit)

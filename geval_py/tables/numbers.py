@@ -1,0 +1,126 @@
+"""Numbers, written as GEval writes them."""
+
+from __future__ import annotations
+
+import math
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from geval_py.explaining.significance import Interval
+
+
+MOST_PLAIN = 1e15  # from here on an estimate is written with an exponent
+
+
+def shortest(value: float) -> str:
+    """Write a number with the shortest digits that read back the same, as GEval does.
+
+    Plain for sizes from 0.1 to below 10^7, else with an exponent.
+
+    >>> shortest(0.001818390380192753), shortest(549.9369172278606), shortest(1e7)
+    ('1.818390380192753e-3', '549.9369172278606', '1.0e7')
+    """
+    if not math.isfinite(value):
+        return special(value)
+    if value == 0:
+        return "0.0"
+    if 0.1 <= abs(value) < 1e7:
+        return repr(value)
+    sign, digits, exponent = _decimal_digits(value)
+    return f"{sign}{digits[0]}.{digits[1:] or '0'}e{exponent}"
+
+
+def plain(value: float) -> str:
+    """Write a number with the shortest digits that read back the same, never with an exponent.
+
+    >>> plain(3.904297851074462e-4), plain(1e22)
+    ('0.0003904297851074462', '10000000000000000000000.0')
+    """
+    if not math.isfinite(value):
+        return special(value)
+    text = repr(value + 0.0)
+    if "e" in text:
+        from decimal import Decimal
+
+        text = format(Decimal(text), "f")
+    return text if "." in text else text + ".0"
+
+
+def fixed(value: float, precision: int) -> str:
+    """Write a number with ``precision`` digits after the point, rounded half-even on its shortest digits.
+
+    >>> fixed(0.005, 2), fixed(0.025, 2), fixed(0.035, 2)
+    ('0.00', '0.02', '0.04')
+    """
+    if not math.isfinite(value):
+        return special(value)
+    decimals = repr(value).partition(".")[2]
+    if len(decimals) > precision and "e" not in decimals and decimals[precision:] != "5":
+        # Python rounds by the bits; only what the shortest digits put halfway may lie elsewhere there.
+        text = f"{value:.{precision}f}"
+        return text.removeprefix("-") if not text.strip("-0.") else text
+    from decimal import ROUND_HALF_EVEN, Context, Decimal
+
+    step = Decimal(1).scaleb(-precision)
+    context = Context(prec=400 + precision, rounding=ROUND_HALF_EVEN)
+    text = format(Decimal(repr(value)).quantize(step, context=context), "f")
+    return text.removeprefix("-") if not text.strip("-0.") else text
+
+
+def number(value: float, precision: int | None = None, *, percentage: bool = False) -> str:
+    """Write a score: with ``precision`` digits or the shortest, as it is or times 100 with two digits fewer."""
+    if percentage and math.isfinite(value):
+        from decimal import Decimal
+
+        value = float(Decimal(repr(value)).scaleb(2))
+        precision = None if precision is None else max(0, precision - 2)
+    return shortest(value) if precision is None else fixed(value, precision)
+
+
+def with_half_width(interval: Interval, precision: int | None = None, *, percentage: bool = False) -> str:
+    """Write an interval as ``middle±half``, with the decimals of :func:`decimals_of`, or ``precision`` if fewer.
+
+    One that is not finite is written as its middle alone.
+    """
+    middle, half = interval.middle, interval.half_width
+    if not math.isfinite(middle):
+        return special(middle)
+    if abs(middle) >= MOST_PLAIN:
+        return "±".join(shortest(float(f"{value:.1e}")) for value in (middle, half))
+    decimals = decimals_of(half)
+    decimals = decimals if precision is None else min(decimals, precision)
+    return "±".join(number(value, decimals, percentage=percentage) for value in (middle, half))
+
+
+def decimals_of(half_width: float) -> int:
+    """Give the decimals worth showing of a value with this (finite) half width: two digits of it, one decimal of 0.
+
+    >>> decimals_of(3.2), decimals_of(0.032), decimals_of(320.0), decimals_of(0.0)
+    (1, 3, 0, 1)
+    """
+    return max(0, 1 - math.floor(math.log10(half_width))) if half_width else 1
+
+
+def special(value: float) -> str:
+    """Write what is not a finite number."""
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _decimal_digits(value: float) -> tuple[str, str, int]:
+    """Split a number into sign, shortest digits and the exponent of the first digit."""
+    from decimal import Decimal
+
+    decimal = Decimal(repr(value)).normalize()
+    sign, digits, _ = decimal.as_tuple()
+    return "-" if sign else "", "".join(map(str, digits)), decimal.adjusted()
+
+
+def p_value(p: float) -> str:
+    """Write a probability with 20 digits after the point: the shortest digits, padded with zeros.
+
+    >>> p_value(0.0003094559142604979)
+    '0.00030945591426049790'
+    """
+    if p >= 1e-4:
+        return repr(p).ljust(22, "0")  # 17 digits at most, the first of them at the fourth place
+    return fixed(p, 20)
