@@ -17,7 +17,7 @@ from geval_py.scoring import kernel as flags
 from geval_py.scoring import parallel
 from geval_py.scoring.kernel import backends as kernel
 from geval_py.scoring.kernel import native, reference
-from geval_py.scoring.kernel.backends import _native
+from geval_py.scoring.kernel import _native
 
 NUMBER = st.one_of(
     st.floats(0, 1).map(repr),
