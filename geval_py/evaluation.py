@@ -1,68 +1,158 @@
-"""The table of lines that a Python user gets."""
+"""Score from Python: :func:`evaluate`, and the :class:`Evaluation` that it returns."""
 
 from __future__ import annotations
 
-import math
-from array import array
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import compress
-from typing import Any
 
-import pandas as pd
-
-from geval_py.errors import LineCountError, UsageError
-from geval_py.reading.items import InputText, ScoredItem, Texts, unused_name
+from geval_py.errors import UsageError
+from geval_py.reading.challenge import Challenge
+from geval_py.reading.items import unused_name
 from geval_py.reading.options import DEFAULT_SAMPLES, DEFAULT_SEED
-from geval_py.reading.outputs import Output
-from geval_py.reading.splits import Split
-from geval_py.scoring.metrics import NOISE
-from geval_py.scoring.scores import Score
-from geval_py.text import named, shown
-from geval_py.values import Value
+from geval_py.reading.splits import Split, Task, locate, locate_pair
+from geval_py.scoring.evaluate import evaluate_split
+from geval_py.scoring.scores import MetricScore, ScoredOutput, evaluations_of
+from geval_py.text import shown, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import ClassVar, Literal, TypeVar
+    from typing import Any, Literal, TypeAlias
 
     import distributed
+    import pandas as pd
 
     from geval_py.explaining.documents import Documents
     from geval_py.explaining.significance import Interval
-    from geval_py.reading.features import ItemFilter
-    from geval_py.scoring.signature import Signature
+    from geval_py.reading.items import ScoredItem
+    from geval_py.scoring.parallel import Progress
 
-    Line = TypeVar("Line")  # what belongs to a line: a text, or an item
+    FilePath: TypeAlias = "str | os.PathLike[str]"
+    Scored: TypeAlias = "Challenge | FilePath | tuple[FilePath, FilePath]"
 
 
-def item_table(
-    items: Iterable[ScoredItem],
+def evaluate(
+    challenge: Scored,
+    test: str = "test-A",
     *,
-    lines: Sequence[int],
-    statistics: Mapping[str, Sequence[float]],
-    scores: Sequence[float],
-    header: Sequence[str],
-    width: int,
-    index: list[int],
-) -> pd.DataFrame:
-    """Make a table with a row an item, all sequences but the header aligned; ``width`` columns of the input.
+    out: str | os.PathLike[str] | None = None,
+    metrics: str | Sequence[str] = (),
+    tokenizer: str | None = None,
+    keep_texts: bool = True,
+    cluster: distributed.Client | None = None,
+) -> Evaluation:
+    """Score one output of a challenge, or one file against another.
 
-    ``statistics`` are the lines' statistics, by their names.
+    ``challenge`` is a Challenge or its directory; ``test`` the name of the test set; ``out`` the output, looked
+    for in the test set's directory and then as a path (by default the only one there is); ``metrics`` replace
+    those of the challenge, and so does the ``tokenizer``, for metrics of words such as BLEU. ``keep_texts`` keeps
+    the texts in memory, for :meth:`Evaluation.to_frame`.
+
+    In place of a challenge, its ``test`` and ``out``, there may be a pair of paths, of the output and of the answers.
+    An input beside the answers is then read where it is asked for; the metrics have to be given.
+
+    ``cluster`` is the client of a Dask cluster, whose workers score then, to the same last bit. They have to have
+    this version of geval-py, and to be able to read the output under the same path. The texts are not kept, but read
+    again when they are asked for.
+
+    Raises GevalError: UsageError where a call is at fault, DataError where the data is.
     """
-    inputs, expected, outputs = zip(*items, strict=True)
-    columns: dict[str, Any] = {"line": lines}
-    own = {"expected": expected, "output": outputs, **statistics, "score": scores}
-    rows = [text.split("\t") for text in inputs] if width else []
-    for column in range(width):
-        name = unused_name(column, header, {*columns, *own})
-        columns[name] = [row[column] if column < len(row) else None for row in rows]
-    return pd.DataFrame(columns | own, index=index)
+    task, split = _located(challenge, test, out, metrics, tokenizer)
+    if len(split.outputs) > 1:
+        names = visible(", ".join(output.name for output in split.outputs))
+        raise UsageError(message=f"there are several outputs ({names}): choose one with", arguments=("out",))
+    from geval_py.scoring.cluster import cluster_of
+
+    workers = cluster_of(cluster)
+    (scored,) = evaluations_of(evaluate_split(task, split, keep_texts=keep_texts, sign=True, cluster=workers))
+    return Evaluation.of(scored)
 
 
-# One output, scored: its scores, its lines, and what explains them.
+def evaluate_all(
+    challenge: Scored,
+    test: str = "test-A",
+    *,
+    metrics: str | Sequence[str] = (),
+    tokenizer: str | None = None,
+    keep_texts: bool = True,
+    cluster: distributed.Client | None = None,
+) -> list[Evaluation]:
+    """Score all outputs of a test set, by their names; arguments and errors are those of :func:`evaluate`.
+
+    An output that is at fault raises, at the first of them: to go on behind it, evaluate them one by one.
+    """
+    task, split = _located(challenge, test, None, metrics, tokenizer)
+    from geval_py.scoring.cluster import cluster_of
+
+    workers = cluster_of(cluster)
+    results = evaluate_split(task, split, keep_texts=keep_texts, sign=True, cluster=workers)
+    return [Evaluation.of(scored) for scored in evaluations_of(results)]
 
 
-class Evaluation(Value):
+def _located(
+    challenge: Scored, test: str, out: FilePath | None, metrics: str | Sequence[str], tokenizer: str | None
+) -> tuple[Task, Split]:
+    """Give what is scored, and its files."""
+    if isinstance(challenge, tuple | list):
+        task, find = _task_of_pair(challenge, test, out), locate_pair
+    else:
+        task, find = _task(challenge, test, out), locate
+    texts = (metrics,) if isinstance(metrics, str) else tuple(metrics)
+    task = task.replace(alt_metrics=texts or task.alt_metrics)
+    if tokenizer is not None:
+        from geval_py.reading.tokenizers import checked_name
+
+        task = task.replace(tokenizer=checked_name(tokenizer))
+    return task, find(task)
+
+
+def _task(challenge: Challenge | FilePath, test: str, out: FilePath | None) -> Task:
+    task = (challenge if isinstance(challenge, Challenge) else Challenge.open(challenge)).task
+    return task.replace(test_name=test, out_files=task.out_files if out is None else (os.fspath(out),))
+
+
+def _task_of_pair(paths: Sequence[FilePath], test: str, out: FilePath | None) -> Task:
+    try:
+        output, expected = [os.fspath(path) for path in paths]
+    except (TypeError, ValueError):
+        raise UsageError(message=f"a pair of paths is (output, expected), not {shown(paths)}") from None
+    if out is not None or test != Task.test_name:
+        raise UsageError(message="with a pair of paths there is no", arguments=("test", "out"))
+    return Task(out_files=(output,), expected_file=expected)
+
+
+class Score(MetricScore):
+    """One metric's value on one output, with its interval."""
+
+    def interval(
+        self,
+        *,
+        samples: int = DEFAULT_SAMPLES,
+        seed: int = DEFAULT_SEED,
+        documents: Documents | None = None,
+        as_geval: bool = False,
+        progress: Progress | None = None,
+    ) -> Interval:
+        """Give the 95 % interval, from as many resamples of the lines as ``samples``.
+
+        With ``documents``, those of all lines of the file, it is by these. With ``as_geval``, the percentiles are
+        GEval's, which are too near to each other where lines are few.
+
+        Raises UsageError for fewer than one sample, a seed below 0, and a single document.
+        """
+        from geval_py.explaining.bootstrap import score_interval
+
+        return score_interval(
+            self,
+            samples=samples,
+            seed=seed,
+            documents=documents,
+            as_geval=as_geval,
+            progress=progress,
+        )
+
+
+class Evaluation(ScoredOutput):
     """One output, scored; printed, a line a score, or in Jupyter a table.
 
     ``scores`` are in the order of the metrics. ``file_lines`` is the number of lines of the output, scored or not,
@@ -73,60 +163,17 @@ class Evaluation(Value):
     itself alone.
     """
 
-    split: Split
-    output: Output
     scores: tuple[Score, ...]
-    file_lines: int
-    signature: Signature | None
-    input: InputText
-    texts: Texts | None
 
-    hidden: ClassVar[frozenset[str]] = frozenset({"input", "texts"})
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Evaluation):
-            return NotImplemented
-        return self is other or (self.signature is not None and self.signature == other.signature)
-
-    def __hash__(self) -> int:
-        return object.__hash__(self) if self.signature is None else hash(self.signature)
+    @classmethod
+    def of(cls, scored: ScoredOutput) -> Evaluation:
+        """Return an output's scores as a user holds them."""
+        return cls(**(vars(scored) | {"scores": tuple(Score(**vars(score)) for score in scored.scores)}))
 
     def __str__(self) -> str:
-        from geval_py.scoring.scores import evaluation_text
+        from geval_py.scoring.score_tables import evaluation_text
 
         return evaluation_text(self)
-
-    @property
-    def line_losses(self) -> array[float]:
-        """The losses that the first metric is made from: nats (for Accuracy 0 and 1), a value a line, possibly inf.
-
-        Raises UsageError if it is made from other statistics.
-        """
-        first = self.scores[0]
-        if not first.metric.measure.of_losses:
-            names = ", ".join(first.metric.measure.columns)
-            raise UsageError(message=f"{first.metric.name} is not made from losses, but from {names}")
-        return first.statistics.columns[0]
-
-    @property
-    def line_numbers(self) -> array[int] | None:
-        """The numbers of the lines that the first metric scored; see :class:`Score`."""
-        return self.scores[0].line_numbers
-
-    @property
-    def line_count(self) -> int:
-        """The number of lines that the first metric scored."""
-        return self.scores[0].statistics.lines
-
-    @property
-    def out_of_vocabulary(self) -> int:
-        """The number of expected words that the vocabulary of a metric on exact words does not have."""
-        return max(score.statistics.out_of_vocabulary for score in self.scores)
-
-    @property
-    def score(self) -> float:
-        """The value of the first metric."""
-        return self.scores[0].value
 
     def interval(
         self, *, samples: int = DEFAULT_SAMPLES, seed: int = DEFAULT_SEED, documents: str | int | None = None
@@ -146,52 +193,6 @@ class Evaluation(Value):
 
         return None if column is None else documents_in(self, column)
 
-    def line_scores(self) -> list[float]:
-        """Give the first metric's value of each line alone."""
-        return list(self.each_line_score())
-
-    def each_line_score(self) -> Iterator[float]:
-        """Give the same one by one."""
-        return self.scores[0].metric.line_scores(self.scores[0].statistics)
-
-    def read_items(self) -> Iterator[ScoredItem]:
-        """Give each scored line's input, expected word and output; the input is "" if there is no input file.
-
-        Raises UsageError if the texts were not kept, and LineCountError if the input has another number of lines.
-        """
-        from geval_py.reading.items import ScoredItem
-
-        texts = self.kept_texts()
-        self.input.check_lines(self.file_lines)
-        return self._scored(map(ScoredItem, self.input.lines(), texts.expected.read(), texts.outputs.read()))
-
-    def read_outputs(self) -> Iterator[str]:
-        """Give each scored line of the output; raises UsageError if the texts were not kept."""
-        return self._scored(self.kept_texts().outputs.read())
-
-    def input_width(self) -> int:
-        """Give the number of columns of the input, those of its widest scored line; 0 if there is no input file."""
-        if self.split.input is None:
-            return 0
-        return max((item.input.count("\t") + 1 for item in self.read_items()), default=0)
-
-    def kept_texts(self) -> Texts:
-        """Give the texts; raises UsageError if they were not kept."""
-        if self.texts is None:
-            raise UsageError(message="the texts were not kept: evaluate(…, keep_texts=True)")
-        return self.texts
-
-    def _scored(self, items: Iterable[Line]) -> Iterator[Line]:
-        """Give what belongs to the lines that were scored, in the order in which they were."""
-        if self.line_numbers is None:
-            return iter(items)
-        wanted = frozenset(self.line_numbers)
-        scored = ((number, item) for number, item in enumerate(items, 1) if number in wanted)
-        if self.scores[0].scheme.percentage is None:
-            return (item for _, item in scored)
-        of_number = dict(scored)
-        return map(of_number.__getitem__, self.line_numbers)
-
     def to_frame(self) -> pd.DataFrame:
         """Make a table with a row a line.
 
@@ -207,7 +208,7 @@ class Evaluation(Value):
         first = self.scores[0]
         statistics = zip(first.metric.measure.columns, first.statistics.columns, strict=True)
         numbers = self.line_numbers or range(1, self.line_count + 1)
-        return item_table(
+        return _item_table(
             compress(self.read_items(), keep),
             lines=list(compress(numbers, keep)),
             statistics={name: list(compress(column, keep)) for name, column in statistics},
@@ -246,15 +247,6 @@ class Evaluation(Value):
             return frame
         greatest_first = self.scores[0].greatest_first(worst=sort == "worst")
         return frame.sort_values("score", ascending=not greatest_first, kind="stable")
-
-    def select(self, filter: ItemFilter) -> list[bool]:
-        """Tell of each scored line whether it has the features of a filter; raises UsageError if none has."""
-        if filter.needs_input and self.split.input is None:
-            raise UsageError(message="a feature of the input was asked for, and there is no input file")
-        selected = [filter.selects(item) for item in self.read_items()]
-        if not any(selected):
-            raise UsageError(message=filter.nothing_found(self.read_items()))
-        return selected
 
     def worst_features(
         self,
@@ -302,60 +294,34 @@ class Evaluation(Value):
             distinct=distinct, cluster=cluster_of(cluster),
         ).to_frame()  # fmt: skip
 
-    def score_differences(self, other: Evaluation) -> list[float]:
-        """Give each line's score minus the other output's: 0 for rounding noise, NaN where both are infinite.
-
-        Raises as :meth:`check_same_lines`, and UsageError for what is no evaluation, such as a path.
-        """
-        return list(self.each_score_difference(other))
-
-    def each_score_difference(self, other: Evaluation) -> Iterator[float]:
-        """Give the same one by one; raises at once."""
-        self.check_same_lines(checked_evaluation(other))
-        return map(_difference, self.each_line_score(), other.each_line_score())
-
-    def check_same_lines(self, other: Evaluation) -> None:
-        """Raise UsageError if a filter selects other lines of each output, LineCountError if they are not as many."""
-        if other.line_numbers != self.line_numbers:
-            both = f"{named(self.output.path)} and {named(other.output.path)}"
-            raise UsageError(message=f"the metric's filter selects other lines of {both}: filter by input or answer")
-        if other.line_count != self.line_count:
-            raise LineCountError(
-                what="output",
-                path=other.output.path,
-                lines=other.line_count,
-                expected_path=self.output.path,
-                expected_lines=self.line_count,
-            )
-
-    def to_dict(self, interval: Callable[[Score], Interval] | None = None) -> dict[str, Any]:
-        """Give what ``--format json`` shows of one output; values may be inf.
-
-        With ``interval``, which gives a score's, each metric has its own.
-        """
-        return {
-            "file": self.output.name,
-            "parameters": self.output.parameters,
-            "lines": self.line_count,
-            "out_of_vocabulary": self.out_of_vocabulary,
-            "signature": None if self.signature is None else str(self.signature),
-            "metrics": [score.to_dict(None if interval is None else interval(score)) for score in self.scores],
-        }
-
     def _repr_html_(self) -> str:
         """Show the scores as a table in Jupyter."""
-        from geval_py.scoring.scores import scores_html
+        from geval_py.scoring.score_tables import scores_html
 
         return scores_html(self)
 
 
-def checked_evaluation(value: object) -> Evaluation:
-    """Give an evaluation back; raises UsageError for what is none, such as a path."""
-    if not isinstance(value, Evaluation):
-        raise UsageError(message=f"an evaluation is compared, as evaluate(…) gives it, not {shown(value)}")
-    return value
+def _item_table(
+    items: Iterable[ScoredItem],
+    *,
+    lines: Sequence[int],
+    statistics: Mapping[str, Sequence[float]],
+    scores: Sequence[float],
+    header: Sequence[str],
+    width: int,
+    index: list[int],
+) -> pd.DataFrame:
+    """Make a table with a row an item, all sequences but the header aligned; ``width`` columns of the input.
 
+    ``statistics`` are the lines' statistics, by their names.
+    """
+    import pandas as pd
 
-def _difference(score: float, other: float) -> float:
-    """Subtract scores; those that differ by rounding, as those of a line with its words reordered, are equal."""
-    return 0.0 if math.isfinite(score) and math.isclose(score, other, rel_tol=NOISE) else score - other
+    inputs, expected, outputs = zip(*items, strict=True)
+    columns: dict[str, Any] = {"line": lines}
+    own = {"expected": expected, "output": outputs, **statistics, "score": scores}
+    rows = [text.split("\t") for text in inputs] if width else []
+    for column in range(width):
+        name = unused_name(column, header, {*columns, *own})
+        columns[name] = [row[column] if column < len(row) else None for row in rows]
+    return pd.DataFrame(columns | own, index=index)

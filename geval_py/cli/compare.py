@@ -13,7 +13,6 @@ from geval_py.cli.parsers import QuietParser, add_fields, add_metrics, add_optio
 from geval_py.cli.settings import one_metric, task_and_settings
 from geval_py.cli.terminal import ProgressBar, complain, note
 from geval_py.errors import UsageError
-from geval_py.evaluation import Evaluation
 from geval_py.explaining.comparison import (
     Comparison,
     compare,
@@ -26,7 +25,7 @@ from geval_py.explaining.luck import near_tie_text, near_ties
 from geval_py.reading.options import DEFAULT_SAMPLES, DEFAULT_SEED, option_of
 from geval_py.reading.splits import Task, locate
 from geval_py.scoring.columns import select_schemes
-from geval_py.scoring.scores import Failure
+from geval_py.scoring.scores import Failure, ScoredOutput
 from geval_py.tables.escapes import json_text
 from geval_py.tables.terminals import width_of
 from geval_py.text import named, visible
@@ -156,7 +155,7 @@ def run(words: Sequence[str]) -> int:
     task = task.replace(out_files=tuple(own["outputs"]), needs_items=settings.documents is not None)
     with blaming_config(task):
         results = scored(task, locate(task), select_schemes(task)[:1], settings, sign=own["form"] in ("json", "csv"))
-    evaluations = [result for result in results if isinstance(result, Evaluation)]
+    evaluations = [result for result in results if isinstance(result, ScoredOutput)]
     if len(evaluations) < 2 <= len(results):
         complain(
             f"{len(evaluations) or 'none'} of {len(results)} outputs could be scored: there is nothing to compare"

@@ -11,7 +11,6 @@ from geval_py.cli.parsers import add_fields, add_metrics
 from geval_py.cli.settings import Settings
 from geval_py.cli.terminal import ProgressBar, note, show_error
 from geval_py.errors import ConfigError, SchemeError, UsageError
-from geval_py.evaluation import Evaluation
 from geval_py.explaining.dependence import find_dependence, find_ruin
 from geval_py.explaining.documents import Documents, documents_in
 from geval_py.explaining.reliability import hashed_scheme
@@ -20,7 +19,7 @@ from geval_py.reading.schemes import parse_schemes
 from geval_py.reading.splits import Split, Task, locate, locate_others, other_test_set
 from geval_py.scoring.columns import Named, select_schemes
 from geval_py.scoring.evaluate import evaluate_split
-from geval_py.scoring.scores import Failure, evaluations_of, what_is_scored
+from geval_py.scoring.scores import Failure, ScoredOutput, evaluations_of, what_is_scored
 from geval_py.text import named, visible
 from geval_py.version import __version__
 
@@ -54,7 +53,7 @@ def cluster_at(address: str | None, threads: int | None = None) -> Iterator[Clus
 # Score what the command line names, with a progress bar.
 
 
-def evaluate_outputs(task: Task, settings: Settings) -> list[Evaluation | Failure]:
+def evaluate_outputs(task: Task, settings: Settings) -> list[ScoredOutput | Failure]:
     """Score each output with all metrics."""
     split, schemes = locate(task), select_schemes(task)
     _note_tokenizer(schemes, task)
@@ -74,7 +73,7 @@ def _note_tokenizer(schemes: Sequence[Named], task: Task) -> None:
 
 def evaluate_lines(
     task: Task, settings: Settings, others: Sequence[str] = (), *, cluster: Cluster | None = None
-) -> list[Evaluation]:
+) -> list[ScoredOutput]:
     """Score one output, and the others named, with the first metric, and keep their texts.
 
     The metric's filters look at the lines as they are, as in GEval's modes.
@@ -96,7 +95,7 @@ def evaluate_lines(
     return evaluations
 
 
-def evaluate_with_texts(task: Task, settings: Settings) -> list[Evaluation]:
+def evaluate_with_texts(task: Task, settings: Settings) -> list[ScoredOutput]:
     """Score each output with the first metric, and keep their texts; one that is at fault raises."""
     split = locate(task)
     results = _evaluated(task, split, select_schemes(task)[:1], settings, sign=True, keep_texts=True)
@@ -109,7 +108,7 @@ def evaluate_with_texts(task: Task, settings: Settings) -> list[Evaluation]:
 
 def scored(
     task: Task, split: Split, schemes: Sequence[Named], settings: Settings, *, sign: bool
-) -> list[Evaluation | Failure]:
+) -> list[ScoredOutput | Failure]:
     """Score the outputs of a split, with a progress bar for each; ``sign`` computes the signatures.
 
     What is wrong with one is said, and what can be scored is; where there is one that has no score at all, it raises.
@@ -136,7 +135,7 @@ def _evaluated(
     of_lines: bool = False,
     keep_texts: bool = False,
     cluster: Cluster | None = None,
-) -> Iterator[Evaluation | Failure]:
+) -> Iterator[ScoredOutput | Failure]:
     """Score as :func:`scored`; those ``of_lines`` have their texts, and filters look at the lines as they are."""
     return evaluate_split(
         task,
@@ -152,7 +151,7 @@ def _evaluated(
     )
 
 
-def _note_places(task: Task, split: Split, settings: Settings, evaluations: Iterable[Evaluation]) -> None:
+def _note_places(task: Task, split: Split, settings: Settings, evaluations: Iterable[ScoredOutput]) -> None:
     if settings.ignored:
         path = os.path.join(task.directory, CONFIG_FILE)
         note(f"{named(path)}: {', '.join(settings.ignored)} ignored; no score depends on it")
@@ -162,7 +161,7 @@ def _note_places(task: Task, split: Split, settings: Settings, evaluations: Iter
         _note_other_answers(evaluation)
 
 
-def _note_other_answers(evaluation: Evaluation) -> None:
+def _note_other_answers(evaluation: ScoredOutput) -> None:
     test = other_test_set(evaluation.split, evaluation.output)
     if test is not None:
         note(
@@ -171,7 +170,7 @@ def _note_other_answers(evaluation: Evaluation) -> None:
         )
 
 
-def _note_unknown_words(evaluation: Evaluation) -> None:
+def _note_unknown_words(evaluation: ScoredOutput) -> None:
     counts = ((score.statistics.out_of_vocabulary, score.statistics.lines) for score in evaluation.scores)
     unknown, lines = max(counts)
     if unknown:
@@ -181,7 +180,7 @@ def _note_unknown_words(evaluation: Evaluation) -> None:
         )
 
 
-def _note_infinite_losses(evaluation: Evaluation) -> None:
+def _note_infinite_losses(evaluation: ScoredOutput) -> None:
     tables = [score.statistics for score in evaluation.scores]
     for infinite, lines in dict.fromkeys((table.infinite, table.lines) for table in tables):
         if infinite:
@@ -242,7 +241,7 @@ def hashed_metric(task: Task) -> Named:
 # What an interval does not tell: that lines of a document are alike, and that a rare line could cost all.
 
 
-def documents_asked_for(evaluations: Sequence[Evaluation], column: str | None, seed: int) -> Documents | None:
+def documents_asked_for(evaluations: Sequence[ScoredOutput], column: str | None, seed: int) -> Documents | None:
     """Give the documents of all lines of a file, None where none are asked for; then say where some should be."""
     if column is None:
         advise_documents(evaluations, seed)
@@ -255,7 +254,7 @@ def documents_asked_for(evaluations: Sequence[Evaluation], column: str | None, s
     return documents
 
 
-def advise_documents(evaluations: Sequence[Evaluation], seed: int) -> None:
+def advise_documents(evaluations: Sequence[ScoredOutput], seed: int) -> None:
     """Say by which documents an interval would be wider, where some column of the input tells such."""
     found = find_dependence(evaluations, seed=seed)
     if found is not None:
@@ -266,7 +265,7 @@ def advise_documents(evaluations: Sequence[Evaluation], seed: int) -> None:
         )
 
 
-def warn_of_ruin(evaluations: Sequence[Evaluation]) -> None:
+def warn_of_ruin(evaluations: Sequence[ScoredOutput]) -> None:
     """Say of which outputs a line could lose so much more than any did that an interval says nothing of it."""
     for evaluation in evaluations:
         ruin = find_ruin(evaluation)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from geval_py.cli.evaluations import cluster_at, document_head, evaluate_lines
 from geval_py.cli.settings import Settings
 from geval_py.cli.terminal import ProgressBar, note, write_table
-from geval_py.evaluation import Evaluation
 from geval_py.explaining.worst_features import explained_head, feature_documents, feature_records, features_table
 from geval_py.reading.features import FeatureKinds, tokens_of
 from geval_py.reading.splits import Task
+from geval_py.scoring.scores import ScoredOutput
 from geval_py.tables.escapes import json_list_text
 
 if TYPE_CHECKING:
@@ -80,8 +80,8 @@ def _why_nothing(lines: int, least: int) -> str:
 def rank(
     task: Task,
     settings: Settings,
-    evaluation: Evaluation,
-    other: Evaluation | None = None,
+    evaluation: ScoredOutput,
+    other: ScoredOutput | None = None,
     *,
     best: bool = False,
     cluster: Cluster | None = None,
@@ -116,7 +116,7 @@ def kinds_of(task: Task, settings: Settings) -> FeatureKinds:
     )
 
 
-def _write(task: Task, settings: Settings, evaluations: Sequence[Evaluation], features: WorstFeatures) -> None:
+def _write(task: Task, settings: Settings, evaluations: Sequence[ScoredOutput], features: WorstFeatures) -> None:
     if settings.format == "json":
         head = document_head(task) | explained_head(evaluations)
         sys.stdout.writelines(json_list_text(head, "features", feature_documents(features)))

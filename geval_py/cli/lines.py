@@ -14,7 +14,6 @@ from geval_py.cli.features import kinds_of, rank
 from geval_py.cli.settings import Settings
 from geval_py.cli.terminal import note, write_table
 from geval_py.errors import UsageError
-from geval_py.evaluation import Evaluation
 from geval_py.explaining.lines import (
     Line,
     LineDifference,
@@ -37,6 +36,7 @@ from geval_py.reading.preparation import preparation_of
 from geval_py.reading.sources import STANDARD_INPUT
 from geval_py.reading.splits import Task
 from geval_py.scoring.metrics import NOISE
+from geval_py.scoring.scores import ScoredOutput
 from geval_py.tables.escapes import json_list_text
 from geval_py.tables.terminals import colours_are_unwanted, shows_colours
 from geval_py.text import visible
@@ -108,7 +108,7 @@ def show_best(task: Task, settings: Settings) -> None:
         sys.stdout.write((visible(line) if for_terminal else line) + "\n")
 
 
-def _preparation(evaluation: Evaluation, settings: Settings) -> Callable[[Line], Line]:
+def _preparation(evaluation: ScoredOutput, settings: Settings) -> Callable[[Line], Line]:
     """Tell how lines are shown: as they are, or as the metric's flags leave them where that is asked for."""
     preparation = preparation_of(evaluation.scores[0].scheme) if settings.show_preprocessed else None
     if preparation is None:
@@ -121,7 +121,7 @@ def _preparation(evaluation: Evaluation, settings: Settings) -> Callable[[Line],
     return prepared
 
 
-def _filtered(rows: Iterable[Row], evaluation: Evaluation, task: Task, settings: Settings) -> Iterable[Row]:
+def _filtered(rows: Iterable[Row], evaluation: ScoredOutput, task: Task, settings: Settings) -> Iterable[Row]:
     """Give the rows of the lines that have the feature asked for."""
     if not settings.filters:
         return rows
@@ -130,7 +130,7 @@ def _filtered(rows: Iterable[Row], evaluation: Evaluation, task: Task, settings:
     return compress(rows, evaluation.select(wanted))
 
 
-def _ordered(rows: Iterable[Row], key: str, evaluation: Evaluation, settings: Settings) -> Iterator[Row]:
+def _ordered(rows: Iterable[Row], key: str, evaluation: ScoredOutput, settings: Settings) -> Iterator[Row]:
     """Order rows by a figure of theirs, the worst or the best first, where that is asked for; else one by one."""
     if not (settings.sort or settings.reverse_sort):
         return iter(rows)
@@ -138,7 +138,7 @@ def _ordered(rows: Iterable[Row], key: str, evaluation: Evaluation, settings: Se
     return iter(sorted(rows, key=attrgetter(key), reverse=greatest_first))
 
 
-def _marker(evaluation: Evaluation, task: Task, settings: Settings) -> Marker:
+def _marker(evaluation: ScoredOutput, task: Task, settings: Settings) -> Marker:
     features = rank(task, settings.replace(distinct=False, documents=None), evaluation)
     marked = features.only(features.p_values < STYLES[-1][0])
     p_values = dict(zip(marked.names, marked.p_values.tolist(), strict=True))

@@ -10,9 +10,9 @@ from geval_py.cli import evaluations
 from geval_py.cli.evaluations import blaming_config, document_head, scored
 from geval_py.cli.parsers import QuietParser, add_fields, number_type
 from geval_py.cli.settings import task_and_settings
-from geval_py.evaluation import Evaluation
 from geval_py.explaining.luck import DEFAULT_SEEDS, check_seeds, luck_of, luck_schemes, luck_text
 from geval_py.reading.splits import locate, read_vocabulary
+from geval_py.scoring.scores import ScoredOutput
 from geval_py.tables.escapes import json_text
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def run(words: Sequence[str]) -> int:
     with blaming_config(task):
         schemes = luck_schemes(evaluations.hashed_metric(task), seeds, exact=bool(vocabulary))
         results = scored(task, locate(task), schemes, settings, sign=form == "json")
-    lucks = [luck_of(result, seeds, len(vocabulary)) for result in results if isinstance(result, Evaluation)]
+    lucks = [luck_of(result, seeds, len(vocabulary)) for result in results if isinstance(result, ScoredOutput)]
     if form == "json":
         sys.stdout.write(json_text(document_head(task) | {"outputs": [luck.to_dict() for luck in lucks]}))
     elif lucks:

@@ -11,13 +11,12 @@ from geval_py.cli.evaluations import blaming_config, document_head, scored
 from geval_py.cli.parsers import QuietParser, add_fields
 from geval_py.cli.settings import Settings, one_metric, task_and_settings
 from geval_py.errors import UsageError
-from geval_py.evaluation import Evaluation
 from geval_py.explaining.held_out import FEW_LINES
 from geval_py.explaining.mixing import Mixture, mix, mixture_text
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.splits import Task, locate
 from geval_py.scoring.columns import select_schemes
-from geval_py.scoring.scores import evaluations_of
+from geval_py.scoring.scores import ScoredOutput, evaluations_of
 from geval_py.tables.escapes import json_text
 from geval_py.tables.terminals import width_of
 from geval_py.text import named
@@ -78,7 +77,7 @@ def run(words: Sequence[str]) -> int:
     return 0
 
 
-def _evaluated(task: Task, settings: Settings) -> list[Evaluation]:
+def _evaluated(task: Task, settings: Settings) -> list[ScoredOutput]:
     """Score the outputs; raises UsageError for fewer than two, and what is wrong with the first that is at fault."""
     split = locate(task)
     if len(split.outputs) < 2:
@@ -86,7 +85,9 @@ def _evaluated(task: Task, settings: Settings) -> list[Evaluation]:
     return evaluations_of(scored(task, split, select_schemes(task)[:1], settings, sign=True))
 
 
-def _show_and_write(task: Task, evaluations: Sequence[Evaluation], mixture: Mixture, own: Mapping[str, Any]) -> None:
+def _show_and_write(
+    task: Task, evaluations: Sequence[ScoredOutput], mixture: Mixture, own: Mapping[str, Any]
+) -> None:
     say(mixture.notes)
     if own["form"] == "text":
         sys.stdout.write(mixture_text(mixture, width=width_of(sys.stdout)))

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from geval_py.cli.evaluations import blaming_config, document_head, evaluate_outputs
 from geval_py.cli.settings import Settings, parse
 from geval_py.cli.terminal import ProgressBar
-from geval_py.evaluation import Evaluation
 from geval_py.reading.options import AUTHORING, SCORES
 from geval_py.reading.splits import Task
 from geval_py.scoring.columns import select_schemes, shown_name
 from geval_py.scoring.kernel.backends import choose_backend
-from geval_py.scoring.scores import Failure, Score, each_score, scores_text, what_is_scored
+from geval_py.scoring.score_tables import scores_text
+from geval_py.scoring.scores import Failure, MetricScore, ScoredOutput, each_score, what_is_scored
 from geval_py.tables.escapes import json_text
 from geval_py.tables.terminals import width_of
 from geval_py.version import __version__
@@ -52,7 +52,7 @@ def _show(task: Task, settings: Settings) -> int:
 
 def _list_metrics() -> None:
     from geval_py.cli.terminal import write_listing
-    from geval_py.scoring.scores import metrics_table
+    from geval_py.scoring.score_tables import metrics_table
 
     write_listing(metrics_table())
     print("A name in …Hashed may end in a number of bits, 1 to 24 (10 where none is given): LogLossHashed8.")
@@ -79,17 +79,18 @@ def _names(task: Task) -> list[str]:
 
 
 def _interval(
-    results: Sequence[Evaluation | Failure], settings: Settings, progress: ProgressBar
-) -> Callable[[Score], Interval] | None:
+    results: Sequence[ScoredOutput | Failure], settings: Settings, progress: ProgressBar
+) -> Callable[[MetricScore], Interval] | None:
     """Tell how a score's interval is made, where that is asked for: in text as GEval does."""
     if settings.bootstrap is None:
         return None
     from geval_py.cli.evaluations import documents_asked_for, warn_of_ruin
+    from geval_py.explaining.bootstrap import score_interval
 
     evaluations = what_is_scored(results)
     warn_of_ruin(evaluations)
     return partial(
-        Score.interval,
+        score_interval,
         samples=settings.bootstrap,
         seed=settings.seed,
         documents=documents_asked_for(evaluations, settings.documents, settings.seed),
@@ -99,13 +100,13 @@ def _interval(
 
 
 def _text(
-    results: Sequence[Evaluation | Failure],
+    results: Sequence[ScoredOutput | Failure],
     names: Sequence[str],
     settings: Settings,
-    interval: Callable[[Score], Interval] | None,
+    interval: Callable[[MetricScore], Interval] | None,
 ) -> str:
     if settings.format == "csv":
-        from geval_py.scoring.scores import scores_table
+        from geval_py.scoring.score_tables import scores_table
 
         return "".join(scores_table(results, names, interval).csv())
     return scores_text(
@@ -118,7 +119,7 @@ def _text(
     )
 
 
-def _place_by_score(result: Evaluation | Failure) -> tuple[bool, float]:
+def _place_by_score(result: ScoredOutput | Failure) -> tuple[bool, float]:
     """Give a key that sorts by the first metric, the best first, and puts behind what has no score."""
     first = each_score(result, 1)[0]
     if first is None or math.isnan(first.value):
@@ -127,7 +128,7 @@ def _place_by_score(result: Evaluation | Failure) -> tuple[bool, float]:
 
 
 def _document(
-    task: Task, results: Sequence[Evaluation | Failure], interval: Callable[[Score], Interval] | None
+    task: Task, results: Sequence[ScoredOutput | Failure], interval: Callable[[MetricScore], Interval] | None
 ) -> dict[str, object]:
     outputs = [result.to_dict(interval) for result in results]
     return document_head(task) | {"test": task.test_name, "outputs": outputs}

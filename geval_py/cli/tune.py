@@ -12,7 +12,6 @@ from geval_py.cli.parsers import QuietParser, add_option
 from geval_py.cli.settings import Settings, one_metric, task_and_settings
 from geval_py.cli.terminal import ProgressBar
 from geval_py.errors import UsageError
-from geval_py.evaluation import Evaluation
 from geval_py.explaining.held_out import FEW_LINES
 from geval_py.explaining.tuning import Tuning, tune, tuning_text
 from geval_py.reading.challenge import Challenge
@@ -21,6 +20,7 @@ from geval_py.reading.options import option_of
 from geval_py.reading.outputs import Output
 from geval_py.reading.splits import Task, locate, outputs_named
 from geval_py.scoring.columns import select_schemes
+from geval_py.scoring.scores import ScoredOutput
 from geval_py.tables.escapes import json_text
 from geval_py.tables.terminals import width_of
 from geval_py.text import named, visible
@@ -93,13 +93,13 @@ def run(words: Sequence[str]) -> int:
     return 0
 
 
-def _evaluated(task: Task, settings: Settings) -> Evaluation:
+def _evaluated(task: Task, settings: Settings) -> ScoredOutput:
     split = locate(task)
     if len(split.outputs) > 1:
         names = visible(", ".join(output.name for output in split.outputs))
         raise UsageError(message=f"geval tune takes one output: choose one with -o\n  there are {names}")
     (result,) = scored(task, split, select_schemes(task)[:1], settings, sign=True)
-    if not isinstance(result, Evaluation):
+    if not isinstance(result, ScoredOutput):
         raise result.error
     return result
 

@@ -35,6 +35,7 @@ from geval_py.scoring.parallel import Progress
 
 if TYPE_CHECKING:
     from geval_py.explaining.documents import Documents, Integers
+    from geval_py.scoring.scores import MetricScore
 
 
 PERMUTATIONS = 39  # with which p is below 0.05 where the true one alone is so extreme
@@ -195,6 +196,27 @@ def interval(
     totals = resample_totals(table, samples=samples, seed=seed, progress=progress)
     tail = GEVAL_TAIL if as_geval else None
     return percentile_interval(scores_on(metric, totals)[:, 0], table, seed=seed, tail=tail)
+
+
+def score_interval(
+    score: MetricScore,
+    *,
+    samples: int = DEFAULT_SAMPLES,
+    seed: int = DEFAULT_SEED,
+    documents: Documents | None = None,
+    as_geval: bool = False,
+    progress: Progress | None = None,
+) -> Interval:
+    """Return the 95 % interval of a score as :func:`interval`; ``documents`` are those of all lines of the file."""
+    return interval(
+        score.metric,
+        score.statistics,
+        samples=samples,
+        seed=seed,
+        documents=None if documents is None else documents.of_score(score).several(),
+        as_geval=as_geval,
+        progress=progress,
+    )
 
 
 def document_intervals(metric: Metric, table: Table) -> list[Interval | None]:

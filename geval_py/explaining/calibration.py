@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from geval_py.evaluation import Evaluation
 from geval_py.explaining.reliability import (
     DRAWS,
     Array,
@@ -35,6 +34,7 @@ from geval_py.explaining.reliability import (
 )
 from geval_py.scoring.metrics.base import NOISE
 from geval_py.scoring.metrics.hashed import ProfileStatistics
+from geval_py.scoring.scores import ScoredOutput
 from geval_py.tables.numbers import fixed
 from geval_py.tables.table import Column, Table
 from geval_py.text import visible
@@ -136,7 +136,7 @@ class Calibration:
         return shown
 
 
-def calibration(evaluation: Evaluation) -> Calibration:
+def calibration(evaluation: ScoredOutput) -> Calibration:
     """Tell whether an output means what it says: its probabilities against what came true.
 
     The evaluation's files are read again, with the flags and bits of its first metric on hashed words. Random numbers
@@ -154,7 +154,7 @@ def calibration_schemes(named: Named) -> list[Named]:
     return [profile_scheme(named, DRAWS)]
 
 
-def calibration_of(evaluation: Evaluation) -> Calibration:
+def calibration_of(evaluation: ScoredOutput) -> Calibration:
     """Compute the calibration of an output that was scored with :func:`calibration_schemes`."""
     statistics = profile_of(evaluation)
     vectors = statistics.column("vector") > 0

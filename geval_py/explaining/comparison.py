@@ -17,15 +17,14 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
 
 from geval_py.errors import UsageError
-from geval_py.evaluation import Evaluation, checked_evaluation
 from geval_py.explaining.significance import LEVEL, samples_needed
 from geval_py.reading.options import DEFAULT_SAMPLES, DEFAULT_SEED, check_sampling
 from geval_py.reading.outputs import Output, by_accepted_names, unique_names
 from geval_py.scoring.parallel import Progress
-from geval_py.scoring.scores import Score, _table
+from geval_py.scoring.scores import MetricScore, ScoredOutput, checked_evaluation
 from geval_py.tables.escapes import html_text, markdown_text
 from geval_py.tables.numbers import MOST_PLAIN, decimals_of, fixed, shortest
-from geval_py.tables.table import Column, Table
+from geval_py.tables.table import Column, Table, plain_table
 from geval_py.text import named, nearest, shown, visible
 
 if TYPE_CHECKING:
@@ -114,7 +113,7 @@ class Comparison:
 
 
 def compare(
-    evaluations: Iterable[Evaluation],
+    evaluations: Iterable[ScoredOutput],
     *,
     baseline: Baseline = None,
     samples: int = DEFAULT_SAMPLES,
@@ -160,14 +159,14 @@ def compare(
     return _comparison(evaluations, names, names[index], ranking, samples=samples, seed=seed, documents=grouped)
 
 
-def _documents(evaluation: Evaluation, column: str | int | None) -> Documents | None:
+def _documents(evaluation: ScoredOutput, column: str | int | None) -> Documents | None:
     from geval_py.explaining.documents import documents_of
 
     return None if column is None else documents_of(evaluation, column)
 
 
 def _comparison(
-    evaluations: Sequence[Evaluation],
+    evaluations: Sequence[ScoredOutput],
     names: Sequence[str],
     baseline: str,
     ranking: Ranking,
@@ -197,7 +196,7 @@ def _comparison(
     )
 
 
-def check_comparable(evaluations: Sequence[Evaluation]) -> None:
+def check_comparable(evaluations: Sequence[ScoredOutput]) -> None:
     """Raise UsageError for evaluations (at least one) with different answers or metrics, LineCountError for lines."""
     first = evaluations[0]
     for other in evaluations[1:]:
@@ -211,7 +210,7 @@ def check_comparable(evaluations: Sequence[Evaluation]) -> None:
         first.check_same_lines(other)
 
 
-def _what_is_scored(score: Score) -> tuple[object, ...]:
+def _what_is_scored(score: MetricScore) -> tuple[object, ...]:
     scheme = score.scheme
     return score.metric.name, scheme.text_flags, scheme.tokenizer, scheme.selecting_flags
 
@@ -263,7 +262,7 @@ def _document_notes(documents: Documents | None, ranking: Ranking) -> Iterator[s
         yield f"{few} document{'s' if few > 1 else ''}: of so few, p rand cannot be below {2 ** (1 - few):g}"
 
 
-def _notes(evaluations: Sequence[Evaluation], ranking: Ranking, samples: int) -> Iterator[str]:
+def _notes(evaluations: Sequence[ScoredOutput], ranking: Ranking, samples: int) -> Iterator[str]:
     lines, systems, compared = evaluations[0].line_count, len(evaluations), ranking.lines
     pairs = systems * (systems - 1) // 2
     unknown = max(evaluation.out_of_vocabulary for evaluation in evaluations)
@@ -494,4 +493,4 @@ def comparison_records(comparison: Comparison) -> Table:
     rows = [comparison.row(system) | {"signature": str(system.signature)} for system in comparison.systems]
     for row in rows:
         row["groups"] = " ".join(map(str, row["groups"]))
-    return _table(list(rows[0]), [list(row.values()) for row in rows])
+    return plain_table(list(rows[0]), [list(row.values()) for row in rows])

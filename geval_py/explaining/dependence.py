@@ -24,7 +24,7 @@ from geval_py.reading.features import Fields
 from geval_py.reading.sources import can_be_reread
 
 if TYPE_CHECKING:
-    from geval_py.evaluation import Evaluation
+    from geval_py.scoring.scores import ScoredOutput
 
 
 LEAST_EFFECT = 1.2  # below which an interval is at most a tenth too narrow
@@ -62,7 +62,7 @@ class Dependence:
         return math.sqrt(self.effect)
 
 
-def find_dependence(evaluations: Sequence[Evaluation], *, seed: int) -> Dependence | None:
+def find_dependence(evaluations: Sequence[ScoredOutput], *, seed: int) -> Dependence | None:
     """Find the column by whose documents the lines of some evaluation, all of one set, are most alike.
 
     None where there is none, the effect is below 1.2 or p is not below 0.05, and where this cannot be told at little
@@ -84,14 +84,14 @@ def find_dependence(evaluations: Sequence[Evaluation], *, seed: int) -> Dependen
     return Dependence(documents=documents, effect=effect, p_value=p_value) if p_value < LEVEL else None
 
 
-def _is_told(evaluation: Evaluation) -> bool:
+def _is_told(evaluation: ScoredOutput) -> bool:
     """Tell whether all lines of an evaluation, enough of them, have a loss."""
     first = evaluation.scores[0]
     every_line = first.metric.measure.of_losses and first.line_numbers is None
     return every_line and evaluation.line_count >= LEAST_LINES
 
 
-def _possible_documents(evaluation: Evaluation) -> Iterator[Documents]:
+def _possible_documents(evaluation: ScoredOutput) -> Iterator[Documents]:
     """Give those of each column of the input that has between two values and half as many as there are lines."""
     path, lines = evaluation.split.input, evaluation.file_lines
     if path is None or not can_be_reread(path) or os.path.getsize(path) > MOST_INPUT_BYTES:
@@ -134,7 +134,7 @@ class Ruin:
     seen: float
 
 
-def find_ruin(evaluation: Evaluation) -> Ruin | None:
+def find_ruin(evaluation: ScoredOutput) -> Ruin | None:
     """Tell of an output what a line of it could lose, where that would move the mean loss by ten standard errors.
 
     None elsewhere: for metrics that are not of hashed words, a loss that every miss may have, few lines, and where a

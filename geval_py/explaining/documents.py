@@ -19,8 +19,7 @@ from geval_py.reading.features import Field, Fields, columns_there_are
 from geval_py.text import visible
 
 if TYPE_CHECKING:
-    from geval_py.evaluation import Evaluation
-    from geval_py.scoring.scores import Score
+    from geval_py.scoring.scores import MetricScore, ScoredOutput
 
 Integers = npt.NDArray[np.int64]
 
@@ -66,7 +65,7 @@ class Documents:
             )
         return self
 
-    def of_score(self, score: Score) -> Documents:
+    def of_score(self, score: MetricScore) -> Documents:
         """Give those of the lines that a metric scored, of all lines of the file."""
         return self if score.line_numbers is None else self.only(np.array(score.line_numbers) - 1)
 
@@ -79,12 +78,12 @@ class Documents:
         return Documents(column=self.column, of_line=rank[of_line], count=len(numbers))
 
 
-def documents_of(evaluation: Evaluation, column: str | int) -> Documents:
+def documents_of(evaluation: ScoredOutput, column: str | int) -> Documents:
     """Give the documents of the lines that an evaluation's first metric scored; as :func:`documents_in`."""
     return documents_in(evaluation, column).of_score(evaluation.scores[0])
 
 
-def documents_in(evaluation: Evaluation, column: str | int) -> Documents:
+def documents_in(evaluation: ScoredOutput, column: str | int) -> Documents:
     """Give the documents of all lines of the file that an evaluation is of, scored or not.
 
     ``column`` is the name of a column of the input or its number, from 1. A line that lacks the column counts as one

@@ -20,7 +20,6 @@ import numpy as np
 import numpy.typing as npt
 
 from geval_py.errors import UsageError
-from geval_py.evaluation import Evaluation
 from geval_py.reading.derived import FrequentWords, Parameters
 from geval_py.reading.lines import LineReader
 from geval_py.reading.sources import can_be_reread
@@ -30,6 +29,7 @@ from geval_py.scoring.kernel.backends import choose_backend
 from geval_py.scoring.metrics import column_of
 from geval_py.scoring.metrics.hashed import HashedColumn
 from geval_py.scoring.parallel import Progress
+from geval_py.scoring.scores import ScoredOutput
 from geval_py.text import named, visible
 
 Array = npt.NDArray[np.float64]
@@ -151,7 +151,7 @@ def _sums_of_powers(entries: Entries, power: float) -> tuple[Array, Array]:
     return sums, moments
 
 
-def hashed_bits(evaluation: Evaluation) -> int:
+def hashed_bits(evaluation: ScoredOutput) -> int:
     """Give the bits of the hash of an evaluation's first metric; raises UsageError for a metric without, or flags."""
     first = evaluation.scores[0]
     plain = not first.scheme.text_flags and not first.scheme.selecting_flags
@@ -165,7 +165,7 @@ def hashed_bits(evaluation: Evaluation) -> int:
 
 
 def read_guesses(
-    evaluation: Evaluation,
+    evaluation: ScoredOutput,
     frequent: FrequentWords,
     *,
     keep_entries: bool,

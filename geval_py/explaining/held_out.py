@@ -12,12 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from geval_py.errors import UsageError
-from geval_py.evaluation import Evaluation
 from geval_py.explaining.dependence import find_dependence
 from geval_py.explaining.documents import Documents, documents_of
 from geval_py.explaining.guesses import Guesses, hashed_bits
 from geval_py.reading.derived import Parameters
-from geval_py.scoring.scores import Score
+from geval_py.scoring.scores import MetricScore, ScoredOutput
 from geval_py.tables.numbers import fixed
 from geval_py.tables.table import Column, Table
 from geval_py.text import visible
@@ -157,7 +156,7 @@ FEW_LINES = 100
 HeldTogether: TypeAlias = "str | int | Sequence[int] | Integers | Literal[False] | None"
 
 
-def notes_on_lines(evaluation: Evaluation, force: bool) -> list[str]:
+def notes_on_lines(evaluation: ScoredOutput, force: bool) -> list[str]:
     """Warn where there are few lines.
 
     Raises UsageError where they are too few, unless it is forced, and for a metric that is not hashed.
@@ -172,7 +171,7 @@ def notes_on_lines(evaluation: Evaluation, force: bool) -> list[str]:
     raise UsageError(message=f"{few}; take {FEW_LINES} lines or more, or force it")
 
 
-def folds_of(evaluations: Sequence[Evaluation], together: HeldTogether, seed: int) -> tuple[Folds, list[str]]:
+def folds_of(evaluations: Sequence[ScoredOutput], together: HeldTogether, seed: int) -> tuple[Folds, list[str]]:
     """Deal the lines of evaluations of one set into folds, those of a document together; gives them and notes.
 
     Raises UsageError where all lines are of one document, for another number of documents than of lines, and what
@@ -184,7 +183,7 @@ def folds_of(evaluations: Sequence[Evaluation], together: HeldTogether, seed: in
 
 
 def _documents(
-    evaluations: Sequence[Evaluation], together: HeldTogether, seed: int
+    evaluations: Sequence[ScoredOutput], together: HeldTogether, seed: int
 ) -> tuple[Documents | None, list[str]]:
     if together is False:
         return None, []
@@ -208,13 +207,13 @@ def _numbered(numbers: Sequence[int] | Integers, lines: int) -> Documents:
     return told
 
 
-def score_of(score: Score, losses: Array) -> float:
+def score_of(score: MetricScore, losses: Array) -> float:
     """Give the value that a metric made of losses has for some lines."""
     mean = np.inf if np.isinf(losses).any() else float(losses.mean())
     return float(score.metric.measure.formula([mean], 1))
 
 
-def described(evaluation: Evaluation, folds: Folds, seed: int) -> dict[str, Any]:
+def described(evaluation: ScoredOutput, folds: Folds, seed: int) -> dict[str, Any]:
     """Give what is said of the lines in the same fields of both: whose they are, how scored, and how held out."""
     first = evaluation.scores[0]
     return {

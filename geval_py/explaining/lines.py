@@ -12,18 +12,18 @@ import numpy as np
 from geval_py.explaining.outcomes import Codes, Floats, Outcome, Outcomes, distribution_at, guess_of, prepared_items
 from geval_py.explaining.worst_features import STYLES, Document
 from geval_py.reading.features import OUTPUT, Fields
+from geval_py.reading.items import column_names
 from geval_py.reading.wordprobs import NUMBER
-from geval_py.scoring.scores import _FIGURES, _TEXTS, _figures, _input_columns, _table, _texts
 from geval_py.tables.escapes import terminal_text
 from geval_py.tables.numbers import plain
-from geval_py.tables.table import Column, Table
+from geval_py.tables.table import Column, Table, plain_table
 from geval_py.tables.terminals import PLAIN
 from geval_py.text import visible
 
 if TYPE_CHECKING:
-    from geval_py.evaluation import Evaluation
     from geval_py.reading.features import Field, Tokens
     from geval_py.reading.items import ScoredItem
+    from geval_py.scoring.scores import ScoredOutput
 
 
 WORST, BEST = 300, 100
@@ -65,7 +65,7 @@ def worst_and_best(losses: Floats, confidences: Floats, worst: int = WORST, best
     return order if len(order) <= worst + best else np.concatenate([order[:worst], order[len(order) - best :]])
 
 
-def examples_of(evaluation: Evaluation, losses: Floats, outcomes: Outcomes) -> list[Example]:
+def examples_of(evaluation: ScoredOutput, losses: Floats, outcomes: Outcomes) -> list[Example]:
     """Give the 300 lines with the greatest losses and the 100 with the least, by falling loss."""
     chosen = worst_and_best(losses, outcomes.confidences)
     keep = np.zeros(len(losses), np.bool_)
@@ -139,8 +139,8 @@ class LineDifference(NamedTuple):
         return self.difference != 0 and is_number and self.line.item.output != self.other.item.output
 
 
-def read_lines(evaluation: Evaluation) -> Iterator[Line]:
-    """Give the lines that were scored, in order; raises as :meth:`Evaluation.read_items`."""
+def read_lines(evaluation: ScoredOutput) -> Iterator[Line]:
+    """Give the lines that were scored, in order; raises as :meth:`ScoredOutput.read_items`."""
     count, numbers = evaluation.line_count, evaluation.line_numbers
     return map(
         Line,
@@ -151,8 +151,8 @@ def read_lines(evaluation: Evaluation) -> Iterator[Line]:
     )
 
 
-def read_differences(evaluation: Evaluation, other: Evaluation) -> Iterator[LineDifference]:
-    """Give each line in both outputs; raises as :func:`read_lines` and :meth:`Evaluation.check_same_lines`."""
+def read_differences(evaluation: ScoredOutput, other: ScoredOutput) -> Iterator[LineDifference]:
+    """Give each line in both outputs; raises as :func:`read_lines` and :meth:`ScoredOutput.check_same_lines`."""
     differences = evaluation.each_score_difference(other)
     return map(LineDifference, differences, read_lines(evaluation), read_lines(other))
 
@@ -276,18 +276,41 @@ def _input(item: ScoredItem, fields: Fields) -> dict[str, str]:
 # Tables for programs, as ``--format csv`` writes them: numbers with all their digits, the input's columns apart.
 
 
-def line_records(lines: Iterable[Line], evaluation: Evaluation) -> Table:
+_FIGURES = ("line", "difference", "score", "loss", "other_score", "other_loss")
+
+
+_TEXTS = ("expected", "output", "other_output")
+
+
+OWN_COLUMNS = {*_FIGURES, *_TEXTS}  # what no column of the input is called
+
+
+def _input_columns(evaluation: ScoredOutput) -> list[str]:
+    return column_names(evaluation.input_width(), evaluation.split.in_header, OWN_COLUMNS)
+
+
+def _figures(row: LineDifference) -> tuple[float | None, ...]:
+    return row.difference, row.line.score, row.line.loss, row.other.score, row.other.loss
+
+
+def _texts(line: Line, columns: Sequence[str]) -> list[str | None]:
+    """Give the columns of a line's input, None for one that it has not, and the expected line."""
+    found: list[str | None] = list(line.item.input.split("\t")) if columns else []
+    return [*found, *[None] * (len(columns) - len(found)), line.item.expected]
+
+
+def line_records(lines: Iterable[Line], evaluation: ScoredOutput) -> Table:
     """Make a table with a row a line of an evaluation."""
     columns = _input_columns(evaluation)
     rows = ([line.number, line.score, line.loss, *_texts(line, columns), line.item.output] for line in lines)
-    return _table(["line", "score", "loss", *columns, "expected", "output"], rows)
+    return plain_table(["line", "score", "loss", *columns, "expected", "output"], rows)
 
 
-def difference_records(differences: Iterable[LineDifference], evaluation: Evaluation) -> Table:
+def difference_records(differences: Iterable[LineDifference], evaluation: ScoredOutput) -> Table:
     """Make a table with a row a line of an evaluation, and of another output."""
     columns = _input_columns(evaluation)
     rows = (
         [row.line.number, *_figures(row), *_texts(row.line, columns), row.line.item.output, row.other.item.output]
         for row in differences
     )
-    return _table([*_FIGURES, *columns, *_TEXTS], rows)
+    return plain_table([*_FIGURES, *columns, *_TEXTS], rows)

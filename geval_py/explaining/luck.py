@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from geval_py.errors import UsageError
-from geval_py.evaluation import Evaluation
 from geval_py.explaining.reliability import hashed_scheme, profile_of, profile_scheme, reread, schemes_of
 from geval_py.reading.outputs import unique_names
 from geval_py.reading.sources import can_be_reread
@@ -26,6 +25,7 @@ from geval_py.reading.wordprobs import DEFAULT_BITS
 from geval_py.scoring.kernel.profile import SKETCHES
 from geval_py.scoring.metrics.base import NOISE, Metric, exp
 from geval_py.scoring.metrics.hashed import ProfileStatistics, reseeded, unknown_words
+from geval_py.scoring.scores import ScoredOutput
 from geval_py.tables.numbers import fixed, shortest
 from geval_py.tables.table import Column, Table
 from geval_py.text import named as shown_path
@@ -114,7 +114,7 @@ class Luck:
         return asdict(self) | {"z": self.z}
 
 
-def luck(evaluation: Evaluation, *, seeds: int = DEFAULT_SEEDS, vocabulary: frozenset[str] = frozenset()) -> Luck:
+def luck(evaluation: ScoredOutput, *, seeds: int = DEFAULT_SEEDS, vocabulary: frozenset[str] = frozenset()) -> Luck:
     """Tell what hashing gave an output: its score under other seeds of the hash, and without hashing.
 
     The evaluation's files are read again, with the flags and bits of its first metric on hashed words, and scored
@@ -143,7 +143,7 @@ def luck_schemes(named: Named, seeds: int, *, exact: bool) -> list[Named]:
     return [profile_scheme(named), *again, *([(scheme, unknown_words(metric))] if exact else [])]
 
 
-def luck_of(evaluation: Evaluation, seeds: int, vocabulary: int) -> Luck:
+def luck_of(evaluation: ScoredOutput, seeds: int, vocabulary: int) -> Luck:
     """Compute the luck of an output that was scored with :func:`luck_schemes`, over so many words of a vocabulary.
 
     Raises UsageError for lines of buckets.
@@ -181,7 +181,7 @@ def luck_of(evaluation: Evaluation, seeds: int, vocabulary: int) -> Luck:
     )
 
 
-def _refuse_vectors(statistics: ProfileStatistics, evaluation: Evaluation) -> None:
+def _refuse_vectors(statistics: ProfileStatistics, evaluation: ScoredOutput) -> None:
     vectors = int(statistics.column("vector").sum())
     if vectors:
         raise UsageError(
@@ -190,7 +190,7 @@ def _refuse_vectors(statistics: ProfileStatistics, evaluation: Evaluation) -> No
         )
 
 
-def _signature(evaluation: Evaluation) -> str | None:
+def _signature(evaluation: ScoredOutput) -> str | None:
     """Give the signature of the score alone."""
     if evaluation.signature is None:
         return None
@@ -214,7 +214,7 @@ def _spread(metric: Metric, loss: float, mean: float, sd: float) -> Spread:
     return Spread(score=_score(metric, mean), loss=mean, sd=sd, z=(loss - mean) / sd if sd > NOISE else None)
 
 
-def _exact(evaluation: Evaluation, statistics: ProfileStatistics, vocabulary: int) -> Exact:
+def _exact(evaluation: ScoredOutput, statistics: ProfileStatistics, vocabulary: int) -> Exact:
     bits = evaluation.scores[0].metric.bits or DEFAULT_BITS
     unknown = np.frombuffer(evaluation.scores[-1].statistics.columns[0]) > 0
     mass, rest, words = (statistics.column(name) for name in ("word_mass", "rest", "words"))
@@ -246,7 +246,7 @@ class NearTie:
     turned: float
 
 
-def near_ties(evaluations: Sequence[Evaluation], comparison: Comparison) -> Iterator[NearTie]:
+def near_ties(evaluations: Sequence[ScoredOutput], comparison: Comparison) -> Iterator[NearTie]:
     """Give the neighbours in a comparison between which hashing may have decided.
 
     Looked at are those that cannot be told apart anyway, on a metric of hashed words: their outputs are read again,
@@ -267,7 +267,7 @@ def near_ties(evaluations: Sequence[Evaluation], comparison: Comparison) -> Iter
                 yield NearTie(first=first, second=second, turned=turned)
 
 
-def _is_in_doubt(comparison: Comparison, one: Evaluation, other: Evaluation, names: set[str]) -> bool:
+def _is_in_doubt(comparison: Comparison, one: ScoredOutput, other: ScoredOutput, names: set[str]) -> bool:
     """Tell whether two outputs share a group, but not all losses, and can be read again."""
     return (
         any(names <= set(group) for group in comparison.groups)

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from geval_py.errors import UsageError
-from geval_py.evaluation import Evaluation, checked_evaluation
 from geval_py.explaining.comparison import check_comparable
 from geval_py.explaining.guesses import bucket_shares, hashed_bits
 from geval_py.explaining.held_out import (
@@ -42,6 +41,7 @@ from geval_py.explaining.held_out import (
 from geval_py.reading.derived import Derived, FrequentWords, Mixing, frequent_words_of_train, mixed_output
 from geval_py.reading.options import DEFAULT_SEED, check_sampling
 from geval_py.reading.outputs import unique_names
+from geval_py.scoring.scores import ScoredOutput, checked_evaluation
 from geval_py.tables.numbers import fixed
 from geval_py.tables.table import Column
 from geval_py.text import visible
@@ -166,7 +166,7 @@ class Mixture:
 
 
 def mix(
-    evaluations: Iterable[Evaluation],
+    evaluations: Iterable[ScoredOutput],
     *,
     words: int = 0,
     documents: HeldTogether = None,
@@ -209,7 +209,7 @@ def mix(
     )
 
 
-def _checked(values: Iterable[Evaluation]) -> tuple[Evaluation, ...]:
+def _checked(values: Iterable[ScoredOutput]) -> tuple[ScoredOutput, ...]:
     evaluations = tuple(map(checked_evaluation, values))
     if len(evaluations) < 2:
         raise UsageError(message=f"a mixture takes two outputs or more; there is {len(evaluations) or 'none'}")
@@ -217,7 +217,7 @@ def _checked(values: Iterable[Evaluation]) -> tuple[Evaluation, ...]:
     return evaluations
 
 
-def _columns(evaluations: Sequence[Evaluation], frequent: FrequentWords, bits: int) -> Array:
+def _columns(evaluations: Sequence[ScoredOutput], frequent: FrequentWords, bits: int) -> Array:
     """Give the losses of each output and, behind them, of the frequent words: lines x outputs."""
     columns = [np.array(evaluation.line_losses) for evaluation in evaluations]
     if frequent.words:
@@ -225,7 +225,7 @@ def _columns(evaluations: Sequence[Evaluation], frequent: FrequentWords, bits: i
     return np.column_stack(columns)
 
 
-def _components(evaluations: Sequence[Evaluation], losses: Array, weights: Array) -> tuple[Component, ...]:
+def _components(evaluations: Sequence[ScoredOutput], losses: Array, weights: Array) -> tuple[Component, ...]:
     names = [*unique_names([evaluation.output for evaluation in evaluations]), TRAIN]
     signatures = [*(evaluation.signature for evaluation in evaluations), None]
     scores = [*(evaluation.score for evaluation in evaluations), score_of(evaluations[0].scores[0], losses[:, -1])]
@@ -286,7 +286,7 @@ def _held_out(losses: Array, folds: Folds) -> Array:
     return tried
 
 
-def _frequent(evaluation: Evaluation, words: int) -> FrequentWords:
+def _frequent(evaluation: ScoredOutput, words: int) -> FrequentWords:
     if words == 0:
         return FrequentWords()
     found = frequent_words_of_train(evaluation.split, words)
@@ -295,7 +295,7 @@ def _frequent(evaluation: Evaluation, words: int) -> FrequentWords:
     return found
 
 
-def _unigram_losses(evaluation: Evaluation, frequent: FrequentWords, bits: int) -> Array:
+def _unigram_losses(evaluation: ScoredOutput, frequent: FrequentWords, bits: int) -> Array:
     """Give the losses of the output that has on each line the frequent words, and the rest for all others."""
     shares = bucket_shares(evaluation.split, frequent, bits)
     masses = shares + max(0.0, 1.0 - frequent.total) / (1 << bits)

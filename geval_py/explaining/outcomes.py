@@ -16,8 +16,8 @@ from geval_py.reading.preparation import preparation_of
 from geval_py.reading.wordprobs import parse_line
 
 if TYPE_CHECKING:
-    from geval_py.evaluation import Evaluation
     from geval_py.reading.wordprobs import Distribution
+    from geval_py.scoring.scores import ScoredOutput
 
 
 Floats = npt.NDArray[np.float64]
@@ -80,7 +80,7 @@ class OutcomeShare:
     mean_loss: float
 
 
-def prepared_items(evaluation: Evaluation) -> Iterator[ScoredItem]:
+def prepared_items(evaluation: ScoredOutput) -> Iterator[ScoredItem]:
     """Give each scored line's texts, output and answer as the metric's flags leave them; raises as read_items."""
     preparation = preparation_of(evaluation.scores[0].scheme)
     items = evaluation.read_items()

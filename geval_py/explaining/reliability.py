@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from geval_py.errors import UsageError
-from geval_py.evaluation import Evaluation, checked_evaluation
 from geval_py.reading.options import DEFAULT_SEED
 from geval_py.reading.sources import can_be_reread
 from geval_py.scoring.evaluate import evaluate_output
 from geval_py.scoring.kernel.profile import COUNTS
 from geval_py.scoring.metrics.hashed import ProfileStatistics, is_hashed, profiled
+from geval_py.scoring.scores import ScoredOutput, checked_evaluation
 from geval_py.text import named, visible
 
 if TYPE_CHECKING:
@@ -331,20 +331,24 @@ def profile_scheme(named: Named, draws: int = 0) -> Named:
 
 
 def reread(
-    evaluation: Evaluation, schemes: Sequence[Named], vocabulary: frozenset[str] = frozenset(), *, sign: bool = False
-) -> Evaluation:
+    evaluation: ScoredOutput,
+    schemes: Sequence[Named],
+    vocabulary: frozenset[str] = frozenset(),
+    *,
+    sign: bool = False,
+) -> ScoredOutput:
     """Score an evaluation's output again, with other metrics; raises UsageError for what can be read only once."""
     if not can_be_reread(evaluation.output.path):
         raise UsageError(message=f"{named(evaluation.output.path)} would have to be read again: write it to a file")
     return evaluate_output(evaluation.split, evaluation.output, schemes, vocabulary, sign=sign)
 
 
-def schemes_of(evaluation: Evaluation) -> list[Named]:
+def schemes_of(evaluation: ScoredOutput) -> list[Named]:
     """Give the metrics of an evaluation; raises UsageError for what is none, such as a path."""
     return [(score.scheme, score.metric) for score in checked_evaluation(evaluation).scores]
 
 
-def profile_of(evaluation: Evaluation) -> ProfileStatistics:
+def profile_of(evaluation: ScoredOutput) -> ProfileStatistics:
     """Give the profile that an evaluation's first metric, one of :func:`profile_scheme`, is made from."""
     statistics = evaluation.scores[0].statistics
     if not isinstance(statistics, ProfileStatistics):

@@ -25,8 +25,8 @@ from geval_py.scoring.cluster import Cluster, PieceReader
 from geval_py.scoring.parallel import Progress
 
 if TYPE_CHECKING:
-    from geval_py.evaluation import Evaluation
     from geval_py.scoring.blocks import Block
+    from geval_py.scoring.scores import ScoredOutput
 
 
 Floats = npt.NDArray[np.float64]
@@ -266,7 +266,7 @@ class _Counted:
 
 def tally_on(
     cluster: Cluster,
-    evaluation: Evaluation,
+    evaluation: ScoredOutput,
     known: Truths,
     weights: Floats,
     kinds: FeatureKinds,
@@ -297,7 +297,7 @@ def tally_on(
     return added_up(found, parts)
 
 
-def _lines_of(evaluation: Evaluation, known: Truths, parts: Parts) -> Callable[[Block], _Lines]:
+def _lines_of(evaluation: ScoredOutput, known: Truths, parts: Parts) -> Callable[[Block], _Lines]:
     """Give what tells what goes with the lines of a block, for blocks in order."""
     beside = zip(evaluation.input.lines(), evaluation.kept_texts().expected.read(), strict=False)  # "" without end
     before = 0

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from geval_py.errors import UsageError
-from geval_py.evaluation import Evaluation, checked_evaluation
 from geval_py.explaining.guesses import Guesses, read_guesses
 from geval_py.explaining.held_out import (
     VERDICTS,
@@ -42,6 +41,7 @@ from geval_py.explaining.held_out import (
 from geval_py.reading.derived import DEFAULT_WORDS, FrequentWords, Parameters, frequent_words_of_train, tuned_output
 from geval_py.reading.options import DEFAULT_SEED, check_sampling
 from geval_py.scoring.parallel import Progress
+from geval_py.scoring.scores import ScoredOutput, checked_evaluation
 from geval_py.tables.table import Column
 from geval_py.text import visible
 from geval_py.version import __version__
@@ -166,7 +166,7 @@ class Tuning:
 
 
 def tune(
-    evaluation: Evaluation,
+    evaluation: ScoredOutput,
     *,
     words: int | None = None,
     temperature: bool = False,
@@ -213,7 +213,7 @@ def tune(
 
 
 def _climb(
-    evaluation: Evaluation, guesses: Guesses, folds: Folds, steps: Sequence[tuple[str, ...]]
+    evaluation: ScoredOutput, guesses: Guesses, folds: Folds, steps: Sequence[tuple[str, ...]]
 ) -> tuple[list[Trial], Parameters]:
     """Try one step after the other, each on top of those taken; gives the trials, and the parameters taken."""
     taken: tuple[str, ...] = ()
@@ -250,7 +250,7 @@ def _is_tried(step: tuple[str, ...], temperature: bool, frequent: FrequentWords)
     return (temperature or "temperature" not in step) and (bool(frequent.words) or "nu" not in step)
 
 
-def _frequent(evaluation: Evaluation, words: int | None) -> tuple[FrequentWords, list[str]]:
+def _frequent(evaluation: ScoredOutput, words: int | None) -> tuple[FrequentWords, list[str]]:
     """Read the frequent words, and say where there are none; raises UsageError where they were asked for."""
     if words == 0:
         return FrequentWords(), []

@@ -32,19 +32,18 @@ from geval_py.explaining.tally import FieldTally, tally_features
 from geval_py.reading.features import BETWEEN_TOKENS, FIELD_NUMBER, OUTPUT, SHAPE, FeatureKinds, Field, Fields
 from geval_py.reading.items import ScoredItem
 from geval_py.scoring.parallel import Progress
-from geval_py.scoring.scores import _table
 from geval_py.tables.numbers import p_value, special
-from geval_py.tables.table import Column, Table
+from geval_py.tables.table import Column, Table, plain_table
 from geval_py.tables.terminals import BOLD_RED, RED, YELLOW
 from geval_py.text import visible
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from geval_py.evaluation import Evaluation
     from geval_py.explaining.documents import Documents
     from geval_py.explaining.outcomes import Floats
     from geval_py.scoring.cluster import Cluster
+    from geval_py.scoring.scores import ScoredOutput
 
 
 LEAST_NEW = 1e-9  # the share of a feature's own variance below which the chosen ones tell it all
@@ -237,10 +236,10 @@ class Wanted:
 
 
 def rank_features(
-    evaluation: Evaluation,
+    evaluation: ScoredOutput,
     kinds: FeatureKinds,
     *,
-    other: Evaluation | None = None,
+    other: ScoredOutput | None = None,
     best: bool = False,
     frequencies: Frequencies | None = None,
     costs: bool = False,
@@ -249,7 +248,7 @@ def rank_features(
     progress: Progress | None = None,
     cluster: Cluster | None = None,
 ) -> WorstFeatures:
-    """Rank the features of an evaluation's lines as :meth:`Evaluation.worst_features` does, into aligned arrays.
+    """Rank the features of an evaluation's lines as :meth:`ScoredOutput.worst_features` does, into aligned arrays.
 
     With ``costs`` it is told what they cost. The workers of a ``cluster`` count the features.
     """
@@ -274,7 +273,7 @@ def rank_features(
 
 
 def _elsewhere(
-    cluster: Cluster, evaluation: Evaluation, kinds: FeatureKinds, progress: Progress | None
+    cluster: Cluster, evaluation: ScoredOutput, kinds: FeatureKinds, progress: Progress | None
 ) -> Callable[[Truths, Floats, bool], dict[Field, FieldTally]]:
     from geval_py.explaining.tally import tally_on
 
@@ -418,7 +417,7 @@ def culprits_of(items: Iterable[ScoredItem], losses: Floats, header: tuple[str, 
 Document = dict[str, Any]
 
 
-def explained_head(evaluations: Sequence[Evaluation]) -> Document:
+def explained_head(evaluations: Sequence[ScoredOutput]) -> Document:
     """Say what is explained: the first metric of an output, or of it against another."""
     first = evaluations[0]
     score = first.scores[0]
@@ -446,4 +445,4 @@ def feature_documents(features: WorstFeatures) -> Iterator[Document]:
 def feature_records(features: WorstFeatures) -> Table:
     """Make a table with a row a feature."""
     rows = (list(of.values()) for of in feature_documents(features))
-    return _table(["feature", *features.columns], rows)
+    return plain_table(["feature", *features.columns], rows)

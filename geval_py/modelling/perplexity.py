@@ -206,7 +206,7 @@ def perplexity_table(
     if intervals is None:
         shown = [number(value, precision) for value in (including, excluding)]
     else:
-        shown = [with_half_width(interval, precision) for interval in intervals]
+        shown = [with_half_width(interval.middle, interval.half_width, precision) for interval in intervals]
     rows = [
         ("Perplexity including OOVs", shown[0]),
         ("Perplexity excluding OOVs", shown[1]),

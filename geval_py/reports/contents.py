@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from geval_py.errors import UsageError
-from geval_py.evaluation import Evaluation, checked_evaluation
-from geval_py.explaining.bootstrap import interval
+from geval_py.explaining.bootstrap import interval, score_interval
 from geval_py.explaining.calibration import Calibration, calibration
 from geval_py.explaining.comparison import Comparison, compare
 from geval_py.explaining.dependence import Dependence, find_dependence
+from geval_py.explaining.documents import documents_in
 from geval_py.explaining.feature_ranking import Frequencies
 from geval_py.explaining.held_out import FEW_LINES
 from geval_py.explaining.lines import BEST, WORST, Example, examples_of
@@ -41,12 +41,12 @@ from geval_py.reading.items import column_names
 from geval_py.reading.options import DEFAULT_SEED
 from geval_py.reading.splits import training_words
 from geval_py.scoring.metrics.base import CROSS_ENTROPY, LIKELIHOOD, LOG_LOSS, PERPLEXITY
+from geval_py.scoring.scores import MetricScore, ScoredOutput, checked_evaluation
 from geval_py.text import visible
 
 if TYPE_CHECKING:
     from geval_py.explaining.significance import Interval
     from geval_py.scoring.parallel import Progress
-    from geval_py.scoring.scores import Score
 
 
 MOST_COLUMNS = 8
@@ -66,7 +66,7 @@ class Report:
     ``mixture`` also where flags choose or change lines, and where there are fewer than a hundred.
     """
 
-    evaluation: Evaluation
+    evaluation: ScoredOutput
     interval: Interval
     dependence: Dependence | None
     losses: Floats
@@ -96,15 +96,15 @@ class Report:
 
 
 def report(
-    evaluation: Evaluation,
-    others: Sequence[Evaluation] = (),
+    evaluation: ScoredOutput,
+    others: Sequence[ScoredOutput] = (),
     *,
     progress: Progress | None = None,
 ) -> Report:
     """Compute what a report tells; ``progress`` is called while outputs are compared.
 
     Raises UsageError for a metric that is not made from log losses of words, and where the texts were not kept; the
-    errors of :func:`compare` and of :meth:`Evaluation.read_items`.
+    errors of :func:`compare` and of :meth:`ScoredOutput.read_items`.
     """
     losses = log_losses(evaluation)
     items = list(prepared_items(evaluation))
@@ -112,12 +112,13 @@ def report(
     words = [item.expected for item in items]
     dependence = find_dependence([evaluation], seed=DEFAULT_SEED)
     documents = None if dependence is None else dependence.column
+    of_file = None if documents is None else documents_in(evaluation, documents)
     together = False if documents is None else documents  # as it says, rather than as the others' losses would
     honesty = calibration(evaluation) if evaluation.scores[0].metric.bits is not None else None
     tunable = honesty is not None and can_be_tuned(evaluation)
     return Report(
         evaluation=evaluation,
-        interval=evaluation.interval(documents=documents),
+        interval=score_interval(evaluation.scores[0], documents=of_file),
         dependence=dependence,
         losses=losses,
         outcomes=outcomes,
@@ -136,7 +137,7 @@ def report(
     )
 
 
-def log_losses(evaluation: Evaluation) -> Floats:
+def log_losses(evaluation: ScoredOutput) -> Floats:
     """Give the line losses, in nats; raises UsageError for a metric that is not made from log losses of words."""
     score = checked_evaluation(evaluation).scores[0]
     if not has_log_losses(score):
@@ -145,7 +146,7 @@ def log_losses(evaluation: Evaluation) -> Floats:
     return np.array(evaluation.line_losses, np.float64)
 
 
-def has_log_losses(score: Score) -> bool:
+def has_log_losses(score: MetricScore) -> bool:
     """Tell whether a score is made from log losses of words."""
     metric = score.metric
     return metric.is_of_words and metric.measure in _OF_LOG_LOSSES and not score.statistics.classes
@@ -157,7 +158,7 @@ def mean_of(losses: Floats) -> float:
     return float(finite.mean()) if len(finite) else float("nan")
 
 
-def _luck(evaluation: Evaluation, honesty: Calibration | None) -> Luck | None:
+def _luck(evaluation: ScoredOutput, honesty: Calibration | None) -> Luck | None:
     """Tell what hashing gave; None for lines of buckets, which hold for one seed, and where no line is finite."""
     if honesty is None or honesty.vectors or not honesty.claim.lines:
         return None
@@ -165,13 +166,13 @@ def _luck(evaluation: Evaluation, honesty: Calibration | None) -> Luck | None:
     return found if found.lines else None
 
 
-def can_be_tuned(evaluation: Evaluation) -> bool:
+def can_be_tuned(evaluation: ScoredOutput) -> bool:
     """Tell whether an output scored by a hashed metric can be tuned: by a metric without flags, on lines enough."""
     scheme = evaluation.scores[0].scheme
     return not scheme.text_flags and not scheme.selecting_flags and evaluation.line_count >= FEW_LINES
 
 
-def frequencies_of(evaluation: Evaluation, losses: Floats, words: Sequence[str]) -> tuple[Part, ...]:
+def frequencies_of(evaluation: ScoredOutput, losses: Floats, words: Sequence[str]) -> tuple[Part, ...]:
     """Give the parts by how often the train/expected.tsv beside a test set has the words; none without one."""
     split = evaluation.split
     folder = os.path.join(os.path.dirname(split.expected), os.pardir)
@@ -179,13 +180,13 @@ def frequencies_of(evaluation: Evaluation, losses: Floats, words: Sequence[str])
     return by_frequency(losses, words, counts) if counts else ()
 
 
-def columns_of(evaluation: Evaluation, losses: Floats) -> tuple[Parts, ...]:
+def columns_of(evaluation: ScoredOutput, losses: Floats) -> tuple[Parts, ...]:
     """Give the parts by each column of the input that parts the lines, at most eight; none without an input."""
     found = (by_column(losses, name, texts) for name, texts in input_columns(evaluation))
     return tuple(parts for parts in found if parts is not None)[:MOST_COLUMNS]
 
 
-def input_columns(evaluation: Evaluation) -> Iterator[tuple[str, list[str]]]:
+def input_columns(evaluation: ScoredOutput) -> Iterator[tuple[str, list[str]]]:
     """Give the name and the texts of each column of the input, a text each scored line; none without an input.
 
     A column that no header names is "column 2".
@@ -285,7 +286,7 @@ class Overview:
     other outputs; None where there are none.
     """
 
-    evaluation: Evaluation
+    evaluation: ScoredOutput
     interval: Interval
     line_scores: Floats
     bins: tuple[ScoreBin, ...]
@@ -302,18 +303,18 @@ class Overview:
 
 
 def overview(
-    evaluation: Evaluation, others: Sequence[Evaluation] = (), *, progress: Progress | None = None
+    evaluation: ScoredOutput, others: Sequence[ScoredOutput] = (), *, progress: Progress | None = None
 ) -> Overview:
     """Compute what a report tells of any metric; ``progress`` is called while outputs are compared.
 
     Raises UsageError where the texts were not kept; the errors of :func:`compare` and of
-    :meth:`Evaluation.read_items`.
+    :meth:`ScoredOutput.read_items`.
     """
     score = checked_evaluation(evaluation).scores[0]
     scores = np.array(evaluation.line_scores(), np.float64)
     return Overview(
         evaluation=evaluation,
-        interval=evaluation.interval(),
+        interval=score_interval(evaluation.scores[0]),
         line_scores=scores,
         bins=tuple(score_bins(scores[np.isfinite(scores)])),
         by_expected=_by_expected(evaluation),
@@ -346,32 +347,32 @@ def score_bins(scores: Floats) -> list[ScoreBin]:
     ]
 
 
-def _by_expected(evaluation: Evaluation) -> ScoredParts | None:
+def _by_expected(evaluation: ScoredOutput) -> ScoredParts | None:
     """Part the lines by their answers; of several columns the first counts."""
     grouping = grouping_of(EXPECTED, [item.expected.partition("\t")[0] for item in evaluation.read_items()])
     return None if grouping is None else _scored(evaluation.scores[0], grouping)
 
 
-def _by_columns(evaluation: Evaluation) -> tuple[ScoredParts, ...]:
+def _by_columns(evaluation: ScoredOutput) -> tuple[ScoredParts, ...]:
     groupings = (grouping_of(name, texts) for name, texts in input_columns(evaluation))
     found = [grouping for grouping in groupings if grouping is not None][:MOST_COLUMNS]
     return tuple(_scored(evaluation.scores[0], grouping) for grouping in found)
 
 
-def _scored(score: Score, grouping: Grouping) -> ScoredParts:
+def _scored(score: MetricScore, grouping: Grouping) -> ScoredParts:
     places = ((label, np.flatnonzero(grouping.codes == code)) for code, label in enumerate(grouping.labels))
     parts = tuple(_part(score, label, lines.tolist()) for label, lines in places if len(lines))
     return ScoredParts(column=grouping.column, kind=grouping.kind, parts=parts)
 
 
-def _part(score: Score, label: str, places: list[int]) -> ScoredPart:
+def _part(score: MetricScore, label: str, places: list[int]) -> ScoredPart:
     statistics = score.statistics.only(places)
     value = score.metric.value(statistics)
     span = None if len(places) < 2 else interval(score.metric, statistics, samples=SAMPLES)
     return ScoredPart(label=label, lines=len(places), score=value, interval=span)
 
 
-def _features(evaluation: Evaluation, scores: Floats) -> list[BadFeature]:
+def _features(evaluation: ScoredOutput, scores: Floats) -> list[BadFeature]:
     """Give at most ten features, words and their shapes, that together explain the bad lines, the best first."""
     if not np.isfinite(scores).any():
         return []
@@ -392,7 +393,7 @@ def _features(evaluation: Evaluation, scores: Floats) -> list[BadFeature]:
     ][:MOST_FEATURES]
 
 
-def _examples(evaluation: Evaluation, score: Score, scores: Floats) -> list[TextExample]:
+def _examples(evaluation: ScoredOutput, score: MetricScore, scores: Floats) -> list[TextExample]:
     """Give the 300 worst lines and the 100 best, the worst first; lines without a score are left out."""
     known = np.flatnonzero(~np.isnan(scores))
     sign = -1.0 if score.greatest_first(worst=True) else 1.0

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from geval_py.explaining.significance import Interval
     from geval_py.reports.axes import Chart, Palette
     from geval_py.reports.contents import BadFeature, Overview, ScoredPart, ScoredParts
-    from geval_py.scoring.scores import Score
+    from geval_py.scoring.scores import MetricScore
 
 
 LEAST_LINES = 10  # of a part that a sentence speaks of
@@ -51,7 +51,7 @@ def standing_panel(overview: Overview, palette: Palette) -> Panel:
     )
 
 
-def _direction(score: Score) -> str:
+def _direction(score: MetricScore) -> str:
     ends = score.metric.measure
     return f"Of {short(score.name)}, {score.direction} is better: the best is {figure(ends.best)}."
 
@@ -70,7 +70,7 @@ def _standing(label: str, value: float, interval: Interval | None, colour: str) 
     return Row(label=label, value=value, low=low, high=high, said=f"{short(label)}: {figure(value)}", colour=colour)
 
 
-def _linear(rows: Sequence[Row], palette: Palette, score: Score, rule: float | None = None) -> Chart:
+def _linear(rows: Sequence[Row], palette: Palette, score: MetricScore, rule: float | None = None) -> Chart:
     return dots(rows, palette, rule=rule, title=short(score.name), logarithmic=False)
 
 
@@ -157,7 +157,7 @@ def _parts_panel(overview: Overview, of: ScoredParts, palette: Palette, key: str
     )
 
 
-def _extremes(of: ScoredParts, answers: str, score: Score) -> str:
+def _extremes(of: ScoredParts, answers: str, score: MetricScore) -> str:
     """Say which parts are the worst and the best, and whether that is more than chance."""
     told = [part for part in of.parts if part.lines >= LEAST_LINES and math.isfinite(part.score)]
     if len(told) < 2:

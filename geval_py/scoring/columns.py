@@ -17,7 +17,7 @@ from geval_py.reading.wordprobs import NUMBER
 from geval_py.scoring.blocks import Block, BlockScorer
 from geval_py.scoring.metrics import LineStatistics, Metric, column_of, find_metric
 from geval_py.scoring.metrics.rows import InputColumn, PreparedColumn
-from geval_py.scoring.scores import NoScore, Score
+from geval_py.scoring.scores import MetricScore, NoScore
 from geval_py.text import split_words, visible
 from geval_py.values import Value
 
@@ -234,17 +234,17 @@ def statistics_of_selected(
 
 def results_of(
     schemes: Sequence[Named], keys: Sequence[Key], found: Mapping[Key, Found], selections: Mapping[Choice, Selection]
-) -> list[Score | NoScore]:
+) -> list[MetricScore | NoScore]:
     """Give each metric's score from its statistics; or the error that stands in their place."""
     return [_result(named, key, found[key], selections) for named, key in zip(schemes, keys, strict=True)]
 
 
-def _result(named: Named, key: Key, found: Found, selections: Mapping[Choice, Selection]) -> Score | NoScore:
+def _result(named: Named, key: Key, found: Found, selections: Mapping[Choice, Selection]) -> MetricScore | NoScore:
     scheme, metric = named
     choice, _ = key
     if isinstance(found, SchemeError):
         return NoScore(name=shown_name(scheme, metric), metric=metric, error=found)
-    return Score(
+    return MetricScore(
         name=shown_name(scheme, metric),
         value=metric.value(found),
         metric=metric,

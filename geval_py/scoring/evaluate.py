@@ -7,19 +7,16 @@ Metrics that need the same column share it.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 
 from geval_py.errors import DataError, SchemeError, UsageError
-from geval_py.evaluation import Evaluation
-from geval_py.reading.challenge import Challenge
 from geval_py.reading.items import InputReader, InputText, Texts
 from geval_py.reading.lines import LineReader
 from geval_py.reading.outputs import Output
 from geval_py.reading.parts import is_part_of
 from geval_py.reading.sources import can_be_reread
-from geval_py.reading.splits import Split, Task, locate, locate_pair, read_vocabulary
+from geval_py.reading.splits import Split, Task, read_vocabulary
 from geval_py.scoring.blocks import BlockScorer
 from geval_py.scoring.columns import (
     Choice,
@@ -32,113 +29,17 @@ from geval_py.scoring.columns import (
     statistics_of_selected,
 )
 from geval_py.scoring.parallel import Progress
-from geval_py.scoring.scores import Failure, Score, evaluations_of, failure_of, scores_of
-from geval_py.text import shown, visible
+from geval_py.scoring.scores import Failure, MetricScore, ScoredOutput, evaluations_of, failure_of, scores_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import Any, TypeAlias
 
-    import distributed
-
     from geval_py.scoring.cluster import Cluster, ClusterScorer
     from geval_py.scoring.columns import Selection
     from geval_py.scoring.metrics.base import Column
     from geval_py.scoring.signature import Signature
-
-
-FilePath: TypeAlias = "str | os.PathLike[str]"
-Scored: TypeAlias = "Challenge | FilePath | tuple[FilePath, FilePath]"
-
-
-def evaluate(
-    challenge: Scored,
-    test: str = "test-A",
-    *,
-    out: str | os.PathLike[str] | None = None,
-    metrics: str | Sequence[str] = (),
-    tokenizer: str | None = None,
-    keep_texts: bool = True,
-    cluster: distributed.Client | None = None,
-) -> Evaluation:
-    """Score one output of a challenge, or one file against another.
-
-    ``challenge`` is a Challenge or its directory; ``test`` the name of the test set; ``out`` the output, looked
-    for in the test set's directory and then as a path (by default the only one there is); ``metrics`` replace
-    those of the challenge, and so does the ``tokenizer``, for metrics of words such as BLEU. ``keep_texts`` keeps
-    the texts in memory, for :meth:`Evaluation.to_frame`.
-
-    In place of a challenge, its ``test`` and ``out``, there may be a pair of paths, of the output and of the answers.
-    An input beside the answers is then read where it is asked for; the metrics have to be given.
-
-    ``cluster`` is the client of a Dask cluster, whose workers score then, to the same last bit. They have to have
-    this version of geval-py, and to be able to read the output under the same path. The texts are not kept, but read
-    again when they are asked for.
-
-    Raises GevalError: UsageError where a call is at fault, DataError where the data is.
-    """
-    task, split = _located(challenge, test, out, metrics, tokenizer)
-    if len(split.outputs) > 1:
-        names = visible(", ".join(output.name for output in split.outputs))
-        raise UsageError(message=f"there are several outputs ({names}): choose one with", arguments=("out",))
-    from geval_py.scoring.cluster import cluster_of
-
-    workers = cluster_of(cluster)
-    (evaluation,) = evaluations_of(evaluate_split(task, split, keep_texts=keep_texts, sign=True, cluster=workers))
-    return evaluation
-
-
-def evaluate_all(
-    challenge: Scored,
-    test: str = "test-A",
-    *,
-    metrics: str | Sequence[str] = (),
-    tokenizer: str | None = None,
-    keep_texts: bool = True,
-    cluster: distributed.Client | None = None,
-) -> list[Evaluation]:
-    """Score all outputs of a test set, by their names; arguments and errors are those of :func:`evaluate`.
-
-    An output that is at fault raises, at the first of them: to go on behind it, evaluate them one by one.
-    """
-    task, split = _located(challenge, test, None, metrics, tokenizer)
-    from geval_py.scoring.cluster import cluster_of
-
-    workers = cluster_of(cluster)
-    return evaluations_of(evaluate_split(task, split, keep_texts=keep_texts, sign=True, cluster=workers))
-
-
-def _located(
-    challenge: Scored, test: str, out: FilePath | None, metrics: str | Sequence[str], tokenizer: str | None
-) -> tuple[Task, Split]:
-    """Give what is scored, and its files."""
-    if isinstance(challenge, tuple | list):
-        task, find = _task_of_pair(challenge, test, out), locate_pair
-    else:
-        task, find = _task(challenge, test, out), locate
-    texts = (metrics,) if isinstance(metrics, str) else tuple(metrics)
-    task = task.replace(alt_metrics=texts or task.alt_metrics)
-    if tokenizer is not None:
-        from geval_py.reading.tokenizers import checked_name
-
-        task = task.replace(tokenizer=checked_name(tokenizer))
-    return task, find(task)
-
-
-def _task(challenge: Challenge | FilePath, test: str, out: FilePath | None) -> Task:
-    task = (challenge if isinstance(challenge, Challenge) else Challenge.open(challenge)).task
-    return task.replace(test_name=test, out_files=task.out_files if out is None else (os.fspath(out),))
-
-
-def _task_of_pair(paths: Sequence[FilePath], test: str, out: FilePath | None) -> Task:
-    try:
-        output, expected = [os.fspath(path) for path in paths]
-    except (TypeError, ValueError):
-        raise UsageError(message=f"a pair of paths is (output, expected), not {shown(paths)}") from None
-    if out is not None or test != Task.test_name:
-        raise UsageError(message="with a pair of paths there is no", arguments=("test", "out"))
-    return Task(out_files=(output,), expected_file=expected)
 
 
 def evaluate_split(
@@ -153,7 +54,7 @@ def evaluate_split(
     threads: int | None = None,
     cluster: Cluster | None = None,
     watch: Watch | None = None,
-) -> Iterator[Evaluation | Failure]:
+) -> Iterator[ScoredOutput | Failure]:
     """Score the outputs of a split, each read once, with the metrics of a task, or with some of them.
 
     An output that is at fault, or of which a filter selects no line, is a Failure; what is wrong elsewhere is raised.
@@ -198,7 +99,7 @@ def vocabulary_for(schemes: Sequence[Named], task: Task) -> frozenset[str]:
 
 def evaluate_output(
     split: Split, output: Output, schemes: Sequence[Named], vocabulary: frozenset[str], **how: Any
-) -> Evaluation:
+) -> ScoredOutput:
     """Score one output as :func:`score_output` does; raises SchemeError where some metric has no score."""
     (evaluation,) = evaluations_of([score_output(split, output, schemes, vocabulary, **how)])
     return evaluation
@@ -218,7 +119,7 @@ def score_output(
     threads: int | None = None,
     cluster: Cluster | None = None,
     progress: Progress | None = None,
-) -> Evaluation | Failure:
+) -> ScoredOutput | Failure:
     """Score one output with all metrics, reading it once; a Failure where some, but not all, have no line of it.
 
     ``keep_texts`` keeps the texts in memory or, with ``reread``, reads those in files again. With ``raw_filters``,
@@ -239,7 +140,7 @@ def score_output(
     results = results_of(schemes, keys, found | statistics_of_selected(selections, keys, split, output), selections)
     scores = scores_of(results)
     of_input = (input_text.sha256, split.in_header) if inputs else (None, None)
-    evaluation = Evaluation(
+    evaluation = ScoredOutput(
         split=split,
         output=output,
         scores=scores,
@@ -306,7 +207,7 @@ def _path(output: Output) -> str:
 
 
 def _signature(
-    scores: Sequence[Score],
+    scores: Sequence[MetricScore],
     output: str | None,
     expected: LineReader,
     of_input: tuple[str | None, Sequence[str] | None],

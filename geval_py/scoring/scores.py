@@ -1,40 +1,45 @@
-"""One metric's value on one output."""
+"""One output, scored: its line statistics, its scores, and what could not be scored."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+import math
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from geval_py.errors import DataError, MalformedLineError, SchemeError
-from geval_py.reading.items import column_names
-from geval_py.reading.options import DEFAULT_SAMPLES, DEFAULT_SEED
+from geval_py.errors import DataError, LineCountError, MalformedLineError, SchemeError, UsageError
+from geval_py.reading.items import InputText, ScoredItem, Texts
 from geval_py.reading.outputs import Output
 from geval_py.reading.schemes import EvaluationScheme
-from geval_py.scoring.metrics import METRICS, LineStatistics, Metric
-from geval_py.scoring.parallel import Progress
-from geval_py.tables.numbers import number, with_half_width
-from geval_py.tables.table import Column, Table
-from geval_py.tables.terminals import laid_out
-from geval_py.text import visible
+from geval_py.reading.splits import Split
+from geval_py.scoring.metrics import NOISE, LineStatistics, Metric
+from geval_py.text import named, shown
 from geval_py.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from array import array
-    from typing import Any, ClassVar, TypeAlias
+    from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 
-    from geval_py.errors import GevalError
-    from geval_py.evaluation import Evaluation
-    from geval_py.explaining.documents import Documents
-    from geval_py.explaining.lines import Line, LineDifference
-    from geval_py.explaining.significance import Interval
-    from geval_py.tables.terminals import Alignment
+    from geval_py.reading.features import ItemFilter
+    from geval_py.scoring.signature import Signature
 
-    IntervalOf: TypeAlias = "Callable[[Score], Interval]"  # how a score's interval is made
+    class Interval(Protocol):
+        """What is shown of a score's interval."""
+
+        @property
+        def low(self) -> float: ...
+        @property
+        def high(self) -> float: ...
+        @property
+        def middle(self) -> float: ...
+        @property
+        def half_width(self) -> float: ...
+        def to_dict(self) -> dict[str, Any]: ...
+
+    IntervalOf: TypeAlias = "Callable[[MetricScore], Interval]"  # computes a score's interval
+    Line = TypeVar("Line")  # what belongs to a line: a text, or an item
 
 
-class Score(Value):
+class MetricScore(Value):
     """One metric's value on one output.
 
     ``name`` is the name shown, from the scheme; ``statistics`` the line statistics that it is made from.
@@ -65,34 +70,6 @@ class Score(Value):
         """Tell whether the greatest values come first where the worst ones, or the best ones, should."""
         return (self.direction == "lower") == worst
 
-    def interval(
-        self,
-        *,
-        samples: int = DEFAULT_SAMPLES,
-        seed: int = DEFAULT_SEED,
-        documents: Documents | None = None,
-        as_geval: bool = False,
-        progress: Progress | None = None,
-    ) -> Interval:
-        """Give the 95 % interval, from as many resamples of the lines as ``samples``.
-
-        With ``documents``, those of all lines of the file, it is by these. With ``as_geval``, the percentiles are
-        GEval's, which are too near to each other where lines are few.
-
-        Raises UsageError for fewer than one sample, a seed below 0, and a single document.
-        """
-        from geval_py.explaining import bootstrap
-
-        return bootstrap.interval(
-            self.metric,
-            self.statistics,
-            samples=samples,
-            seed=seed,
-            documents=None if documents is None else documents.of_score(self).several(),
-            as_geval=as_geval,
-            progress=progress,
-        )
-
     def to_dict(self, interval: Interval | None = None) -> dict[str, Any]:
         """Give what ``--format json`` shows of one metric.
 
@@ -112,6 +89,175 @@ class Score(Value):
         if interval is not None:
             shown["interval"] = interval.to_dict()
         return shown
+
+
+# One output, scored.
+
+
+class ScoredOutput(Value):
+    """One output, scored: its scores, in the order of the metrics, and its lines.
+
+    ``file_lines`` is the number of lines of the output, scored or not, and ``input`` the input beside it.
+    ``signature`` is None unless it was asked for, since it costs time.
+
+    Two are equal if their signatures are, whatever their files are called; one without a signature equals itself
+    alone.
+    """
+
+    split: Split
+    output: Output
+    scores: tuple[MetricScore, ...]
+    file_lines: int
+    signature: Signature | None
+    input: InputText
+    texts: Texts | None
+
+    hidden: ClassVar[frozenset[str]] = frozenset({"input", "texts"})
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ScoredOutput):
+            return NotImplemented
+        return self is other or (self.signature is not None and self.signature == other.signature)
+
+    def __hash__(self) -> int:
+        return object.__hash__(self) if self.signature is None else hash(self.signature)
+
+    @property
+    def line_losses(self) -> array[float]:
+        """The losses that the first metric is made from: nats (for Accuracy 0 and 1), a value a line, possibly inf.
+
+        Raises UsageError if it is made from other statistics.
+        """
+        first = self.scores[0]
+        if not first.metric.measure.of_losses:
+            names = ", ".join(first.metric.measure.columns)
+            raise UsageError(message=f"{first.metric.name} is not made from losses, but from {names}")
+        return first.statistics.columns[0]
+
+    @property
+    def line_numbers(self) -> array[int] | None:
+        """The numbers of the lines that the first metric scored; see :class:`MetricScore`."""
+        return self.scores[0].line_numbers
+
+    @property
+    def line_count(self) -> int:
+        """The number of lines that the first metric scored."""
+        return self.scores[0].statistics.lines
+
+    @property
+    def out_of_vocabulary(self) -> int:
+        """The number of expected words that the vocabulary of a metric on exact words does not have."""
+        return max(score.statistics.out_of_vocabulary for score in self.scores)
+
+    @property
+    def score(self) -> float:
+        """The value of the first metric."""
+        return self.scores[0].value
+
+    def line_scores(self) -> list[float]:
+        """Give the first metric's value of each line alone."""
+        return list(self.each_line_score())
+
+    def each_line_score(self) -> Iterator[float]:
+        """Give the same one by one."""
+        return self.scores[0].metric.line_scores(self.scores[0].statistics)
+
+    def read_items(self) -> Iterator[ScoredItem]:
+        """Give each scored line's input, expected word and output; the input is "" if there is no input file.
+
+        Raises UsageError if the texts were not kept, and LineCountError if the input has another number of lines.
+        """
+        texts = self.kept_texts()
+        self.input.check_lines(self.file_lines)
+        return self._scored(map(ScoredItem, self.input.lines(), texts.expected.read(), texts.outputs.read()))
+
+    def read_outputs(self) -> Iterator[str]:
+        """Give each scored line of the output; raises UsageError if the texts were not kept."""
+        return self._scored(self.kept_texts().outputs.read())
+
+    def input_width(self) -> int:
+        """Give the number of columns of the input, those of its widest scored line; 0 if there is no input file."""
+        if self.split.input is None:
+            return 0
+        return max((item.input.count("\t") + 1 for item in self.read_items()), default=0)
+
+    def kept_texts(self) -> Texts:
+        """Give the texts; raises UsageError if they were not kept."""
+        if self.texts is None:
+            raise UsageError(message="the texts were not kept: evaluate(…, keep_texts=True)")
+        return self.texts
+
+    def _scored(self, items: Iterable[Line]) -> Iterator[Line]:
+        """Give what belongs to the lines that were scored, in the order in which they were."""
+        if self.line_numbers is None:
+            return iter(items)
+        wanted = frozenset(self.line_numbers)
+        scored = ((number, item) for number, item in enumerate(items, 1) if number in wanted)
+        if self.scores[0].scheme.percentage is None:
+            return (item for _, item in scored)
+        of_number = dict(scored)
+        return map(of_number.__getitem__, self.line_numbers)
+
+    def select(self, filter: ItemFilter) -> list[bool]:
+        """Tell of each scored line whether it has the features of a filter; raises UsageError if none has."""
+        if filter.needs_input and self.split.input is None:
+            raise UsageError(message="a feature of the input was asked for, and there is no input file")
+        selected = [filter.selects(item) for item in self.read_items()]
+        if not any(selected):
+            raise UsageError(message=filter.nothing_found(self.read_items()))
+        return selected
+
+    def score_differences(self, other: ScoredOutput) -> list[float]:
+        """Give each line's score minus the other output's: 0 for rounding noise, NaN where both are infinite.
+
+        Raises as :meth:`check_same_lines`, and UsageError for what is no evaluation, such as a path.
+        """
+        return list(self.each_score_difference(other))
+
+    def each_score_difference(self, other: ScoredOutput) -> Iterator[float]:
+        """Give the same one by one; raises at once."""
+        self.check_same_lines(checked_evaluation(other))
+        return map(_difference, self.each_line_score(), other.each_line_score())
+
+    def check_same_lines(self, other: ScoredOutput) -> None:
+        """Raise UsageError if a filter selects other lines of each output, LineCountError if they are not as many."""
+        if other.line_numbers != self.line_numbers:
+            both = f"{named(self.output.path)} and {named(other.output.path)}"
+            raise UsageError(message=f"the metric's filter selects other lines of {both}: filter by input or answer")
+        if other.line_count != self.line_count:
+            raise LineCountError(
+                what="output",
+                path=other.output.path,
+                lines=other.line_count,
+                expected_path=self.output.path,
+                expected_lines=self.line_count,
+            )
+
+    def to_dict(self, interval: IntervalOf | None = None) -> dict[str, Any]:
+        """Give what ``--format json`` shows of one output; values may be inf.
+
+        With ``interval``, which gives a score's, each metric has its own.
+        """
+        return {
+            "file": self.output.name,
+            "parameters": self.output.parameters,
+            "lines": self.line_count,
+            "out_of_vocabulary": self.out_of_vocabulary,
+            "signature": None if self.signature is None else str(self.signature),
+            "metrics": [score.to_dict(None if interval is None else interval(score)) for score in self.scores],
+        }
+
+
+def checked_evaluation(value: object) -> ScoredOutput:
+    """Give an evaluation back; raises UsageError for what is none, such as a path."""
+    if not isinstance(value, ScoredOutput):
+        raise UsageError(message=f"an evaluation is compared, as evaluate(…) gives it, not {shown(value)}")
+    return value
+
+
+def _difference(score: float, other: float) -> float:
+    """Subtract scores; those that differ by rounding, as those of a line with its words reordered, are equal."""
+    return 0.0 if math.isfinite(score) and math.isclose(score, other, rel_tol=NOISE) else score - other
 
 
 # An output that could not be scored, or not by each metric, among others that could.
@@ -145,8 +291,8 @@ class Failure(Value):
 
     output: Output
     error: DataError | SchemeError
-    evaluation: Evaluation | None = None
-    results: tuple[Score | NoScore, ...] = ()
+    evaluation: ScoredOutput | None = None
+    results: tuple[MetricScore | NoScore, ...] = ()
 
     @property
     def errors(self) -> list[DataError | SchemeError]:
@@ -167,7 +313,7 @@ class Failure(Value):
         }
 
 
-def scores_of(results: Sequence[Score | NoScore]) -> tuple[Score, ...]:
+def scores_of(results: Sequence[MetricScore | NoScore]) -> tuple[MetricScore, ...]:
     """Give the scores that there are; raises the first error where there is none."""
     errors = _errors_of(results)
     if len(errors) == len(results):
@@ -175,7 +321,7 @@ def scores_of(results: Sequence[Score | NoScore]) -> tuple[Score, ...]:
     return tuple(result for result in results if not isinstance(result, NoScore))
 
 
-def failure_of(evaluation: Evaluation, results: Sequence[Score | NoScore]) -> Failure | None:
+def failure_of(evaluation: ScoredOutput, results: Sequence[MetricScore | NoScore]) -> Failure | None:
     """Give the failure of an output that metrics scored, but not each; None where each did."""
     errors = _errors_of(results)
     if not errors:
@@ -183,7 +329,7 @@ def failure_of(evaluation: Evaluation, results: Sequence[Score | NoScore]) -> Fa
     return Failure(output=evaluation.output, error=errors[0], evaluation=evaluation, results=tuple(results))
 
 
-def _errors_of(results: Iterable[Score | NoScore]) -> list[SchemeError]:
+def _errors_of(results: Iterable[MetricScore | NoScore]) -> list[SchemeError]:
     return [result.error for result in results if isinstance(result, NoScore)]
 
 
@@ -195,13 +341,13 @@ def _error_document(error: DataError | SchemeError) -> dict[str, Any]:
     return {"message": str(error), "line": line, "column": column}
 
 
-def what_is_scored(results: Iterable[Evaluation | Failure]) -> list[Evaluation]:
+def what_is_scored(results: Iterable[ScoredOutput | Failure]) -> list[ScoredOutput]:
     """Give the evaluations, also by some metrics where others failed."""
     evaluations = (result.evaluation if isinstance(result, Failure) else result for result in results)
     return [evaluation for evaluation in evaluations if evaluation is not None]
 
 
-def each_score(result: Evaluation | Failure, metrics: int) -> Sequence[Score | None]:
+def each_score(result: ScoredOutput | Failure, metrics: int) -> Sequence[MetricScore | None]:
     """Give the score by each of so many metrics, None by those by which there is none."""
     if not isinstance(result, Failure):
         return result.scores
@@ -209,7 +355,7 @@ def each_score(result: Evaluation | Failure, metrics: int) -> Sequence[Score | N
     return found or [None] * metrics
 
 
-def evaluations_of(results: Iterable[Evaluation | Failure]) -> list[Evaluation]:
+def evaluations_of(results: Iterable[ScoredOutput | Failure]) -> list[ScoredOutput]:
     """Give the evaluations; raises the error of the first failure, and asks for no result behind it."""
     evaluations = []
     for result in results:
@@ -217,268 +363,3 @@ def evaluations_of(results: Iterable[Evaluation | Failure]) -> list[Evaluation]:
             raise result.error
         evaluations.append(result)
     return evaluations
-
-
-# The scores of one output (a number, or rows and cross tables), or of several (a table).
-
-
-FAILED = "error"  # what stands in place of a score that an output at fault has not
-
-
-MOST_NAMES_IN_CROSS_TABLES = 100
-
-
-LONGEST_NAME_IN_CROSS_TABLES = 80  # characters
-
-
-def scores_text(
-    results: Sequence[Evaluation | Failure],
-    precision: int | None = None,
-    *,
-    names: Sequence[str] = (),
-    percentage: bool = False,
-    interval: Callable[[Score], Interval] | None = None,
-    width: int | None = None,
-) -> str:
-    """Write the scores of one output (a number, or rows and cross tables), or of several (a table).
-
-    ``names`` are those of the metrics, where no output tells them. With ``interval``, which gives a score's,
-    intervals are written in place of the scores. TABs split the columns; for a terminal of a ``width`` they are
-    aligned.
-    """
-
-    def cell(score: Score) -> str:
-        if interval is None:
-            return number(score.value, precision, percentage=percentage)
-        return with_half_width(interval(score), precision, percentage=percentage)
-
-    def cells(result: Evaluation | Failure) -> list[str]:
-        return [FAILED if score is None else cell(score) for score in each_score(result, len(shown))]
-
-    scores = (result.scores for result in results if not isinstance(result, Failure))
-    shown = [visible(name) for name in next(([s.name for s in of] for of in scores), names)]
-    if len(results) > 1:
-        rows = list(_variant_rows(results, shown, [cells(result) for result in results]))
-        return _rows(rows, width, labels=len(rows[0]) - len(shown))
-    if len(shown) == 1:
-        return cells(results[0])[0] + "\n"
-    return "\n".join(_rows(block, width) for block in _metric_blocks(shown, cells(results[0])))
-
-
-def evaluation_text(evaluation: Evaluation) -> str:
-    """Write the name and the value of each score of one output, a line each; the last one without a line end."""
-    from geval_py.tables.table import Column, Table
-
-    columns = [Column(name="metric"), Column(name="score", write=number)]
-    rows = [(score.name, score.value) for score in evaluation.scores]
-    return "".join(Table(columns, rows).text(header=False)).removesuffix("\n")
-
-
-def scores_html(evaluation: Evaluation) -> str:
-    """Write an HTML table of the scores of one output, for notebooks; all text is escaped."""
-    from geval_py.tables.table import Column, Table
-
-    score = Column(name="score", alignment="right", write=number)
-    columns = [Column(name="output"), Column(name="metric"), score, Column(name="unit"), Column(name="")]
-    rows = ((evaluation.output.name, s.name, s.value, s.unit, f"{s.direction} is better") for s in evaluation.scores)
-    return "".join(Table(columns, list(rows)).html())
-
-
-def _rows(rows: Sequence[Sequence[str]], width: int | None, labels: int = 1) -> str:
-    """Write a line a row, whose first cells are its labels, and the others its scores."""
-    if width is None:
-        return "".join("\t".join(row) + "\n" for row in rows)
-    alignments: list[Alignment] = ["left" if column < labels else "right" for column in range(len(rows[0]))]
-    return "".join(laid_out(rows, alignments, width))
-
-
-def _variant_rows(
-    results: Sequence[Evaluation | Failure], names: list[str], values: list[list[str]]
-) -> Iterator[list[str]]:
-    """Give a row an output, with the parameters in its name, or the name where those do not tell it apart."""
-    outputs = [result.output for result in results]
-    keys = sorted({key for output in outputs for key in output.parameters})
-    labels = [[visible(output.parameters.get(key, "")) for key in keys] for output in outputs]
-    unnamed = any(
-        isinstance(result, Failure) and not any(label) for result, label in zip(results, labels, strict=True)
-    )
-    if unnamed or len({tuple(label) for label in labels}) < len(labels):
-        names_shown = _file_names([output.name for output in outputs])
-        labels = [[visible(name), *label] for name, label in zip(names_shown, labels, strict=True)]
-        keys = ["File name", *keys]
-    if keys != ["File name"] or len(names) > 1:
-        yield [*map(visible, keys), *names]
-    for label, cells in zip(labels, values, strict=True):
-        yield label + cells
-
-
-def _file_names(names: Sequence[str]) -> Sequence[str]:
-    """Leave out the ending .tsv, as GEval does, unless that makes two names the same."""
-    short = [name.removesuffix(".tsv") for name in names]
-    return short if len(set(short)) == len(set(names)) else names
-
-
-def _metric_blocks(names: list[str], values: list[str]) -> list[list[list[str]]]:
-    """Give rows of a name and a value, and cross tables for names that form a grid."""
-    by_name = dict(zip(names, values, strict=True))
-    blocks: list[list[list[str]]] = []
-    open_block: list[list[str]] | None = None
-    grids = find_grids(names)
-    for name, value in zip(names, values, strict=True):
-        grid = next((g for g in grids if name in g.cells()), None)
-        if grid is None:
-            if open_block is None:
-                open_block = []
-                blocks.append(open_block)
-            open_block.append([name, value])
-        elif name == grid.first:
-            blocks.append(list(grid.table(by_name)))
-            open_block = None
-    return blocks
-
-
-class Grid:
-    """Names that are all the products of some prefixes and some suffixes."""
-
-    def __init__(self, prefixes: Sequence[str], suffixes: Sequence[str], names: Sequence[str]) -> None:
-        self.prefixes, self.suffixes = prefixes, suffixes
-        self.first = next(name for name in names if name in self.cells())
-
-    def cells(self) -> frozenset[str]:
-        return frozenset(prefix + suffix for prefix in self.prefixes for suffix in self.suffixes)
-
-    def table(self, values: Mapping[str, str]) -> Iterator[list[str]]:
-        """Give the rows of the cross table: at least as many rows as columns, an empty corner."""
-        upright = len(self.prefixes) >= len(self.suffixes)
-        rows, columns = (self.prefixes, self.suffixes) if upright else (self.suffixes, self.prefixes)
-        yield ["", *(column.strip() for column in columns)]
-        for row in rows:
-            names = (row + column if upright else column + row for column in columns)
-            yield [row.strip(), *(values[name] for name in names)]
-
-
-def find_grids(names: Sequence[str]) -> list[Grid]:
-    """Find the greatest grids, at least 2 x 2, that names form; each name is in one at most.
-
-    Names are split only between their parts. Equal names are in none.
-    """
-    free = [name for name in names if names.count(name) == 1] if len(names) <= MOST_NAMES_IN_CROSS_TABLES else []
-    grids = []
-    while grid := _greatest_grid(free):
-        grids.append(grid)
-        free = [name for name in free if name not in grid.cells()]
-    return grids
-
-
-def _greatest_grid(names: Sequence[str]) -> Grid | None:
-    suffixes: dict[str, list[str]] = {}  # of each prefix, in order
-    for name in names:
-        for cut in _part_boundaries(name):
-            suffixes.setdefault(name[:cut], []).append(name[cut:])
-    wide = {prefix: ends for prefix, ends in suffixes.items() if len(ends) >= 2}
-    sets = {prefix: frozenset(ends) for prefix, ends in wide.items()}
-    best: tuple[int, int, list[str], list[str]] | None = None
-    seen = set()
-    for one, ends in wide.items():
-        for other in sets.values():
-            shared = sets[one] & other
-            if len(shared) < 2 or shared in seen:
-                continue
-            seen.add(shared)
-            common = [end for end in ends if end in shared]
-            rows = [prefix for prefix, of in sets.items() if shared <= of]
-            cells = {row + end for row in rows for end in common}
-            if len(rows) >= 2 and len(cells) == len(rows) * len(common):
-                rank = (len(common) * len(rows), max(map(len, rows)))  # equal sizes: the longest prefixes
-                if best is None or rank > best[:2]:
-                    best = (*rank, rows, common)
-    return None if best is None else Grid(best[2], best[3], names)
-
-
-def _part_boundaries(name: str) -> list[int]:
-    """Give the places where a name may be split: before a run of digits or capitals, after other characters."""
-    if len(name) > LONGEST_NAME_IN_CROSS_TABLES:
-        return []
-    found = re.finditer(r"(?<=[^0-9])(?=[0-9])|(?<![A-Z])(?=[A-Z])|(?<=[\W_])", name)
-    return sorted({match.start() for match in found} - {0, len(name)})
-
-
-# Tables for programs, as ``--format csv`` writes them: numbers with all their digits, the input's columns apart.
-
-
-_FIGURES = ("line", "difference", "score", "loss", "other_score", "other_loss")
-
-
-_TEXTS = ("expected", "output", "other_output")
-
-
-OWN_COLUMNS = {*_FIGURES, *_TEXTS}  # what no column of the input is called
-
-
-def scores_table(
-    results: Sequence[Evaluation | Failure], names: Sequence[str], interval: Callable[[Score], Interval] | None = None
-) -> Table:
-    """Make a table with a row an output: its file, the parameters in its name, its scores; or the error.
-
-    ``names`` are those of the metrics; with ``interval``, which gives a score's, each has its two ends too.
-    """
-    keys = sorted({key for result in results for key in result.output.parameters})
-    ends = ("", " low", " high") if interval else ("",)
-    scores = [f"{name}{end}" for name in names for end in ends]
-    head = ["file", *keys, *scores, "lines", "error", "signature"]
-    return _table(head, [_score_row(result, keys, len(names), interval) for result in results])
-
-
-def _score_row(
-    result: Evaluation | Failure, keys: Sequence[str], metrics: int, interval: Callable[[Score], Interval] | None
-) -> list[object]:
-    of_output = [result.output.name, *(result.output.parameters.get(key) for key in keys)]
-    values = chain.from_iterable(_values(score, interval) for score in each_score(result, metrics))
-    errors = "; ".join(map(_in_a_line, result.errors)) if isinstance(result, Failure) else None
-    scored = result.evaluation if isinstance(result, Failure) else result
-    if scored is None:
-        return [*of_output, *values, None, errors, None]
-    return [*of_output, *values, scored.line_count, errors, str(scored.signature)]
-
-
-def _values(score: Score | None, interval: Callable[[Score], Interval] | None) -> Iterator[float | None]:
-    yield None if score is None else score.value
-    if interval is not None:
-        found = None if score is None else interval(score)
-        yield from (None, None) if found is None else (found.low, found.high)
-
-
-def _in_a_line(error: GevalError) -> str:
-    """Write an error without the picture of its line."""
-    return " ".join(line.strip() for line in str(error).split("\n")[:2])
-
-
-def _input_columns(evaluation: Evaluation) -> list[str]:
-    return column_names(evaluation.input_width(), evaluation.split.in_header, OWN_COLUMNS)
-
-
-def _figures(row: LineDifference) -> tuple[float | None, ...]:
-    return row.difference, row.line.score, row.line.loss, row.other.score, row.other.loss
-
-
-def _texts(line: Line, columns: Sequence[str]) -> list[str | None]:
-    """Give the columns of a line's input, None for one that it has not, and the expected line."""
-    found: list[str | None] = list(line.item.input.split("\t")) if columns else []
-    return [*found, *[None] * (len(columns) - len(found)), line.item.expected]
-
-
-def _table(names: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
-    return Table([Column(name=name, write=str) for name in names], rows)
-
-
-# What there is: the metrics; the rules of the checker, all of them or one.
-
-
-def metrics_table() -> Table:
-    """Make a table with a row a metric."""
-    columns = [Column(name=name) for name in ("metric", "unit", "direction", "what it is")]
-    measures = ((metric, metric.measure) for metric in METRICS.values())
-    return Table(
-        columns,
-        [(metric.name, of.unit, f"{of.direction} is better", metric.summary) for metric, of in measures],
-    )

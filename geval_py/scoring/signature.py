@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-from geval_py.scoring.scores import Score
+from geval_py.scoring.scores import MetricScore
 from geval_py.version import __version__
 
 
@@ -38,7 +38,7 @@ class Signature:
     @classmethod
     def of(
         cls,
-        scores: Sequence[Score],
+        scores: Sequence[MetricScore],
         *,
         expected: str | None,
         output: str | None,
@@ -81,7 +81,7 @@ class Signature:
         return "|".join(f"{key}:{value}" for key, value in parts.items() if value is not None)
 
 
-def library_signature(scores: Sequence[Score]) -> str | None:
+def library_signature(scores: Sequence[MetricScore]) -> str | None:
     """Give what the libraries sign with that compute some scores, ``;`` for the ``|`` in it; None for nothing."""
     signed = [score.metric.signature(score.statistics) for score in scores if score.metric.signature is not None]
     return ",".join(text.replace("|", ";") for text in signed) or None

@@ -6,7 +6,7 @@ import math
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from geval_py.explaining.significance import Interval
+    pass
 
 
 MOST_PLAIN = 1e15  # from here on an estimate is written with an exponent
@@ -77,12 +77,11 @@ def number(value: float, precision: int | None = None, *, percentage: bool = Fal
     return shortest(value) if precision is None else fixed(value, precision)
 
 
-def with_half_width(interval: Interval, precision: int | None = None, *, percentage: bool = False) -> str:
+def with_half_width(middle: float, half: float, precision: int | None = None, *, percentage: bool = False) -> str:
     """Write an interval as ``middle±half``, with the decimals of :func:`decimals_of`, or ``precision`` if fewer.
 
     One that is not finite is written as its middle alone.
     """
-    middle, half = interval.middle, interval.half_width
     if not math.isfinite(middle):
         return special(middle)
     if abs(middle) >= MOST_PLAIN:

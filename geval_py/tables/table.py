@@ -171,3 +171,8 @@ def _csv_lines(rows: Iterable[Sequence[object]]) -> Iterator[str]:
         yield line.getvalue().removesuffix("\r\n") + "\n"
         line.seek(0)
         line.truncate()
+
+
+def plain_table(names: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
+    """Make a table of values as they are, such as programs read."""
+    return Table([Column(name=name, write=str) for name in names], rows)

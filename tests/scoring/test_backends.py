@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from geval_py import errors, evaluate
 from geval_py.scoring import kernel as flags
 from geval_py.scoring import parallel
+from geval_py.scoring.kernel import _native, native, reference
 from geval_py.scoring.kernel import backends as kernel
-from geval_py.scoring.kernel import native, reference
-from geval_py.scoring.kernel import _native
 
 NUMBER = st.one_of(
     st.floats(0, 1).map(repr),

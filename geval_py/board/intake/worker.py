@@ -28,13 +28,12 @@ from geval_py.board.submission import (
     write_document,
 )
 from geval_py.errors import DataError, GevalError, MalformedLineError, SchemeError
-from geval_py.evaluation import Evaluation
 from geval_py.reading.config import config_task
 from geval_py.reading.schemes import parse_schemes
 from geval_py.reading.splits import locate
 from geval_py.scoring.columns import select_schemes
 from geval_py.scoring.evaluate import evaluate_output, vocabulary_for
-from geval_py.scoring.scores import Score
+from geval_py.scoring.scores import MetricScore, ScoredOutput
 from geval_py.scoring.signature import Signature, library_signature
 from geval_py.text import visible
 
@@ -116,7 +115,9 @@ def _scored(path: str, name: str, test: str, metrics: Sequence[str], arguments: 
     return [of.get(metric) or replace(none, metric=metric) for metric in metrics]
 
 
-def _evaluated(path: str, test: str, metrics: Sequence[str], arguments: Document) -> tuple[Evaluation, Sequence[str]]:
+def _evaluated(
+    path: str, test: str, metrics: Sequence[str], arguments: Document
+) -> tuple[ScoredOutput, Sequence[str]]:
     """Score with all metrics of which some line is, or with that which ranks if there is none; gives them too."""
     ranks, left = arguments["metric"], list(metrics)
     while True:
@@ -135,7 +136,7 @@ def _text_of(metric: str) -> str:
     return scheme.text
 
 
-def _evaluate(path: str, test: str, metrics: Sequence[str], arguments: Document) -> Evaluation:
+def _evaluate(path: str, test: str, metrics: Sequence[str], arguments: Document) -> ScoredOutput:
     """Score an output with some metrics, each named by one scheme; raises GevalError."""
     challenge = arguments["challenge"]
     task = config_task(challenge)
@@ -166,7 +167,7 @@ def _own_fault(error: DataError, test: str) -> FailedError:
     return FailedError(reason=f"the challenge's files for {test} cannot be used ({type(error).__name__}{where})")
 
 
-def _scores(evaluation: Evaluation, test: str, metrics: Sequence[str], main: str, seed: int) -> list[Scored]:
+def _scores(evaluation: ScoredOutput, test: str, metrics: Sequence[str], main: str, seed: int) -> list[Scored]:
     signature = evaluation.signature
     if signature is None or signature.output is None:
         raise FailedError(reason=f"{test} was scored without a signature")
@@ -184,7 +185,7 @@ def _scores(evaluation: Evaluation, test: str, metrics: Sequence[str], main: str
     return scored
 
 
-def _signature_of(score: Score, signature: Signature) -> Signature:
+def _signature_of(score: MetricScore, signature: Signature) -> Signature:
     """Give the signature of one of the scores that were made together: what it does not depend on is left out."""
     needs_input = score.metric.needs_input or any(name.startswith("in") for name in score.scheme.filters)
     return replace(
@@ -200,7 +201,7 @@ def _signature_of(score: Score, signature: Signature) -> Signature:
     )
 
 
-def _with_losses(scored: Scored, score: Score, seed: int) -> Scored:
+def _with_losses(scored: Scored, score: MetricScore, seed: int) -> Scored:
     """Add the line statistics, one column after the other; the 95 % interval of what is not made from their sums."""
     if score.metric.measure.of_sums and not score.statistics.classes:
         return replace(scored, losses=pack(score.statistics.columns))

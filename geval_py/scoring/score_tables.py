@@ -1,0 +1,260 @@
+"""The scores of one output (a number, or rows and cross tables), or of several (a table)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
+
+from geval_py.scoring.metrics import METRICS
+from geval_py.scoring.scores import Failure, each_score
+from geval_py.tables.numbers import number, with_half_width
+from geval_py.tables.table import Column, Table, plain_table
+from geval_py.tables.terminals import laid_out
+from geval_py.text import visible
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from geval_py.errors import GevalError
+    from geval_py.scoring.scores import Interval, MetricScore, ScoredOutput
+    from geval_py.tables.terminals import Alignment
+
+FAILED = "error"  # what stands in place of a score that an output at fault has not
+
+
+MOST_NAMES_IN_CROSS_TABLES = 100
+
+
+LONGEST_NAME_IN_CROSS_TABLES = 80  # characters
+
+
+def scores_text(
+    results: Sequence[ScoredOutput | Failure],
+    precision: int | None = None,
+    *,
+    names: Sequence[str] = (),
+    percentage: bool = False,
+    interval: Callable[[MetricScore], Interval] | None = None,
+    width: int | None = None,
+) -> str:
+    """Write the scores of one output (a number, or rows and cross tables), or of several (a table).
+
+    ``names`` are those of the metrics, where no output tells them. With ``interval``, which gives a score's,
+    intervals are written in place of the scores. TABs split the columns; for a terminal of a ``width`` they are
+    aligned.
+    """
+
+    def cell(score: MetricScore) -> str:
+        if interval is None:
+            return number(score.value, precision, percentage=percentage)
+        ends = interval(score)
+        return with_half_width(ends.middle, ends.half_width, precision, percentage=percentage)
+
+    def cells(result: ScoredOutput | Failure) -> list[str]:
+        return [FAILED if score is None else cell(score) for score in each_score(result, len(shown))]
+
+    scores = (result.scores for result in results if not isinstance(result, Failure))
+    shown = [visible(name) for name in next(([s.name for s in of] for of in scores), names)]
+    if len(results) > 1:
+        rows = list(_variant_rows(results, shown, [cells(result) for result in results]))
+        return _rows(rows, width, labels=len(rows[0]) - len(shown))
+    if len(shown) == 1:
+        return cells(results[0])[0] + "\n"
+    return "\n".join(_rows(block, width) for block in _metric_blocks(shown, cells(results[0])))
+
+
+def evaluation_text(evaluation: ScoredOutput) -> str:
+    """Write the name and the value of each score of one output, a line each; the last one without a line end."""
+    from geval_py.tables.table import Column, Table
+
+    columns = [Column(name="metric"), Column(name="score", write=number)]
+    rows = [(score.name, score.value) for score in evaluation.scores]
+    return "".join(Table(columns, rows).text(header=False)).removesuffix("\n")
+
+
+def scores_html(evaluation: ScoredOutput) -> str:
+    """Write an HTML table of the scores of one output, for notebooks; all text is escaped."""
+    from geval_py.tables.table import Column, Table
+
+    score = Column(name="score", alignment="right", write=number)
+    columns = [Column(name="output"), Column(name="metric"), score, Column(name="unit"), Column(name="")]
+    rows = ((evaluation.output.name, s.name, s.value, s.unit, f"{s.direction} is better") for s in evaluation.scores)
+    return "".join(Table(columns, list(rows)).html())
+
+
+def _rows(rows: Sequence[Sequence[str]], width: int | None, labels: int = 1) -> str:
+    """Write a line a row, whose first cells are its labels, and the others its scores."""
+    if width is None:
+        return "".join("\t".join(row) + "\n" for row in rows)
+    alignments: list[Alignment] = ["left" if column < labels else "right" for column in range(len(rows[0]))]
+    return "".join(laid_out(rows, alignments, width))
+
+
+def _variant_rows(
+    results: Sequence[ScoredOutput | Failure], names: list[str], values: list[list[str]]
+) -> Iterator[list[str]]:
+    """Give a row an output, with the parameters in its name, or the name where those do not tell it apart."""
+    outputs = [result.output for result in results]
+    keys = sorted({key for output in outputs for key in output.parameters})
+    labels = [[visible(output.parameters.get(key, "")) for key in keys] for output in outputs]
+    unnamed = any(
+        isinstance(result, Failure) and not any(label) for result, label in zip(results, labels, strict=True)
+    )
+    if unnamed or len({tuple(label) for label in labels}) < len(labels):
+        names_shown = _file_names([output.name for output in outputs])
+        labels = [[visible(name), *label] for name, label in zip(names_shown, labels, strict=True)]
+        keys = ["File name", *keys]
+    if keys != ["File name"] or len(names) > 1:
+        yield [*map(visible, keys), *names]
+    for label, cells in zip(labels, values, strict=True):
+        yield label + cells
+
+
+def _file_names(names: Sequence[str]) -> Sequence[str]:
+    """Leave out the ending .tsv, as GEval does, unless that makes two names the same."""
+    short = [name.removesuffix(".tsv") for name in names]
+    return short if len(set(short)) == len(set(names)) else names
+
+
+def _metric_blocks(names: list[str], values: list[str]) -> list[list[list[str]]]:
+    """Give rows of a name and a value, and cross tables for names that form a grid."""
+    by_name = dict(zip(names, values, strict=True))
+    blocks: list[list[list[str]]] = []
+    open_block: list[list[str]] | None = None
+    grids = find_grids(names)
+    for name, value in zip(names, values, strict=True):
+        grid = next((g for g in grids if name in g.cells()), None)
+        if grid is None:
+            if open_block is None:
+                open_block = []
+                blocks.append(open_block)
+            open_block.append([name, value])
+        elif name == grid.first:
+            blocks.append(list(grid.table(by_name)))
+            open_block = None
+    return blocks
+
+
+class Grid:
+    """Names that are all the products of some prefixes and some suffixes."""
+
+    def __init__(self, prefixes: Sequence[str], suffixes: Sequence[str], names: Sequence[str]) -> None:
+        self.prefixes, self.suffixes = prefixes, suffixes
+        self.first = next(name for name in names if name in self.cells())
+
+    def cells(self) -> frozenset[str]:
+        return frozenset(prefix + suffix for prefix in self.prefixes for suffix in self.suffixes)
+
+    def table(self, values: Mapping[str, str]) -> Iterator[list[str]]:
+        """Give the rows of the cross table: at least as many rows as columns, an empty corner."""
+        upright = len(self.prefixes) >= len(self.suffixes)
+        rows, columns = (self.prefixes, self.suffixes) if upright else (self.suffixes, self.prefixes)
+        yield ["", *(column.strip() for column in columns)]
+        for row in rows:
+            names = (row + column if upright else column + row for column in columns)
+            yield [row.strip(), *(values[name] for name in names)]
+
+
+def find_grids(names: Sequence[str]) -> list[Grid]:
+    """Find the greatest grids, at least 2 x 2, that names form; each name is in one at most.
+
+    Names are split only between their parts. Equal names are in none.
+    """
+    free = [name for name in names if names.count(name) == 1] if len(names) <= MOST_NAMES_IN_CROSS_TABLES else []
+    grids = []
+    while grid := _greatest_grid(free):
+        grids.append(grid)
+        free = [name for name in free if name not in grid.cells()]
+    return grids
+
+
+def _greatest_grid(names: Sequence[str]) -> Grid | None:
+    suffixes: dict[str, list[str]] = {}  # of each prefix, in order
+    for name in names:
+        for cut in _part_boundaries(name):
+            suffixes.setdefault(name[:cut], []).append(name[cut:])
+    wide = {prefix: ends for prefix, ends in suffixes.items() if len(ends) >= 2}
+    sets = {prefix: frozenset(ends) for prefix, ends in wide.items()}
+    best: tuple[int, int, list[str], list[str]] | None = None
+    seen = set()
+    for one, ends in wide.items():
+        for other in sets.values():
+            shared = sets[one] & other
+            if len(shared) < 2 or shared in seen:
+                continue
+            seen.add(shared)
+            common = [end for end in ends if end in shared]
+            rows = [prefix for prefix, of in sets.items() if shared <= of]
+            cells = {row + end for row in rows for end in common}
+            if len(rows) >= 2 and len(cells) == len(rows) * len(common):
+                rank = (len(common) * len(rows), max(map(len, rows)))  # equal sizes: the longest prefixes
+                if best is None or rank > best[:2]:
+                    best = (*rank, rows, common)
+    return None if best is None else Grid(best[2], best[3], names)
+
+
+def _part_boundaries(name: str) -> list[int]:
+    """Give the places where a name may be split: before a run of digits or capitals, after other characters."""
+    if len(name) > LONGEST_NAME_IN_CROSS_TABLES:
+        return []
+    found = re.finditer(r"(?<=[^0-9])(?=[0-9])|(?<![A-Z])(?=[A-Z])|(?<=[\W_])", name)
+    return sorted({match.start() for match in found} - {0, len(name)})
+
+
+# Tables for programs: numbers with all their digits.
+
+
+def scores_table(
+    results: Sequence[ScoredOutput | Failure],
+    names: Sequence[str],
+    interval: Callable[[MetricScore], Interval] | None = None,
+) -> Table:
+    """Make a table with a row an output: its file, the parameters in its name, its scores; or the error.
+
+    ``names`` are those of the metrics; with ``interval``, which gives a score's, each has its two ends too.
+    """
+    keys = sorted({key for result in results for key in result.output.parameters})
+    ends = ("", " low", " high") if interval else ("",)
+    scores = [f"{name}{end}" for name in names for end in ends]
+    head = ["file", *keys, *scores, "lines", "error", "signature"]
+    return plain_table(head, [_score_row(result, keys, len(names), interval) for result in results])
+
+
+def _score_row(
+    result: ScoredOutput | Failure,
+    keys: Sequence[str],
+    metrics: int,
+    interval: Callable[[MetricScore], Interval] | None,
+) -> list[object]:
+    of_output = [result.output.name, *(result.output.parameters.get(key) for key in keys)]
+    values = chain.from_iterable(_values(score, interval) for score in each_score(result, metrics))
+    errors = "; ".join(map(_in_a_line, result.errors)) if isinstance(result, Failure) else None
+    scored = result.evaluation if isinstance(result, Failure) else result
+    if scored is None:
+        return [*of_output, *values, None, errors, None]
+    return [*of_output, *values, scored.line_count, errors, str(scored.signature)]
+
+
+def _values(score: MetricScore | None, interval: Callable[[MetricScore], Interval] | None) -> Iterator[float | None]:
+    yield None if score is None else score.value
+    if interval is not None:
+        found = None if score is None else interval(score)
+        yield from (None, None) if found is None else (found.low, found.high)
+
+
+def _in_a_line(error: GevalError) -> str:
+    """Write an error without the picture of its line."""
+    return " ".join(line.strip() for line in str(error).split("\n")[:2])
+
+
+# What there is: the metrics; the rules of the checker, all of them or one.
+
+
+def metrics_table() -> Table:
+    """Make a table with a row a metric."""
+    columns = [Column(name=name) for name in ("metric", "unit", "direction", "what it is")]
+    measures = ((metric, metric.measure) for metric in METRICS.values())
+    return Table(
+        columns,
+        [(metric.name, of.unit, f"{of.direction} is better", metric.summary) for metric, of in measures],
+    )
