@@ -25,11 +25,7 @@ if TYPE_CHECKING:
 
 
 DEFAULT_SHARES = (80, 10, 10)
-
-
 DEFAULT_SALT = "set"
-
-
 FEW_GROUPS = 10  # of a part: below, its score tells more of these documents than of the model
 
 
@@ -97,11 +93,7 @@ def check_parts(parts: Parts, groups: Sequence[str], filled: Sequence[str], of: 
 
 
 JSON_ENDINGS = (".jsonl", ".ndjson", ".json")
-
-
 ID, TEXT = "id", "text"
-
-
 FILE_ID = "FileId"  # the column of the ids of plain files
 
 
@@ -249,14 +241,8 @@ def column_names(documents: Sequence[Document]) -> tuple[str, ...]:
 
 
 DEFAULT_CONTEXT = 40  # words on each side
-
-
 DEFAULT_SEED = "first gap"
-
-
 DEFAULT_WORDS = r"\w"  # a word that may be a gap has a letter, a digit or an underscore
-
-
 _IN_WORDS = np.array([not chr(code).isspace() for code in range(0x3002)])  # U+3000 is the last white space
 
 

@@ -62,8 +62,6 @@ WORD_GAPS = Sample(
         ),
     ),
 )
-
-
 CLASSES = Sample(
     title="Tell a question",
     task="Give the probability that a sentence, its punctuation taken away, was a question.",
@@ -127,8 +125,6 @@ TRANSLATION = Sample(
         ),
     ),
 )
-
-
 CORRECTION = Sample(
     title="Mend a text that was read by a machine",
     task="Give the text as it was printed.",
@@ -141,8 +137,6 @@ CORRECTION = Sample(
         (("The kcy lay in a drawer.", "The key lay in a drawer."), ("She said nothlng.", "She said nothing.")),
     ),
 )
-
-
 KINDS = Sample(
     title="Tell what a word is",
     task="Say whether a word is a noun, a verb or an adjective.",
@@ -152,8 +146,6 @@ KINDS = Sample(
     train=(("river", "noun"), ("sleep", "verb"), ("old", "adjective")),
     hidden=((("table", "noun"), ("arrive", "verb")), (("late", "adjective"), ("bridge", "noun"))),
 )
-
-
 LABELS = Sample(
     title="Label a note",
     task="Say what a note is about: any of weather, travel and food, or none of them.",
@@ -167,8 +159,6 @@ LABELS = Sample(
         (("They serve fish on the boat.", "food travel"), ("It was hot.", "weather")),
     ),
 )
-
-
 NUMBERS = Sample(
     title="Guess a number",
     task="Say how many metres a tower is high.",
@@ -178,8 +168,6 @@ NUMBERS = Sample(
     train=(("a church of a village", "31.5"), ("a lighthouse", "40")),
     hidden=((("a mill", "18"), ("a television tower", "210.5")), (("a gate of a town", "22.5"), ("a minster", "97"))),
 )
-
-
 POINTS = Sample(
     title="Find a place",
     task="Say where a place lies.",
@@ -192,8 +180,6 @@ POINTS = Sample(
         (("Quito", "-78.51\t-0.22"), ("Perth", "115.86\t-31.95")),
     ),
 )
-
-
 RANKING = Sample(
     title="Find what fits",
     task="Give things that fit a word, the best first.",
@@ -207,8 +193,6 @@ RANKING = Sample(
         (("station", "platform\ttrain"), ("church", "bell\taltar")),
     ),
 )
-
-
 TAGS = Sample(
     title="Tag names",
     task="Find the names of people and places in a sentence.",
@@ -222,8 +206,6 @@ TAGS = Sample(
         (("Who is Maria", "O O B-person"), ("New York is far", "B-place I-place O O")),
     ),
 )
-
-
 _NAMES = (
     (TRANSLATION, "BLEU GLEU SacreBLEU chrF chrF++ TER"),
     (CORRECTION, "WER CER WAR CAR Mean/WER Mean/CER Mean/WAR Mean/CAR CharMatch"),
@@ -235,8 +217,6 @@ _NAMES = (
     (RANKING, "MAP NDCG@"),
     (TAGS, "TokenAccuracy BIO-F BIO-F1-Labels"),
 )
-
-
 _SAMPLES = {name: sample for sample, names in _NAMES for name in names.split()}
 
 

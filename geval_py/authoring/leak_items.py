@@ -27,32 +27,14 @@ if TYPE_CHECKING:
 
 
 COMMAND = "geval challenge leaks"
-
-
 NEIGHBOURS = 3  # words on each side of a gap, by which it is found elsewhere
-
-
 MANY_READABLE, SOME_READABLE = 0.05, 0.01  # of a part's items, above which E404 and W404 speak
-
-
 LEAST_NGRAM, MOST_NGRAM = 8, 13  # words; as for GPT-3 (Brown et al. 2020, appendix C)
-
-
 LENGTH_PERCENTILE = 5  # of the items' lengths, which gives n within those bounds (the same)
-
-
 MOST_DOCUMENTS = 10  # of the training set: an n-gram in more is a phrase (the same)
-
-
 NEAR_DUPLICATE = 0.2  # of an item's n-grams of LEAST_NGRAM words
-
-
 LEAST_SENTENCE = 6  # words
-
-
 OVERLAPPING = 0.05  # of the training items
-
-
 LEAK_RULES = (
     Rule(
         "E401", "answers-in-public", "hidden answers lie in the public folder, or in its git history",
@@ -123,23 +105,12 @@ LEAK_RULES = (
         "Cut windows that do not overlap, or say in the README that they do.",
     ),
 )  # fmt: skip
-
-
 LEAK_RULES_BY_CODE = {rule.code: rule for rule in LEAK_RULES}
 
-
 # The items of a challenge as numbers: a number a word, block by block.
-
-
 BYTES_AT_ONCE = 8_000_000
-
-
 UNKNOWN = 0  # the word of a gap whose answer is not known
-
-
 _AROUND = re.compile(r"^[\W_]+|[\W_]+$")
-
-
 _SENTENCE_END = re.compile(r"[.!?][^\w\s]*$")
 
 

@@ -36,14 +36,8 @@ if TYPE_CHECKING:
 
 
 _BASE = 0x9E3779B97F4A7C15 | 3
-
-
 _INVERSE = pow(_BASE, -1, 1 << 64)
-
-
 _GAP = np.uint64(0xD1B54A32D192ED03)  # the code of a gap, whatever its answer
-
-
 BITMAP_BITS = 24
 
 

@@ -43,11 +43,7 @@ from geval_py.text import visible
 from geval_py.version import __version__
 
 HIDDEN_BEGINNING = "test"  # of the names of sets whose answers are hidden
-
-
 _GIT = ("git", "-c", "core.fsmonitor=false", "-c", "core.quotePath=false", "-c", "log.showSignature=false")
-
-
 GIT_SECONDS = 60
 
 

@@ -37,11 +37,7 @@ from geval_py.reading.splits import EXPECTED_FILE, INPUT_FILE, TRAINING_SET, rea
 from geval_py.scoring.parallel import Progress, ProgressOf, no_progress
 
 CONTEXTS = ("LeftContext", "RightContext")
-
-
 DEFAULT_METRICS = ("PerplexityHashed",)
-
-
 CUTTING = "documents"
 
 

@@ -117,29 +117,13 @@ def _code(text: str) -> str:
 
 
 DIGESTS_FILE = "SHA256SUMS"
-
-
 PACKED_INPUT_FILE = "in.tsv.xz"
-
-
 OUT_HEADER = "Word"
-
-
 PRECISION = 2
-
-
 BEST_PRESET, FAST_PRESET = 6, 0  # of xz
-
-
 MOST_BYTES_PACKED_WELL = 1_000_000  # more would take minutes
-
-
 PACKING = "packing"
-
-
 _BYTES_AT_ONCE = 1 << 18
-
-
 Items: TypeAlias = "Sequence[tuple[str, str]]"  # lines of in.tsv and of expected.tsv, without their ends
 
 

@@ -200,15 +200,11 @@ def _fault_in(error: GevalError, output: str, expected: str) -> Fault:
 
 
 OLD_TRAIN_FILE = "train.tsv"
-
-
 OLD_TRAIN_WARNINGS = (  # GEval's words, but for a slip of the pen
     "WARNING: Found old-style train file `train.tsv`, whereas the same convention as in",
     "WARNING: test directories is preferred (`in.tsv` and `expected.tsv`).",
     "WARNING: (Though, there might still be some cases when `train.tsv` is needed, e.g. for training LMs.)",
 )
-
-
 _HIDDEN = "hidden answers that lie in a folder of their own are validated there"
 
 

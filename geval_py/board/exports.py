@@ -166,14 +166,8 @@ def public_document(settings: Settings) -> dict[str, Any]:
 
 
 PUBLIC_FILE = "board.json"
-
-
 PLACES = {"challenge": CHALLENGE, "answers": ANSWERS, "database": DATABASE_FILE}
-
-
 PLACE_BEGINNING = "geval-board-"
-
-
 _MEMBER = re.compile(rf"{SETTINGS_FILE}|{DATABASE_FILE}|(?:{CHALLENGE}|{ANSWERS})(?:/[^/.\0][^/\0]*)+")
 
 

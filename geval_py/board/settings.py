@@ -49,26 +49,12 @@ if TYPE_CHECKING:
 
 
 BEST, ALL, BY_TAG = "best", "all", "tag"
-
-
 ENTRIES = (BEST, ALL, BY_TAG)
-
-
 TIES = ("shared", "plain")  # "1=" and "1=", or "1" and "1"
-
-
 TRANSPORTS = ("https", "ssh", "git", "http", "file")
-
-
 AFTER = "post-deadline"  # the phase of what comes after the last deadline
-
-
 MOST_DIGITS = 15
-
-
 DIGITS = 4  # significant ones of a score that are shown where board.yaml says nothing else
-
-
 _MOMENTS = "2027-01-31T23:59:00+01:00, 2027-01-31T22:59:00Z or 2027-01-31 23:59 Europe/Warsaw"
 
 
@@ -277,11 +263,7 @@ def _limits(node: yaml.Node, document: Document) -> Limits:
 
 
 _digits = partial(number, most=MOST_DIGITS)
-
-
 _least_one = partial(number, least=1)
-
-
 TEST_FIELDS: Fields = {
     "visible": flag,
     "disclosed": _digits,
@@ -289,14 +271,8 @@ TEST_FIELDS: Fields = {
     "ladder": flag,
     "clip": positive,
 }
-
-
 PHASE_FIELDS: Fields = {"name": some_text, "until": _moment}
-
-
 LIMIT_FIELDS: Fields = dict.fromkeys(("bytes", "files", "seconds", "memory"), _least_one)
-
-
 FIELDS: Fields = {
     "title": some_text,
     "challenge": folder,
@@ -316,8 +292,6 @@ FIELDS: Fields = {
     "limits": _limits,
     "url": text,
 }
-
-
 NEEDED = ("title", "challenge", "answers", "metric", "tests")
 
 

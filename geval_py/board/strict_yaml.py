@@ -16,8 +16,6 @@ from geval_py.errors import ConfigError
 from geval_py.text import nearest, visible
 
 Reader: TypeAlias = "Callable[[yaml.Node, Document], Any]"
-
-
 Fields: TypeAlias = Mapping[str, Reader]
 
 

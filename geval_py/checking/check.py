@@ -110,8 +110,6 @@ def look_at(blocks: Iterable[Block], look: Look) -> Look:
 
 
 DEFAULT_MAX_BYTES = 20 * 10**9
-
-
 DEFAULT_MAX_PLACES = 20
 
 

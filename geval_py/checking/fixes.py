@@ -48,8 +48,6 @@ from geval_py.scoring.kernel.backends import score_lines
 from geval_py.scoring.kernel.reference import OVERSHOOT, is_explained, numbers_of, rounding
 
 FIXABLE = frozenset(rule.code for rule in RULES if rule.fixable)
-
-
 _UNCHANGED: frozenset[str] = frozenset()
 
 
@@ -216,14 +214,8 @@ def _digits(mass: float, written: str | None) -> str:
 
 
 Codes = frozenset[str]
-
-
 NOTHING: Codes = frozenset()
-
-
 _RETURN = frozenset({"W210"})
-
-
 _SPACE = frozenset({"E112"})
 
 
@@ -325,8 +317,6 @@ def mended_spacing(line: bytes, codes: Codes) -> bytes | None:
 
 
 DIFF_LINES = 1000
-
-
 TEMPORARY_BEGINNING = ".geval-fix-"
 
 

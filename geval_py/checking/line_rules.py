@@ -70,7 +70,6 @@ FLAG_RULES = (
     FlagRule("W214", REST_ALONE, 0),
 )
 
-
 # Odd characters beyond ASCII, as UTF-8: patterns that begin with fixed bytes, which are searched for fast.
 _ODD_BYTES = (
     re.compile(rb"\xc2[\x80-\xa0]"),
@@ -179,8 +178,6 @@ def _shift(texts: Sequence[str], words: Sequence[str]) -> str:
 
 
 UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
-
-
 LINES_FOR_SHIFT = 2000  # how many of the first lines are compared with the expected words, one line up and down
 
 

@@ -15,7 +15,6 @@ from geval_py.scoring.kernel.reference import error_kind, malformed_error
 from geval_py.text import shorten, visible
 
 LONGEST_LINE = 10_000_000  # characters that are parsed in Python for a place; a gigabyte would take minutes
-
 ODD_CHARACTER = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\xa0\u2007\u200b-\u200f\u2028-\u202f\u2066-\u2069\ufeff\t]"
 )

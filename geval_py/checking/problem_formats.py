@@ -150,8 +150,6 @@ def problem_document(problem: Problem) -> dict[str, Any]:
 
 
 MOST_LINES_IN_ANNOTATION = 20
-
-
 PLAIN_SPELLINGS = ("\\::", "##\\[")
 
 

@@ -238,17 +238,9 @@ RULES = (
         needs_answers=True,
     ),
 )  # fmt: skip
-
-
 COMMAND = "geval check"
-
-
 RULES_BY_CODE = {rule.code: rule for rule in RULES}
-
-
 UNREADABLE = frozenset({"E101", "E105", "E106"})  # what a file that was not read at all breaks
-
-
 COUNTED = frozenset({"E103", "E104"})  # what can be told only where the number of items is known
 
 

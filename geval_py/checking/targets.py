@@ -190,8 +190,6 @@ class Target:
 
 
 _LEADS_OUTSIDE = "a link that leads outside of the submission; it is not followed"
-
-
 _CANNOT_BE_READ = "what there is of its test set cannot be read"
 
 

@@ -82,8 +82,6 @@ def show(report: Report, form: str) -> int:
 
 
 _ADVICE = "; --challenge and --test-name (-t) say which test set is meant"
-
-
 _EPILOG = """\
 examples:
   geval check                          the submission in the current folder

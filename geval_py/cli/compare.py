@@ -45,7 +45,6 @@ PLACES = (
     "out_header",
 )
 _NOT_OF_SCORING = ("outputs", "metrics", "baseline", "samples", "digits", "form")
-
 _EPILOG = """\
 examples:
   geval compare -t dev-0               all outputs of dev-0, the first one the baseline

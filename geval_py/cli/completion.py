@@ -30,7 +30,6 @@ CHOICES = {  # of the values of options, by field
     "tokenizer": tuple(TOKENIZERS),
 }
 TEST_SETS = ("test_name", "tests")  # options by field whose values are folders, by their names
-
 _EPILOG = """\
 examples:
   eval "$(geval completion bash)"      in ~/.bashrc

@@ -28,11 +28,7 @@ PLACES = (
     "in_header",
     "out_header",
 )
-
-
 FORMATS = ("text", "json")
-
-
 OWN = ("metrics", "words", "documents", "apply", "force", "form")  # what is not of scoring
 
 

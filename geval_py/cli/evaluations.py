@@ -216,8 +216,6 @@ def _is_from_config(scheme: str, task: Task) -> bool:
 
 
 FORMATS = ("text", "json")
-
-
 PLACES = (
     "test_name", "out_files", "out_directory", "expected_directory", "expected_file", "input_file", "in_header",
     "out_header",

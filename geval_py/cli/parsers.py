@@ -134,8 +134,6 @@ def _type(read: Callable[[str], object]) -> Callable[[str], object]:
 
 
 number_type = _type(natural_number)
-
-
 digits_type = _type(digits_after_point)
 
 

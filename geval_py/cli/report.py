@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 PACKAGES = ("altair", "jinja2", "markupsafe", "scipy", "vl_convert")  # those of the extra
 PLACES = ("out_directory", "expected_directory", "expected_file", "input_file", "in_header", "out_header")
-
 _EPILOG = """\
 examples:
   geval report -t dev-0 --html report.html

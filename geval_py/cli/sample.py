@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 PACKAGE = Path(__file__).parents[1]
 NOT_COPIED = ("gazette.txt",)  # the text that the challenge was cut from
-
 _EPILOG = """\
 examples:
   geval sample gazette                 copy it into the folder gazette, which must not be there yet

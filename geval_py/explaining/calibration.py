@@ -46,8 +46,6 @@ if TYPE_CHECKING:
 
 
 LEVELS = (0.5, 0.8, 0.9)  # of the sets
-
-
 NORMAL = 1.96  # standard errors on either side that hold 95 %
 
 

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
 
 FEW_LINES = 20
-
-
 Baseline: TypeAlias = "str | os.PathLike[str] | SupportsIndex | None"  # a name or path, an index, or the first
 
 
@@ -292,8 +290,6 @@ def _notes(evaluations: Sequence[ScoredOutput], ranking: Ranking, samples: int) 
 
 
 SIGNIFICANT_DIGITS = 4  # of a number whose interval does not tell how many are worth showing
-
-
 _LETTERS = string.ascii_letters
 
 

@@ -28,14 +28,8 @@ if TYPE_CHECKING:
 
 
 LEAST_EFFECT = 1.2  # below which an interval is at most a tenth too narrow
-
-
 LEAST_LINES = 20
-
-
 LOOKED_AT = 500  # lines, to find the columns that may tell documents
-
-
 MOST_INPUT_BYTES = 1 << 25  # of a file that is read for this alone
 
 
@@ -121,8 +115,6 @@ def _repeating_columns(rows: Sequence[bytes]) -> list[int]:
 
 
 ORDINARY = 20.0  # nats: what a word costs that is not listed, at ten bits and with a rest of two millionths
-
-
 FAR = 10  # standard errors of the mean loss by which one such line would move it
 
 

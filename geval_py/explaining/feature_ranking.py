@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 
 Floats = npt.NDArray[np.float64]
-
-
 Integers = npt.NDArray[np.int64]
 
 
@@ -77,14 +75,8 @@ class Occurrences:
 
 
 PAIRS_AT_ONCE = 2_000_000
-
-
 MOST_COUNTED = 2_000_000_000  # on all items together: as many take some minutes
-
-
 MOST_SHOWN = 10_000_000  # as many take 2 GB
-
-
 Keep = Callable[["Pairs"], npt.NDArray[np.bool_]]
 
 

@@ -33,17 +33,9 @@ from geval_py.scoring.scores import ScoredOutput
 from geval_py.text import named, visible
 
 Array = npt.NDArray[np.float64]
-
-
 Integers = npt.NDArray[np.int64]
-
-
 STEP = 0.05  # of the grid, in ln T
-
-
 ENTRIES_AT_ONCE = 1 << 19  # as many as stay in a processor's cache with their powers
-
-
 LEAST_LOG = -1e300  # of an entry without mass: it stays without, whatever the temperature
 
 

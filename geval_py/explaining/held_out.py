@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, inf, log
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,11 +20,6 @@ from geval_py.scoring.scores import MetricScore, ScoredOutput
 from geval_py.tables.numbers import fixed
 from geval_py.tables.table import Column, Table
 from geval_py.text import visible
-
-if TYPE_CHECKING:
-    from geval_py.explaining.mixing import Mixture
-    from geval_py.explaining.tuning import Tuning
-
 
 Array = npt.NDArray[np.float64]
 
@@ -62,17 +57,9 @@ def _missing() -> UsageError:
 
 
 Integers = npt.NDArray[np.int64]
-
-
 Flags = npt.NDArray[np.bool_]
-
-
 FOLDS = 10
-
-
 CONFIDENCE = 0.95
-
-
 LEAST_GAIN = 1e-4  # nats a line: what brings less is not worth a file
 
 
@@ -150,7 +137,6 @@ def change_of(losses: Array, base: Array, groups: Integers) -> Change:
 
 
 FEW_LINES = 100
-
 
 # A column that tells the documents, or a number a line; None: those that matter, if any; False: none.
 HeldTogether: TypeAlias = "str | int | Sequence[int] | Integers | Literal[False] | None"
@@ -233,14 +219,8 @@ def described(evaluation: ScoredOutput, folds: Folds, seed: int) -> dict[str, An
 
 
 LEAST_PART, MOST_PART = 1e-6, 1 - 1e-6  # of lambda and nu
-
-
 MOST_TEMPERATURE = 10.0  # and its inverse is the least
-
-
 LEAST_MASS = 1e-300
-
-
 STARTS = {"temperature": 1.0, "lambda": 0.05, "nu": 0.3}
 
 
@@ -358,9 +338,9 @@ def _laid_out(
     return "".join([*lines, "\n", *(f"{line}\n" for line in below)])
 
 
-def _how(found: Tuning | Mixture) -> str:
-    kept = "lines" if found.documents is None else f"{found.documents} documents"
-    return f"held out in {found.folds} folds of {kept}, seed {found.seed}"
+def _how(documents: int | None, folds: int, seed: int) -> str:
+    kept = "lines" if documents is None else f"{documents} documents"
+    return f"held out in {folds} folds of {kept}, seed {seed}"
 
 
 def _score(value: float) -> str:

@@ -27,11 +27,7 @@ if TYPE_CHECKING:
 
 
 WORST, BEST = 300, 100
-
-
 GUESSES = 5
-
-
 CONTEXT = 72  # characters on each side of a gap
 
 
@@ -277,11 +273,7 @@ def _input(item: ScoredItem, fields: Fields) -> dict[str, str]:
 
 
 _FIGURES = ("line", "difference", "score", "loss", "other_score", "other_loss")
-
-
 _TEXTS = ("expected", "output", "other_output")
-
-
 OWN_COLUMNS = {*_FIGURES, *_TEXTS}  # what no column of the input is called
 
 

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 
 DEFAULT_SEEDS, MOST_SEEDS = 25, 1000
-
-
 NORMAL = 1.96  # sd on either side that hold 95 %
 
 
@@ -308,8 +306,6 @@ def _gains(statistics: ProfileStatistics, bits: int) -> Array:
 
 
 SIGNIFICANT_DIGITS = 5
-
-
 NAMES = ("system", "score", "seeds", "sd", "z", "formula", "sd", "z")
 
 

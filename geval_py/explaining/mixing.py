@@ -48,18 +48,12 @@ from geval_py.text import visible
 from geval_py.version import __version__
 
 if TYPE_CHECKING:
-    from geval_py.scoring.signature import Signature
+    from geval_py.scoring.scores import Signature
 
 
 MOST_STEPS = 10_000
-
-
 ENOUGH = 1e-12  # nats a line: a step that gains less is the last
-
-
 DIGITS = 6  # of a weight: what weighs less is left out
-
-
 TRAIN = "train"  # the component that is the frequent words of train, the same on each line
 
 
@@ -321,7 +315,9 @@ def mixture_text(mixture: Mixture, *, width: int | None = None, notes: bool = Fa
 
 def _of_mixture(mixture: Mixture) -> Iterator[str]:
     what = f"{mixture.metric} ({mixture.unit}, {mixture.direction} is better)"
-    yield visible(f"{what} of {mixture.lines} lines of {mixture.test}; {_how(mixture)}.")
+    yield visible(
+        f"{what} of {mixture.lines} lines of {mixture.test}; {_how(mixture.documents, mixture.folds, mixture.seed)}."
+    )
     change, ends = _change(mixture.change)
     yield (
         f"Mixed, {_score(mixture.held_out)}; against {visible(mixture.best)} alone, {_score(mixture.score)}, "

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 
 Floats = npt.NDArray[np.float64]
-
-
 Codes = npt.NDArray[np.int64]
 
 
@@ -140,8 +138,6 @@ def outcome_shares(losses: Floats, outcomes: Outcomes) -> list[OutcomeShare]:
 
 
 MOST_BINS = 24
-
-
 _STEPS = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0)  # nats
 
 

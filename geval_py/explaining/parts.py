@@ -15,20 +15,10 @@ from geval_py.explaining.significance import t_quantile
 from geval_py.reading.features import FIELD_NUMBER
 
 MOST_PARTS = 10
-
-
 LEAST_LINES = 10  # of a part that is named by its value
-
-
 WORDS_OF_A_TEXT = 4.0  # from this mean number of words on, a column is text
-
-
 Kind = Literal["number", "value", "words"]
-
-
 _LENGTHS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 13)  # characters: where parts begin
-
-
 _FREQUENCIES = (0, 1, 2, 10, 100, 1_000, 10_000, 100_000)
 
 

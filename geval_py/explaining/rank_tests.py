@@ -16,8 +16,6 @@ import numpy.typing as npt
 from geval_py.explaining.significance import NORMAL_QUANTILE, normal_cdf
 
 Floats = npt.NDArray[np.float64]
-
-
 Integers = npt.NDArray[np.int64]
 
 
@@ -83,8 +81,6 @@ def count_inversions(places: Integers) -> int:
 
 
 EQUAL_DIGITS = 12  # scores that agree in so many significant digits are tied
-
-
 LEAST_SCORE = 1e-12  # below which a score is one of 0
 
 

@@ -35,23 +35,11 @@ if TYPE_CHECKING:
 
 
 Array: TypeAlias = "NDArray[np.float64]"
-
-
 Truths: TypeAlias = "NDArray[np.bool_]"
-
-
 Indices: TypeAlias = "NDArray[np.intp]"
-
-
 BAND = (0.025, 0.975)  # the quantiles of what honest probabilities would show
-
-
 DRAWS = 200
-
-
 BINS, WORD_BINS = 10, 20
-
-
 DIGITS = 12  # probabilities that agree in so many are one
 
 

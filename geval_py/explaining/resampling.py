@@ -29,17 +29,9 @@ if TYPE_CHECKING:
 
 
 Array = NDArray[np.float64]
-
-
 Flags = NDArray[np.bool_]
-
-
 Bytes = NDArray[np.uint8]
-
-
 MOST = 1e280  # more counts as infinite, since a sum of such may overflow; and so does what is no number
-
-
 BLOCK_BYTES = 1 << 22  # of the weights of one block, which are held a few times over; a resample at least
 
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 
 NORMAL_QUANTILE = 1.959963984540054  # the normal distribution's quantile at 97.5 %
-
-
 _FEW = (12.706204736174698, 4.302652729749464, 3.1824463052837078)  # Student's, with 1, 2 and 3 degrees
 
 
@@ -54,8 +52,6 @@ def t_quantile(degrees: int) -> float:
 
 
 CONFIDENCE = 0.95
-
-
 GEVAL_TAIL = (1 - CONFIDENCE + 0.0001) / 2  # the share that GEval cuts from each end; 0.0001 guards against rounding
 
 

@@ -27,7 +27,7 @@ from geval_py.explaining.resampling import Array, Totals
 from geval_py.explaining.significance import LEVEL, Interval, holm, undistinguished_groups
 from geval_py.scoring.metrics.base import LineStatistics, Metric
 from geval_py.scoring.parallel import Progress
-from geval_py.scoring.signature import Signature
+from geval_py.scoring.scores import Signature
 
 if TYPE_CHECKING:
     from geval_py.explaining.documents import Documents

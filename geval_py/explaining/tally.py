@@ -30,11 +30,7 @@ if TYPE_CHECKING:
 
 
 Floats = npt.NDArray[np.float64]
-
-
 BITS = 52  # of a sum, beside one to be sure
-
-
 LEAST = 5e-324  # of which each double is a multiple
 
 
@@ -87,8 +83,6 @@ def _truncated(terms: Floats) -> Floats:
 
 
 ITEMS_AT_ONCE = 4096
-
-
 Integers = npt.NDArray[np.int64]
 
 
@@ -244,8 +238,6 @@ def tally_parts(
 
 
 Truths = npt.NDArray[np.bool_]
-
-
 Found = dict[Field, FieldTally]
 
 

@@ -47,7 +47,7 @@ from geval_py.text import visible
 from geval_py.version import __version__
 
 if TYPE_CHECKING:
-    from geval_py.scoring.signature import Signature
+    from geval_py.scoring.scores import Signature
 
 
 LADDER = (("temperature",), ("lambda",), ("lambda", "nu"))  # what is tried, one after the other
@@ -285,7 +285,9 @@ def tuning_text(tuning: Tuning, *, width: int | None = None, notes: bool = False
 
 def _of_tuning(tuning: Tuning) -> Iterator[str]:
     what = f"{tuning.metric} ({tuning.unit}, {tuning.direction} is better) of {tuning.output}"
-    yield visible(f"{what} on {tuning.lines} lines of {tuning.test}; {_how(tuning)}.")
+    yield visible(
+        f"{what} on {tuning.lines} lines of {tuning.test}; {_how(tuning.documents, tuning.folds, tuning.seed)}."
+    )
     if not tuning.taken:
         yield "Nothing is surely better: leave the output as it is."
         return

@@ -47,8 +47,6 @@ if TYPE_CHECKING:
 
 
 LEAST_NEW = 1e-9  # the share of a feature's own variance below which the chosen ones tell it all
-
-
 _NUMBER_SHAPE = re.compile(r"[9.]*9[9.]*(?:a\.?9+)?")  # of 0.5, -2.31 and 1e-05, for example
 
 
@@ -113,8 +111,6 @@ def is_output_number(name: str) -> bool:
 
 
 Integers = npt.NDArray[np.int64]
-
-
 Truths = npt.NDArray[np.bool_]
 
 
@@ -363,8 +359,6 @@ def _badness(ranks: Floats, costs: Losses | None, *, best: bool) -> Floats:
 
 
 MOST_CULPRITS = 10
-
-
 LEAST_LINES = 10  # that have a feature, and that have it not
 
 

@@ -27,20 +27,10 @@ from geval_py.reading.rewriting import Writable
 from geval_py.text import visible
 
 LOG_ZERO = -99.0
-
-
 MISSING_UNKNOWN = -100.0
-
-
 KENLM_BINARY = b"mmap lm http://kheafield.com/code"
-
-
 MOST_SUM = 1.001  # of the probabilities behind a context; a file has few digits
-
-
 _ROWS = 1 << 14  # are read at a time
-
-
 _COUNT = re.compile(rb"ngram\s+([0-9]{1,3})\s*=\s*([0-9]{1,12})\s*")
 
 

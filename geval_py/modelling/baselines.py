@@ -162,11 +162,7 @@ def _open(path: str) -> tuple[Any, Any]:
 
 
 TOP = 300
-
-
 DEFAULT = "ngram-both"
-
-
 SIDES = {"ngram": 1, DEFAULT: 2}
 
 
@@ -265,8 +261,6 @@ BASELINES: dict[str, Callable[[int], WordModel]] = {
     "ngram": lambda top: NgramGapModel(top, sides=SIDES["ngram"]),
     DEFAULT: lambda top: NgramGapModel(top, sides=SIDES[DEFAULT]),
 }
-
-
 SUMMARIES = {
     "rest": "`:1`, which knows nothing",
     "uniform": "all words of train alike",

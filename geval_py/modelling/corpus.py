@@ -23,26 +23,12 @@ from geval_py.errors import EmptyFileError, MalformedLineError, UnreadableFileEr
 from geval_py.reading.lines import LineReader
 
 Ids = NDArray[np.int32]
-
-
 Sentence = list[bytes]
-
-
 UNKNOWN, START, END = range(3)  # the ids of the words that every model has
-
-
 MARKS = (b"<unk>", b"<s>", b"</s>")
-
-
 _BLOCK_BYTES = 1 << 20
-
-
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
-
-
 _WORD = re.compile(rb"[^\0\t\r ]+")
-
-
 _NUL_AS_SPACE = bytes.maketrans(b"\0", b" ")
 
 

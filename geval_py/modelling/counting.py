@@ -22,8 +22,6 @@ from geval_py.modelling.corpus import START, Corpus, Ids
 from geval_py.modelling.ngram_model import Doubles, NgramModel, Ngrams
 
 Longs = NDArray[np.int64]
-
-
 Flags = NDArray[np.bool_]
 
 
@@ -146,8 +144,6 @@ def adjusted_counts(levels: list[NgramCounts]) -> list[Longs]:
 
 
 ADD_ONE, MAXIMUM_LIKELIHOOD = "add-one", "maximum-likelihood"
-
-
 KINDS = (ADD_ONE, MAXIMUM_LIKELIHOOD)
 
 

@@ -33,14 +33,8 @@ from geval_py.reading.sources import naming
 from geval_py.version import __version__
 
 ORDER = 4
-
-
 AT_A_TIME = 1024  # items whose contexts are looked up together
-
-
 HOW = Estimation(order=ORDER, fallback=FALLBACK, interpolate_unigrams=False)
-
-
 Longs = NDArray[np.int64]
 
 

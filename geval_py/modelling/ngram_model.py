@@ -16,8 +16,6 @@ from geval_py.text import visible
 from geval_py.version import __version__
 
 Doubles = NDArray[np.float64]
-
-
 Texts = NDArray[np.object_]
 
 
@@ -118,8 +116,6 @@ UNKNOWN_CONVENTION = (
     "a word that the model does not have is <unk>, with the probability that the model gives to it: perplexities "
     "including OOVs compare only between models with the same vocabulary and the same convention for <unk>"
 )
-
-
 _FIRST_WORDS = 3  # of the vocabulary, which are the marks
 
 

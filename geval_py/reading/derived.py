@@ -53,7 +53,6 @@ if TYPE_CHECKING:
 
 DEFAULT_WORDS = 100
 
-
 # What would split a line, or what the rules take for a mistake in it: an odd character, or two entries in one.
 _UNWRITABLE = re.compile(
     r"[\s\x00-\x1f\x7f-\xa0\u200b-\u200f\u2028-\u202f\u2066-\u2069\ufeff]|:.*[0-9][,;]|[0-9][,;].*:"
@@ -260,11 +259,7 @@ class Mixing(Value):
 
 
 OUTPUT_ENDING = ".tsv"
-
-
 KEPT_ENDING = ".tuning.json"
-
-
 MOST_LABEL = 100  # characters of the names of what is mixed
 
 

@@ -33,7 +33,6 @@ MOST_CANDIDATES = 20_000  # tokens that a misspelt one is compared with
 
 # What Haskell reads as a number, as far as people write it.
 FIELD_NUMBER = re.compile(r"\s*-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?\s*", re.ASCII)
-
 Tokens = Callable[[str], Iterable[str]]
 
 

@@ -27,20 +27,10 @@ if TYPE_CHECKING:
 
 
 Bytes: TypeAlias = bytes | memoryview
-
-
 BLOCK_BYTES = 1 << 21
-
-
 READ_AHEAD_BYTES = 1 << 16
-
-
 LF = 0x0A
-
-
 MOST_LINE_BYTES = 256_000_000  # a decompression bomb of one line would fill the memory before any other limit
-
-
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 

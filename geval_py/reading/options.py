@@ -15,11 +15,7 @@ if TYPE_CHECKING:
 
 
 DEFAULT_SAMPLES = 10_000  # a p-value of 0.05 is then right to about 0.004, an interval's end to a third of a percent
-
-
 MOST_SAMPLES = 1_000_000
-
-
 DEFAULT_SEED = 12345
 
 
@@ -183,47 +179,24 @@ COMMANDS = {
     "sample": "a sample challenge, copied into a new folder",
     "tune": "what would make an output better at once, found and applied",
 }
-
-
 FORMATS = ("text", "json", "csv")
-
-
 MOST_DIGITS = 1100  # after the point: the smallest double has 1074
-
-
 SCORES = "scores"  # the mode without an option
-
-
 LINES = ("line_by_line", "diff")
-
-
 FEATURES = ("worst_features", "most_worsening_features")
-
-
 AUTHORING = ("init", "validate")  # modes that score no output
-
-
 WHAT, METRICS, SHOWN, HOW = "what is scored", "metrics", "what is shown", "how it is shown"
-
-
 CHALLENGE = "a challenge's folder, named by --expected-directory"
-
 
 # What GEval has and geval-py has not; and what no score depends on, so that it does no harm in config.txt.
 SUBMIT = "--submit"
-
-
 NOT_AVAILABLE = (
     f"{SUBMIT} is not available in geval-py, since it asks a Gonito server to fetch a branch\n"
     "  commit the output and run git push; a board (geval board add) takes folders, archives and git branches"
 )
-
-
 IGNORED = (
     "--selector", "--references", "--plot-graph", "--gonito-host", "--gonito-git-annex-remote", "--token",
 )  # fmt: skip
-
-
 OF_FEATURES = "features, for -w, --most-worsening-features, --filter and marks"
 
 

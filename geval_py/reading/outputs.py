@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from geval_py.reading.wordprobs import WordProbs
 
 OUTPUT_FILE = "out.tsv"
-
 _VARIANT = r"(out(?:-.*)?\.tsv)(?:\.(?:xz|gz|bz2|zst))?"
 
 

@@ -31,7 +31,6 @@ from geval_py.reading.schemes import EvaluationScheme, Flag
 from geval_py.text import split_words, visible
 
 Step: TypeAlias = Callable[[str], str]
-
 _CASES = frozenset("luc")
 
 

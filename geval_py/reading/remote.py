@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 
 _SCHEME = re.compile(r"(?!https?:)[a-z][a-z0-9+.-]+://", re.IGNORECASE)
-
-
 _STATE = ("size", "ETag", "etag", "mtime", "LastModified", "last_modified", "updated", "md5Hash", "created")
 
 
@@ -147,13 +145,8 @@ _PACKAGES = {
     "hf": "huggingface_hub",
 }
 
-
 # The body of an HTTP answer, checked for its length and limited in size.
-
-
 HTTP_TIMEOUT_SECONDS = 30
-
-
 HTTP_MAX_BYTES = 4 << 30
 
 

@@ -25,11 +25,7 @@ from geval_py.reading.sources import STANDARD_INPUT, is_address, naming
 from geval_py.text import named, visible
 
 BACKUP_ENDING = ".orig"
-
-
 TEMPORARY_BEGINNING = ".geval-"
-
-
 _unfinished: set[str] = set()  # the temporary files that may be there
 
 
@@ -254,17 +250,9 @@ def _copy(path: str, backup_path: str) -> None:
 
 
 GITIGNORE_FILE, CONFIG_FILE, README_FILE = ".gitignore", "config.txt", "README.md"
-
-
 IN_HEADER_FILE, OUT_HEADER_FILE = "in-header.tsv", "out-header.tsv"
-
-
 DEV_SET, HIDDEN_SET = "dev-0", "test-A"
-
-
 GITIGNORE = "\n*~\n*.swp\n*.bak\n*.pyc\n*.o\n.DS_Store\n.token\n"
-
-
 Files = Mapping[str, bytes]  # contents, by a path inside a folder with slashes
 
 

@@ -16,7 +16,6 @@ from geval_py.text import shorten, visible
 from geval_py.values import Value
 
 MOST_PRODUCTS = 10_000
-
 _FLAG = r"[lucS]|f<(in<[^>]*>:[^>]*)>|[NPmtfp]<([^>]*)>|s<([^>]*)><([^>]*)>"
 _FLAGS = "the flags are l u c S m<REGEXP> t<REGEXP> s<REGEXP><REPLACEMENT> f<FEATURE> p<PERCENT> N<NAME> P<NUMBER>"
 _TEXT_FLAGS = frozenset("lucSmts")

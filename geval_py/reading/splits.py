@@ -84,14 +84,8 @@ def checked_schemes(texts: Iterable[str]) -> list[EvaluationScheme]:
 
 
 EXPECTED_FILE, INPUT_FILE = "expected.tsv", "in.tsv"
-
-
 OUT_HEADER_FILE = "out-header.tsv"  # its usual name; which looks like that of an output
-
-
 _DEFAULT_NAMES = (EXPECTED_FILE, INPUT_FILE, OUTPUT_FILE)
-
-
 TRAINING_SET = "train"
 
 

@@ -30,7 +30,6 @@ from geval_py.text import nearest, split_words, strip_spaces, visible
 
 Spacing: TypeAlias = Callable[[str], str]
 Rules: TypeAlias = "Sequence[tuple[str, str]]"  # regular expressions, and what is put in place of all that matches
-
 _MINIMALISTIC = r"(?a)\w(?:\S*\w)?|[^\w\s]+"
 _ENTITIES = (("<skipped>", ""), ("&quot;", '"'), ("&amp;", "&"), ("&lt;", "<"), ("&gt;", ">"))
 _ONE_SPACE = (r"(?a)\s+", " ")

@@ -44,20 +44,10 @@ def bucket_masses(distribution: Distribution, bits: int, line: int) -> array[flo
 
 
 TOLERANCE = 1e-8  # how far below 1 a total may be and still count as 1 (GEval's epsilon)
-
-
 LEAST_TOTAL = 1.0 - TOLERANCE
-
-
 LEAST_LOG_TOTAL = log1p(-TOLERANCE)
-
-
 MOST_LOG_TOTAL = log1p(TOLERANCE)
-
-
 DEFAULT_BITS = 10  # of a number of buckets, its binary logarithm
-
-
 LEAST_BITS, MOST_BITS = 1, 24
 
 
@@ -162,36 +152,17 @@ def sum_in_order(values: Sequence[float]) -> float:
 
 # Possessive throughout: nothing is tried twice, so any line takes linear time and no memory.
 _NUMBER = r"[+-]?[0-9]++(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]++)?+"
-
-
 NUMBER = re.compile(_NUMBER)
-
-
 _NUMBERS = re.compile(f"{_NUMBER}(?: {_NUMBER})*+")
-
-
 _ENTRY = rf"(?:[^ :]*+:)++{_NUMBER}"
-
-
 _ENTRIES = re.compile(f"{_ENTRY}(?: {_ENTRY})*+")
-
-
 REST = ""  # the word of the rest entry
-
 
 # GEval's own bracketed messages.
 NO_DIGIT = "input does not start with a digit"
-
-
 TEXT_AFTER_NUMBER = "number text found after a number"
-
-
 COLON_EXPECTED = "colon expected"
-
-
 TOO_LARGE = "number too large"
-
-
 WRONG_VECTOR_LENGTH = "unexpected number of log probs"
 
 

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 
 _SEPARATORS = {" ": "a space", "\n": "a line end", "\r": "a carriage return"}
-
-
 _SEPARATOR, _LINE_END = re.compile(r"[ \n\r]"), re.compile(r"[\n\r]")
 
 

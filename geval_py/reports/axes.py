@@ -50,8 +50,6 @@ PAGE = Palette(
     on_fill="var(--on-fill)",
     legends=False,
 )
-
-
 NOTEBOOK = Palette(
     ground="#ffffff",
     raised="#ffffff",
@@ -68,25 +66,12 @@ NOTEBOOK = Palette(
     legends=True,
 )
 
-
 # What all charts of a report have in common: their width, their look, marks that are described in words.
-
-
 WIDTH = 400
-
-
 FONT = 11
-
-
 LABELS = 108  # pixels for the labels of rows
-
-
 MOST_TICKS = 20  # beyond which Vega would leave some of ours out
-
-
 PERCENT = "format(100 * datum.value, '~g') + ' %'"  # an expression of Vega's for the labels of an axis
-
-
 Chart = alt.LayerChart | alt.HConcatChart
 
 

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 
 ABOVE = {"titleAngle": 0, "titleAlign": "left", "titleX": 0, "titleY": -9}  # a vertical axis's name, to be read
-
-
 LEAST = 1e-4  # the least probability on a logarithmic axis
 
 
@@ -234,14 +232,8 @@ def bars(rows: Sequence[Row], palette: Palette, right: Sequence[str]) -> Chart:
 
 
 COUNTS = 44  # pixels for bars of numbers of lines
-
-
 ROW = 23
-
-
 MOST_LABEL = 15  # characters
-
-
 LEAST_LINES = 10  # of a row whose interval is drawn whole
 
 

@@ -50,8 +50,6 @@ if TYPE_CHECKING:
 
 
 MOST_COLUMNS = 8
-
-
 _OF_LOG_LOSSES = (LOG_LOSS, LIKELIHOOD, PERPLEXITY, CROSS_ENTROPY)
 
 
@@ -204,20 +202,10 @@ def input_columns(evaluation: ScoredOutput) -> Iterator[tuple[str, list[str]]]:
 
 
 MOST_BINS = 20
-
-
 MOST_FEATURES = 10
-
-
 LEAST_LINES = 10  # that have a feature, and that have it not
-
-
 SAMPLES = 300  # of the lines of a part, for its interval
-
-
 EXPECTED = "expected"
-
-
 _STEPS = tuple(factor * 10.0**power for power in range(-6, 12) for factor in (1.0, 2.0, 5.0))
 
 

@@ -22,14 +22,10 @@ if TYPE_CHECKING:
 
 
 UNUSUAL = 1.96  # sd from the mean of other seeds, beyond which a seed was lucky or unlucky
-
-
 _BAND = (
     "The band holds what 95 % of outputs would show whose probabilities come true; it is found by drawing "
     "each line’s word from its own distribution."
 )
-
-
 _LEGEND = (
     Key(colour="accent", text="as honest ones would be"),
     Key(colour="bad", text="outside of the band"),

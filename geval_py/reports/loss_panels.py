@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 
 _CLASSES = {Outcome.RIGHT: "good", Outcome.LISTED: "listed", Outcome.MISSED: "bad", Outcome.NO_GUESS: "none"}
-
-
 _WHAT_OUTCOMES_ARE = (
     "First guess right: the word with the greatest mass is the expected one. Listed: another word is. Not listed: "
     "the word is among those that share the rest. No guess: the line has a rest alone."
@@ -132,8 +130,6 @@ def _legend(report: Report, say: Callable[[OutcomeShare], str]) -> tuple[Key, ..
 
 
 LEAST_LINES = 10  # of a part that a sentence speaks of
-
-
 _INTERVAL = "The perplexity is e to the mean loss; the interval is Student’s, of 95 %, over the lines of the part."
 
 

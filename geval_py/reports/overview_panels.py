@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 
 LEAST_LINES = 10  # of a part that a sentence speaks of
-
-
 _PARTED = {
     "number": "Where there are more than ten numbers, ranges have about as many lines each.",
     "value": "Values with fewer than ten lines, and those behind the ten most frequent, are put together.",

@@ -101,11 +101,7 @@ def _parts(report: Report, palette: Palette) -> list[Panel]:
 
 
 _GEOMETRY = re.compile(r'(?<= )(d|transform|x|y|x1|x2|y1|y2|width|height|r)="([^"]*)"')
-
-
 _NUMBER = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
-
-
 _NO_SHAPE = re.compile(r'<path class="(?:background|foreground)" aria-hidden="true" d="[^"]*"[^>]*/>')
 
 
@@ -157,8 +153,6 @@ def _rounded(number: re.Match[str]) -> str:
 
 
 _PACKAGE = "geval_py.reports"
-
-
 BARS = 20  # lengths of the bars of guesses: the style sheet has a class for each
 
 

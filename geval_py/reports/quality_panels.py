@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 
 LEVEL = 0.05
-
-
 _UNSAID = ("share", "correlation", "answers' unit", "its square")  # units that no sentence takes behind a number
 
 

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from geval_py.scoring.parallel import Progress
 
 Result = TypeVar("Result")
-
 LOCAL = "local"
 SECONDS_TO_ANSWER = 10
 RETRIES = 2  # of a task that fails, on whichever worker

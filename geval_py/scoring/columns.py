@@ -182,14 +182,9 @@ def _named(name: str, schemes: Sequence[Named]) -> Named:
 
 Named: TypeAlias = "tuple[EvaluationScheme, Metric]"  # a scheme, and its metric
 
-
 # Which lines are scored: the flags that select them, and what is done to lines before these flags look at them.
 Choice: TypeAlias = "tuple[tuple[Flag, ...], Preparation | None]"
-
-
 Key: TypeAlias = "tuple[Choice | None, Column]"  # what a metric is made from: the lines (None: all), and the column
-
-
 Found: TypeAlias = "LineStatistics | SchemeError"  # the statistics, or why there are none of an output
 
 

@@ -29,7 +29,15 @@ from geval_py.scoring.columns import (
     statistics_of_selected,
 )
 from geval_py.scoring.parallel import Progress
-from geval_py.scoring.scores import Failure, MetricScore, ScoredOutput, evaluations_of, failure_of, scores_of
+from geval_py.scoring.scores import (
+    Failure,
+    MetricScore,
+    ScoredOutput,
+    Signature,
+    evaluations_of,
+    failure_of,
+    scores_of,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +47,6 @@ if TYPE_CHECKING:
     from geval_py.scoring.cluster import Cluster, ClusterScorer
     from geval_py.scoring.columns import Selection
     from geval_py.scoring.metrics.base import Column
-    from geval_py.scoring.signature import Signature
 
 
 def evaluate_split(
@@ -214,15 +221,31 @@ def _signature(
     vocabulary: frozenset[str],
     raw_filters: bool,
 ) -> Signature:
-
-    from geval_py.scoring.signature import Signature
-
-    return Signature.of(
-        scores,
+    """Sign scores (at least one) of files with these digests, a header's columns, and a vocabulary's words."""
+    differ = raw_filters and any(score.scheme.selecting_flags and score.scheme.changes_lines for score in scores)
+    input_digest, header = of_input
+    return Signature(
+        metrics=tuple(score.scheme.text for score in scores),
+        bits=tuple(score.metric.bits for score in scores),
+        lines=scores[0].statistics.lines,
         expected=expected.sha256,
         output=output,
-        input=of_input[0],
-        header=of_input[1],
-        vocabulary=vocabulary,
-        raw_filters=raw_filters,
+        input=input_digest,
+        header=None if header is None else _digest("\t".join(header)),
+        vocabulary=_digest("\n".join(sorted(vocabulary))) if vocabulary else None,
+        tokenizer=next((score.scheme.tokenizer for score in scores if score.scheme.tokenizer), None),
+        filters="raw" if differ else None,
+        library=library_signature(scores),
     )
+
+
+def library_signature(scores: Sequence[MetricScore]) -> str | None:
+    """Give what the libraries sign with that compute some scores, ``;`` for the ``|`` in it; None for nothing."""
+    signed = [score.metric.signature(score.statistics) for score in scores if score.metric.signature is not None]
+    return ",".join(text.replace("|", ";") for text in signed) or None
+
+
+def _digest(text: str) -> str:
+    from hashlib import sha256
+
+    return sha256(text.encode()).hexdigest()

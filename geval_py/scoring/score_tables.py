@@ -20,11 +20,7 @@ if TYPE_CHECKING:
     from geval_py.tables.terminals import Alignment
 
 FAILED = "error"  # what stands in place of a score that an output at fault has not
-
-
 MOST_NAMES_IN_CROSS_TABLES = 100
-
-
 LONGEST_NAME_IN_CROSS_TABLES = 80  # characters
 
 

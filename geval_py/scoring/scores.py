@@ -14,13 +14,13 @@ from geval_py.reading.splits import Split
 from geval_py.scoring.metrics import NOISE, LineStatistics, Metric
 from geval_py.text import named, shown
 from geval_py.values import Value
+from geval_py.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 
     from geval_py.reading.features import ItemFilter
-    from geval_py.scoring.signature import Signature
 
     class Interval(Protocol):
         """What is shown of a score's interval."""
@@ -92,6 +92,48 @@ class MetricScore(Value):
 
 
 # One output, scored.
+
+
+class Signature(Value):
+    """What scores are of: two equal signatures mean the same scores. Printed, it is ``key:value|key:value…``.
+
+    ``metrics`` are the evaluation schemes as they were written, ``bits`` their numbers of bits, None for a metric
+    without; ``lines`` are those that the first metric scored. ``expected``, ``output``, ``input`` and ``vocabulary``
+    are sha256 digests, in hexadecimal, of the lines that were read and of the words, ``header`` of the input's
+    columns; None for what no metric needs. ``tokenizer`` names what split their lines, None for nothing. ``filters``
+    is "raw" where lines were selected as they are, and text flags would have changed them. ``library`` is what the
+    libraries sign with that compute scores; None where they sign none. ``version`` is geval-py's.
+    """
+
+    metrics: tuple[str, ...]
+    bits: tuple[int | None, ...]
+    lines: int
+    expected: str | None
+    output: str | None
+    input: str | None = None
+    header: str | None = None
+    vocabulary: str | None = None
+    tokenizer: str | None = None
+    filters: str | None = None
+    library: str | None = None
+    version: str = __version__
+
+    def __str__(self) -> str:
+        parts = {
+            "metric": ",".join(self.metrics),
+            "bits": ",".join(str(bits or "-") for bits in self.bits),
+            "lines": self.lines,
+            "expected": self.expected,
+            "output": self.output,
+            "input": self.input,
+            "header": self.header,
+            "version": self.version,
+            "vocabulary": self.vocabulary,
+            "tokenizer": self.tokenizer,
+            "filters": self.filters,
+            "library": self.library,
+        }
+        return "|".join(f"{key}:{value}" for key, value in parts.items() if value is not None)
 
 
 class ScoredOutput(Value):

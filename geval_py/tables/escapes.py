@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 # Characters that make a spreadsheet read a cell as a formula (OWASP, CSV Injection).
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
-
-
 _LATEX = str.maketrans(
     {
         "\\": r"\textbackslash{}",
@@ -37,8 +35,6 @@ _LATEX = str.maketrans(
         **{special: f"\\{special}" for special in "{}$&#_%"},
     }
 )
-
-
 _MARKDOWN = str.maketrans(
     {"&": "&amp;", "<": "&lt;", ">": "&gt;", **{special: f"\\{special}" for special in "\\`*_[]|~$#"}}
 )

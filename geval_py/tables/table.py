@@ -23,11 +23,7 @@ if TYPE_CHECKING:
 
 
 _LATEX_COLUMNS: dict[Alignment, str] = {"left": "l", "centre": "c", "right": "r"}
-
-
 _MARKDOWN_RULES: dict[Alignment, str] = {"left": "---", "centre": ":---:", "right": "---:"}
-
-
 _HTML_CELLS: dict[Alignment, str] = {
     "left": "<td>",
     "centre": '<td style="text-align: center">',

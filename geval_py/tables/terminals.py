@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 
 BOLD_RED, RED, YELLOW, DIM = "\x1b[1;31m", "\x1b[31m", "\x1b[33m", "\x1b[2m"
-
-
 PLAIN = "\x1b[0m"  # ends each of them
 
 
@@ -47,17 +45,9 @@ def is_able_terminal(stream: TextIO) -> bool:
 
 
 USUAL_WIDTH = 80  # columns of a terminal that does not say how many it has
-
-
 GAP = "  "
-
-
 LEAST_WIDTH = 6  # columns that are left to a text, however narrow the terminal
-
-
 ROWS_LOOKED_AT = 100  # whose cells say how wide the columns are: rows come one by one, and may be millions
-
-
 _STYLE = "\x1b\\[[0-9;]*m"  # a regular expression; whoever writes to a pipe does not wait for it
 
 

@@ -4,7 +4,7 @@ from dataclasses import FrozenInstanceError, replace
 
 import pytest
 
-from geval_py.scoring.signature import Signature
+from geval_py.scoring.scores import Signature
 
 SIGNATURE = Signature(
     metrics=("PerplexityHashed", "LogLossHashed8:l", "LogLoss"),

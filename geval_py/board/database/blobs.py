@@ -24,14 +24,8 @@ if TYPE_CHECKING:
 
 
 PART_BYTES = 4_000_000
-
-
 CHUNK_BYTES = 1 << 20
-
-
 PACKED_ENDING = ".packed"
-
-
 (ZSTD,) = (compression for compression in COMPRESSIONS if compression.name == "zstd")
 
 

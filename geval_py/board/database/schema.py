@@ -42,11 +42,7 @@ if TYPE_CHECKING:
 
 
 SCORED, REJECTED, FAILED = "scored", "rejected", "failed"
-
-
 STATES = (SCORED, REJECTED, FAILED)
-
-
 _MOMENT = "%Y-%m-%dT%H:%M:%S.%fZ"
 
 
@@ -117,7 +113,6 @@ submitters = Table(
     _needed("name", Text),
 )
 
-
 # One submission, in one transaction. ``code`` is its public name, that of its page and its receipt: 12 hexadecimal
 # digits. ``name`` is that of the folder, the archive, or the repository and branch; ``source`` where it came from;
 # ``digest`` is over the names and digests of its files; ``revision`` a git commit. ``reason`` says in one line why it
@@ -155,7 +150,6 @@ submissions = Table(
     Index(None, "digest"),
 )
 
-
 # The files of a submission, under the names that they came with.
 files = Table(
     "files",
@@ -168,7 +162,6 @@ files = Table(
     UniqueConstraint("submission_id", "name"),
 )
 
-
 # The content of files by digest, packed by Zstandard as one stream and cut into parts.
 blobs = Table(
     "blobs",
@@ -177,7 +170,6 @@ blobs = Table(
     Column("part", Integer, primary_key=True),
     _needed("data", LargeBinary),
 )
-
 
 # An output for a test. ``variant`` is its name without folder, ``out`` and endings: "" or "model=a,k=3".
 outputs = Table(
@@ -191,7 +183,6 @@ outputs = Table(
     _needed("params", JSON),
     UniqueConstraint("submission_id", "test", "variant"),
 )
-
 
 # A content scored with a metric. ``output_sha256`` is of the unpacked output, ``reference`` of all of the challenge
 # that the score depends on, the answers among it. ``score`` is None for what is no number. ``losses`` are the line
@@ -215,15 +206,12 @@ evaluations = Table(
     _needed("made", Moment),
     UniqueConstraint("test", "output_sha256", "reference", "metric", "version"),
 )
-
-
 scores = Table(
     "scores",
     METADATA,
     *_by_output(),
     Index(None, "evaluation_id"),
 )
-
 
 # What was an output's evaluation until it was scored again, and why it was.
 history = Table(
@@ -238,7 +226,6 @@ history = Table(
     Index(None, "output_id"),
 )
 
-
 # Approximate randomisation of two evaluations (the lesser id first) of one test and metric; two-sided p.
 comparisons = Table(
     "comparisons",
@@ -248,7 +235,6 @@ comparisons = Table(
     *_drawn(),
     _needed("p", Double),
 )
-
 
 # What an evaluation that is ranked brings to its comparisons: its mean line loss in nats, inf where a line counts as
 # infinite; else, as little-endian doubles, that mean in each sample, where lines that change places count negatively.
@@ -262,7 +248,6 @@ exchanges = Table(
     _needed("means", LargeBinary),
 )
 
-
 # What may be shown of an output: the evaluation whose figures stand for it (with a ladder that of an earlier one),
 # rounded to the disclosed digits; None where nothing is disclosed, or where it is no number. They make the order.
 disclosures = Table(
@@ -273,7 +258,6 @@ disclosures = Table(
     Column("low", Double),
     Column("high", Double),
 )
-
 
 # Single facts, such as under which settings the disclosures were made.
 facts = Table("facts", METADATA, Column("name", Text, primary_key=True), _needed("value", Text))

@@ -60,17 +60,9 @@ def _zstd() -> Any:
 
 
 SETTINGS_FILE = "board.yaml"
-
-
 DATABASE_VARIABLE = "GEVAL_BOARD_DATABASE"
-
-
 SCHEMA_VERSION = "0002"  # the last of migrations/versions
-
-
 BUSY_SECONDS = 60  # that a writer waits for another
-
-
 LOCK = 0x67657661_6C626F61  # of writers on PostgreSQL: a number that no one else takes by chance ("gevalboa")
 
 

@@ -20,11 +20,7 @@ from geval_py.reading.sources import Source
 from geval_py.text import visible
 
 TARS = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.zst")
-
-
 ARCHIVES = (".zip", *TARS)
-
-
 NESTED = (*ARCHIVES, ".7z", ".rar", ".tar.bz2", ".tbz2", ".txz", ".tzst", ".jar", ".whl", ".cab", ".iso")
 
 
@@ -70,8 +66,6 @@ def check_regular(name: str, seen: set[str]) -> None:
 
 
 STEP = 1 << 16
-
-
 REMEMBERED = 1 << 10  # last bytes that may be read again
 
 
@@ -162,11 +156,7 @@ class Guarded:
 
 
 DIRECTORY_BYTES = 1 << 22  # of the list of members, which is read whole
-
-
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # of the others zipfile unpacks any number of bytes at once
-
-
 ENCRYPTED = 1 << 0 | 1 << 6 | 1 << 13  # APPNOTE.TXT 6.3.10, section 4.4.4: encryption, a strong one, a hidden list
 
 
@@ -235,8 +225,6 @@ def _check_zip(member: zipfile.ZipInfo, name: str, seen: set[str]) -> None:
 
 
 HEADER_BYTES = 1 << 16  # of one member: its own header, and those before it for its long name and the like
-
-
 BLOCK = 512  # POSIX.1-2017, pax, "ustar Interchange Format"
 
 

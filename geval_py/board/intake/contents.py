@@ -103,8 +103,6 @@ def outputs_in_folders(files: Sequence[ReceivedFile], tests: Sequence[str]) -> t
 
 
 SETS = ("dev-", "test-", "train")  # how the folders of sets begin, which are no folder around a submission
-
-
 LITTER = ("__MACOSX/", ".DS_Store", "pax_global_header")  # what archivers add
 
 

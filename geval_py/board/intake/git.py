@@ -20,14 +20,8 @@ from geval_py.errors import UsageError
 from geval_py.text import visible
 
 POLL_SECONDS = 0.02
-
-
 MOST_SAID = 500  # bytes of what git says that are shown
-
-
 MOST_HEADER = 200  # bytes of the line before an object
-
-
 PASSED = (  # of the environment: to find programs and certificates, a proxy, the agent with the ssh keys
     "PATH",
     "SSL_CERT_FILE",
@@ -203,26 +197,12 @@ class Objects:
 
 
 REPOSITORY = "repository"
-
-
 UNFETCHED = "the branch cannot be fetched"  # git's own words, with its address, are not for everyone
-
-
 MOST_LISTING = 32_000_000  # bytes of the names in a tree
-
-
 MOST_MESSAGE = 65_536  # bytes of a commit
-
-
 PLAIN = (b"100644", b"100755")
-
-
 LINK, SUBMODULE = b"120000", b"160000"
-
-
 _BRANCH = re.compile(r"(?!-|/|.*(?:\.\.|//|@\{|/\.|\.lock(?:/|$)|[./]$))[^\0-\x20\x7f~^:?*\[\\]+")
-
-
 CONFIGURATION = (  # of every command; that of the machine and of the user is not read
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",

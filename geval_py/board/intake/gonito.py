@@ -16,20 +16,10 @@ from geval_py.errors import ConfigError
 from geval_py.text import visible
 
 GONITO_FILE = "gonito.yaml"
-
-
 MOST_BYTES = 1 << 16  # of gonito.yaml, and of a file with parameters
-
-
 MOST_TEXT = 5000  # characters of a description
-
-
 MOST_VALUE = 1000  # characters of a tag, a parameter, a link
-
-
 _TAGS_LINE = re.compile(r"(?:tags|labels|Tags|Labels):[ \t]*(.*)")
-
-
 _NOT_STORABLE = re.compile("[\0\ud800-\udfff]")
 
 
@@ -158,8 +148,6 @@ def _link(node: yaml.Node, document: Document) -> tuple[str, str]:
 
 
 LINK_FIELDS: Fields = {"title": _short, "url": _short}
-
-
 FIELDS: Fields = {
     "description": partial(_short, most=MOST_TEXT),
     "tags": partial(several, read=_short),

@@ -14,15 +14,10 @@ from geval_py.board.submission import RejectedError
 from geval_py.text import natural_order, shorten, visible
 
 MOST_NAME = 100  # characters
-
-
 _INVISIBLE = {"Cc", "Cf", "Cs"}  # control and format characters, and surrogates
-
 
 # Of Unicode's Default_Ignorable_Code_Point, what is none of those; and the letters that are drawn as a blank.
 _IGNORABLE = re.compile("[\u034f\u17b4\u17b5\u180b-\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]")
-
-
 _BLANK = re.compile("[\t-\r\x85\u115f\u1160\u2800\u3164\uffa0]")
 
 
@@ -60,20 +55,10 @@ def _seen(text: str) -> str:
 
 
 GIT = "git+"
-
-
 MOST_ENTRIES = 10_000  # of a folder that are looked at
-
-
 CHUNK_BYTES = 1 << 20
-
-
 MOST_OF_AN_ADDRESS = 60  # characters of one that names a submitter
-
-
 DIGITS = 8  # of the digest of a longer one
-
-
 HIDDEN = "…"  # what cannot be told from a password
 
 
@@ -151,19 +136,12 @@ def shown_address(source: str) -> str:
 
 
 SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)  # what an address begins with
-
-
 _HOST_AND_PATH = re.compile(r"[^/]*\.[^/]*/|.*\.git/*$", re.DOTALL)  # what is no branch, but a login's host
-
-
 _QUERY = re.compile(r"[?#]")  # what begins what may be a key
-
 
 # Who logs in stands before the last @, and what follows that is an address if a port is one; neither a login nor a
 # password may hold what ends them, yet people write them as they are.
 _REST = re.compile(r"(?:([^/?#]*)@)?((?:\[[^]/?#@]*\]|[^][:/?#@]*)(?::\d*)?(?:/[^?#@]*)?)(?:[?#][^@]*)?", re.DOTALL)
-
-
 _USER = re.compile(r"([^@:]+)(?::[^@]*)?", re.DOTALL)
 
 

@@ -16,8 +16,6 @@ from geval_py.reading.sources import naming
 from geval_py.text import natural_order, shorten, visible
 
 MOST_NAMES = 100_000  # files of a folder or a git tree that are looked through
-
-
 MOST_NAME = 500  # characters
 
 
@@ -75,8 +73,6 @@ def checked_name(name: str) -> str:
 
 
 FREE_BYTES = 100_000_000  # unpacked, below which nobody minds how well they were packed
-
-
 MOST_RATIO = 1000  # unpacked bytes for each packed one beyond them; deflate comes to 1032 at most
 
 
@@ -117,8 +113,6 @@ class Budget:
 
 
 CHUNK_BYTES = 1 << 20
-
-
 LFS_POINTER = b"version https://git-lfs.github.com/spec/"  # of the specification of Git LFS, "The pointer"
 
 

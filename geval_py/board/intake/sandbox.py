@@ -51,11 +51,7 @@ if TYPE_CHECKING:
 
 # It starts faster than -m does.
 PROGRAM = "import sys, geval_py.board.intake.worker as worker; sys.exit(worker.main(sys.argv[1]))"
-
-
 GRACE_SECONDS = 5  # beyond the limit, in which a child may say itself that its time is over
-
-
 MOST_SAID = 2000  # bytes at the end of a child's standard error that are kept
 
 
@@ -210,8 +206,6 @@ def _death(status: int, said: str) -> str:
 
 
 Wanted: TypeAlias = "Sequence[tuple[str, str, Sequence[str]]]"
-
-
 LookInto: TypeAlias = "Callable[[Parcel, str, Settings, Wanted], Findings]"
 
 

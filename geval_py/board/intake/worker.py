@@ -32,9 +32,8 @@ from geval_py.reading.config import config_task
 from geval_py.reading.schemes import parse_schemes
 from geval_py.reading.splits import locate
 from geval_py.scoring.columns import select_schemes
-from geval_py.scoring.evaluate import evaluate_output, vocabulary_for
-from geval_py.scoring.scores import MetricScore, ScoredOutput
-from geval_py.scoring.signature import Signature, library_signature
+from geval_py.scoring.evaluate import evaluate_output, library_signature, vocabulary_for
+from geval_py.scoring.scores import MetricScore, ScoredOutput, Signature
 from geval_py.text import visible
 
 if TYPE_CHECKING:
@@ -216,8 +215,6 @@ def _with_losses(scored: Scored, score: MetricScore, seed: int) -> Scored:
 
 
 JOB_FILE, ANSWER_FILE = "job.json", "answer.json"
-
-
 NICENESS = 10
 
 

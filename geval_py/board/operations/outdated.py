@@ -22,20 +22,10 @@ if TYPE_CHECKING:
 
 
 CHECKED = "checked "  # what the names of facts begin with that tell with which references a submission was checked
-
-
 NEW_METRIC = "it was not scored by this metric"
-
-
 NEW_TEST = "it came before this test was scored"
-
-
 OTHER_REFERENCE = "the challenge, its answers or the seed changed"
-
-
 TRIED_AGAIN = "it failed, and is tried again"
-
-
 CHECKED_AGAIN = "it was rejected, and the challenge, its answers or geval-py changed"
 
 

@@ -19,11 +19,7 @@ if TYPE_CHECKING:
 
 
 CHARGES = {SCORED: "it was scored", REJECTED: "it was rejected, by the rules that `geval check` knows too"}
-
-
 OF_THE_BOARD = "it failed, which is not its submitter's fault"
-
-
 OF_THE_ORGANISER = "a baseline of the organiser's"
 
 

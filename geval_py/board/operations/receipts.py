@@ -20,11 +20,7 @@ if TYPE_CHECKING:
 
 
 REFUSED = "refused"  # the state of what was not stored
-
-
 WITHDRAWN = "withdrawn"  # and that of what the organiser has hidden, whatever it was before
-
-
 CODE_DIGITS, LEAST_DIGITS = 12, 4
 
 

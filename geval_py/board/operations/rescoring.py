@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 
 
 Key: TypeAlias = "tuple[int, str]"  # an output and a metric
-
-
 NOT_SCORED = "not all of its outputs could be scored again"
 
 
@@ -181,8 +179,6 @@ def _unscore(connection: Connection, work: Work) -> None:
 
 
 MOST_AT_ONCE = 32  # of the submissions that lie unpacked, each with a connection to the database
-
-
 Progress: TypeAlias = "Callable[[int, int], None]"
 
 

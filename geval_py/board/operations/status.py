@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 
 MOST_OF_A_REASON = 200  # characters
-
-
 WITHDRAWN = "withdrawn: "  # what the reason of what the organiser has hidden begins with
 
 

@@ -60,11 +60,7 @@ if TYPE_CHECKING:
 
 
 ASIDE = "aside "  # what the names of facts begin with that tell more of a reason, to the organiser alone
-
-
 KNOWN = "the same content was added before: this is its receipt"
-
-
 KNOWN_WITHDRAWN = "the same content was added before, and withdrawn by the organiser: it is not ranked"
 
 
@@ -241,17 +237,9 @@ def _evaluation(connection: Connection, prepared: Prepared, of: tuple[str, str, 
 
 
 Progress: TypeAlias = "Callable[[int, int], None]"
-
-
 GROUP = 16  # submissions that are stored in one transaction
-
-
 AHEAD = 4  # times as many as there are cores are looked into before they are stored
-
-
 SCANNED = "scanned "  # what the names of facts begin with that tell what a path was like when it was stored
-
-
 RECEIVED = "received"  # what such a fact ends with; else with what board.yaml said when the path was not let in
 
 

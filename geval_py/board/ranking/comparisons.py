@@ -88,8 +88,6 @@ def p_value(one: Exchanged, other: Exchanged) -> float:
 
 
 Pair = tuple[int, int]
-
-
 PairTest: TypeAlias = "Callable[[int, int], float]"  # the p-value of two evaluations
 
 
@@ -269,11 +267,7 @@ def _forget(connection: Connection, settings: Settings, ranked: set[int]) -> Non
 
 
 LEAST_SHARE = 0.95  # of lines with the same loss
-
-
 MOST_OUTPUTS = 1000  # of a test, the latest, that are compared with each other
-
-
 MOST_PAIRS = 1000
 
 

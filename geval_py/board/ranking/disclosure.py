@@ -118,11 +118,7 @@ def _spread(differences: Losses) -> float:
 
 
 MADE_WITH = "disclosed"  # the fact that tells what the disclosures were made with
-
-
 LADDER = "ladder/"  # and that which tells, of a test, the steps of each ladder
-
-
 _STANDS = and_(submissions.c.state == SCORED, submissions.c.withdrawn.is_(None))
 
 

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 
 NOTHING_LATER = f"nothing stands in {AFTER} yet; this is the table of the last phase, {{}}"
-
-
 BY = (order.SUBMITTER, order.SUBMISSION, order.TAG)
 
 
@@ -174,8 +172,6 @@ def _notes(ranked: int, samples: int) -> Iterator[str]:
 Whose: TypeAlias = (
     "tuple[str, str, str, str]"  # the test, the phase, the submitter, and the entry if there are several
 )
-
-
 Places: TypeAlias = "Mapping[Whose, int | None]"
 
 

@@ -18,8 +18,6 @@ from geval_py.reading.schemes import parse_schemes
 from geval_py.scoring.metrics import LineStatistics, find_metric
 
 SAMPLES = 1000  # of the bootstrap
-
-
 MOST_KEPT = 1 << 25  # weights of the resamples of a test, 8 bytes each, that are kept for its next output
 
 

@@ -11,11 +11,7 @@ from geval_py.board.site.view import OutputView, SiteView, SubmissionView
 from geval_py.board.submission import Entry, Standings
 
 MOST_RECORDS = 200
-
-
 MOST_PARAMETERS = 24
-
-
 MOST_COMPARED = 200  # which keeps the page below 500 kB
 
 

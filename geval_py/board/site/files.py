@@ -79,11 +79,7 @@ def slugs(names: Sequence[str]) -> list[str]:
 
 
 MARK = "site.json"  # in the folder of every site: only such a folder is replaced
-
-
 Page: TypeAlias = tuple[str, str]  # path, with / between folders, and text
-
-
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # of Linux: renameat2(2)
 
 
@@ -196,11 +192,7 @@ def _naming(folder: str) -> Iterator[None]:
 
 
 MOST_ENTRIES = 50
-
-
 NOBODY = "geval.invalid"  # the authority of a board that has no address
-
-
 _BEGINNING = "1970-01-01T00:00:00Z"
 
 

@@ -16,20 +16,10 @@ from geval_py.board.submission import Entry, Standings
 from geval_py.tables.escapes import short
 
 ROWS_OF_A_PAGE = 200
-
-
 TEXT_OF_A_PAGE = 200_000  # bytes of what strangers wrote: so a page stays below 500 kB
-
-
 MOST_CHOICES = 100  # tags and parameters to filter by
-
-
 MOST_TAGS = 6  # that a row shows
-
-
 BAR_WIDTH = 220
-
-
 FENCE = 3.0  # times the range of the middle half
 
 

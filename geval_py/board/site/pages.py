@@ -29,19 +29,13 @@ from geval_py.tables.table import Column, Table
 from geval_py.version import __version__
 
 _NAMES = tuple[str, ...]
-
-
 SUBMISSION_NAMES: _NAMES = (
     "code", "submitter", "arrived", "state", "reason", "baseline",
     "description", "author", "tags", "params", "remark",
 )  # fmt: skip
-
-
 OUTPUT_NAMES: _NAMES = (
     "code", "submitter", "arrived", "test", "variant", "params", "metric", "score", "low", "high",
 )  # fmt: skip
-
-
 RECORD_NAMES: _NAMES = ("arrived", "code", "submitter", "variant", "score", "low", "high")
 
 
@@ -95,14 +89,8 @@ def json_of(head: Mapping[str, Any], names: Sequence[str], rows: Iterable[Sequen
 
 
 MOST_OUTPUTS = 50  # of a test, on one page
-
-
 MOST_PROBLEMS = 40
-
-
 MOST_STANDINGS = 20
-
-
 MOST_LINE_TABLES = 5
 
 
@@ -183,8 +171,6 @@ def _parts(view: SiteView, submission: SubmissionView) -> list[TestPart]:
 
 
 SUBMISSIONS_OF_A_PAGE = 250
-
-
 STATIC = ("board.css", "board.js", "icon.svg")
 
 

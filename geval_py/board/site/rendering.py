@@ -129,8 +129,6 @@ def size(number: int) -> str:
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'"
 )
-
-
 _LONGEST_URL = 500
 
 

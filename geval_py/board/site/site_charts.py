@@ -12,8 +12,6 @@ from itertools import count
 from geval_py.board.site.rendering import day, short_day
 
 LOGARITHMIC_FROM = 8.0  # where the largest value is so many times the least
-
-
 _DAYS = (1, 2, 7, 14, 30, 61, 91, 182, 365, 730, 1826)
 
 
@@ -109,11 +107,7 @@ def days(scale: Scale, most: int) -> Iterable[Tick]:
 
 
 MOST_CATEGORIES = 10
-
-
 MOST_DOTS = 1500  # of a chart
-
-
 FARTHEST = 1.4  # times the scores: baselines within are drawn
 
 

@@ -157,14 +157,8 @@ class SiteView:
 
 
 MOST_LINES = 20
-
-
 MOST_OUTPUTS = 2000  # of which lines are shown, over the whole site
-
-
 CONTEXT = 60  # characters on each side of a gap
-
-
 DIGITS = 4
 
 

@@ -18,7 +18,6 @@ SUBCOMMANDS = {  # what each does, and where it is
     "import": ("make a board of such an archive", "geval_py.cli.board.importing"),
     "verify": ("rebuild a published site, and say what differs", "geval_py.cli.board.verify"),
 }
-
 _EXAMPLES = """\
 examples:
   geval board init gazette-board --challenge gazette --answers hidden
@@ -28,7 +27,6 @@ examples:
   geval board add --help                   what a command does, and its options
 
 Exit status: 0 fine, 1 the data is at fault, 2 the command line is at fault."""
-
 GROUP = Group(
     name="board",
     description="Collect submissions to a challenge, check, score and rank them, and publish the ranking.",

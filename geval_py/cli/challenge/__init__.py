@@ -9,7 +9,6 @@ SUBCOMMANDS = {  # what each does, and where it is
     "split": ("a challenge, cut from items that are there", "geval_py.cli.challenge.split"),
     "leaks": ("what a challenge gives away of its hidden answers", "geval_py.cli.challenge.leaks"),
 }
-
 _EXAMPLES = """\
 examples:
   geval challenge make texts -o my-challenge
@@ -18,7 +17,6 @@ examples:
   geval challenge make --help          what a command does, and its options
 
 Exit status: 0 fine, 1 the data is at fault, 2 the command line is at fault."""
-
 GROUP = Group(
     name="challenge",
     description="Cut a challenge from texts or from items, and find what it gives away.",

@@ -9,7 +9,6 @@ SUBCOMMANDS = {  # what each does, and where it is
     "perplexity": ("the perplexity of texts, as KenLM's query", "geval_py.cli.lm.perplexity"),
     "info": ("what is in a model", "geval_py.cli.lm.info"),
 }
-
 _EXAMPLES = """\
 examples:
   geval lm train -o 3 text.txt --arpa text.arpa
@@ -18,7 +17,6 @@ examples:
   geval lm train --help                what a command does, and its options
 
 Exit status: 0 fine, 1 the data is at fault, 2 the command line is at fault."""
-
 GROUP = Group(
     name="lm",
     description="Train n-gram language models, and give the perplexity of texts.",

@@ -13,7 +13,6 @@ from geval_py.modelling.ngram_model import model_document, model_table
 from geval_py.tables.escapes import json_text
 
 FORMATS = ("text", "json")
-
 _EPILOG = """\
 examples:
   geval lm info text.arpa

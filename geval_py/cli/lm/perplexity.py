@@ -22,7 +22,6 @@ from geval_py.tables.escapes import json_text
 from geval_py.text import named
 
 FORMATS = ("text", "json")
-
 _EPILOG = f"""\
 {UNKNOWN_CONVENTION[:1].upper()}{UNKNOWN_CONVENTION[1:]}.
 

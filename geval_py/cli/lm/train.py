@@ -25,7 +25,6 @@ DEFAULT_ORDER = 5
 OF_KNESER_NEY = (
     "prune", "vocabulary", "discount_fallback", "interpolate_unigrams", "vocab_pad", "exact_discounts",
 )  # fmt: skip
-
 _EPILOG = """\
 examples:
   geval lm train -o 3 text.txt --arpa text.arpa

@@ -32,8 +32,6 @@ __all__ = [
     "line_profiles",
     "score_lines",
 ]
-
-
 VARIABLE = "GEVAL_PY_BACKEND"
 
 

@@ -130,20 +130,10 @@ def bucket_shares(words: bytes, shares: array[float], expected: bytes, bits: int
 
 
 OVERSHOOT = 1e-6  # how far outside [0, 1] a value may be and still be a probability that was rounded badly
-
-
 LEAST_DIVIDED = 1e-280  # what is less may become subnormal when a line is divided by its total
-
-
 HALF_UNITS = (0.0, *(float(f"5e-{places + 1}") for places in range(1, 17)))  # by the number of decimal places
-
-
 _CONTROL = re.compile(rb"[\x00-\x09\x0b\x0c\x0e-\x1f\x7f]")
-
-
 _CAPITAL = re.compile(rb"[A-Z]")
-
-
 _SEPARATOR = re.compile(r"[0-9][,;\t]")
 
 

@@ -55,7 +55,6 @@ if TYPE_CHECKING:
 
 
 NOISE = 1e-12  # what differs by less, relatively, differs by rounding: a loss is right to about 1e-13
-
 LOSSES = ("loss",)  # the columns of a metric that is made from losses alone
 
 

@@ -53,14 +53,8 @@ def share(totals: Sequence[float], lines: float) -> float:
 
 
 THRESHOLD = 0.5  # from this probability on, 1 is given
-
-
 ZERO_OR_ONE = "expected 0 or 1"  # GEval's own bracketed messages
-
-
 NO_PROBABILITY = "expected probability"
-
-
 _ZERO_OR_ONE = re.compile(r"0*+(1?)(?:\t.*)?", re.DOTALL)
 
 

@@ -18,8 +18,6 @@ from geval_py.scoring.metrics.base import LineStatistics, Setting
 from geval_py.text import strip_spaces
 
 NUMBER_EXPECTED = "number expected"  # GEval's own bracketed message, of numbers that are no part of a distribution
-
-
 _CLASS_LINE = re.compile(rf"{NUMBER.pattern}(?:\t.*)?", re.DOTALL)
 
 

@@ -27,14 +27,8 @@ if TYPE_CHECKING:
 
 
 LINES_AT_ONCE = 64  # few, since whoever makes lines as they are asked for waits for as many before an error
-
-
 _END = object()
-
-
 _NO_MORE = {"outputs": "{} outputs, but more expected words", "expected": "{} expected words, but more outputs"}
-
-
 _NAME = r"([A-Za-z]+Hashed)([0-9]+)"
 
 

@@ -30,20 +30,10 @@ if TYPE_CHECKING:
 
 
 Array = NDArray[np.float64]
-
-
 SHARPNESS = 8.0  # of the weights: their standard deviation is 1/8
-
-
 LEAST_BAND = 0.001  # narrower probabilities make no curve
-
-
 MARGIN = 0.0001  # left out of the integral at both ends
-
-
 FARTHEST = 3.0  # of the points before substitution; beyond, there is no weight in doubles
-
-
 STEP = 0.25
 
 

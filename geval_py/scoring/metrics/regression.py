@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 
 EARTH_KM = 6371.0  # GEval's
-
-
 TWO_NUMBERS = "cannot parse line with longitude and latitude of sphere"  # GEval's own bracketed message
 
 

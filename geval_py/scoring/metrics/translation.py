@@ -102,8 +102,6 @@ def corrections(given: str, text: str, expected: str) -> tuple[float, ...]:
 
 
 LONGEST = 4  # words of an n-gram
-
-
 NGrams: TypeAlias = "Counter[tuple[str, ...]]"
 
 
@@ -178,7 +176,6 @@ _KINDS: dict[str, Callable[[], Any]] = {
     "chrF++": lambda: CHRF(word_order=2),
     "TER": TER,
 }
-
 
 # They keep 65,536 lines each: half a gigabyte of long ones. Lines are forgotten when a block is done.
 _WITH_MEMORY: tuple[Any, ...] = (Tokenizer13a, TokenizerRegexp, TercomTokenizer)

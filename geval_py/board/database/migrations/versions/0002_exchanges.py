@@ -4,8 +4,6 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0002"
-
-
 down_revision = "0001"
 
 
