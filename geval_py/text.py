@@ -1,4 +1,4 @@
-"""Text from strangers, ready for a message: escaped, measured, shortened, with a caret below; and its natural order."""
+"""Text from strangers in messages: escaped, measured, shortened, with a caret below; names in natural order."""
 
 from __future__ import annotations
 
