@@ -17,14 +17,22 @@ else:
         return lambda kind: kind
 
 
+class _FieldNames:
+    """The names of a class's fields, found when they are first asked for: defining a class then costs nothing."""
+
+    def __get__(self, value: object, kind: type[Any]) -> tuple[str, ...]:
+        names: tuple[str, ...] | None = vars(kind).get("_field_names")
+        if names is None:
+            annotations = [vars(base).get("__annotations__", {}) for base in reversed(kind.__mro__)]
+            own = [name for of in annotations for name, text in of.items() if "ClassVar" not in str(text)]
+            kind._field_names = names = tuple(dict.fromkeys(own))
+        return names
+
+
 class Fields:
     """A base class that takes its fields from the annotations of the class and its bases, some with a default."""
 
-    fields: ClassVar[tuple[str, ...]] = ()
-
-    def __init_subclass__(cls) -> None:
-        own = (name for name, of in cls.__annotations__.items() if "ClassVar" not in str(of))
-        cls.fields = tuple(dict.fromkeys((*cls.fields, *own)))
+    fields = _FieldNames()
 
     def _fill(self, values: dict[str, Any]) -> None:
         """Set the fields; raises TypeError for a missing field and for an unknown one."""
