@@ -27,7 +27,7 @@ from geval_py.reading.splits import Split
 from geval_py.scoring.blocks import Block, MatchedBlockReader
 from geval_py.scoring.kernel.backends import choose_backend
 from geval_py.scoring.metrics import column_of
-from geval_py.scoring.metrics.hashed import HashedColumn
+from geval_py.scoring.metrics.base import HashedColumn
 from geval_py.scoring.parallel import Progress
 from geval_py.scoring.scores import ScoredOutput
 from geval_py.text import named, visible

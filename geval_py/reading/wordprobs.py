@@ -16,6 +16,9 @@ from math import exp, expm1, inf, log, log1p
 from mmh3 import hash as murmur3
 
 from geval_py.errors import MalformedLineError, UsageError
+from geval_py.reading.schemes import DEFAULT_BITS as DEFAULT_BITS
+from geval_py.reading.schemes import LEAST_BITS as LEAST_BITS
+from geval_py.reading.schemes import MOST_BITS as MOST_BITS
 from geval_py.text import shorten, visible
 from geval_py.values import Value
 
@@ -47,8 +50,6 @@ TOLERANCE = 1e-8  # how far below 1 a total may be and still count as 1 (GEval's
 LEAST_TOTAL = 1.0 - TOLERANCE
 LEAST_LOG_TOTAL = log1p(-TOLERANCE)
 MOST_LOG_TOTAL = log1p(TOLERANCE)
-DEFAULT_BITS = 10  # of a number of buckets, its binary logarithm
-LEAST_BITS, MOST_BITS = 1, 24
 
 
 def check_bits(bits: int) -> None:
