@@ -155,11 +155,11 @@ class Evaluation(ScoredOutput):
     """The scores of one output; printed as a line a score, in Jupyter as a table.
 
     ``scores`` are in the order of the metrics. ``file_lines`` is the number of lines of the output, scored or not,
-    and ``input`` the input beside it. Equal ``signature`` mean equal scores; it is None unless it was asked for, since
-    it costs time.
+    and ``input`` the input beside it. Equal ``signature`` mean equal scores; it is None unless it was asked for,
+    since it costs time.
 
-    Evaluations are equal if their signatures are, whatever the names of their files; an evaluation without a signature
-    equals only itself.
+    Evaluations are equal if their signatures are, whatever the names of their files; an evaluation without a
+    signature equals only itself.
     """
 
     scores: tuple[Score, ...]
@@ -226,7 +226,7 @@ class Evaluation(ScoredOutput):
         numerical_features: bool = False,
         cartesian: bool = False,
     ) -> pd.DataFrame:
-        """Make the table of :meth:`to_frame` with the worst or the best lines first, or only lines with some features.
+        """Make the table of :meth:`to_frame`, the worst or the best lines first, or only of lines with some features.
 
         ``filter`` is a feature, such as ``"exp:the"`` or ``"in<Year>:1901"``, or several, all of which a line must
         have; they are written as in :meth:`worst_features`, with the same ``tokenizer`` and ``cartesian``. With
@@ -265,18 +265,19 @@ class Evaluation(ScoredOutput):
     ) -> pd.DataFrame:
         """Rank the features of the lines by how surely they go with bad scores, in a table by rising p.
 
-        ``count`` is the number of lines with a ``feature``, ``score`` their mean, ``p`` one-sided, of the Mann-Whitney
-        U test, and ``q`` is p corrected for ties and, by Benjamini and Hochberg, for the number of features in the
-        table. For losses in nats there are ``perplexity`` (exp of their mean) and, with a 95 % interval, ``gain``: the
-        share by which the perplexity of all lines would fall if these lines were no worse than the others. A numerical
-        feature has the figures of the quarter at one end, and p of Kendall's rank correlation, two-sided.
+        ``count`` is the number of lines with a ``feature``, ``score`` their mean, ``p`` one-sided, of the
+        Mann-Whitney U test, and ``q`` is p corrected for ties and, by Benjamini and Hochberg, for the number of
+        features in the table. For losses in nats there are ``perplexity`` (exp of their mean) and, with a 95 %
+        interval, ``gain``: the share by which the perplexity of all lines would fall if these lines were no worse
+        than the others. A numerical feature has the figures of the quarter at one end, and p of Kendall's rank
+        correlation, two-sided.
 
-        ``documents``, a column of the input (its name or number, from 1), adds the number of documents with a feature.
-        ``distinct`` chooses the few features that together explain the bad lines, the most telling first, with the
-        share of the losses' variance ``explained`` so far. With an ``other`` evaluation, differences to its scores are
-        ranked. ``best`` ranks features that go with good scores. The workers of a ``cluster``, a Dask client, count
-        the features. The other arguments are those of the command line. Raises UsageError for an unknown column, and
-        for distinct pairs of features.
+        ``documents``, a column of the input (its name or number, from 1), adds the number of documents with a
+        feature. ``distinct`` chooses the few features that together explain the bad lines, the most telling first,
+        with the share of the losses' variance ``explained`` so far. With an ``other`` evaluation, differences to its
+        scores are ranked. ``best`` ranks features that go with good scores. The workers of a ``cluster``, a Dask
+        client, count the features. The other arguments are those of the command line. Raises UsageError for an
+        unknown column, and for distinct pairs of features.
         """
         from geval_py.explaining.feature_ranking import Frequencies
         from geval_py.explaining.worst_features import rank_features

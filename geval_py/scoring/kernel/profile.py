@@ -17,9 +17,9 @@ two outputs' sketches estimates the sum of the squares of the differences of the
 the difference of their losses, in which words that both list collide together.
 
 The *histogram* counts all listed words by the size of their mass: their number, their mass, the hits (expected
-words), and the hits in each of some draws of the word from the line's own distribution. A draw's random number depends
-on the line's number alone; it is splitmix64's (G. Steele, D. Lea and C. Flood, "Fast splittable pseudorandom number
-generators", 2014).
+words), and the hits in each of some draws of the word from the line's own distribution. A draw's random number
+depends on the line's number alone; it is splitmix64's (G. Steele, D. Lea and C. Flood, "Fast splittable pseudorandom
+number generators", 2014).
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def _entries_row(distribution: Distribution, word: str, loss: float, bits: int, 
 
 
 def _entropy(masses: Iterable[float], share: float, bits: int) -> float:
-    """Compute the entropy over all buckets, in nats, from the masses of buckets with words and a share of the rest."""
+    """Compute the entropy in nats from the masses of the buckets with words and each bucket's share of the rest."""
     of_words = [_surprise(mass + share) for mass in masses]
     return sum_in_order(of_words) + ((1 << bits) - len(of_words)) * _surprise(share)
 
