@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import chain, count
 
-from geval_py.errors import AmbiguousFileError, DataError, MalformedLineError, MissingFileError
+from geval_py.errors import AmbiguousFileError, DataError, MalformedLineError, MissingFileError, UsageError
 from geval_py.reading.lines import read_lines
 from geval_py.reading.parts import name_of, part_of, wholes_among
 from geval_py.reading.sources import STANDARD_INPUT, find_file, is_address, names_in, naming
-from geval_py.text import natural_order
+from geval_py.text import natural_order, visible
 from geval_py.values import Value
 
 TYPE_CHECKING = False
@@ -153,3 +153,11 @@ def _one_parameter(output: Output) -> set[str]:
     """Give ``10``, ``lr=0.01`` and the like for epochs=10,lr=0.01: a parameter, or a value."""
     pairs = (f"{key}={value}" for key, value in output.parameters.items())
     return {*pairs, *output.parameters.values()} - {""}
+
+
+def only_output(outputs: Sequence[Output]) -> Output:
+    """Return the only one of the outputs; raises UsageError where there are several."""
+    if len(outputs) > 1:
+        names = visible(", ".join(output.name for output in outputs))
+        raise UsageError(message=f"there are several outputs ({names}): choose one with", arguments=("out",))
+    return outputs[0]

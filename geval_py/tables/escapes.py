@@ -10,15 +10,14 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
-
 from geval_py.tables.numbers import special
 from geval_py.text import shorten, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from jinja2 import Environment
 
 
 # Characters that make a spreadsheet read a cell as a formula (OWASP, CSV Injection).
@@ -152,6 +151,8 @@ def _strict(value: Any) -> Any:
 
 def environment(package: str) -> Environment:
     """Make the environment of the templates that lie in a package's folder ``templates``."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
     return Environment(
         loader=PackageLoader(package),
         autoescape=True,
@@ -166,6 +167,8 @@ def environment(package: str) -> Environment:
 
 def _shown(value: object) -> object:
     """Let no control character into a page, nor a mark that turns the direction of a line."""
+    from markupsafe import Markup
+
     return value if not isinstance(value, str) or isinstance(value, Markup) or value.isprintable() else visible(value)
 
 
