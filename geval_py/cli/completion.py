@@ -73,7 +73,7 @@ def script(shell: str) -> str:
 
 
 def _whole_parser() -> argparse.ArgumentParser:
-    """Make the parser of the plain command line, with those of the commands below it and completions of all values."""
+    """Make the parser of the plain command line, with the commands below it and completions of all values."""
     parser = parser_of()
     _complete_values(parser)
     commands = parser.add_subparsers(metavar="COMMAND")

@@ -13,6 +13,7 @@ from geval_py.reading import options
 from geval_py.reading.config import CONFIG_FILE, SHOW_AND_EXIT, config_values, parse_words, task_of
 from geval_py.reading.options import AUTHORING, DEFAULT_SEED
 from geval_py.reading.splits import Task
+from geval_py.tables.formats import FORMATS
 from geval_py.text import visible
 from geval_py.values import Value
 
@@ -134,9 +135,7 @@ OPTIONS = (
             metavar="COLUMN", goes_with=(SCORES, *FEATURES)),
     _option("by_score", HOW, "of several outputs, the best first, by the first metric", goes_with=(SCORES,),
             otherwise="; lines have --sort and --reverse-sort"),
-    _option("format", HOW,
-            "text (the default), for programs (json, csv), or for a paper or a page (markdown, latex, html)",
-            metavar="FORMAT"),
+    _option("format", HOW, f"{', '.join(FORMATS)} (default: text)", metavar="FORMAT"),
     _option("threads", HOW, "threads that score (default: one a core)", metavar="N", useless_with=AUTHORING),
     _option("cluster", HOW,
             "let the workers of the Dask scheduler at ADDRESS do it, or new ones on this machine: local",
@@ -292,7 +291,7 @@ def _settings_of(values: Mapping[str, Any]) -> Settings:
 
 
 def _check_mode_of(given: Collection[str], mode: str) -> None:
-    """Refuse an option on the command line that the mode would ignore; those of config.txt are for some modes only."""
+    """Refuse a given option that the mode would ignore; options in config.txt may be for another mode."""
     for option in OPTIONS:
         if option.field in given and option.goes_with and mode not in option.goes_with:
             *others, last = (SCORES if of == SCORES else option_of(of).long_name for of in option.goes_with)
@@ -327,11 +326,11 @@ def merged(given: Mapping[str, Any]) -> dict[str, Any]:
 def task_and_settings(given: Mapping[str, Any], metrics: Sequence[str], *heeded: str) -> tuple[Task, Settings]:
     """Return a command's task and settings from its words and config.txt; given metrics replace the challenge's.
 
-    All commands heed the seed and the threads; ``heeded`` are the other settings that this one does. Raises UsageError,
-    and the errors of :func:`merged`.
+    All commands heed the format, the seed and the threads; ``heeded`` are the other settings that this one does.
+    Raises UsageError, and the errors of :func:`merged`.
     """
     values = merged(given)
-    heeded = ("seed", "threads", "ignored", *heeded)
+    heeded = ("format", "seed", "threads", "ignored", *heeded)
     settings = Settings(**{name: values[name] for name in heeded if name in values})
     task = task_of(values)
     return (task.replace(alt_metrics=tuple(metrics), select_metrics=()) if metrics else task), settings

@@ -143,7 +143,8 @@ def add_metrics(group: argparse._ActionsContainer, help: str) -> None:
 def add_format(group: argparse._ActionsContainer, *more: str) -> None:
     """Add ``--format``, with all output formats there are, and perhaps ``more``."""
     formats = tuple(dict.fromkeys((*FORMATS, *more)))
-    group.add_argument("--format", choices=formats, default="text", metavar="FORMAT", help=", ".join(formats))
+    listed = f"{', '.join(formats)} (default: text)"
+    group.add_argument("--format", choices=formats, default="text", metavar="FORMAT", help=listed)
 
 
 def argument_type(read: Callable[[str], Value]) -> Callable[[str], Value]:

@@ -18,7 +18,7 @@ from geval_py.reading.splits import locate, locate_others, other_test_set
 from geval_py.scoring.columns import select_schemes, shown_name
 from geval_py.scoring.evaluate import evaluate_split
 from geval_py.scoring.scores import Failure, each_score, evaluations_of, what_is_scored
-from geval_py.tables.formats import FOR_PEOPLE, Tabular
+from geval_py.tables.formats import FOR_PEOPLE, Shown, Tabular
 from geval_py.text import named, visible
 from geval_py.version import __version__
 
@@ -176,6 +176,11 @@ def document_head(task: Task) -> dict[str, Any]:
     return {"version": __version__, "challenge": os.path.basename(os.path.abspath(task.directory))}
 
 
+def show_of_task(task: Task, value: Tabular, format: str, **more: object) -> None:
+    """Show a value; its JSON document names the challenge first, and ``more`` at the end."""
+    show(Shown(value, to_dict=lambda: document_head(task) | value.to_dict() | more), format)
+
+
 @contextmanager
 def blaming_config(task: Task) -> Iterator[None]:
     """Turn an error in a metric that config.txt asks for into an error of config.txt."""
@@ -291,9 +296,7 @@ def _evaluated(
 # What a user should know of outputs and their scores.
 
 
-def _noted(
-    evaluations: list[ScoredOutput], task: Task, split: Split, settings: Settings
-) -> list[ScoredOutput]:
+def _noted(evaluations: list[ScoredOutput], task: Task, split: Split, settings: Settings) -> list[ScoredOutput]:
     _note_places(task, split, settings, evaluations)
     for evaluation in evaluations:
         _note_unknown_words(evaluation)

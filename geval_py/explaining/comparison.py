@@ -22,8 +22,9 @@ from geval_py.reading.options import DEFAULT_SAMPLES, DEFAULT_SEED, check_sampli
 from geval_py.reading.outputs import Output, by_accepted_names, unique_names
 from geval_py.scoring.parallel import Progress
 from geval_py.scoring.scores import MetricScore, ScoredOutput, checked_evaluation
+from geval_py.tables.formats import Tabular
 from geval_py.tables.numbers import MOST_PLAIN, decimals_of, fixed, shortest
-from geval_py.tables.table import Column, Table, Tabular, plain_table
+from geval_py.tables.table import Column, Table, plain_table
 from geval_py.text import named, nearest, shown, visible
 
 if TYPE_CHECKING:

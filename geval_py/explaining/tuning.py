@@ -25,7 +25,8 @@ from geval_py.reading.derived import DEFAULT_WORDS, FrequentWords, Parameters, f
 from geval_py.reading.options import DEFAULT_SEED, check_sampling
 from geval_py.scoring.parallel import Progress
 from geval_py.scoring.scores import ScoredOutput, checked_evaluation
-from geval_py.tables.table import Column, Table, Tabular
+from geval_py.tables.formats import Tabular
+from geval_py.tables.table import Column, Table
 from geval_py.text import visible
 from geval_py.version import __version__
 

@@ -58,7 +58,6 @@ class Option(Value):
         return "/".join(self.names)
 
 
-
 def natural_number(text: str) -> int:
     """Read a whole number of up to 15 digits; raises ValueError."""
     if not re.fullmatch("[0-9]{1,15}", text):

@@ -91,33 +91,27 @@ class Listing(Tabular):
 
 
 class Shown(Tabular):
-    """A value made of parts, each computed when a format asks for it; without a table, the document's figures."""
+    """A value made of functions in place of methods; what is not given is that of another value."""
 
     def __init__(
         self,
-        document: Callable[[], dict[str, Any]],
+        of: Tabular | None = None,
         *,
+        to_dict: Callable[[], dict[str, Any]] | None = None,
         table: Callable[[], Table] | None = None,
         records: Callable[[], Table] | None = None,
         legend: Callable[[], Iterable[str]] | None = None,
         text: Callable[[int | None], Iterable[str]] | None = None,
     ) -> None:
-        self._document, self._table, self._records, self._legend, self._text = document, table, records, legend, text
+        self.listing = of if isinstance(of, Listing) else None
+        names = ("notes", "table", "records", "legend", "text", "markdown", "latex", "html")
+        methods = {} if of is None else {name: getattr(of, name) for name in names}
+        given = {"to_dict": to_dict, "table": table, "records": records, "legend": legend, "text": text}
+        vars(self).update(methods | {name: method for name, method in given.items() if method is not None})
 
     def table(self) -> Table:
-        return figures(self.to_dict()) if self._table is None else self._table()
-
-    def records(self) -> Table:
-        return self.table() if self._records is None else self._records()
-
-    def legend(self) -> Iterator[str]:
-        return iter(() if self._legend is None else self._legend())
-
-    def to_dict(self) -> dict[str, Any]:
-        return self._document()
-
-    def text(self, width: int | None = None) -> Iterator[str]:
-        yield from super().text(width) if self._text is None else self._text(width)
+        """Return the document's figures, where no table is given."""
+        return figures(self.to_dict())
 
 
 def figures(document: dict[str, Any]) -> Table:
@@ -145,8 +139,9 @@ def figures(document: dict[str, Any]) -> Table:
 def _json(value: Tabular, _: int | None) -> Iterator[str]:
     from geval_py.tables.escapes import json_list_text, json_text
 
-    if isinstance(value, Listing):
-        yield from json_list_text(value.to_dict(), value.name, value.documents())
+    listing = value.listing if isinstance(value, Shown) else value
+    if isinstance(listing, Listing):
+        yield from json_list_text(value.to_dict(), listing.name, listing.documents())
     else:
         yield json_text(value.to_dict())
 

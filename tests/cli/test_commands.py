@@ -6,12 +6,12 @@ import subprocess
 import sys
 
 import pytest
+from geval_py.reading.meanings import OTHER_COMMANDS, SYNONYMS
 
 from geval_py import evaluate
 from geval_py.cli import COMMANDS as MODULES
 from geval_py.cli import completion, parsers, sample
 from geval_py.cli.help import group_of, parser_of
-from geval_py.reading.meanings import OTHER_COMMANDS, SYNONYMS
 from geval_py.reading.options import COMMANDS, OPTIONS
 
 

@@ -4,11 +4,11 @@ import re
 from pathlib import Path
 
 import pytest
+from geval_py.cli.settings import Settings, parse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from geval_py.cli.parsers import make_parser
-from geval_py.cli.settings import Settings, parse
 from geval_py.errors import ConfigError, SchemeError, UnreadableFileError, UsageError
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.config import config_task, read_config
