@@ -20,7 +20,7 @@ from geval_py.checking.targets import Target, find_targets
 from geval_py.checking.task_rules import AnswerRules, OtherRules, SeenTexts
 from geval_py.errors import CorruptFileError, DataError, TooLargeError, UnreadableFileError
 from geval_py.reading.lines import LineReader
-from geval_py.reading.parts import is_part_of
+from geval_py.reading.sources import is_part_of
 from geval_py.scoring.blocks import Block, BlockReader
 from geval_py.scoring.parallel import Progress, ProgressOf, Workers, no_progress
 from geval_py.text import named, visible

@@ -14,8 +14,7 @@ from geval_py.errors import DataError, SchemeError, UsageError
 from geval_py.reading.items import InputReader, InputText, Texts
 from geval_py.reading.lines import LineReader
 from geval_py.reading.outputs import Output
-from geval_py.reading.parts import is_part_of
-from geval_py.reading.sources import can_be_reread
+from geval_py.reading.sources import can_be_reread, is_part_of
 from geval_py.reading.splits import Split, Task, read_vocabulary
 from geval_py.scoring.blocks import BlockScorer
 from geval_py.scoring.columns import (
