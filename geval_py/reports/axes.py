@@ -9,7 +9,7 @@ from typing import Any
 
 import altair as alt
 
-from geval_py.explaining.outcomes import Outcome
+from geval_py.explaining.losses import Outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
