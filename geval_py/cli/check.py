@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from geval_py.checking.check import DEFAULT_MAX_BYTES, DEFAULT_MAX_PLACES, check_targets, unreadable_output
 from geval_py.checking.fixes import DIFF_LINES, fix_file
-from geval_py.checking.problem_formats import FORMATS, inert, render
+from geval_py.checking.problem_formats import FORMATS, escape_commands, render
 from geval_py.checking.rules import COMMAND, RULES, Problem, explanation, find_rule, rules_table, select_rules
 from geval_py.checking.targets import Target, find_targets
 from geval_py.cli.evaluations import cluster_at
@@ -222,13 +222,13 @@ def _mend(path: str, rules: frozenset[str], given: argparse.Namespace) -> bool:
 
 def _complain(message: str) -> None:
     """Say something on standard error, in which GitHub's runner sees no command."""
-    print(inert(f"geval: {message}"), file=sys.stderr)
+    print(escape_commands(f"geval: {message}"), file=sys.stderr)
 
 
 def _show_diff(path: str, diff: Sequence[tuple[int, str, str]], most: int | None) -> None:
     shown = diff[: most or len(diff)]
     for line, before, after in shown:
-        print(inert(f"{visible(path)}:{line}\n- {visible(before)}\n+ {visible(after)}"))
+        print(escape_commands(f"{visible(path)}:{line}\n- {visible(before)}\n+ {visible(after)}"))
     if len(diff) > len(shown) or len(diff) == DIFF_LINES:
         print("…")
 
