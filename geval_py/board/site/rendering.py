@@ -15,7 +15,7 @@ from markdown_it.token import Token
 from markupsafe import Markup, escape
 
 from geval_py.board.ranking.disclosure import figure as plain
-from geval_py.board.ranking.leaderboard import group_label
+from geval_py.board.ranking.columns import group_label
 from geval_py.tables.escapes import environment, short
 from geval_py.tables.numbers import special
 
