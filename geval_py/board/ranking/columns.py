@@ -115,11 +115,15 @@ def columns_of(standings: Standings, ties: str = "shared") -> Iterator[EntryColu
     yield _text_column("description")
     yield _text_column("remark")
     params = sorted({key for entry in standings.entries for key in entry.params})
-    yield EntryColumn(record={f"param {key}": lambda entry, key=key: entry.params.get(key) for key in params})
+    yield EntryColumn(record={f"param {key}": _param(key) for key in params})
 
 
 def _values(*names: str) -> dict[str, Callable[[Entry], object]]:
     return {name: attrgetter(name) for name in names}
+
+
+def _param(key: str) -> Callable[[Entry], object]:
+    return lambda entry: entry.params.get(key)
 
 
 def _text_column(name: str, *others: str, kept: bool = False) -> EntryColumn:
@@ -128,7 +132,7 @@ def _text_column(name: str, *others: str, kept: bool = False) -> EntryColumn:
 
 def _other_metric(metric: str, digits: int) -> EntryColumn:
     def score(entry: Entry) -> float | None:
-        return entry.others[metric]
+        return entry.others.get(metric)
 
     return EntryColumn(
         name=metric,
