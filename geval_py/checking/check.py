@@ -21,15 +21,15 @@ from geval_py.checking.task_rules import AnswerRules, MetricRules, TextBlock
 from geval_py.errors import CorruptFileError, DataError, TooLargeError, UnreadableFileError
 from geval_py.reading.lines import LineReader
 from geval_py.reading.sources import is_part_of
-from geval_py.scoring.blocks import Block, BlockReader
-from geval_py.scoring.parallel import Progress, ProgressOf, Workers, no_progress
+from geval_py.scoring.blocks import Block, BlockReader, Threads
+from geval_py.scoring.parallel import Progress, ProgressOf, ThreadPool, no_progress
 from geval_py.text import named, visible
 from geval_py.version import __version__
 
 if TYPE_CHECKING:
     import distributed
 
-    from geval_py.scoring.cluster import Cluster
+    from geval_py.scoring.blocks import Workers
 
 DEFAULT_MAX_BYTES = 20 * 10**9
 DEFAULT_MAX_PLACES = 20
@@ -58,7 +58,7 @@ def check_submission(
     that the workers of a cluster cannot read, and as :func:`find_targets`; DataError for a mistake in the test set of
     standard input; ClusterError.
     """
-    from geval_py.scoring.cluster import cluster_of
+    from geval_py.scoring.cluster import workers_of
 
     tests = (tests,) if isinstance(tests, str) else tests
     rules = (rules,) if isinstance(rules, str) else rules
@@ -68,7 +68,7 @@ def check_submission(
         max_places=max_places,
         max_bytes=max_bytes,
         progress_of=lambda _: nullcontext(progress),
-        cluster=cluster_of(cluster),
+        workers=workers_of(cluster),
     )
 
 
@@ -80,14 +80,14 @@ def check_targets(
     max_bytes: int = DEFAULT_MAX_BYTES,
     progress_of: ProgressOf = no_progress,
     strict: bool = False,
-    cluster: Cluster | None = None,
+    workers: Workers | None = None,
 ) -> Report:
     """Check outputs with the rules of some codes; report missing outputs too.
 
     ``progress_of(path)`` returns a context manager with the function that is called after each block of that output.
     Files of a test set that cannot be read are left out. The other arguments are those of :func:`check_output`.
     """
-    check = partial(check_output, rules=rules, max_places=max_places, max_bytes=max_bytes, cluster=cluster)
+    check = partial(check_output, rules=rules, max_places=max_places, max_bytes=max_bytes, workers=workers)
     files: list[str] = []
     problems: list[Problem] = []
     unreadable: list[DataError] = []
@@ -136,18 +136,18 @@ def check_output(
     max_places: int = DEFAULT_MAX_PLACES,
     max_bytes: int = DEFAULT_MAX_BYTES,
     progress: Progress | None = None,
-    cluster: Cluster | None = None,
+    workers: Workers | None = None,
 ) -> list[Problem]:
     """Check one output with the rules of some codes; return the problems in the order of the table of rules.
 
     An output that cannot be read is a problem, not an error. Raises DataError only for the test set's own files
-    (expected, input); with a cluster, ClusterError, and UsageError for a stream, which can be read only once.
+    (expected, input); with workers elsewhere ClusterError, and UsageError for a stream, which can be read only once.
     """
     findings = Findings(target.output, rules, max_places)
     checker = OutputChecker.of_target(target, findings)
     try:
         with LineReader(target.output, header=target.output_header, max_bytes=max_bytes) as outputs:
-            _check_lines(checker, outputs, target, cluster, progress)
+            _check_lines(checker, outputs, target, workers or Threads(), progress)
     except NotTextError:
         findings.clear()
         message = "no line can be read: this is not UTF-8 text (UTF-16, or a binary file?)"
@@ -179,58 +179,45 @@ def _unreadable_rule(error: CorruptFileError | TooLargeError | UnreadableFileErr
 
 
 def _check_lines(
-    checker: OutputChecker, outputs: LineReader, target: Target, cluster: Cluster | None, progress: Progress | None
+    checker: OutputChecker, outputs: LineReader, target: Target, workers: Workers, progress: Progress | None
 ) -> None:
     if outputs.has_byte_order_mark:
         message = "the file begins with a byte order mark"
         checker.findings.add_file("W211", message, line=1, column=1, token="\ufeff")
     with _open_expected(target) as expected:
-        if cluster is None:
-            reader = _check_here(checker, outputs, expected, progress)
+        reader = workers.reader(outputs, expected)
+        if workers.are_here:
+            _check_in_order(checker, reader, progress)
         else:
-            reader = _check_on_cluster(cluster, checker, outputs, expected, target, progress)
-        items: int | None = None
-        if expected is not None:
-            items = reader.count_expected()
-        elif target.input is not None:
-            with LineReader(target.input, header=target.in_header) as inputs:
-                items = inputs.count_rest()
+            _check_beginning(checker, target, outputs.max_bytes)
+            for _, found in reader.map_pieces(check_blocks, lambda _: (checker.for_later_lines(),), progress=progress):
+                checker.extend(found)
+        items = _count_input(target) if expected is None else reader.count_expected()
     checker.finish(items)
 
 
-def _check_here(
-    checker: OutputChecker, outputs: LineReader, expected: LineReader | None, progress: Progress | None
-) -> BlockReader:
-    """Check the lines in order; threads flag them ahead. Return the reader, which has counted the answers."""
-    reader = BlockReader(outputs, expected)
+def _check_in_order(checker: OutputChecker, reader: BlockReader, progress: Progress | None) -> None:
+    """Check the lines in order; threads flag them ahead."""
     for block, flagged in reader.map(checker.flag, threads=None if checker.is_of_words else 0, progress=progress):
         if block.first_line == 1:
             checker.file.begin(flagged)
         checker.check(flagged)
-    return reader
 
 
-def _check_on_cluster(
-    cluster: Cluster,
-    checker: OutputChecker,
-    outputs: LineReader,
-    expected: LineReader | None,
-    target: Target,
-    progress: Progress | None,
-) -> BlockReader:
-    """Let workers check the lines, except how the output begins, and add up what they find."""
-    from geval_py.scoring.cluster import PieceReader
-
-    reader = PieceReader(outputs, expected, cluster)
+def _check_beginning(checker: OutputChecker, target: Target, max_bytes: int | None) -> None:
     with (
-        LineReader(target.output, header=target.output_header, max_bytes=outputs.max_bytes) as beginning,
-        _open_expected(target) as first_words,
+        LineReader(target.output, header=target.output_header, max_bytes=max_bytes) as outputs,
+        _open_expected(target) as expected,
     ):
-        for block in islice(BlockReader(beginning, first_words).blocks(Workers(0)), 1):
+        for block in islice(BlockReader(outputs, expected).blocks(ThreadPool(0)), 1):
             checker.file.begin(checker.flag(block))
-    for _, found in reader.map_pieces(check_blocks, lambda _: (checker.for_later_lines(),), progress=progress):
-        checker.extend(found)
-    return reader
+
+
+def _count_input(target: Target) -> int | None:
+    if target.input is None:
+        return None
+    with LineReader(target.input, header=target.in_header) as inputs:
+        return inputs.count_rest()
 
 
 def _open_expected(target: Target) -> AbstractContextManager[LineReader | None]:
