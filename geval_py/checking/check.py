@@ -190,7 +190,9 @@ def _check_lines(
             _check_in_order(checker, reader, progress)
         else:
             _check_beginning(checker, target, outputs.max_bytes)
-            for _, found in reader.map_pieces(check_blocks, lambda _: (checker.for_later_lines(),), progress=progress):
+            for _, found in reader.map_pieces(
+                check_blocks, lambda _: (checker.for_later_lines(),), progress=progress
+            ):
                 checker.extend(found)
         items = _count_input(target) if expected is None else reader.count_expected()
     checker.finish(items)
