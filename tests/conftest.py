@@ -56,7 +56,7 @@ def geval(capsys, monkeypatch):
     return run
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def browser():
     """Debian's Chromium; a missing one is an error, not a skip."""
     from playwright.sync_api import sync_playwright

@@ -49,6 +49,15 @@ def test_infinite_comes_after_every_finite_score(rows):
     ]
 
 
+def test_what_is_withdrawn_is_gone_before_anything_is_disclosed_anew(rows):
+    """Its disclosed score may still be stored."""
+    rows.submit("one", 100.0)
+    code = rows.submit("two", 1.5)
+    rows.refresh()
+    rows.withdraw(code)
+    assert [entry.submitter for entry in standings(rows.board, now=NOW).entries] == ["one"]
+
+
 @pytest.mark.parametrize(
     "more",
     [{"state": REJECTED}, {"state": FAILED}, {"withdrawn": START}],
