@@ -187,8 +187,7 @@ def _scores(evaluation: ScoredOutput, test: str, metrics: Sequence[str], main: s
 def _signature_of(score: MetricScore, signature: Signature) -> Signature:
     """Give the signature of one of the scores that were made together: what it does not depend on is left out."""
     needs_input = score.metric.needs_input or any(name.startswith("in") for name in score.scheme.filters)
-    return replace(
-        signature,
+    return signature.replace(
         metrics=(score.scheme.text,),
         bits=(score.metric.bits,),
         lines=score.statistics.lines,
