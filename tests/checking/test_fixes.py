@@ -5,6 +5,7 @@ from collections import Counter
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
+from profiles import examples
 
 from geval_py.checking import fixes
 from geval_py.checking.fixes import FIXABLE, Fixes, fix_file, fix_line
@@ -216,7 +217,7 @@ def same_loss(one, other):
     return one == other or abs(one - other) <= 1e-9 * max(1.0, abs(one))
 
 
-@settings(PROPERTY, max_examples=600)
+@settings(PROPERTY, max_examples=examples(600))
 @given(probability_lines, expected_words, st.sampled_from([1, 4, 10]), st.sampled_from([1, 2, 17, 2**32 + 5]), stray)
 def test_every_loss_is_kept(line, word, bits, number, counts):
     """A fix that is meant to keep the distribution keeps every loss to 1e-9 (for E112: of the line without its spaces)."""
@@ -227,7 +228,7 @@ def test_every_loss_is_kept(line, word, bits, number, counts):
         assert same_loss(line_loss(after, word, bits, number), loss)
 
 
-@settings(PROPERTY, max_examples=600)
+@settings(PROPERTY, max_examples=examples(600))
 @given(any_lines, rest_masses)
 def test_a_second_run_changes_nothing(line, rest_mass):
     once, rules = fix_line(line, rest_mass=rest_mass)
@@ -235,7 +236,7 @@ def test_a_second_run_changes_nothing(line, rest_mass):
     assert fix_line(once, rest_mass=rest_mass) == (once, UNCHANGED)
 
 
-@settings(PROPERTY, max_examples=600)
+@settings(PROPERTY, max_examples=examples(600))
 @given(st.one_of(probability_lines, lines_of(near_probabilities)), rest_masses)
 def test_nothing_is_left_to_mend(line, rest_mass):
     """The mended line holds probabilities that sum to one, as far as rounding lets them; each word once, no zeros."""
@@ -259,7 +260,7 @@ stored_lines = st.one_of(
 )
 
 
-@settings(PROPERTY, max_examples=1000)
+@settings(PROPERTY, max_examples=examples(1000))
 @given(st.lists(stored_lines, min_size=1, max_size=4), rest_masses)
 @example([b"a:1 b:1 c:3e-308"], None)
 @example([b"a:1 b:1 c:1e-290"], 1 - 2**-53)
@@ -297,7 +298,7 @@ def breaks(code, flags):
     return any(flags & r.has == r.has and not flags & r.lacks for r in FLAG_RULES if r.code == code)
 
 
-@settings(PROPERTY, max_examples=600)
+@settings(PROPERTY, max_examples=examples(600))
 @given(probability_lines)
 def test_sums_are_mended_where_check_reports_them(line):
     """W202 and W203 where the flags say so, and nowhere afterwards (words that repeat aside, and tiny masses)."""
@@ -334,7 +335,7 @@ def test_rules_selected(rules, before, after, applied):
     assert fix_line(before, rest_mass=0.01, rules=rules.split()) == (after, frozenset(applied.split()))
 
 
-@settings(PROPERTY, max_examples=600)
+@settings(PROPERTY, max_examples=examples(600))
 @given(any_lines, rest_masses, st.frozensets(st.sampled_from(sorted(FIXABLE))), words, st.integers(1, 9))
 def test_no_rule_is_applied_that_is_not_selected(line, rest_mass, rules, word, number):
     once, applied = fix_line(line, rest_mass=rest_mass, rules=rules)

@@ -9,6 +9,7 @@ import pytest
 import scipy.stats
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from profiles import examples
 
 from geval_py import UsageError
 from geval_py.explaining import feature_ranking as cartesian
@@ -111,7 +112,7 @@ SCORE = st.one_of(
 SCORED = st.tuples(st.tuples(COLUMNS, WORDS, WORDS), SCORE)
 
 
-@settings(PROPERTY, max_examples=150)
+@settings(PROPERTY, max_examples=examples(150))
 @given(
     scored=st.lists(SCORED, max_size=9),
     greatest_first=st.booleans(),

@@ -9,8 +9,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import settings as examples
+from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from profiles import examples
 from rows import START, Rows
 
 from geval_py import evaluate
@@ -45,7 +46,7 @@ def p_values_of(systems, samples, seed):
     values=st.sampled_from([(0.0, 1.0), (0.5, 1.5, 2.0), None]),
     chance=st.integers(0, 10**6).map(random.Random),
 )
-@examples(max_examples=150, deadline=None)
+@hypothesis_settings(max_examples=examples(150), deadline=None)
 def test_a_p_value_is_that_of_compare(lines, systems, samples, seed, values, chance):
     """To the last digit, with ties (few different losses) and without."""
     table = [
