@@ -38,7 +38,8 @@ def main() -> int:
         _handle(signal.SIG_IGN if received else signal.SIG_DFL)
         if received:
             rewriting = sys.modules.get("geval_py.reading.rewriting")
-            if rewriting is not None and hasattr(rewriting, "remove_unfinished"):  # the interrupt may have come amid its import
+            # The interrupt may have come amid the import of this module.
+            if rewriting is not None and hasattr(rewriting, "remove_unfinished"):
                 rewriting.remove_unfinished()
             _handle(signal.SIG_DFL)
             signal.raise_signal(received[0])

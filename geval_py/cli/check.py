@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from geval_py.checking import problem_formats
 from geval_py.checking.check import DEFAULT_MAX_BYTES, DEFAULT_MAX_PLACES, check_targets, unreadable_output
 from geval_py.checking.fixes import DIFF_LINES, fix_file
-from geval_py.checking.problem_formats import inert
+from geval_py.checking.problem_formats import escape_commands
 from geval_py.checking.rules import COMMAND, RULES, Problem, explanation, find_rule, rules_table, select_rules
 from geval_py.checking.targets import Target, find_targets
 from geval_py.cli.parsers import QuietParser, add_fields, add_format, argument_type, command_parser, number_type
-from geval_py.cli.score import cluster_at
+from geval_py.cli.score import workers_at
 from geval_py.cli.terminal import ProgressBar, show, write_listing
 from geval_py.errors import GevalError, UsageError
 from geval_py.reading.sources import STANDARD_INPUT
@@ -140,7 +140,9 @@ def _problems_table(report: Report) -> Table:
         for problem in report.problems
         for place in problem_formats.places_of(problem)
     ]
-    return Table([Column(name=name, write=lambda value: inert(visible(str(value)))) for name in names], rows)
+    return Table(
+        [Column(name=name, write=lambda value: escape_commands(visible(str(value)))) for name in names], rows
+    )
 
 
 def _names(rule: Rule) -> tuple[str, str, str]:
@@ -164,7 +166,7 @@ def run(words: Sequence[str]) -> int:
 def _report(given: argparse.Namespace) -> int:
     targets = list(find_targets(given.paths or ["."], given.challenge, given.tests))
     rules = select_rules(*chosen_rules(given))
-    with cluster_at(given.cluster) as cluster:
+    with workers_at(given.cluster) as workers:
         report = check_targets(
             targets,
             rules,
@@ -172,7 +174,7 @@ def _report(given: argparse.Namespace) -> int:
             max_bytes=given.max_bytes,
             progress_of=ProgressBar,
             strict=given.strict,
-            cluster=cluster,
+            workers=workers,
         )
     for error in report.unreadable:
         _complain(f"note: checked without a file of the test set: {error}")
@@ -215,7 +217,7 @@ def _mend(path: str, rules: frozenset[str], given: argparse.Namespace) -> bool:
     if given.diff:
         shown = fixed.diff[: given.max_problems or len(fixed.diff)]
         for line, before, after in shown:
-            print(inert(f"{name}:{line}\n- {visible(before)}\n+ {visible(after)}"))
+            print(escape_commands(f"{name}:{line}\n- {visible(before)}\n+ {visible(after)}"))
         if len(fixed.diff) > len(shown) or len(fixed.diff) == DIFF_LINES:
             print("…")
     changes = ", ".join(f"{code} on {lines} lines" for code, lines in sorted(fixed.changes.items()))
@@ -227,4 +229,4 @@ def _mend(path: str, rules: frozenset[str], given: argparse.Namespace) -> bool:
 
 def _complain(message: str) -> None:
     """Write to standard error, without anything that GitHub's runner would take for a command."""
-    print(inert(f"geval: {message}"), file=sys.stderr)
+    print(escape_commands(f"geval: {message}"), file=sys.stderr)

@@ -6,7 +6,7 @@ import math
 import sys
 from typing import TYPE_CHECKING
 
-from geval_py.cli.score import cluster_at, evaluate_lines, show_of_task
+from geval_py.cli.score import evaluate_lines, show_of_task, workers_at
 from geval_py.cli.terminal import ProgressBar, note
 from geval_py.explaining.feature_ranking import Frequencies
 from geval_py.explaining.worst_features import FeatureListing, rank_features
@@ -17,33 +17,33 @@ if TYPE_CHECKING:
     from geval_py.cli.options import Settings
     from geval_py.explaining.worst_features import WorstFeatures
     from geval_py.reading.splits import Task
-    from geval_py.scoring.cluster import Cluster
+    from geval_py.scoring.blocks import Workers
     from geval_py.scoring.scores import ScoredOutput
 
 
 def show_worst(task: Task, settings: Settings) -> None:
     """Show the features that go with bad scores, by rising p."""
-    with cluster_at(settings.cluster, settings.threads) as cluster:
-        (evaluation,) = evaluate_lines(task, settings, cluster=cluster)
+    with workers_at(settings.cluster, settings.threads) as workers:
+        (evaluation,) = evaluate_lines(task, settings, workers=workers)
         infinite = sum(map(math.isinf, evaluation.each_line_score()))
         if infinite:
             of = f"{infinite} of {evaluation.line_count} lines"
             note(f"{of} have an infinite score: so has the mean of their features")
-        features = rank(task, settings, evaluation, best=settings.reverse_sort, cluster=cluster)
+        features = rank(task, settings, evaluation, best=settings.reverse_sort, workers=workers)
         _show(task, settings, [evaluation], features, evaluation.line_count)
 
 
 def show_worsening(task: Task, settings: Settings) -> None:
     """Show the features that go with being worse than another output, by rising p."""
-    with cluster_at(settings.cluster, settings.threads) as cluster:
-        evaluation, other = evaluate_lines(task, settings, [settings.most_worsening_features or ""], cluster=cluster)
+    with workers_at(settings.cluster, settings.threads) as workers:
+        evaluation, other = evaluate_lines(task, settings, [settings.most_worsening_features or ""], workers=workers)
         differences = evaluation.score_differences(other)
         undefined, infinite = sum(map(math.isnan, differences)), sum(map(math.isinf, differences))
         if undefined:
             note(f"{undefined} of {len(differences)} lines are infinite in both outputs and are left out")
         if infinite:
             note(f"{infinite} of {len(differences)} lines are infinite in one output: so are means, or not defined")
-        features = rank(task, settings, evaluation, other, best=settings.reverse_sort, cluster=cluster)
+        features = rank(task, settings, evaluation, other, best=settings.reverse_sort, workers=workers)
         _show(task, settings, [evaluation, other], features, len(differences) - undefined)
 
 
@@ -74,7 +74,7 @@ def rank(
     other: ScoredOutput | None = None,
     *,
     best: bool = False,
-    cluster: Cluster | None = None,
+    workers: Workers | None = None,
 ) -> WorstFeatures:
     """Rank the features of the lines as the options ask: what goes with bad scores, or with the best."""
     with ProgressBar("features", unit="items") as progress:
@@ -88,7 +88,7 @@ def rank(
             documents=settings.documents,
             distinct=settings.distinct,
             progress=progress,
-            cluster=cluster,
+            workers=workers,
         )
 
 

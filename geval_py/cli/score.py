@@ -15,6 +15,7 @@ from geval_py.errors import ConfigError, SchemeError, UsageError
 from geval_py.reading.config import CONFIG_FILE, config_task
 from geval_py.reading.schemes import parse_schemes
 from geval_py.reading.splits import locate, locate_others, other_test_set
+from geval_py.scoring.blocks import Threads
 from geval_py.scoring.columns import select_schemes, shown_name
 from geval_py.scoring.evaluate import evaluate_split
 from geval_py.scoring.scores import Failure, each_score, evaluations_of, what_is_scored
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from geval_py.explaining.documents import Documents
     from geval_py.explaining.significance import Interval
     from geval_py.reading.splits import Split, Task
-    from geval_py.scoring.cluster import Cluster
+    from geval_py.scoring.blocks import Workers
     from geval_py.scoring.columns import Named
     from geval_py.scoring.scores import MetricScore, ScoredOutput
     from geval_py.tables.table import Table
@@ -200,13 +201,13 @@ def blaming_config(task: Task) -> Iterator[None]:
 
 
 @contextmanager
-def cluster_at(address: str | None, threads: int | None = None) -> Iterator[Cluster | None]:
-    """Connect to a cluster, or start one of so many workers on this machine; None where none is asked for.
+def workers_at(address: str | None, threads: int | None = None) -> Iterator[Workers]:
+    """Connect to the cluster that ``--cluster`` names, or let so many threads of this process be the workers.
 
-    Raises UsageError and ClusterError.
+    With ``local``, a cluster of so many workers is started on this machine. Raises UsageError and ClusterError.
     """
     if address is None:
-        yield None
+        yield Threads(threads)
         return
     import logging
 
@@ -228,8 +229,8 @@ def scored(
     The errors of an output are shown, and the others scored; if the only output has no score at all, its error is
     raised.
     """
-    with cluster_at(settings.cluster, settings.threads) as cluster:
-        results = list(_evaluated(task, split, schemes, settings, sign=sign, cluster=cluster))
+    with workers_at(settings.cluster, settings.threads) as workers:
+        results = list(_evaluated(task, split, schemes, settings, sign=sign, workers=workers))
     evaluations = what_is_scored(results)
     if len(results) == 1 and not evaluations:
         evaluations_of(results)
@@ -241,7 +242,7 @@ def scored(
 
 
 def evaluate_lines(
-    task: Task, settings: Settings, others: Sequence[str] = (), *, cluster: Cluster | None = None
+    task: Task, settings: Settings, others: Sequence[str] = (), *, workers: Workers | None = None
 ) -> list[ScoredOutput]:
     """Score one output, and the others named, with the first metric, and keep their texts.
 
@@ -256,7 +257,7 @@ def evaluate_lines(
         )
     split = locate_others(split, task, others)
     sign = settings.format not in FOR_PEOPLE
-    results = _evaluated(task, split, select_schemes(task)[:1], settings, sign=sign, of_lines=True, cluster=cluster)
+    results = _evaluated(task, split, select_schemes(task)[:1], settings, sign=sign, of_lines=True, workers=workers)
     return _noted(evaluations_of(results), task, split, settings)
 
 
@@ -276,7 +277,7 @@ def _evaluated(
     sign: bool,
     of_lines: bool = False,
     keep_texts: bool = False,
-    cluster: Cluster | None = None,
+    workers: Workers | None = None,
 ) -> Iterator[ScoredOutput | Failure]:
     """Score as :func:`scored`; ``of_lines`` keeps the texts, and lets filters select lines as they are."""
     return evaluate_split(
@@ -287,8 +288,7 @@ def _evaluated(
         reread=of_lines,
         raw_filters=of_lines,
         sign=sign,
-        threads=settings.threads,
-        cluster=cluster,
+        workers=workers or Threads(settings.threads),
         watch=lambda output: ProgressBar(output.name),
     )
 

@@ -47,7 +47,7 @@ def show_error(error: GevalError) -> None:
 
     Errors escape what they show; this escapes once more, in case one does not.
     """
-    complain("\n".join(map(visible, error.said(said_option).split("\n"))))
+    complain("\n".join(map(visible, error.sentence(said_option).split("\n"))))
 
 
 def complain(message: str) -> None:

@@ -1,8 +1,8 @@
-"""A challenge's config.txt: options, as on the command line.
+"""A challenge's config.txt: options as on the command line, which come before the command line's own.
 
-White space separates its words; a backslash before white space keeps it, and is itself in any other place. There are
-no quotes and no comments. The words count as if they stood before the command line's: repeatable options add up, and
-of the others the later one, the command line's, counts.
+Words are split at white space. A backslash keeps the white space after it; two backslashes are two characters; there
+are no quotes and no comments. The values of repeatable options add up; of others the last one counts, so the command
+line wins.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 CONFIG_FILE = "config.txt"
-_ESCAPED = r"\\([\s\S])"
+_ESCAPED_SPACE = rf"\\([{SPACES}])"
 _WORD = rf"(?:\\[\s\S]|[^{SPACES}])+"
 SHOW_AND_EXIT = frozenset({"help", "version", "list_metrics"})
 
@@ -35,7 +35,7 @@ def parse_words(
     ignores: bool = False,
     unknown: Callable[..., str] = unknown_word,
 ) -> dict[str, Any]:
-    """Return the values of the options that words name, by field; with ``takes_files``, other words may name outputs.
+    """Parse options into values by field; with ``takes_files``, other words may be the paths of outputs.
 
     ``ignores`` allows GEval's options that no score depends on; the field ``ignored`` holds their names. ``unknown``
     makes the sentence about an unknown word. Raises UsageError, also for an option that geval-py does not have.
@@ -59,7 +59,7 @@ def parse_words(
 
 
 def _places_of(paths: Sequence[str]) -> dict[str, Any]:
-    """Return the test set and the challenge of outputs that lie in one folder beside its answers."""
+    """Return the test set and the challenge in whose folder the outputs are, if it has answers."""
     folders = {os.path.dirname(path) for path in paths}
     folder = folders.pop()
     if folders or find_file(os.path.join(folder, EXPECTED_FILE)) is None:
@@ -90,7 +90,7 @@ def config_values(directory: str, unknown: Callable[..., str] = unknown_word) ->
 
 
 def read_config(path: str) -> list[str]:
-    """Read the words of a config.txt; none if there is no such file."""
+    """Read the words of a config.txt; empty if the file does not exist."""
     try:
         if not is_remote(path):
             with open(path, "rb") as file:
@@ -108,19 +108,14 @@ def read_config(path: str) -> list[str]:
 
 def words_of(text: str) -> list[str]:
     """Split the text of a config.txt into its words."""
-    return [re.sub(_ESCAPED, _unescaped, word) for word in re.findall(_WORD, text)]
-
-
-def _unescaped(match: re.Match[str]) -> str:
-    """Drop the backslash before white space; before another character it stays, and both count as read."""
-    return match[1] if re.fullmatch(f"[{SPACES}]", match[1]) else match[0]
+    return [re.sub(_ESCAPED_SPACE, r"\1", word) for word in re.findall(_WORD, text)]
 
 
 def config_task(directory: str) -> Task:
-    """Return the task that a challenge's config.txt alone describes; raises as :func:`config_values`."""
+    """Return the task of a challenge's config.txt alone; raises as :func:`config_values`."""
     return task_of(config_values(directory) | {"out_directory": directory})
 
 
 def task_of(values: dict[str, Any]) -> Task:
-    """Make a task from values by field; other fields are left out."""
+    """Return a task with the values that are fields of a task."""
     return Task(**{name: value for name, value in values.items() if name in Task.fields})

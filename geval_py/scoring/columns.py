@@ -14,7 +14,6 @@ from geval_py.reading.items import InputReader, ScoredItem
 from geval_py.reading.lines import decode_lines
 from geval_py.reading.schemes import EvaluationScheme
 from geval_py.reading.wordprobs import NUMBER
-from geval_py.scoring.blocks import Block, BlockScorer
 from geval_py.scoring.metrics import LineStatistics, Metric, column_of, find_metric
 from geval_py.scoring.metrics.rows import InputColumn, PreparedColumn
 from geval_py.scoring.scores import MetricScore, NoScore
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from geval_py.reading.preparation import Preparation
     from geval_py.reading.schemes import Flag
     from geval_py.reading.splits import Split, Task
-    from geval_py.scoring.cluster import ClusterScorer
+    from geval_py.scoring.blocks import Block, Scorer
     from geval_py.scoring.metrics.base import Column
     from geval_py.scoring.parallel import Progress
 
@@ -252,7 +251,7 @@ def _result(named: Named, key: Key, found: Found, selections: Mapping[Choice, Se
 class Reading(Value):
     """What is read side by side, and what is made of it: columns of all lines, and lines selected for later."""
 
-    scorer: BlockScorer | ClusterScorer
+    scorer: Scorer
     inputs: InputReader | None
     columns: tuple[Column, ...]
     selections: tuple[Selection, ...]
@@ -260,7 +259,7 @@ class Reading(Value):
     @classmethod
     def of(
         cls,
-        scorer: BlockScorer | ClusterScorer,
+        scorer: Scorer,
         inputs: InputReader | None,
         columns: tuple[Column, ...],
         selections: Iterable[Selection],

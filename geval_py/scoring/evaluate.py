@@ -7,19 +7,17 @@ Metrics that need the same column share it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 
 from geval_py.errors import DataError, SchemeError, UsageError
 from geval_py.reading.items import InputReader, InputText, Texts
 from geval_py.reading.lines import LineReader
 from geval_py.reading.outputs import Output
-from geval_py.reading.parts import is_part_of
-from geval_py.reading.sources import can_be_reread
+from geval_py.reading.sources import can_be_reread, is_part_of
 from geval_py.reading.splits import Split, Task, read_vocabulary
-from geval_py.scoring.blocks import BlockScorer
+from geval_py.scoring.blocks import Threads
 from geval_py.scoring.columns import (
-    Choice,
     Named,
     Reading,
     key_of,
@@ -44,9 +42,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import Any, TypeAlias
 
-    from geval_py.scoring.cluster import Cluster, ClusterScorer
+    from geval_py.scoring.blocks import Workers
     from geval_py.scoring.columns import Selection
-    from geval_py.scoring.metrics.base import Column
 
 
 def evaluate_split(
@@ -58,8 +55,7 @@ def evaluate_split(
     reread: bool = False,
     raw_filters: bool = False,
     sign: bool = False,
-    threads: int | None = None,
-    cluster: Cluster | None = None,
+    workers: Workers | None = None,
     watch: Watch | None = None,
 ) -> Iterator[ScoredOutput | Failure]:
     """Score the outputs of a split, each read once, with the metrics of a task, or with some of them.
@@ -85,8 +81,7 @@ def evaluate_split(
                     raw_filters=raw_filters,
                     input_text=input_text,
                     sign=sign,
-                    threads=threads,
-                    cluster=cluster,
+                    workers=workers,
                     progress=progress,
                 )
             except (DataError, SchemeError) as error:
@@ -123,26 +118,26 @@ def score_output(
     raw_filters: bool = False,
     input_text: InputText | None = None,
     sign: bool = False,
-    threads: int | None = None,
-    cluster: Cluster | None = None,
+    workers: Workers | None = None,
     progress: Progress | None = None,
 ) -> ScoredOutput | Failure:
     """Score one output with all metrics, reading it once; a Failure where some, but not all, have no line of it.
 
     ``keep_texts`` keeps the texts in memory or, with ``reread``, reads those in files again. With ``raw_filters``,
     flags that select lines look at them as they are, not as the text flags leave them. ``input_text`` is the split's
-    input, shared by several outputs; ``sign`` computes the signature; ``threads`` (one a core), or a ``cluster``,
+    input, shared by several outputs; ``sign`` computes the signature; ``workers`` (by default, a thread a core)
     score; ``progress`` is called after each block. Raises DataError, and SchemeError for a filter that no line has.
     """
     keys = [key_of(named, vocabulary, raw_filters) for named in schemes]
     selections = selections_of(schemes, keys, split)
     input_text = input_text or InputText(split, keep=keep_texts, digest=sign)
-    with _opened(split, output, sign=sign, digest=sign and cluster is None) as (outputs, expected):
-        again = reread or cluster is not None
+    workers = workers or Threads()
+    with _opened(split, output, sign=sign, digest=sign and workers.are_here) as (outputs, expected):
+        again = reread or not workers.are_here
         texts = Texts.of(outputs, expected, split.output_header, reread=again) if keep_texts else None
         inputs = _inputs(input_text, selections.values(), _scores_input(schemes, split))
         columns = tuple(dict.fromkeys(column for choice, column in keys if choice is None))
-        scorer = _scorer(outputs, expected, columns, selections, threads, cluster, sign=sign)
+        scorer = workers.scorer(outputs, expected, columns, digest=sign, selects=bool(selections))
         found, file_lines = Reading.of(scorer, inputs, columns, selections.values()).score(texts, progress)
     results = results_of(schemes, keys, found | statistics_of_selected(selections, keys, split, output), selections)
     scores = scores_of(results)
@@ -161,36 +156,12 @@ def score_output(
 
 @contextmanager
 def _opened(split: Split, output: Output, *, sign: bool, digest: bool) -> Iterator[tuple[LineReader, LineReader]]:
-    """Open an output and its answers; on a cluster, a worker makes the ``digest`` of the output."""
+    """Open an output and its answers; ``digest`` is whether the reader computes the output's SHA-256."""
     with (
         LineReader(_path(output), header=split.output_header, digest=digest) as outputs,
         LineReader(split.expected, header=split.output_header, digest=sign) as expected,
     ):
         yield outputs, expected
-
-
-def _scorer(
-    outputs: LineReader,
-    expected: LineReader,
-    columns: Sequence[Column],
-    selections: Mapping[Choice, Selection],
-    threads: int | None,
-    cluster: Cluster | None,
-    *,
-    sign: bool,
-) -> BlockScorer | ClusterScorer:
-    """Give what scores: threads, or a cluster.
-
-    Raises UsageError where a metric's flags select lines, or it looks at the input: their texts are needed here.
-    """
-    if cluster is None:
-        return BlockScorer(outputs, expected, columns, threads)
-    from geval_py.scoring.cluster import ClusterScorer
-
-    if selections:
-        what = "metrics whose flags (f, p) select some, or that look at the input (CharMatch)"
-        raise UsageError(message=f"a cluster scores all lines, and sees no input: leave out {what}")
-    return ClusterScorer(outputs, expected, columns, cluster, digest=sign)
 
 
 def _scores_input(schemes: Sequence[Named], split: Split) -> bool:

@@ -15,7 +15,7 @@ from geval_py.board.settings import moment_of
 from geval_py.cli import terminal
 from geval_py.cli.board import board_parser, now
 from geval_py.cli.parsers import QuietParser, add_fields, add_format
-from geval_py.cli.score import cluster_at
+from geval_py.cli.score import workers_at
 from geval_py.cli.terminal import ProgressBar, show, show_error
 from geval_py.errors import DataError, UsageError
 from geval_py.tables.formats import Shown
@@ -192,8 +192,8 @@ def run_rescore(words: Sequence[str]) -> int:
     if given is None:
         return 0
     board = Board.open(given.board)
-    with cluster_at(given.cluster) as cluster, ProgressBar("scoring again", unit="items") as progress:
-        rescored = rescore(board, now=now(), dry_run=given.dry_run, progress=progress, cluster=cluster)
+    with workers_at(given.cluster) as workers, ProgressBar("scoring again", unit="items") as progress:
+        rescored = rescore(board, now=now(), dry_run=given.dry_run, progress=progress, workers=workers)
     lines = [visible(line) for line in _rescored_lines(rescored, would=given.dry_run)]
 
     def document() -> dict[str, Any]:

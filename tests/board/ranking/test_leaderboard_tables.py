@@ -10,7 +10,7 @@ import sys
 import pytest
 from rows import KEYS, Rows
 
-from geval_py.board.ranking.leaderboard import group_label, place_text
+from geval_py.board.ranking.columns import group_label, place_text
 from geval_py.cli.board import pages
 from geval_py.errors import UsageError
 
@@ -51,7 +51,7 @@ baseline         -base               54.60             [49.14, 60.06]           
 4         4      four                Infinity          [Infinity, Infinity]                 c      2027-01-01T15:00:00Z                                see\nthere
 
 PerplexityHashed (words, lower is better) of test-A; the best of a submitter.
-range: the places that cannot be told apart from this one, group: so do entries that share a letter (approximate randomisation of all pairs, Holm's correction, 5 %).
+range: the places that cannot be told apart from this one; group: entries that share a letter cannot be told apart (approximate randomisation of all pairs, Holm's correction, 5 %).
 """.lstrip()
 
 
