@@ -10,10 +10,11 @@ from geval_py.errors import UsageError
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.items import unused_name
 from geval_py.reading.options import DEFAULT_SAMPLES, DEFAULT_SEED
+from geval_py.reading.outputs import only_output
 from geval_py.reading.splits import Split, Task, locate, locate_pair
 from geval_py.scoring.evaluate import evaluate_split
 from geval_py.scoring.scores import MetricScore, ScoredOutput, evaluations_of
-from geval_py.text import shown, visible
+from geval_py.text import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,9 +59,7 @@ def evaluate(
     Raises GevalError: UsageError if the call is at fault, DataError if the data are.
     """
     task, split = _located(challenge, test, out, metrics, tokenizer)
-    if len(split.outputs) > 1:
-        names = visible(", ".join(output.name for output in split.outputs))
-        raise UsageError(message=f"there are several outputs ({names}): choose one with", arguments=("out",))
+    only_output(split.outputs)
     from geval_py.scoring.cluster import workers_of
 
     workers = workers_of(cluster)

@@ -45,7 +45,7 @@ def _of_extra(function: Callable[Given, Made]) -> Callable[Given, Made]:
 @_of_extra
 def losses(evaluation: Evaluation) -> Chart:
     """Draw how the line losses are spread, by what became of the lines: first guess right, listed, not listed."""
-    from geval_py.explaining.outcomes import loss_bins, outcomes_of, prepared_items
+    from geval_py.explaining.losses import loss_bins, outcomes_of, prepared_items
     from geval_py.reports.axes import NOTEBOOK
     from geval_py.reports.contents import log_losses, mean_of
     from geval_py.reports.loss_panels import spread_chart
@@ -59,7 +59,7 @@ def losses(evaluation: Evaluation) -> Chart:
 @_of_extra
 def costs(evaluation: Evaluation) -> Chart:
     """Draw which kind of miss costs most: the shares of the lines and of the loss, by what became of the lines."""
-    from geval_py.explaining.outcomes import outcome_shares, outcomes_of, prepared_items
+    from geval_py.explaining.losses import outcome_shares, outcomes_of, prepared_items
     from geval_py.reports.axes import NOTEBOOK
     from geval_py.reports.contents import log_losses
     from geval_py.reports.loss_panels import costs_chart
@@ -70,8 +70,7 @@ def costs(evaluation: Evaluation) -> Chart:
 @_of_extra
 def lengths(evaluation: Evaluation) -> Chart:
     """Draw the perplexity by the number of characters of the expected word."""
-    from geval_py.explaining.outcomes import prepared_items
-    from geval_py.explaining.parts import by_length
+    from geval_py.explaining.losses import by_length, prepared_items
     from geval_py.reports.axes import NOTEBOOK
     from geval_py.reports.contents import log_losses, mean_of
     from geval_py.reports.loss_panels import parts_chart
@@ -87,7 +86,7 @@ def frequencies(evaluation: Evaluation) -> Chart:
 
     Raises UsageError where there is no such file.
     """
-    from geval_py.explaining.outcomes import prepared_items
+    from geval_py.explaining.losses import prepared_items
     from geval_py.reports.axes import NOTEBOOK
     from geval_py.reports.contents import frequencies_of, log_losses, mean_of
     from geval_py.reports.loss_panels import parts_chart

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import geval_py
 from geval_py import errors
+from geval_py.cli.options import OPTIONS, said_option
 from geval_py.errors import (
     AmbiguousFileError,
     ClusterError,
@@ -32,7 +33,6 @@ from geval_py.errors import (
     UnreadableFileError,
     UsageError,
 )
-from geval_py.reading.options import OPTIONS, said_option
 from geval_py.text import SPACES, display_width, excerpt, shorten, strip_spaces, visible
 
 PROPERTY = settings(deadline=None, derandomize=True)

@@ -35,8 +35,9 @@ from geval_py.explaining.reliability import (
 from geval_py.scoring.metrics.base import NOISE
 from geval_py.scoring.metrics.hashed import ProfileStatistics
 from geval_py.scoring.scores import ScoredOutput
+from geval_py.tables.formats import Tabular
 from geval_py.tables.numbers import fixed
-from geval_py.tables.table import Column, Table
+from geval_py.tables.table import Column, Table, plain_table
 from geval_py.text import visible
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
 
 LEVELS = (0.5, 0.8, 0.9)  # of the sets
 NORMAL = 1.96  # standard errors on either side that hold 95 %
+SETS = "the smallest sets"
+HONEST = "honest: what 95 % of outputs would show whose probabilities come true."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +87,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Calibration:
+class Calibration(Tabular):
     """Whether an output means what it says; printed, sentences and tables.
 
     ``test`` is the test set's name, ``file`` the output's, ``metric`` that whose flags and bits hold; ``lines`` were
@@ -112,11 +115,8 @@ class Calibration:
     rest: Reliability | None = field(repr=False)
     sets: Points | None = field(repr=False)
 
-    def __str__(self) -> str:
-        return "".join(calibration_text(self)).removesuffix("\n")
-
     def to_dict(self) -> dict[str, Any]:
-        """Give what ``--format json`` shows; values may be inf."""
+        """Return what ``--format json`` shows; values may be inf."""
         shown: dict[str, Any] = {
             name: getattr(self, name) for name in ("test", "file", "metric", "lines", "vectors", "signature")
         }
@@ -132,6 +132,120 @@ class Calibration:
         shown["rest"] = self.rest and self.rest.to_dict()
         shown["sets"] = self.sets and self.sets.rows()
         return shown
+
+    def points(self) -> dict[str, Points]:
+        """Return the points of each part of the output that there is, by its name."""
+        parts = {"all listed words": self.words, "the first guess": self.guess, "the rest": self.rest}
+        found = {name: part.bins for name, part in parts.items() if part is not None}
+        return found if self.sets is None else found | {SETS: self.sets}
+
+    def table(self) -> Table:
+        """Return one table of all parts, for formats other than text."""
+        columns = [Column(name="part"), *(Column(name=name) for name in ("claimed", "true", "honest", "n"))]
+        rows = [[name, *cells] for name, points in self.points().items() for cells in _cells(name, points)]
+        return Table(columns, rows)
+
+    def records(self) -> Table:
+        """Return the table for programs: a row a point of each part."""
+        rows = ([name, *row.values()] for name, points in self.points().items() for row in points.rows())
+        return plain_table(["part", "claimed", "true", "honest_low", "honest_high", "n"], rows)
+
+    def legend(self) -> Iterator[str]:
+        """Yield sentences with the figures."""
+        yield from self.sentences()
+        yield HONEST
+
+    def text(self, width: int | None = None) -> Iterator[str]:
+        """Write sentences and, below them, a table for each part; none is as wide as a terminal."""
+        del width
+        of = f"{self.lines} lines of {visible(self.test)}"
+        yield f"{visible(self.file)}: {visible(self.metric)}, {of}\n\n"
+        for sentence in self.sentences():
+            yield f"{sentence}\n"
+        for name, points in self.points().items():
+            yield f"\n{name}\n"
+            heads = ("level" if name == SETS else "claimed", "true", "honest", "n")
+            yield from Table([Column(name=head) for head in heads], list(_cells(name, points))).text()
+        yield f"\n{HONEST}\n"
+
+    def sentences(self) -> Iterator[str]:
+        """Yield what the output claims and what came true, a sentence a part."""
+        yield _claim_row(self.claim)
+        if self.claim.infinite:
+            yield f"{_lines(self.claim.infinite)} with an infinite loss left out of that."
+        if self.vectors:
+            yield f"{_lines(self.vectors)} of buckets, which list no words; the rest is of the others."
+        if self.words is not None:
+            yield _found(f"{self.words.n} listed words", "should have been the word", "were", self.words)
+        if self.guess is not None:
+            yield _found(f"{self.guess.n} first guesses", "should have been right", "were", self.guess)
+        yield from self._errors()
+        if self.rest is not None:
+            what = f"{self.rest.n} lines with a guess"
+            yield _found(what, "should not have listed the word", "did not", self.rest)
+        if self.sets is not None:
+            yield _set_rows(self.sets)
+
+    def _errors(self) -> Iterator[str]:
+        error, corp = self.guess_error, self.corp
+        if error is not None:
+            yield (
+                f"The first guess's calibration error is {fixed(error.ece, 3)}, where honest guesses show "
+                f"{fixed(error.honest, 3)}; without what chance adds, {fixed(error.debiased, 3)} (root mean square)."
+            )
+        if corp is not None:
+            yield (
+                f"Its Brier score {fixed(corp.brier, 3)} is miscalibration {fixed(corp.miscalibration, 3)} (honest: "
+                f"{fixed(corp.honest, 3)}) - discrimination {fixed(corp.discrimination, 3)} + uncertainty "
+                f"{fixed(corp.uncertainty, 3)}."
+            )
+
+
+def _cells(name: str, points: Points) -> Iterator[list[object]]:
+    digits = 1 if name == SETS else 4
+    for row in points.rows():
+        honest = f"[{fixed(row['low'], 4)}, {fixed(row['high'], 4)}]"
+        yield [fixed(row["x"], digits), fixed(row["y"], 4), honest, row["n"]]
+
+
+def _lines(number: int) -> str:
+    return f"{number} {'line is' if number == 1 else 'lines are'}"
+
+
+def _claim_row(claim: Claim) -> str:
+    if not claim.lines:
+        return "The loss of every line is infinite: there is nothing to hold its claim against."
+    figures = f"It claims a perplexity of {_words(claim.claimed_perplexity)} and gets {_words(claim.perplexity)}"
+    gap = f"{fixed(abs(claim.gap), 3)} ± {fixed((claim.high - claim.low) / 2, 3)} nats a word"
+    if claim.z is None:
+        return f"{figures}: that is {gap}, on each line the same."
+    if not claim.is_significant:
+        return f"{figures}: {gap}, which may be chance (z = {fixed(claim.z, 1)})."
+    how = "surer than it should be" if claim.gap > 0 else "less sure than it could be"
+    return f"{figures}: it is {how}, by {gap} (z = {fixed(claim.z, 1)})."
+
+
+def _words(perplexity: float) -> str:
+    return fixed(perplexity, 0 if perplexity >= 100 else 1)
+
+
+def _found(things: str, should: str, did: str, part: Reliability) -> str:
+    verdict = "as honest ones would" if part.is_honest else f"honest: {_percent(part.low)} to {_percent(part.high)}"
+    return f"Of {things}, {_percent(part.claimed)} {should}, and {_percent(part.found)} {did} ({verdict})."
+
+
+def _percent(share: float) -> str:
+    return f"{fixed(100 * share, 1)} %"
+
+
+def _set_rows(sets: Points) -> str:
+    levels, held = (_listed([fixed(100 * of, digits) for of in part]) for part, digits in ((sets.x, 0), (sets.y, 1)))
+    return f"The smallest sets of {levels} % hold the word on {held} % of the lines."
+
+
+def _listed(words: Sequence[str]) -> str:
+    *others, last = words
+    return f"{', '.join(others)} and {last}"
 
 
 def calibration(evaluation: ScoredOutput) -> Calibration:
@@ -219,109 +333,3 @@ def _sets(statistics: ProfileStatistics, of_words: Truths) -> Points:
         high=[min(1.0, level + width) for level, width in zip(LEVELS, widths, strict=True)],
         n=[len(ahead)] * len(LEVELS),
     )
-
-
-# Whether an output means what it says, for people: sentences with the figures, then tables.
-
-
-def calibration_text(calibration: Calibration) -> Iterator[str]:
-    """Write sentences and, below them, the tables, line by line."""
-    of = f"{calibration.lines} lines of {visible(calibration.test)}"
-    yield f"{visible(calibration.file)}: {visible(calibration.metric)}, {of}\n\n"
-    for sentence in _sentences(calibration):
-        yield f"{sentence}\n"
-    parts = {
-        "all listed words": calibration.words,
-        "the first guess": calibration.guess,
-        "the rest": calibration.rest,
-    }
-    for name, part in parts.items():
-        if part is not None:
-            yield f"\n{name}\n"
-            yield from _points_table(part.bins, "claimed", 4).text()
-    if calibration.sets is not None:
-        yield "\nthe smallest sets\n"
-        yield from _points_table(calibration.sets, "level", 1).text()
-    yield "\nhonest: what 95 % of outputs would show whose probabilities come true.\n"
-
-
-def _points_table(points: Points, name: str, digits: int) -> Table:
-    columns = [Column(name=of) for of in (name, "true", "honest", "n")]
-    rows = [
-        [fixed(row["x"], digits), fixed(row["y"], 4), f"[{fixed(row['low'], 4)}, {fixed(row['high'], 4)}]", row["n"]]
-        for row in points.rows()
-    ]
-    return Table(columns, rows)
-
-
-def _sentences(calibration: Calibration) -> Iterator[str]:
-    yield _claim_row(calibration.claim)
-    if calibration.claim.infinite:
-        yield f"{_lines(calibration.claim.infinite)} with an infinite loss left out of that."
-    if calibration.vectors:
-        yield f"{_lines(calibration.vectors)} of buckets, which list no words; the rest is of the others."
-    if calibration.words is not None:
-        yield _found(f"{calibration.words.n} listed words", "should have been the word", "were", calibration.words)
-    if calibration.guess is not None:
-        yield _found(f"{calibration.guess.n} first guesses", "should have been right", "were", calibration.guess)
-    yield from _errors(calibration)
-    if calibration.rest is not None:
-        what = f"{calibration.rest.n} lines with a guess"
-        yield _found(what, "should not have listed the word", "did not", calibration.rest)
-    if calibration.sets is not None:
-        yield _set_rows(calibration.sets)
-
-
-def _lines(number: int) -> str:
-    return f"{number} {'line is' if number == 1 else 'lines are'}"
-
-
-def _claim_row(claim: Claim) -> str:
-    if not claim.lines:
-        return "The loss of every line is infinite: there is nothing to hold its claim against."
-    figures = f"It claims a perplexity of {_words(claim.claimed_perplexity)} and gets {_words(claim.perplexity)}"
-    gap = f"{fixed(abs(claim.gap), 3)} ± {fixed((claim.high - claim.low) / 2, 3)} nats a word"
-    if claim.z is None:
-        return f"{figures}: that is {gap}, on each line the same."
-    if not claim.is_significant:
-        return f"{figures}: {gap}, which may be chance (z = {fixed(claim.z, 1)})."
-    how = "surer than it should be" if claim.gap > 0 else "less sure than it could be"
-    return f"{figures}: it is {how}, by {gap} (z = {fixed(claim.z, 1)})."
-
-
-def _words(perplexity: float) -> str:
-    return fixed(perplexity, 0 if perplexity >= 100 else 1)
-
-
-def _found(things: str, should: str, did: str, part: Reliability) -> str:
-    verdict = "as honest ones would" if part.is_honest else f"honest: {_percent(part.low)} to {_percent(part.high)}"
-    return f"Of {things}, {_percent(part.claimed)} {should}, and {_percent(part.found)} {did} ({verdict})."
-
-
-def _percent(share: float) -> str:
-    return f"{fixed(100 * share, 1)} %"
-
-
-def _errors(calibration: Calibration) -> Iterator[str]:
-    error, corp = calibration.guess_error, calibration.corp
-    if error is not None:
-        yield (
-            f"The first guess's calibration error is {fixed(error.ece, 3)}, where honest guesses show "
-            f"{fixed(error.honest, 3)}; without what chance adds, {fixed(error.debiased, 3)} (root mean square)."
-        )
-    if corp is not None:
-        yield (
-            f"Its Brier score {fixed(corp.brier, 3)} is miscalibration {fixed(corp.miscalibration, 3)} (honest: "
-            f"{fixed(corp.honest, 3)}) - discrimination {fixed(corp.discrimination, 3)} + uncertainty "
-            f"{fixed(corp.uncertainty, 3)}."
-        )
-
-
-def _set_rows(sets: Points) -> str:
-    levels, held = (_listed([fixed(100 * of, digits) for of in part]) for part, digits in ((sets.x, 0), (sets.y, 1)))
-    return f"The smallest sets of {levels} % hold the word on {held} % of the lines."
-
-
-def _listed(words: Sequence[str]) -> str:
-    *others, last = words
-    return f"{', '.join(others)} and {last}"

@@ -22,7 +22,7 @@ from geval_py.reading.options import DEFAULT_SAMPLES, DEFAULT_SEED, check_sampli
 from geval_py.reading.outputs import Output, by_accepted_names, unique_names
 from geval_py.scoring.parallel import Progress
 from geval_py.scoring.scores import MetricScore, ScoredOutput, checked_evaluation
-from geval_py.tables.escapes import html_text, markdown_text
+from geval_py.tables.formats import Tabular
 from geval_py.tables.numbers import MOST_PLAIN, decimals_of, fixed, shortest
 from geval_py.tables.table import Column, Table, plain_table
 from geval_py.text import named, nearest, shown, visible
@@ -41,7 +41,7 @@ Baseline: TypeAlias = "str | os.PathLike[str] | SupportsIndex | None"  # a name 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class Comparison(Tabular):
     """Systems on the same lines, the best first; printed, or in Jupyter, as a table.
 
     ``test`` is the test set's name; ``metric``, ``unit`` and ``direction`` say what the scores are. Of ``lines``
@@ -67,12 +67,10 @@ class Comparison:
     groups: tuple[tuple[str, ...], ...] = field(repr=False)
     notes: tuple[str, ...] = field(repr=False)
     of_losses: bool = field(repr=False)
-
-    def __str__(self) -> str:
-        return comparison_text(self, notes=True).removesuffix("\n")
+    precision: int | None = field(default=None, repr=False, compare=False)
 
     def _repr_html_(self) -> str:
-        return comparison_html(self)
+        return "".join(self.html())
 
     def to_frame(self) -> pd.DataFrame:
         """Make a table with a row a system, in the same order; an interval is two columns, low and high.
@@ -105,9 +103,61 @@ class Comparison:
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Give what ``--format json`` shows; values may be inf."""
-        values = {known.name: getattr(self, known.name) for known in fields(self) if known.name != "of_losses"}
-        return values | {"systems": [system.to_dict() for system in self.systems]}
+        """Return what ``--format json`` shows; values may be inf."""
+        names = [known.name for known in fields(self) if known.name not in ("of_losses", "precision")]
+        systems = [system.to_dict() for system in self.systems]
+        return {name: getattr(self, name) for name in names} | {"systems": systems}
+
+    def table(self) -> Table:
+        """Return the table for people: a row a system.
+
+        Scores have ``precision`` digits after the point or, without it, as many as their intervals make worth
+        showing. Columns about infinite losses, or about lines compared, are left out where there are none.
+        """
+        some_infinite, some_finite = self.compared < self.lines, self.compared > 0
+        shown = [
+            column
+            for column in _COLUMNS
+            if (some_infinite or not column.if_infinite) and (some_finite or not column.of_finite)
+        ]
+        columns = [Column(name=column.name.format(self.compared), alignment=column.alignment) for column in shown]
+        digits = _Digits(self, self.precision)
+        return Table(columns, [[column.cell(system, digits) for column in shown] for system in self.systems])
+
+    def records(self) -> Table:
+        """Return the table for programs: a row a system; ``groups`` has the numbers, from 0, of its groups."""
+        rows = [self.row(system) | {"signature": str(system.signature)} for system in self.systems]
+        for row in rows:
+            row["groups"] = " ".join(map(str, row["groups"]))
+        return plain_table(list(rows[0]), [list(row.values()) for row in rows])
+
+    def legend(self) -> Iterator[str]:
+        """Yield what the columns are."""
+        yield visible(
+            f"{self.metric} ({self.unit}, {self.direction} is better) of {self.lines} lines of "
+            f"{self.test}; the baseline is {self.baseline}; {self.samples} samples, "
+            f"seed {self.seed}."
+        )
+        if self.documents is not None:
+            yield visible(
+                f"Intervals and tests are by document: {self.compared_documents} of them, told by the column "
+                f"{self.documents}."
+            )
+        if 0 < self.compared < self.lines:
+            what = "loss" if self.of_losses else "score"
+            *names, last = (c.name.format(self.compared) for c in _COLUMNS if c.of_finite)
+            yield (
+                f"{', '.join(names)} and {last} are of the {self.compared} lines with a finite {what} for all; "
+                f"the rest is of all {self.lines}."
+            )
+        better = "a lower loss" if self.of_losses else "a better score"
+        yield f"won: lines with {better} than the baseline's; the score weighs by how much, so fewer may be better."
+        if self.compared:
+            yield "p boot: paired bootstrap test; p rand: approximate randomisation; two-sided, against the baseline."
+            yield (
+                "group: systems that share a letter cannot be told apart (p rand of all pairs, Holm's correction, "
+                "5 %)."
+            )
 
 
 def compare(
@@ -293,55 +343,6 @@ SIGNIFICANT_DIGITS = 4  # of a number whose interval does not tell how many are 
 _LETTERS = string.ascii_letters
 
 
-def comparison_text(
-    comparison: Comparison, precision: int | None = None, *, width: int | None = None, notes: bool = False
-) -> str:
-    """Write an aligned table, and below it a legend; with ``notes``, these too.
-
-    A table for a terminal, which has a ``width``, fits into it. For ``precision`` see :func:`comparison_table`.
-    """
-    below = [*_legend(comparison), *(_table_notes(comparison) if notes else ())]
-    table = comparison_table(comparison, precision)
-    rows = table.text() if width is None else table.terminal(width)
-    return "".join([*rows, "\n", *(f"{line.rstrip()}\n" for line in below)])
-
-
-def comparison_markdown(comparison: Comparison, precision: int | None = None) -> str:
-    """Write a Markdown table, and below it the legend and the notes."""
-    below = (f"{markdown_text(line)}\n" for line in (*_legend(comparison), *_table_notes(comparison)))
-    return "".join([*comparison_table(comparison, precision).markdown(), "\n", *below])
-
-
-def comparison_latex(comparison: Comparison, precision: int | None = None) -> str:
-    r"""Write a LaTeX tabular, which needs no package, and below it the legend and the notes as comments."""
-    below = (f"% {line}\n" for line in (*_legend(comparison), *_table_notes(comparison)))
-    return "".join([*comparison_table(comparison, precision).latex(), *below])
-
-
-def comparison_html(comparison: Comparison) -> str:
-    """Write an HTML table, for notebooks, and below it the legend and the notes; all text is escaped."""
-    below = "<br>".join(map(html_text, (*_legend(comparison), *_table_notes(comparison))))
-    return "".join([*comparison_table(comparison).html(), f"<p>{below}</p>"])
-
-
-def comparison_table(comparison: Comparison, precision: int | None = None) -> Table:
-    """Make the table for people: a row a system.
-
-    Scores have ``precision`` digits after the point or, without it, as many as their intervals make worth showing.
-    What only infinite losses ask for, and what no line is left for, is left out.
-    """
-    some_infinite, some_finite = comparison.compared < comparison.lines, comparison.compared > 0
-    shown = [
-        column
-        for column in _COLUMNS
-        if (some_infinite or not column.if_infinite) and (some_finite or not column.of_finite)
-    ]
-    return Table(
-        [Column(name=column.name.format(comparison.compared), alignment=column.alignment) for column in shown],
-        [[column.cell(system, _Digits(comparison, precision)) for column in shown] for system in comparison.systems],
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class _Digits:
     """How the scores of a comparison are written: with so many digits after the point, or those worth showing."""
@@ -450,43 +451,3 @@ def _groups(system: System, comparison: Comparison) -> str:
 
 def _label(group: int) -> str:
     return _LETTERS[group] if group < len(_LETTERS) else f"({group + 1})"
-
-
-def _legend(comparison: Comparison) -> Iterator[str]:
-    yield visible(
-        f"{comparison.metric} ({comparison.unit}, {comparison.direction} is better) of {comparison.lines} lines of "
-        f"{comparison.test}; the baseline is {comparison.baseline}; {comparison.samples} samples, "
-        f"seed {comparison.seed}."
-    )
-    if comparison.documents is not None:
-        yield visible(
-            f"Intervals and tests are by document: {comparison.compared_documents} of them, told by the column "
-            f"{comparison.documents}."
-        )
-    if 0 < comparison.compared < comparison.lines:
-        what = "loss" if comparison.of_losses else "score"
-        *names, last = (c.name.format(comparison.compared) for c in _COLUMNS if c.of_finite)
-        yield (
-            f"{', '.join(names)} and {last} are of the {comparison.compared} lines with a finite {what} for all; "
-            f"the rest is of all {comparison.lines}."
-        )
-    better = "a lower loss" if comparison.of_losses else "a better score"
-    yield f"won: lines with {better} than the baseline's; the score weighs by how much, so fewer may be better."
-    if comparison.compared:
-        yield "p boot: paired bootstrap test; p rand: approximate randomisation; two-sided, against the baseline."
-        yield "group: systems that share a letter cannot be told apart (p rand of all pairs, Holm's correction, 5 %)."
-
-
-def _table_notes(comparison: Comparison) -> Iterator[str]:
-    return (f"Note: {note}." for note in comparison.notes)
-
-
-# Tables for programs, as ``--format csv`` writes them: numbers with all their digits, the input's columns apart.
-
-
-def comparison_records(comparison: Comparison) -> Table:
-    """Make a table with a row a system; ``groups`` has the numbers, from 0, of those it is in."""
-    rows = [comparison.row(system) | {"signature": str(system.signature)} for system in comparison.systems]
-    for row in rows:
-        row["groups"] = " ".join(map(str, row["groups"]))
-    return plain_table(list(rows[0]), [list(row.values()) for row in rows])

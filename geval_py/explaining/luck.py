@@ -26,8 +26,9 @@ from geval_py.scoring.kernel.profile import SKETCHES
 from geval_py.scoring.metrics.base import NOISE, Metric, exp
 from geval_py.scoring.metrics.hashed import ProfileStatistics, reseeded, unknown_words
 from geval_py.scoring.scores import ScoredOutput
+from geval_py.tables.formats import Tabular
 from geval_py.tables.numbers import fixed, shortest
-from geval_py.tables.table import Column, Table
+from geval_py.tables.table import Column, Table, plain_table
 from geval_py.text import named as shown_path
 from geval_py.text import visible
 
@@ -105,11 +106,106 @@ class Luck:
         return self.formula.z
 
     def __str__(self) -> str:
-        return "".join(luck_text([self])).removesuffix("\n")
+        return str(Lucks((self,)))
 
     def to_dict(self) -> dict[str, Any]:
-        """Give what ``--format json`` shows; values may be inf."""
+        """Return what ``--format json`` shows; values may be inf."""
         return asdict(self) | {"z": self.z}
+
+    def row(self) -> list[str | None]:
+        """Return the row of a table for people."""
+        return [self.file, score_text(self.score), *_spread_cells(self.measured), *_spread_cells(self.formula)]
+
+    def sentences(self) -> Iterator[str]:
+        """Yield what the row means."""
+        file = visible(self.file)
+        if not self.lines:
+            yield f"{file}: there is no line that is finite under all seeds."
+            return
+        if self.left_out:
+            which = "line is" if self.left_out == 1 else "lines are"
+            yield f"{file}: {self.left_out} {which} left out, which some seeds make infinite."
+        usual = f"{file}: 95 % of seeds give {score_text(self.low)} to {score_text(self.high)}"
+        if self.z is None:
+            yield f"{file}: all seeds give the same score."
+        elif abs(self.z) < 2:
+            yield f"{usual}, and this one is among them: hashing made no difference worth speaking of."
+        else:
+            yield f"{usual}: it was {'lucky' if self.z < 0 else 'unlucky'} with {score_text(self.score)}."
+        if self.exact is not None:
+            exact, lines = self.exact, self.lines + self.left_out
+            yield (
+                f"{file}: without hashing, the perplexity is {score_text(exact.listed)} (estimated from the hashed "
+                f"one: {score_text(exact.from_hashed)}) on the {lines - exact.infinite} lines whose word is listed "
+                f"or in the vocabulary of {exact.vocabulary}; on the {exact.infinite} others it is infinite."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Lucks(Tabular):
+    """The luck of several outputs of one test set, at least one."""
+
+    outputs: tuple[Luck, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``--format json`` shows; values may be inf."""
+        return {"outputs": [luck.to_dict() for luck in self.outputs]}
+
+    def table(self) -> Table:
+        """Return the table for people: a row an output."""
+        columns = [Column(name=name) for name in ("system", "score", "seeds", "sd", "z", "formula", "sd", "z")]
+        return Table(columns, [luck.row() for luck in self.outputs])
+
+    def records(self) -> Table:
+        """Return the table for programs: a row an output, spreads and exact perplexities as columns of their own."""
+        rows = []
+        for luck in self.outputs:
+            measured, exact = luck.measured, luck.exact
+            rows.append(
+                {
+                    "system": luck.file,
+                    "score": luck.score,
+                    "low": luck.low,
+                    "high": luck.high,
+                    "seeds_score": measured and measured.score,
+                    "seeds_sd": measured and measured.sd,
+                    "seeds_z": measured and measured.z,
+                    "formula_score": luck.formula.score,
+                    "formula_sd": luck.formula.sd,
+                    "formula_z": luck.z,
+                    "exact": exact and exact.listed,
+                    "signature": luck.signature,
+                }
+            )
+        return plain_table(list(rows[0]), [list(row.values()) for row in rows])
+
+    def legend(self) -> Iterator[str]:
+        """Yield what the columns are, then sentences about each output."""
+        first = self.outputs[0]
+        measured = f"seeds: the mean of {first.seeds} other seeds; " if first.measured else ""
+        yield (
+            f"{visible(first.metric)} ({first.unit}, {first.direction} is better) of {visible(first.test)}; "
+            f"{measured}formula: computed, over all seeds."
+        )
+        yield "sd: of one score's loss, in nats a word; z: by how many of them the loss is above the mean."
+        yield ""
+        for luck in self.outputs:
+            yield from luck.sentences()
+
+
+def score_text(score: float) -> str:
+    """Write a score with five significant digits.
+
+    >>> score_text(549.93691), score_text(0.00182345678), score_text(9984123.4)
+    ('549.94', '0.0018235', '9984100')
+    """
+    return f"{float(f'{score:.4e}'):.15g}" if abs(score) < 1e15 else shortest(score)
+
+
+def _spread_cells(spread: Spread | None) -> list[str | None]:
+    if spread is None:
+        return [None, None, None]
+    return [score_text(spread.score), fixed(spread.sd, 4), None if spread.z is None else fixed(spread.z, 1)]
 
 
 def luck(evaluation: ScoredOutput, *, seeds: int = DEFAULT_SEEDS, vocabulary: frozenset[str] = frozenset()) -> Luck:
@@ -243,6 +339,12 @@ class NearTie:
     second: str
     turned: float
 
+    def __str__(self) -> str:
+        return (
+            f"{visible(self.first)} and {visible(self.second)} are nearer than hashing can tell: "
+            f"{fixed(100 * self.turned, 0)} % of seeds would put the second first"
+        )
+
 
 def near_ties(evaluations: Sequence[ScoredOutput], comparison: Comparison) -> Iterator[NearTie]:
     """Give the neighbours in a comparison between which hashing may have decided.
@@ -300,84 +402,3 @@ def _gains(statistics: ProfileStatistics, bits: int) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         alone: Array = -np.log(statistics.column("word_mass") + statistics.column("rest") / (1 << bits))
         return alone - statistics.column("seed_mean")
-
-
-# What hashing gave scores, for people: a table, then a sentence an output.
-
-
-SIGNIFICANT_DIGITS = 5
-NAMES = ("system", "score", "seeds", "sd", "z", "formula", "sd", "z")
-
-
-def luck_text(lucks: Sequence[Luck]) -> Iterator[str]:
-    """Write a table with a row an output and, below it, what it means, line by line."""
-    rows = [
-        [luck.file, score_text(luck.score), *_spread_text(luck.measured), *_spread_text(luck.formula)]
-        for luck in lucks
-    ]
-    yield from Table([Column(name=name) for name in NAMES], rows).text()
-    first = lucks[0]
-    measured = f"seeds: the mean of {first.seeds} other seeds; " if first.measured else ""
-    yield (
-        f"\n{visible(first.metric)} ({first.unit}, {first.direction} is better) of {visible(first.test)}; {measured}"
-        "formula: computed, over all seeds.\n"
-        "sd: of one score's loss, in nats a word; z: by how many of them the loss is above the mean.\n\n"
-    )
-    for luck in lucks:
-        for sentence in _sentences(luck):
-            yield f"{sentence}\n"
-
-
-def score_text(score: float) -> str:
-    """Write a score with as many digits as are worth showing.
-
-    >>> score_text(549.93691), score_text(0.00182345678), score_text(9984123.4)
-    ('549.94', '0.0018235', '9984100')
-    """
-    return f"{float(f'{score:.{SIGNIFICANT_DIGITS - 1}e}'):.15g}" if abs(score) < 1e15 else shortest(score)
-
-
-def _spread_text(spread: Spread | None) -> list[str | None]:
-    if spread is None:
-        return [None, None, None]
-    return [score_text(spread.score), fixed(spread.sd, 4), None if spread.z is None else fixed(spread.z, 1)]
-
-
-def _sentences(luck: Luck) -> Iterator[str]:
-    file = visible(luck.file)
-    if not luck.lines:
-        yield f"{file}: there is no line that is finite under all seeds."
-        return
-    if luck.left_out:
-        which = "line is" if luck.left_out == 1 else "lines are"
-        yield f"{file}: {luck.left_out} {which} left out, which some seeds make infinite."
-    yield _verdict(luck, file)
-    if luck.exact is not None:
-        yield _exact_text(luck.exact, file, luck.lines + luck.left_out)
-
-
-def _verdict(luck: Luck, file: str) -> str:
-    usual = f"{file}: 95 % of seeds give {score_text(luck.low)} to {score_text(luck.high)}"
-    if luck.z is None:
-        return f"{file}: all seeds give the same score."
-    if abs(luck.z) < 2:
-        return f"{usual}, and this one is among them: hashing made no difference worth speaking of."
-    kind = "lucky" if luck.z < 0 else "unlucky"
-    return f"{usual}: it was {kind} with {score_text(luck.score)}."
-
-
-def _exact_text(exact: Exact, file: str, lines: int) -> str:
-    finite = lines - exact.infinite
-    return (
-        f"{file}: without hashing, the perplexity is {score_text(exact.listed)} (estimated from the hashed one: "
-        f"{score_text(exact.from_hashed)}) on the {finite} lines whose word is listed or in the vocabulary of "
-        f"{exact.vocabulary}; on the {exact.infinite} others it is infinite."
-    )
-
-
-def near_tie_text(tie: NearTie) -> str:
-    """Say that hashing may have decided between two outputs."""
-    return (
-        f"{visible(tie.first)} and {visible(tie.second)} are nearer than hashing can tell: "
-        f"{fixed(100 * tie.turned, 0)} % of seeds would put the second first"
-    )

@@ -19,31 +19,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from geval_py.errors import UsageError
+from geval_py.explaining import cross_validation
 from geval_py.explaining.comparison import check_comparable
+from geval_py.explaining.cross_validation import Array, Change, Folds, HeldTogether, score_text, ten_digits
 from geval_py.explaining.guesses import bucket_shares, hashed_bits
-from geval_py.explaining.held_out import (
-    VERDICTS,
-    Array,
-    Change,
-    Folds,
-    HeldTogether,
-    _change,
-    _how,
-    _laid_out,
-    _score,
-    change_of,
-    described,
-    folds_of,
-    notes_on_lines,
-    score_of,
-    worth_showing,
-)
 from geval_py.reading.derived import Derived, FrequentWords, Mixing, frequent_words_of_train, mixed_output
 from geval_py.reading.options import DEFAULT_SEED, check_sampling
 from geval_py.reading.outputs import unique_names
 from geval_py.scoring.scores import ScoredOutput, checked_evaluation
+from geval_py.tables.formats import Tabular
 from geval_py.tables.numbers import fixed
-from geval_py.tables.table import Column
+from geval_py.tables.table import Column, Table
 from geval_py.text import visible
 from geval_py.version import __version__
 
@@ -77,7 +63,7 @@ class Component:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mixture:
+class Mixture(Tabular):
     """What mixing outputs would bring; printed, as a table.
 
     ``components`` are the outputs in their order, with the words of train behind where they are one more. ``best`` is
@@ -107,21 +93,39 @@ class Mixture:
     notes: tuple[str, ...] = field(repr=False)
     header: str | None = field(repr=False)
 
-    def __str__(self) -> str:
-        return mixture_text(self, notes=True).removesuffix("\n")
-
     def to_dict(self) -> dict[str, Any]:
         """Give what ``--format json`` shows; values may be inf."""
         shown = (known.name for known in fields(self) if known.name not in ("mixing", "header"))
         return {name: getattr(self, name) for name in shown} | {
             "components": [component.to_dict() for component in self.components],
-            "held_out": worth_showing(self.held_out),
+            "held_out": ten_digits(self.held_out),
             "change": self.change.to_dict(),
-            "predicted": worth_showing(self.predicted),
+            "predicted": ten_digits(self.predicted),
         }
 
+    def table(self) -> Table:
+        """Return the table for people: a row an output."""
+        infinite = any(component.infinite for component in self.components)
+        rows: list[list[object]] = [
+            [component.name, score_text(component.score), component.infinite, fixed(component.weight, 4)]
+            for component in self.components
+        ]
+        columns = [Column(name=name, alignment="right") for name in ("score", "infinite", "weight")]
+        return cross_validation.table_with_infinite([Column(name="output"), *columns], rows, infinite=infinite)
+
+    def legend(self) -> Iterator[str]:
+        """Yield how lines were held out, and whether the mixture is better than the best output alone."""
+        what = f"{self.metric} ({self.unit}, {self.direction} is better)"
+        how = cross_validation.folds_text(self.documents, self.folds, self.seed)
+        yield visible(f"{what} of {self.lines} lines of {self.test}; {how}.")
+        change, ends = self.change.cells()
+        yield (
+            f"Mixed, {score_text(self.held_out)}; against {visible(self.best)} alone, {score_text(self.score)}, "
+            f"a change of {change} nats {ends}: {cross_validation.VERDICTS[self.taken]}."
+        )
+
     def kept(self) -> dict[str, Any]:
-        """Give what is kept beside a mixture."""
+        """Return the contents of ``.tuning.json`` beside a mixture."""
         return {
             "version": __version__,
             "test": self.test,
@@ -179,25 +183,25 @@ def mix(
     check_sampling(1, seed)
     first, score = evaluations[0], evaluations[0].scores[0]
     bits = hashed_bits(first)
-    notes = notes_on_lines(first, force)
-    folds, alike = folds_of(evaluations, documents, seed)
+    notes = cross_validation.notes_on_lines(first, force)
+    folds, alike = cross_validation.folds_of(evaluations, documents, seed)
     frequent = _frequent(first, words)
     losses = _columns(evaluations, frequent, bits)
     alone = int(np.argmin(losses[:, : len(evaluations)].mean(axis=0)))
     tried = _held_out(losses, folds)
-    change = change_of(tried, losses[:, alone], folds.groups)
+    change = cross_validation.change_of(tried, losses[:, alone], folds.groups)
     weights = _never_worse(losses, best_weights(losses), alone)
     components = _components(evaluations, losses, weights)
     return Mixture(
-        **described(first, folds, seed),
+        **cross_validation.described(first, folds, seed),
         words=len(frequent.words),
         components=components,
         best=components[alone].name,
         score=evaluations[alone].score,
-        held_out=score_of(score, tried),
+        held_out=cross_validation.score_of(score, tried),
         change=change,
         taken=change.is_better,
-        predicted=score_of(score, mixed_losses(losses, weights)),
+        predicted=cross_validation.score_of(score, mixed_losses(losses, weights)),
         mixing=Mixing(weights=tuple(weights.tolist()), frequent=frequent, bits=bits),
         notes=(*notes, *alike),
     )
@@ -222,7 +226,10 @@ def _columns(evaluations: Sequence[ScoredOutput], frequent: FrequentWords, bits:
 def _components(evaluations: Sequence[ScoredOutput], losses: Array, weights: Array) -> tuple[Component, ...]:
     names = [*unique_names([evaluation.output for evaluation in evaluations]), TRAIN]
     signatures = [*(evaluation.signature for evaluation in evaluations), None]
-    scores = [*(evaluation.score for evaluation in evaluations), score_of(evaluations[0].scores[0], losses[:, -1])]
+    scores = [
+        *(evaluation.score for evaluation in evaluations),
+        cross_validation.score_of(evaluations[0].scores[0], losses[:, -1]),
+    ]
     return tuple(
         Component(
             name=names[n],
@@ -296,30 +303,3 @@ def _unigram_losses(evaluation: ScoredOutput, frequent: FrequentWords, bits: int
     with np.errstate(divide="ignore"):
         losses: Array = np.maximum(0.0, -np.log(masses))
     return losses
-
-
-# What tuning and mixing would bring, as text: a table, and below it what it says.
-
-
-def mixture_text(mixture: Mixture, *, width: int | None = None, notes: bool = False) -> str:
-    """Write an aligned table with a row an output, and below it what mixing them would bring; see tuning_text."""
-    infinite = any(component.infinite for component in mixture.components)
-    rows: list[list[object]] = [
-        [component.name, _score(component.score), component.infinite, fixed(component.weight, 4)]
-        for component in mixture.components
-    ]
-    columns = [Column(name=name, alignment="right") for name in ("score", "infinite", "weight")]
-    below = [*_of_mixture(mixture), *(f"Note: {note}." for note in mixture.notes if notes)]
-    return _laid_out([Column(name="output"), *columns], rows, below, infinite=infinite, width=width)
-
-
-def _of_mixture(mixture: Mixture) -> Iterator[str]:
-    what = f"{mixture.metric} ({mixture.unit}, {mixture.direction} is better)"
-    yield visible(
-        f"{what} of {mixture.lines} lines of {mixture.test}; {_how(mixture.documents, mixture.folds, mixture.seed)}."
-    )
-    change, ends = _change(mixture.change)
-    yield (
-        f"Mixed, {_score(mixture.held_out)}; against {visible(mixture.best)} alone, {_score(mixture.score)}, "
-        f"a change of {change} nats {ends}: {VERDICTS[mixture.taken]}."
-    )

@@ -18,31 +18,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from geval_py.errors import UsageError
+from geval_py.explaining import cross_validation
+from geval_py.explaining.cross_validation import Change, Folds, HeldTogether, score_text, ten_digits
 from geval_py.explaining.guesses import Guesses, read_guesses
-from geval_py.explaining.held_out import (
-    VERDICTS,
-    Change,
-    Folds,
-    HeldTogether,
-    _change,
-    _how,
-    _laid_out,
-    _score,
-    best,
-    change_of,
-    described,
-    fit,
-    folds_of,
-    held_out,
-    notes_on_lines,
-    score_of,
-    worth_showing,
-)
 from geval_py.reading.derived import DEFAULT_WORDS, FrequentWords, Parameters, frequent_words_of_train, tuned_output
 from geval_py.reading.options import DEFAULT_SEED, check_sampling
 from geval_py.scoring.parallel import Progress
 from geval_py.scoring.scores import ScoredOutput, checked_evaluation
-from geval_py.tables.table import Column
+from geval_py.tables.formats import Tabular
+from geval_py.tables.table import Column, Table
 from geval_py.text import visible
 from geval_py.version import __version__
 
@@ -76,7 +60,7 @@ class Trial:
         return {
             "parameters": {name: self.found.named[name] for name in self.names},
             "against": list(self.against),
-            "score": worth_showing(self.score),
+            "score": ten_digits(self.score),
             "infinite_losses": self.infinite,
             "change": self.change.to_dict(),
             "taken": self.taken,
@@ -84,7 +68,7 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tuning:
+class Tuning(Tabular):
     """What tuning would bring to an output; printed, as a table.
 
     ``test`` is the test set's name, ``output`` the output's; ``score`` is that of the output as it is, on ``lines``
@@ -120,9 +104,6 @@ class Tuning:
         """The names of the parameters that are worth taking; none where the output is best left as it is."""
         return next((trial.names for trial in reversed(self.trials) if trial.taken), ())
 
-    def __str__(self) -> str:
-        return tuning_text(self, notes=True).removesuffix("\n")
-
     def to_dict(self) -> dict[str, Any]:
         """Give what ``--format json`` shows; values may be inf."""
         values = {known.name: getattr(self, known.name) for known in fields(self) if known.name != "header"}
@@ -130,12 +111,36 @@ class Tuning:
             "infinite_losses": values.pop("infinite"),
             "trials": [trial.to_dict() for trial in self.trials],
             "parameters": self.parameters.named,
-            "predicted": worth_showing(self.predicted),
+            "predicted": ten_digits(self.predicted),
             "signature": None if self.signature is None else str(self.signature),
         }
 
+    def table(self) -> Table:
+        """Return the table for people: a row a trial."""
+        infinite = self.infinite > 0 or any(trial.infinite for trial in self.trials)
+        rows: list[list[object]] = [["(as it is)", score_text(self.score), self.infinite, "", "", ""]]
+        for trial in self.trials:
+            change = trial.change.cells()
+            score, verdict = score_text(trial.score), cross_validation.VERDICTS[trial.taken]
+            rows.append([", ".join(trial.names), score, trial.infinite, *change, verdict])
+        figures = [Column(name=name, alignment="right") for name in ("score", "infinite", "change (nats)")]
+        columns = [Column(name="tuned"), *figures, Column(name="95 %", alignment="centre"), Column(name="verdict")]
+        return cross_validation.table_with_infinite(columns, rows, infinite=infinite)
+
+    def legend(self) -> Iterator[str]:
+        """Yield how lines were held out, and the parameters to take."""
+        what = f"{self.metric} ({self.unit}, {self.direction} is better) of {self.output}"
+        how = cross_validation.folds_text(self.documents, self.folds, self.seed)
+        yield visible(f"{what} on {self.lines} lines of {self.test}; {how}.")
+        if not self.taken:
+            yield "Nothing is surely better: leave the output as it is."
+            return
+        values = (f"{name} {self.parameters.named[name]:.4g}" for name in self.taken)
+        words = f", for the {self.words} commonest words of train" if "nu" in self.taken else ""
+        yield f"Take {', '.join(values)}{words}: {score_text(self.predicted)} on {visible(self.test)}."
+
     def kept(self) -> dict[str, Any]:
-        """Give what is kept beside an output that is tuned so: with it, others can be tuned in the same way."""
+        """Return the contents of ``.tuning.json`` beside a tuned output, with which others can be tuned alike."""
         return {
             "version": __version__,
             "test": self.test,
@@ -191,8 +196,8 @@ def tune(
     """
     checked_evaluation(evaluation)
     check_sampling(1, seed)
-    notes = notes_on_lines(evaluation, force)
-    folds, alike = folds_of([evaluation], documents, seed)
+    notes = cross_validation.notes_on_lines(evaluation, force)
+    folds, alike = cross_validation.folds_of([evaluation], documents, seed)
     frequent, without = _frequent(evaluation, words)
     guesses = read_guesses(evaluation, frequent, keep_entries=temperature, threads=threads, progress=progress)
     steps = [step for step in LADDER if _is_tried(step, temperature, frequent)]
@@ -200,13 +205,15 @@ def tune(
     first = evaluation.scores[0]
     return Tuning(
         output=evaluation.output.name,
-        **described(evaluation, folds, seed),
+        **cross_validation.described(evaluation, folds, seed),
         infinite=first.statistics.infinite,
         score=first.value,
         words=len(frequent.words),
         trials=tuple(trials),
         parameters=parameters,
-        predicted=first.value if parameters == _as_it_is(guesses) else score_of(first, guesses.losses(parameters)),
+        predicted=first.value
+        if parameters == _as_it_is(guesses)
+        else cross_validation.score_of(first, guesses.losses(parameters)),
         notes=(*notes, *alike, *without),
         signature=evaluation.signature,
     )
@@ -223,15 +230,17 @@ def _climb(
     everything = np.ones(guesses.lines, np.bool_)
     for step in steps:
         names = tuple(dict.fromkeys((*taken, *step)))
-        found = best(guesses, [fit(guesses, names, everything, parameters), parameters])
-        tried = held_out(guesses, names, folds, found)
-        change = change_of(tried, losses, folds.groups)
+        found = cross_validation.best(
+            guesses, [cross_validation.fit(guesses, names, everything, parameters), parameters]
+        )
+        tried = cross_validation.held_out_losses(guesses, names, folds, found)
+        change = cross_validation.change_of(tried, losses, folds.groups)
         trials.append(
             Trial(
                 names=names,
                 against=taken,
                 found=found,
-                score=score_of(evaluation.scores[0], tried),
+                score=cross_validation.score_of(evaluation.scores[0], tried),
                 infinite=int(np.isinf(tried).sum()),
                 change=change,
                 taken=change.is_better,
@@ -261,36 +270,3 @@ def _frequent(evaluation: ScoredOutput, words: int | None) -> tuple[FrequentWord
     if words is not None:
         raise UsageError(message=missing)
     return FrequentWords(), [f"{missing}: it is left out"]
-
-
-# What tuning and mixing would bring, as text: a table, and below it what it says.
-
-
-def tuning_text(tuning: Tuning, *, width: int | None = None, notes: bool = False) -> str:
-    """Write an aligned table with a row a trial, and below it what was found; with ``notes``, these too.
-
-    A table for a terminal, which has a ``width``, fits into it.
-    """
-    infinite = tuning.infinite > 0 or any(trial.infinite for trial in tuning.trials)
-    rows: list[list[object]] = [["(as it is)", _score(tuning.score), tuning.infinite, "", "", ""]]
-    rows += [
-        [", ".join(trial.names), _score(trial.score), trial.infinite, *_change(trial.change), VERDICTS[trial.taken]]
-        for trial in tuning.trials
-    ]
-    columns = [Column(name=name, alignment="right") for name in ("score", "infinite", "change (nats)")]
-    table = [Column(name="tuned"), *columns, Column(name="95 %", alignment="centre"), Column(name="verdict")]
-    below = [*_of_tuning(tuning), *(f"Note: {note}." for note in tuning.notes if notes)]
-    return _laid_out(table, rows, below, infinite=infinite, width=width)
-
-
-def _of_tuning(tuning: Tuning) -> Iterator[str]:
-    what = f"{tuning.metric} ({tuning.unit}, {tuning.direction} is better) of {tuning.output}"
-    yield visible(
-        f"{what} on {tuning.lines} lines of {tuning.test}; {_how(tuning.documents, tuning.folds, tuning.seed)}."
-    )
-    if not tuning.taken:
-        yield "Nothing is surely better: leave the output as it is."
-        return
-    values = (f"{name} {tuning.parameters.named[name]:.4g}" for name in tuning.taken)
-    words = f", for the {tuning.words} commonest words of train" if "nu" in tuning.taken else ""
-    yield f"Take {', '.join(values)}{words}: {_score(tuning.predicted)} on {visible(tuning.test)}."

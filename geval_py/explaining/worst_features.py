@@ -26,22 +26,23 @@ import numpy.typing as npt
 from geval_py.errors import UsageError
 from geval_py.explaining.documents import documents_of
 from geval_py.explaining.feature_ranking import Frequencies, Occurrences, Ranked, Ranking
+from geval_py.explaining.line_by_line import explained_head
 from geval_py.explaining.rank_tests import Losses, rank_scores
 from geval_py.explaining.significance import LEVEL, benjamini_hochberg, normal_cdf
 from geval_py.explaining.tally import FieldTally, tally_features
 from geval_py.reading.features import BETWEEN_TOKENS, FIELD_NUMBER, OUTPUT, SHAPE, FeatureKinds, Field, Fields
 from geval_py.reading.items import ScoredItem
 from geval_py.scoring.parallel import Progress
+from geval_py.tables.formats import Listing
 from geval_py.tables.numbers import p_value, special
 from geval_py.tables.table import Column, Table, plain_table
-from geval_py.tables.terminals import BOLD_RED, RED, YELLOW
 from geval_py.text import visible
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from geval_py.explaining.documents import Documents
-    from geval_py.explaining.outcomes import Floats
+    from geval_py.explaining.losses import Floats
     from geval_py.scoring.blocks import Workers
     from geval_py.scoring.scores import ScoredOutput
 
@@ -178,30 +179,50 @@ class WorstFeatures:
         )
 
 
-# Features, a row each, and marks on the words of lines.
-
-
 _ROWS = 300  # written at once: few enough not to wake the garbage collector
 
 
-def features_table(features: WorstFeatures, *, for_terminal: bool = False) -> Table:
-    """Make a table with a row a feature: its name, the number of its items, their mean score, p."""
-    columns = [
-        Column(name="feature", write=visible if for_terminal else str),
-        Column(name="count", alignment="right", write=str),
-        Column(name="score", alignment="right", write=_mean),
-        Column(name="p", alignment="right", write=p_value),
-    ]
-    figures = (features.counts.tolist(), features.means.tolist(), features.p_values.tolist())
-    return Table(columns, zip(features.names, *figures, strict=True), at_a_time=_ROWS)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureListing(Listing):
+    """Features of an evaluation, or of it beside another one, a row each: name, number of items, mean score, p."""
+
+    name = "features"
+    evaluations: Sequence[ScoredOutput]
+    features: WorstFeatures
+    for_terminal: bool = False
+
+    def table(self) -> Table:
+        """Return the table for people, as GEval shows features."""
+        columns = [
+            Column(name="feature", write=visible if self.for_terminal else str),
+            Column(name="count", alignment="right", write=str),
+            Column(name="score", alignment="right", write=_mean),
+            Column(name="p", alignment="right", write=p_value),
+        ]
+        shown = self.features
+        figures = (shown.counts.tolist(), shown.means.tolist(), shown.p_values.tolist())
+        return Table(columns, zip(shown.names, *figures, strict=True), at_a_time=_ROWS)
+
+    def records(self) -> Table:
+        """Return the table for programs: all columns."""
+        rows = (list(of.values()) for of in self.documents())
+        return plain_table(["feature", *self.features.columns], rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what is explained."""
+        return explained_head(self.evaluations)
+
+    def documents(self) -> Iterator[dict[str, Any]]:
+        """Yield a document a feature, with the keys of :meth:`WorstFeatures.to_frame`; unknown figures are None."""
+        columns, more = self.features.columns, self.features.more
+        own = [columns[name].tolist() for name in columns if name not in more]
+        others = ([None if math.isnan(value) else value for value in column.tolist()] for column in more.values())
+        for name, *row in zip(self.features.names, *own, *others, strict=True):
+            yield {"feature": name} | dict(zip(columns, row, strict=True))
 
 
 def _mean(value: float) -> str:
     return f"{value:.8f}" if math.isfinite(value) else special(value)
-
-
-# Below which p a word is marked, and how.
-STYLES = ((0.001, "bold red", BOLD_RED), (0.01, "red", RED), (0.05, "yellow", YELLOW))
 
 
 # Which features go with bad scores: a ranking by the Mann-Whitney U test.
@@ -403,40 +424,3 @@ def culprits_of(items: Iterable[ScoredItem], losses: Floats, header: tuple[str, 
         Culprit(feature=name, lines=lines, perplexity=ppl, fall=fall, low=low, high=high, q=q, explained=explained)
         for name, lines, ppl, fall, low, high, q, explained in rows
     ][:MOST_CULPRITS]
-
-
-# What the JSON documents of lines and features hold.
-
-
-Document = dict[str, Any]
-
-
-def explained_head(evaluations: Sequence[ScoredOutput]) -> Document:
-    """Say what is explained: the first metric of an output, or of it against another."""
-    first = evaluations[0]
-    score = first.scores[0]
-    return {
-        "test": first.split.name,
-        "metric": score.name,
-        "unit": score.unit,
-        "direction": score.direction,
-        "outputs": [{"file": of.output.name, "signature": of.signature and str(of.signature)} for of in evaluations],
-    }
-
-
-def feature_documents(features: WorstFeatures) -> Iterator[Document]:
-    """Give a document a feature, with the keys of :meth:`WorstFeatures.to_frame`; None for what is not known."""
-    columns = features.columns
-    own = [columns[name].tolist() for name in columns if name not in features.more]
-    more = ([None if math.isnan(value) else value for value in column.tolist()] for column in features.more.values())
-    for name, *row in zip(features.names, *own, *more, strict=True):
-        yield {"feature": name} | dict(zip(columns, row, strict=True))
-
-
-# Tables for programs, as ``--format csv`` writes them: numbers with all their digits, the input's columns apart.
-
-
-def feature_records(features: WorstFeatures) -> Table:
-    """Make a table with a row a feature."""
-    rows = (list(of.values()) for of in feature_documents(features))
-    return plain_table(["feature", *features.columns], rows)

@@ -11,16 +11,7 @@ import os
 import re
 
 from geval_py.errors import ConfigError, UnreadableFileError, UsageError
-from geval_py.reading.options import (
-    AUTHORING,
-    IGNORED,
-    NOT_AVAILABLE,
-    OPTIONS,
-    SUBMIT,
-    option_of,
-    read_words,
-    unknown_word,
-)
+from geval_py.reading.options import AUTHORING, IGNORED, NOT_AVAILABLE, OPTIONS, SUBMIT, read_words, unknown_word
 from geval_py.reading.remote import RemoteFile, is_remote, kind_at
 from geval_py.reading.sources import find_file, is_regular
 from geval_py.reading.splits import EXPECTED_FILE, Task, checked_schemes
@@ -28,7 +19,7 @@ from geval_py.text import SPACES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
 CONFIG_FILE = "config.txt"
@@ -37,17 +28,23 @@ _WORD = rf"(?:\\[\s\S]|[^{SPACES}])+"
 SHOW_AND_EXIT = frozenset({"help", "version", "list_metrics"})
 
 
-def parse_words(words: Sequence[str], *, takes_files: bool = False, ignores: bool = False) -> dict[str, Any]:
+def parse_words(
+    words: Sequence[str],
+    *,
+    takes_files: bool = False,
+    ignores: bool = False,
+    unknown: Callable[..., str] = unknown_word,
+) -> dict[str, Any]:
     """Parse options into values by field; with ``takes_files``, other words may be the paths of outputs.
 
-    Raises UsageError, also for options of GEval that geval-py lacks. With ``ignores``, such options are allowed if no
-    score depends on them; the field ``ignored`` has their names.
+    ``ignores`` allows GEval's options that no score depends on; the field ``ignored`` holds their names. ``unknown``
+    makes the sentence about an unknown word. Raises UsageError, also for an option that geval-py does not have.
     """
     read, strays = read_words(words, OPTIONS)
     values: dict[str, Any] = read
     for word in strays:
         if not takes_files or word.startswith("-") or not is_regular(word):
-            raise UsageError(message=unknown_word(word, of_challenge=bool(values.keys() & set(AUTHORING))))
+            raise UsageError(message=unknown(word, of_challenge=bool(values.keys() & set(AUTHORING))))
     if strays:
         values = _places_of(strays) | values | {"out_files": (*values.get("out_files", ()), *strays)}
     if SUBMIT in values:
@@ -72,20 +69,21 @@ def _places_of(paths: Sequence[str]) -> dict[str, Any]:
     return {"test_name": os.path.basename(folder), "out_directory": os.path.dirname(folder) or "."}
 
 
-def config_values(directory: str) -> dict[str, Any]:
-    """Return the values in a challenge's config.txt by field; raises UnreadableFileError and ConfigError.
+def config_values(directory: str, unknown: Callable[..., str] = unknown_word) -> dict[str, Any]:
+    """Return the values in a challenge's config.txt, by field; see :func:`parse_words`.
 
-    The field ``ignored`` has the names of options that geval-py lacks and that no score depends on.
+    Raises UnreadableFileError, and ConfigError if it is broken.
     """
     path = os.path.join(directory, CONFIG_FILE)
     words = read_config(path)
     try:
-        values = parse_words(words, ignores=True)
+        values = parse_words(words, ignores=True, unknown=unknown)
         checked_schemes((*values.get("metrics", ()), *values.get("alt_metrics", ())))
         if values.keys() & SHOW_AND_EXIT:
             raise UsageError(message="an option that shows something and exits has no place in config.txt")
-        for mode in values.keys() & set(AUTHORING):
-            raise UsageError(message=f"{option_of(mode).long_name} has no place in config.txt")
+        for option in OPTIONS:
+            if option.field in AUTHORING and option.field in values:
+                raise UsageError(message=f"{option.long_name} has no place in config.txt")
     except UsageError as error:
         raise ConfigError(path=path, message=error.message) from error
     return values

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import chain, count
 
-from geval_py.errors import AmbiguousFileError, DataError, MalformedLineError, MissingFileError
+from geval_py.errors import AmbiguousFileError, DataError, MalformedLineError, MissingFileError, UsageError
 from geval_py.reading import sources
 from geval_py.reading.lines import read_lines
-from geval_py.text import natural_order
+from geval_py.text import natural_order, visible
 from geval_py.values import Value
 
 TYPE_CHECKING = False
@@ -140,3 +140,11 @@ def by_accepted_names(names: Sequence[str], outputs: Sequence[Output]) -> dict[s
 def _file_names(output: Output) -> set[str]:
     stem = output.name.removesuffix(".tsv")
     return {os.path.basename(output.path), output.name, stem, stem.removeprefix("out-")}
+
+
+def only_output(outputs: Sequence[Output]) -> Output:
+    """Return the only one of the outputs; raises UsageError where there are several."""
+    if len(outputs) > 1:
+        names = visible(", ".join(output.name for output in outputs))
+        raise UsageError(message=f"there are several outputs ({names}): choose one with", arguments=("out",))
+    return outputs[0]

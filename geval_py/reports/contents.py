@@ -16,24 +16,34 @@ from geval_py.errors import UsageError
 from geval_py.explaining.bootstrap import interval, score_interval
 from geval_py.explaining.calibration import Calibration, calibration
 from geval_py.explaining.comparison import Comparison, compare
+from geval_py.explaining.cross_validation import FEW_LINES
 from geval_py.explaining.dependence import Dependence, find_dependence
 from geval_py.explaining.documents import documents_in
 from geval_py.explaining.feature_ranking import Frequencies
-from geval_py.explaining.held_out import FEW_LINES
-from geval_py.explaining.lines import BEST, WORST, Example, examples_of
-from geval_py.explaining.luck import Luck, luck
-from geval_py.explaining.mixing import Mixture, mix
-from geval_py.explaining.outcomes import (
+from geval_py.explaining.losses import (
+    BEST,
+    WORST,
     Bin,
+    Example,
     Floats,
+    Grouping,
+    Kind,
     Outcomes,
     OutcomeShare,
+    Part,
+    Parts,
+    by_column,
+    by_frequency,
+    by_length,
+    examples_of,
+    grouping_of,
     loss_bins,
     outcome_shares,
     outcomes_of,
     prepared_items,
 )
-from geval_py.explaining.parts import Grouping, Kind, Part, Parts, by_column, by_frequency, by_length, grouping_of
+from geval_py.explaining.luck import Luck, luck
+from geval_py.explaining.mixing import Mixture, mix
 from geval_py.explaining.tuning import Tuning, tune
 from geval_py.explaining.worst_features import Culprit, Wanted, culprits_of, worst_features
 from geval_py.reading.features import FeatureKinds

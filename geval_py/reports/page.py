@@ -41,7 +41,7 @@ from geval_py.version import __version__
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-    from geval_py.explaining.lines import Example
+    from geval_py.explaining.losses import Example
     from geval_py.reports.axes import Chart, Palette
     from geval_py.reports.contents import Report
 

@@ -8,18 +8,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geval_py.explaining.lines import CONTEXT, in_context, worst_and_best
-from geval_py.explaining.outcomes import (
+from geval_py.explaining.losses import (
+    CONTEXT,
     MOST_BINS,
+    MOST_PARTS,
     Outcome,
     Outcomes,
+    by_column,
+    by_frequency,
+    by_length,
+    by_quantiles,
     distribution_at,
     guess_of,
+    in_context,
     loss_bins,
     outcome_shares,
     outcomes_of,
+    worst_and_best,
 )
-from geval_py.explaining.parts import MOST_PARTS, by_column, by_frequency, by_length, by_quantiles
 from geval_py.explaining.worst_features import culprits_of
 from geval_py.reading.items import ScoredItem
 from geval_py.scoring.metrics.exact import is_hit

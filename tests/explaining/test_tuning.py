@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from profiles import examples
 from scipy import optimize, stats
 
 from geval_py import (
@@ -24,10 +25,10 @@ from geval_py import (
     parse_line,
     tune,
 )
-from geval_py.explaining import held_out as folds_module
+from geval_py.explaining import cross_validation as folds_module
+from geval_py.explaining.cross_validation import Folds, Objective, change_of, fit
 from geval_py.explaining.documents import documents_of
 from geval_py.explaining.guesses import read_guesses
-from geval_py.explaining.held_out import Folds, _Objective, change_of, fit
 from geval_py.reading.derived import FrequentWords, Parameters, frequent_words
 
 GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
@@ -85,7 +86,7 @@ def test_what_is_found_is_what_another_search_finds(gazette):
 def test_the_gradient_is_that_of_the_loss(gazette, free):
     guesses = read_guesses(gazette, THE, keep_entries=True)
     names = ("temperature", "lambda", "nu")
-    objective = _Objective(guesses, names, np.arange(guesses.lines) % 3 > 0, Parameters(frequent=THE))
+    objective = Objective(guesses, names, np.arange(guesses.lines) % 3 > 0, Parameters(frequent=THE))
     _, gradient = objective(np.array(free))
     for n in range(3):
         step = np.eye(3)[n] * 1e-6
@@ -131,7 +132,7 @@ PARAMETERS = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(st.one_of(LINES, VECTORS), ANSWERS, PARAMETERS, st.integers(1, 10_000))
 @example("a:0.0 :1", "the", Parameters(lambda_=0.5, frequent=THE), 1)
 @example("the:1", "the", Parameters(temperature=2.0, frequent=THE), 1)
@@ -172,7 +173,7 @@ def is_next_to_none(text):
 SETS = st.lists(st.tuples(LINES, ANSWERS), min_size=2, max_size=30)
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow])
 @given(SETS, st.booleans())
 @example([("the:1", "cat"), ("of:1", "of")], True)
 @example([("the:0.5 of:0.5", "cat")] * 30, False)

@@ -13,6 +13,7 @@ from functools import partial
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import examples
 
 from geval_py.errors import CorruptFileError, GevalError, TooLargeError
 from geval_py.reading import unpacking
@@ -126,7 +127,7 @@ def path(tmp_path_factory):
     return tmp_path_factory.mktemp("unpacking") / "out.tsv"
 
 
-PROPERTY = settings(deadline=None, derandomize=True, max_examples=150)
+PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(150))
 
 
 @PROPERTY
@@ -156,7 +157,7 @@ damage = st.one_of(
 )  # fmt: skip
 
 
-@settings(PROPERTY, max_examples=500)
+@settings(PROPERTY, max_examples=examples(500))
 @given(data=files, damage=damage, bounds=bounds, threads=st.integers(1, 4))
 def test_damage_is_told_as_by_one(data, damage, bounds, threads, path):
     """A byte changed, a file cut, a piece left out, something after the end: the same error, or none."""
@@ -165,7 +166,7 @@ def test_damage_is_told_as_by_one(data, damage, bounds, threads, path):
 
 
 @pytest.mark.long
-@settings(PROPERTY, max_examples=5000)
+@settings(PROPERTY, max_examples=examples(5000))
 @given(data=files, damage=damage, bounds=bounds, threads=st.integers(1, 4))
 def test_much_damage_is_told_as_by_one(data, damage, bounds, threads, path):
     path.write_bytes(damage(data))

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from profiles import examples
 
 from geval_py import errors, evaluate
 from geval_py.scoring import kernel as flags
@@ -39,7 +40,7 @@ def as_bytes(line):
     return line if isinstance(line, bytes) else line.encode()
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=examples(400))
 @given(
     lines=st.lists(st.tuples(LINE, GOOD_WORD), max_size=6),
     bits=st.sampled_from([1, 2, 3, 10, 24]),
@@ -65,7 +66,7 @@ def test_both_backends_agree(lines, bits, first_line, ended):
         )
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(st.lists(st.one_of(ENTRIES, VECTOR), min_size=1, max_size=6), st.sampled_from([1, 2, 24]))
 def test_both_backends_bound_losses_alike(lines, bits):
     """The bound is the loss of a word in a bucket that no word of the line is in, or of a vector's least bucket."""
@@ -101,7 +102,7 @@ def test_a_bound(line, bits, bound, kernel):
 POSITIVE = st.floats(0, allow_nan=False, allow_infinity=False)
 
 
-@settings(deadline=None, max_examples=2000)
+@settings(deadline=None, max_examples=examples(2000))
 @given(st.one_of(st.floats(0, 1), st.floats(0, 1e-30), POSITIVE), st.integers(1, 25))
 @example(5e-324, 20)
 @example(2.2250738585072011e-308, 25)
@@ -113,7 +114,7 @@ def test_numbers_are_read_to_the_last_bit(value, places):
         assert (read, math.copysign(1, read)) == (float(text), math.copysign(1, float(text))), text
 
 
-@settings(deadline=None, max_examples=1000)
+@settings(deadline=None, max_examples=examples(1000))
 @given(st.integers(0, 10**19), st.integers(0, 64), st.integers(-2, 2))
 def test_numbers_half_way_between_two_doubles_are_rounded_to_even(digits, places, nudge):
     """The decimal digits of a midpoint, and of its neighbours in the last place."""
@@ -230,7 +231,7 @@ MISTAKES = st.sampled_from([
 ])  # fmt: skip
 
 
-@settings(deadline=None, max_examples=1000)
+@settings(deadline=None, max_examples=examples(1000))
 @given(st.one_of(MISTAKE, MISTAKES), st.sampled_from(["1 ", "-2.5 1e5 ", ""]), st.sampled_from(["", " 3", " x"]))
 @example("1'0%", "1 ", "")
 def test_mistaken_numbers_are_told_apart_alike(mistake, before, after):

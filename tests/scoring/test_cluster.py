@@ -15,6 +15,7 @@ import pytest
 from golden import check_golden, write_golden
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from profiles import examples
 from random_outputs import differences, files, long_files, split_of, write, write_thousand_parts
 from random_outputs import result as result_of
 
@@ -48,7 +49,7 @@ def result(split, **keywords):
     return result_of(split, METRICS, **keywords)
 
 
-@settings(deadline=None, derandomize=True, max_examples=1000, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, derandomize=True, max_examples=examples(1000), suppress_health_check=list(HealthCheck))
 @given(output=st.one_of(files, long_files), difference=differences, pieces=st.integers(1, 25))
 def test_a_cluster_scores_as_one_thread(output, difference, pieces, cluster, tmp_path_factory):
     """The same signature, losses and texts, to the last bit, or the same error: ranges of a byte to the whole file."""

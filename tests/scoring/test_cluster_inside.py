@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from profiles import examples
 from random_outputs import differences, files, long_files, result, write
 
 from geval_py.scoring import cluster as clusters
@@ -28,7 +29,7 @@ def cluster():
         yield Cluster.of(client)
 
 
-@settings(deadline=None, derandomize=True, max_examples=20, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, derandomize=True, max_examples=examples(20), suppress_health_check=[HealthCheck.too_slow])
 @given(output=st.one_of(files, long_files), difference=differences, pieces=st.integers(1, 8))
 def test_a_cluster_scores_as_one_thread(output, difference, pieces, cluster, tmp_path_factory):
     """The same signature, losses and texts, to the last bit, or the same error."""

@@ -13,6 +13,7 @@ import pytest
 import sacrebleu
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import examples
 from scipy.stats import pearsonr, spearmanr
 from sklearn.metrics import f1_score, normalized_mutual_info_score
 
@@ -27,7 +28,7 @@ from geval_py.scoring.metrics.texts import NUMBERED, TEXT_METRICS
 from geval_py.scoring.metrics.translation import bleu_row, brevity_penalty, error_rate
 from geval_py.scoring.selection import beside_input
 
-PROPERTY = settings(deadline=None, derandomize=True, max_examples=50)
+PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(50))
 DATA = Path(__file__).parent.parent / "data/text-metrics.jsonl.xz"
 GOLDEN = [json.loads(line) for line in lzma.decompress(DATA.read_bytes()).splitlines()]
 
@@ -188,7 +189,7 @@ SACRE = {
 
 
 @pytest.mark.parametrize("name", SACRE)
-@settings(PROPERTY, max_examples=15)
+@settings(PROPERTY, max_examples=examples(15))
 @given(pairs=PAIRS, others=st.lists(SENTENCE, min_size=5, max_size=5))
 def test_sacrebleus_scores_are_sacrebleus(name, pairs, others):
     """With two references a line; also of the files as sacreBLEU reads them."""

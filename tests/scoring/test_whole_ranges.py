@@ -10,6 +10,7 @@ import pytest
 from golden import check_golden, write_golden
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import examples
 from random_outputs import (
     WORDS,
     differences,
@@ -75,14 +76,14 @@ longs = shorts | {
 }
 
 
-@settings(PROPERTY, max_examples=400)
+@settings(PROPERTY, max_examples=examples(400))
 @given(**shorts)
 def test_ranges_score_as_the_single_reader(output, difference, first, size, threads, folder):
     """The same signature, losses and texts, to the last bit, or the same error: ranges of a byte to the whole file."""
     scores_as_the_single_reader(output, difference, first, size, threads, folder)
 
 
-@settings(PROPERTY, max_examples=60)
+@settings(PROPERTY, max_examples=examples(60))
 @given(**longs)
 def test_ranges_inside_of_long_lines(output, difference, first, size, threads, folder):
     """Lines of hundreds of words, each in several ranges."""
@@ -90,14 +91,14 @@ def test_ranges_inside_of_long_lines(output, difference, first, size, threads, f
 
 
 @pytest.mark.long
-@settings(PROPERTY, max_examples=1000)
+@settings(PROPERTY, max_examples=examples(1000))
 @given(**shorts)
 def test_many_ranges_score_as_the_single_reader(output, difference, first, size, threads, folder):
     scores_as_the_single_reader(output, difference, first, size, threads, folder)
 
 
 @pytest.mark.long
-@settings(PROPERTY, max_examples=1000)
+@settings(PROPERTY, max_examples=examples(1000))
 @given(**longs)
 def test_many_ranges_inside_of_long_lines(output, difference, first, size, threads, folder):
     scores_as_the_single_reader(output, difference, first, size, threads, folder)
@@ -131,7 +132,7 @@ def unpacked_scores_as_the_single_reader(output, difference, cuts, kind, block, 
         assert result(split, threads=1) == result(split, threads) == plain
 
 
-@settings(PROPERTY, max_examples=150)
+@settings(PROPERTY, max_examples=examples(150))
 @given(**compressed)
 def test_what_threads_unpack_scores_as_the_single_reader(output, difference, cuts, kind, block, threads, folder):
     """The same signature, losses and texts, or the same error, as the plain file too."""
@@ -139,7 +140,7 @@ def test_what_threads_unpack_scores_as_the_single_reader(output, difference, cut
 
 
 @pytest.mark.long
-@settings(PROPERTY, max_examples=1000)
+@settings(PROPERTY, max_examples=examples(1000))
 @given(**compressed)
 def test_much_that_threads_unpack_scores_as_the_single_reader(output, difference, cuts, kind, block, threads, folder):
     unpacked_scores_as_the_single_reader(output, difference, cuts, kind, block, threads, folder)
@@ -167,7 +168,7 @@ def parts_of(data, cuts):
     return [b"".join(rows[a:b]) for a, b in pairwise(places)] or [b""]
 
 
-@settings(deadline=None, derandomize=True, max_examples=150)
+@settings(deadline=None, derandomize=True, max_examples=examples(150))
 @given(
     rows=st.lists(good_lines, max_size=20),
     difference=st.sampled_from([0, 0, 0, -1, 1]),

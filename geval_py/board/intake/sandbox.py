@@ -97,7 +97,7 @@ def look_into(
     findings = findings_of(run_isolated("look", arguments, limits=settings.limits, place=place))
     if all(one.losses is None for one in findings.scored):
         return findings
-    from geval_py.board.ranking.score_intervals import with_interval
+    from geval_py.board.ranking.uncertainty import with_interval
 
     return replace(findings, scored=tuple(with_interval(one, settings.seed) for one in findings.scored))
 

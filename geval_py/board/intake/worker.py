@@ -203,10 +203,10 @@ def _with_losses(scored: Scored, score: MetricScore, seed: int) -> Scored:
     """Add the line statistics, one column after the other; the 95 % interval of what is not made from their sums."""
     if score.metric.measure.of_sums and not score.statistics.classes:
         return replace(scored, losses=pack(score.statistics.columns))
-    from geval_py.board.ranking.score_intervals import SAMPLES, ends
+    from geval_py.board.ranking.uncertainty import SAMPLES, interval_ends
     from geval_py.explaining.bootstrap import interval
 
-    low, high = ends(interval(score.metric, score.statistics, samples=SAMPLES, seed=seed))
+    low, high = interval_ends(interval(score.metric, score.statistics, samples=SAMPLES, seed=seed))
     return replace(scored, low=low, high=high)
 
 
