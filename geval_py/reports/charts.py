@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
+from geval_py.explaining.significance import LEAST_LINES
 from geval_py.reports.axes import (
     FONT,
     LABELS,
@@ -234,7 +235,6 @@ def bars(rows: Sequence[Row], palette: Palette, right: Sequence[str]) -> Chart:
 COUNTS = 44  # pixels for bars of numbers of lines
 ROW = 23
 MOST_LABEL = 15  # characters
-LEAST_LINES = 10  # of a row whose interval is drawn whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,7 +32,7 @@ from geval_py.board.database.store import unpack
 from geval_py.board.ranking import order
 from geval_py.board.settings import measure_of
 from geval_py.explaining.paired import randomisation_p_values
-from geval_py.explaining.resampling import MOST, Array, Bytes, StatisticsTable, swap_coins
+from geval_py.explaining.resampling import MOST, StatisticsTable, swap_coins
 from geval_py.explaining.significance import LEVEL
 from geval_py.reading.schemes import parse_schemes
 from geval_py.scoring.metrics import LineStatistics, find_metric
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from sqlalchemy import ColumnElement, Connection, Row
 
     from geval_py.board.settings import Settings
+    from geval_py.explaining.resampling import Bytes
+    from geval_py.explaining.significance import Array
 
 
 _SIGNS = 1.0 - 2.0 * np.unpackbits(np.arange(256, dtype=np.uint8)[:, np.newaxis], axis=1)  # of a byte's eight lines

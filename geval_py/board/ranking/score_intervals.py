@@ -12,13 +12,17 @@ import numpy as np
 from geval_py.board.database.store import unpack
 from geval_py.board.submission import Scored
 from geval_py.explaining.bootstrap import percentile_interval, scores_on
-from geval_py.explaining.resampling import Array, StatisticsTable, Totals, bootstrap_weights
+from geval_py.explaining.resampling import StatisticsTable, Totals, bootstrap_weights
 from geval_py.explaining.significance import Interval
 from geval_py.reading.schemes import parse_schemes
 from geval_py.scoring.metrics import LineStatistics, find_metric
 
 SAMPLES = 1000  # of the bootstrap
 MOST_KEPT = 1 << 25  # weights of the resamples of a test, 8 bytes each, that are kept for its next output
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from geval_py.explaining.significance import Array
 
 
 def with_interval(scored: Scored, seed: int) -> Scored:
