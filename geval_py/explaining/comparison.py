@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from geval_py.explaining.significance import Interval
     from geval_py.scoring.parallel import Progress
     from geval_py.scoring.scores import MetricScore, ScoredOutput
-    from geval_py.tables.terminals import Alignment
 
     Baseline: TypeAlias = str | os.PathLike[str] | SupportsIndex | None  # a name or path, an index, or the first
 
@@ -114,15 +113,8 @@ class Comparison(Tabular):
 
         Columns about infinite losses are left out if all lines are finite, columns about lines compared if none are.
         """
-        some_infinite, some_finite = self.compared < self.lines, self.compared > 0
-        shown = [
-            column
-            for column in _COLUMNS
-            if (some_infinite or not column.if_infinite) and (some_finite or not column.of_finite)
-        ]
-        columns = [Column(name=column.name.format(self.compared), alignment=column.alignment) for column in shown]
-        digits = _Digits(self, self.precision)
-        return Table(columns, [[column.cell(system, digits) for column in shown] for system in self.systems])
+        columns = list(_columns(self))
+        return Table(columns, [[system] * len(columns) for system in self.systems])
 
     def records(self) -> Table:
         """Return the table for programs: a row a system."""
@@ -145,10 +137,9 @@ class Comparison(Tabular):
             )
         if 0 < self.compared < self.lines:
             what = "loss" if self.of_losses else "score"
-            *names, last = (c.name.format(self.compared) for c in _COLUMNS if c.of_finite)
             yield (
-                f"{', '.join(names)} and {last} are of the {self.compared} lines with a finite {what} for all; "
-                f"the rest is of all {self.lines}."
+                f"score on {self.compared}, diff. [95 %], p boot, p rand and group are of the {self.compared} lines "
+                f"with a finite {what} for all; the rest is of all {self.lines}."
             )
         better = "a lower loss" if self.of_losses else "a better score"
         yield f"won: lines with {better} than the baseline's; the score weighs by how much, so fewer may be better."
@@ -234,7 +225,7 @@ def _comparison(
         compared_documents=ranking.documents,
         systems=tuple(replace(system, signature=signatures[system.name]) for system in ranking.systems),
         groups=ranking.groups,
-        notes=(*_document_notes(documents, ranking), *_notes(evaluations, ranking, samples)),
+        notes=tuple(_notes(evaluations, documents, ranking, samples)),
         of_losses=first.metric.measure.of_losses,
     )
 
@@ -263,20 +254,15 @@ def _find_baseline(baseline: Baseline, names: Sequence[str], outputs: Sequence[O
         return 0
     if isinstance(baseline, str | os.PathLike):
         return _find_name(os.fspath(baseline), names, outputs)
-    index = _index(baseline)
+    try:
+        index: int | None = None if isinstance(baseline, bool) else operator.index(baseline)
+    except TypeError:
+        index = None
+    if index is None:
+        raise UsageError(message=f"the baseline is an output's name or its index, not {shown(baseline)}")
     if not 0 <= index < len(names):
         raise UsageError(message=f"there is no output {index}: they are numbered from 0 to {len(names) - 1}")
     return index
-
-
-def _index(baseline: SupportsIndex) -> int:
-    """Return an index of any integer type; raises UsageError for other values."""
-    try:
-        if not isinstance(baseline, bool):
-            return operator.index(baseline)
-    except TypeError:
-        pass
-    raise UsageError(message=f"the baseline is an output's name or its index, not {shown(baseline)}")
 
 
 def _find_name(baseline: str, names: Sequence[str], outputs: Sequence[Output]) -> int:
@@ -296,15 +282,14 @@ def _find_name(baseline: str, names: Sequence[str], outputs: Sequence[Output]) -
     )
 
 
-def _document_notes(documents: Documents | None, ranking: Ranking) -> Iterator[str]:
+def _notes(
+    evaluations: Sequence[ScoredOutput], documents: Documents | None, ranking: Ranking, samples: int
+) -> Iterator[str]:
     if documents is not None and documents.are_lines:
         yield documents.nothing_gained
     few = ranking.documents
     if few is not None and 2 ** (1 - few) > LEVEL:
         yield f"{few} document{'s' if few > 1 else ''}: of so few, p rand cannot be below {2 ** (1 - few):g}"
-
-
-def _notes(evaluations: Sequence[ScoredOutput], ranking: Ranking, samples: int) -> Iterator[str]:
     lines, systems, compared = evaluations[0].line_count, len(evaluations), ranking.lines
     pairs = systems * (systems - 1) // 2
     unknown = max(evaluation.out_of_vocabulary for evaluation in evaluations)
@@ -337,73 +322,52 @@ SIGNIFICANT_DIGITS = 4  # of a number whose interval does not tell how many are 
 _LETTERS = string.ascii_letters
 
 
-@dataclass(frozen=True, slots=True)
-class _Digits:
-    """Writes the scores of a comparison, with ``precision`` digits after the point or as many as matter."""
+def _columns(comparison: Comparison) -> Iterator[Column]:
+    """Yield the columns; each writes its cell from a system."""
 
-    comparison: Comparison
-    precision: int | None
-
-    def measured(self, value: float | None, interval: Interval | None, *, ends: bool = False) -> str:
-        """Write a value and, if asked for, the ends of its interval: 227 [169, 303]."""
-        if value is None:
-            return ""
-        text = self._written(value, interval)
-        if not ends or interval is None:
-            return text
-        low, high = (self._written(end, interval) for end in (interval.low, interval.high))
-        return f"{text} [{low}, {high}]"
-
-    def difference(self, system: System) -> str:
-        if system.name == self.comparison.baseline:
-            return "baseline"
-        text = self.measured(system.difference, system.difference_interval, ends=True)
-        return f"+{text}" if system.difference is not None and system.difference > 0 else text
-
-    def _written(self, value: float, interval: Interval | None) -> str:
-        if self.precision is not None:
-            return fixed(value, self.precision)
+    def number(value: float, interval: Interval | None) -> str:
+        if comparison.precision is not None:
+            return fixed(value, comparison.precision)
         if MOST_PLAIN <= abs(value) < math.inf:
             return shortest(float(f"{value:.{SIGNIFICANT_DIGITS - 1}e}"))
         return fixed(value, _decimals(value, interval))
 
+    def measured(value: float | None, interval: Interval | None) -> str:
+        if value is None or interval is None:
+            return "" if value is None else number(value, interval)
+        return f"{number(value, interval)} [{number(interval.low, interval)}, {number(interval.high, interval)}]"
 
-@dataclass(frozen=True, slots=True)
-class _Column:
-    """A column: its header (``{}`` is the number of lines compared), its alignment, its cells.
+    def difference(system: System) -> str:
+        if system.name == comparison.baseline:
+            return "baseline"
+        text = measured(system.difference, system.difference_interval)
+        return f"+{text}" if system.difference is not None and system.difference > 0 else text
 
-    A column ``of_finite`` is about the lines compared only; with ``if_infinite`` it is shown only if these are not
-    all lines.
-    """
+    def finite_score(system: System) -> str:
+        return "" if system.finite_score is None else number(system.finite_score, system.interval)
 
-    name: str
-    alignment: Alignment
-    cell: Callable[[System, _Digits], str]
-    of_finite: bool = False
-    if_infinite: bool = False
+    def groups(system: System) -> str:
+        numbers = [n for n, group in enumerate(comparison.groups) if system.name in group]
+        return "".join(_LETTERS[n] if n < len(_LETTERS) else f"({n + 1})" for n in numbers)
 
+    def figure(name: str, write: Callable[[System], str]) -> Column:
+        return Column(name=name, alignment="right", write=write)
 
-_COLUMNS = (
-    _Column("system", "left", lambda system, _: system.name),
-    _Column(
-        "score [95 %]", "right", lambda system, digits: digits.measured(system.score, system.interval, ends=True)
-    ),
-    _Column("infinite", "right", lambda system, _: str(system.infinite), if_infinite=True),
-    _Column(
-        "score on {}",
-        "right",
-        lambda system, digits: digits.measured(system.finite_score, system.interval),
-        of_finite=True,
-        if_infinite=True,
-    ),
-    _Column("diff. [95 %]", "right", lambda system, digits: digits.difference(system), of_finite=True),
-    _Column("p boot", "right", lambda system, _: p_value_text(system.p_bootstrap), of_finite=True),
-    _Column("p rand", "right", lambda system, _: p_value_text(system.p_randomisation), of_finite=True),
-    _Column("won", "right", lambda system, _: share_text(system.won)),
-    _Column("lost", "right", lambda system, _: share_text(system.lost)),
-    _Column("tied", "right", lambda system, _: share_text(system.tied)),
-    _Column("group", "left", lambda system, digits: _groups(system, digits.comparison), of_finite=True),
-)
+    yield Column(name="system", write=lambda system: visible(system.name))
+    yield figure("score [95 %]", lambda system: measured(system.score, system.interval))
+    if comparison.compared < comparison.lines:
+        yield figure("infinite", lambda system: str(system.infinite))
+    if 0 < comparison.compared < comparison.lines:
+        yield figure(f"score on {comparison.compared}", finite_score)
+    if comparison.compared:
+        yield figure("diff. [95 %]", difference)
+        yield figure("p boot", lambda system: p_value_text(system.p_bootstrap))
+        yield figure("p rand", lambda system: p_value_text(system.p_randomisation))
+    yield figure("won", lambda system: share_text(system.won))
+    yield figure("lost", lambda system: share_text(system.lost))
+    yield figure("tied", lambda system: share_text(system.tied))
+    if comparison.compared:
+        yield Column(name="group", write=groups)
 
 
 def _decimals(value: float, interval: Interval | None) -> int:
@@ -437,8 +401,3 @@ def share_text(share: float | None) -> str:
     if 0 < share < 0.01:
         return "<1 %"
     return f"{100 if share == 1 else min(99, round(100 * share))} %"
-
-
-def _groups(system: System, comparison: Comparison) -> str:
-    numbers = [n for n, group in enumerate(comparison.groups) if system.name in group]
-    return "".join(_LETTERS[n] if n < len(_LETTERS) else f"({n + 1})" for n in numbers)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import compress
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -73,7 +72,7 @@ class Occurrences:
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Pairs of features, the smaller number first: the number of their common items and the sums of these's weights.
+    """Pairs of features, the smaller number first: their number of common items, and the sums of the items' weights.
 
     ``sums`` has a row a weight (shape weights x pairs).
     """
@@ -182,17 +181,12 @@ class Ranked:
             means: Array = self.sums[1] / (self.counts / items)
         return means
 
-    def only(self, wanted: Flags) -> Ranked:
-        """Keep some of the features."""
-        names = list(compress(self.names, wanted.tolist()))
+    def at(self, places: Integers) -> Ranked:
+        """Return the features at some places, in this order."""
+        names = [self.names[place] for place in places.tolist()]
         return Ranked(
-            names, self.counts[wanted], self.sums[:, wanted], self.p_values[wanted], self.tied_p_values[wanted]
+            names, self.counts[places], self.sums[:, places], self.p_values[places], self.tied_p_values[places]
         )
-
-    def reordered(self, order: Integers) -> Ranked:
-        """Return all features in another order."""
-        names = [self.names[index] for index in order.tolist()]
-        return Ranked(names, self.counts[order], self.sums[:, order], self.p_values[order], self.tied_p_values[order])
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,15 +206,16 @@ class Ranking:
         singles, places = self._singles(found)
         shown = self._often_enough(singles.counts) & ~np.isnan(singles.p_values)
         numbers = [of_number for field, tally in found.items() for of_number in self._numerical(field, tally.numbers)]
-        parts = [singles.only(shown), *(of_number for of_number, _ in numbers)]
+        shown_places = np.flatnonzero(shown)
+        parts = [singles.at(shown_places), *(of_number for of_number, _ in numbers)]
         if self.kinds.cartesian:
             parts.append(self._pairs(singles, shown, places))
         every = self._joined(parts)
         order = np.argsort(every.p_values, kind="stable")
-        alone = places.only(np.flatnonzero(shown), len(singles.names))
-        first = int(shown.sum())
-        of_numbers = (Occurrences(items, np.full(len(items), first + n)) for n, (_, items) in enumerate(numbers))
-        return every.reordered(order), Occurrences.joined([alone, *of_numbers]).only(order, len(order))
+        alone = places.only(shown_places, len(singles.names))
+        counted = enumerate(numbers, len(shown_places))
+        of_numbers = (Occurrences(items, np.full(len(items), n)) for n, (_, items) in counted)
+        return every.at(order), Occurrences.joined([alone, *of_numbers]).only(order, len(order))
 
     def _singles(self, found: dict[Field, FieldTally]) -> tuple[Ranked, Occurrences]:
         """Return the frequent features of all fields, and their occurrences."""

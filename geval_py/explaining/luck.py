@@ -159,26 +159,20 @@ class Lucks(Tabular):
 
     def records(self) -> Table:
         """Return the table for programs: a row an output, spreads and exact perplexities as columns of their own."""
+        names = ("score", "sd", "z")
+        head = [
+            "system",
+            "score",
+            *(f"{of}_{name}" for of in ("seeds", "formula") for name in names),
+            "exact",
+            "signature",
+        ]
         rows = []
         for luck in self.outputs:
-            measured, exact = luck.measured, luck.exact
-            rows.append(
-                {
-                    "system": luck.file,
-                    "score": luck.score,
-                    "low": luck.low,
-                    "high": luck.high,
-                    "seeds_score": measured and measured.score,
-                    "seeds_sd": measured and measured.sd,
-                    "seeds_z": measured and measured.z,
-                    "formula_score": luck.formula.score,
-                    "formula_sd": luck.formula.sd,
-                    "formula_z": luck.z,
-                    "exact": exact and exact.listed,
-                    "signature": luck.signature,
-                }
-            )
-        return plain_table(list(rows[0]), [list(row.values()) for row in rows])
+            spreads = [getattr(of, name, None) for of in (luck.measured, luck.formula) for name in names]
+            exact = None if luck.exact is None else luck.exact.listed
+            rows.append([luck.file, luck.score, *spreads, exact, luck.signature])
+        return plain_table(head, rows)
 
     def legend(self) -> Iterator[str]:
         """Yield what the columns are, then sentences about each output."""

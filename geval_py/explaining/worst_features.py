@@ -143,26 +143,15 @@ class WorstFeatures:
 
         return pd.DataFrame({"feature": pd.Series(self.names, dtype=object)} | self.columns)
 
-    def only(self, wanted: Flags) -> WorstFeatures:
-        """Keep some of the features."""
-        return self._taken(list(compress(self.names, wanted.tolist())), wanted)
-
-    def reordered(self, order: Integers) -> WorstFeatures:
-        """Return features in another order, by their places."""
-        return self._taken([self.names[index] for index in order.tolist()], order)
-
-    def with_column(self, name: str, values: Array) -> WorstFeatures:
-        """Add a column."""
-        return replace(self, more=self.more | {name: values})
-
-    def _taken(self, names: list[str], which: Flags | Integers) -> WorstFeatures:
+    def at(self, places: Integers) -> WorstFeatures:
+        """Return the features at some places, in this order."""
         return WorstFeatures(
-            names=names,
-            counts=self.counts[which],
-            means=self.means[which],
-            p_values=self.p_values[which],
-            q_values=self.q_values[which],
-            more={name: column[which] for name, column in self.more.items()},
+            names=[self.names[place] for place in places.tolist()],
+            counts=self.counts[places],
+            means=self.means[places],
+            p_values=self.p_values[places],
+            q_values=self.q_values[places],
+            more={name: column[places] for name, column in self.more.items()},
         )
 
 
@@ -353,7 +342,8 @@ def _figures(
     candidates = np.flatnonzero((features.q_values < LEVEL) & ~numbers)
     badness = _badness(weights[0], costs, best=wanted.best)
     chosen, explained = select_distinct(badness, occurrences.only(candidates, len(features)), len(candidates))
-    return features.reordered(candidates[chosen]).with_column("explained", np.array(explained))
+    distinct = features.at(candidates[chosen])
+    return replace(distinct, more=distinct.more | {"explained": np.array(explained)})
 
 
 def _badness(ranks: Array, costs: Losses | None, *, best: bool) -> Array:
