@@ -28,9 +28,9 @@ from geval_py.board.database.schema import (
     submissions,
     submitters,
 )
-from geval_py.board.database.store import unpack
 from geval_py.board.ranking import order
 from geval_py.board.settings import measure_of
+from geval_py.board.submission import unpack
 from geval_py.explaining.paired import randomisation_p_values
 from geval_py.explaining.resampling import MOST, Array, Bytes, StatisticsTable, swap_coins
 from geval_py.explaining.significance import LEVEL

@@ -262,7 +262,7 @@ def _shown(connection: Connection, settings: Settings, test: Test, steps: Sequen
     """Climb one ladder: give for each output the one that is shown from then on; one without a score is itself."""
     import numpy as np
 
-    from geval_py.board.database.store import unpack
+    from geval_py.board.submission import unpack
 
     sign = 1 if measure_of(settings.metric).direction == "lower" else -1
     ladder, shown = Ladder(test.clip), {}

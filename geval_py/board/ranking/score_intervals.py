@@ -9,8 +9,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from geval_py.board.database.store import unpack
-from geval_py.board.submission import Scored
+from geval_py.board.submission import Scored, unpack
 from geval_py.explaining.bootstrap import percentile_interval, scores_on
 from geval_py.explaining.resampling import Array, StatisticsTable, Totals, bootstrap_weights
 from geval_py.explaining.significance import Interval
