@@ -16,8 +16,8 @@ from typing import Any, TypeAlias
 from geval_py.errors import DataError
 
 
-class RejectedError(DataError):
-    """A submission is at fault; ``reason`` is one public sentence, ``aside`` is for the organiser alone."""
+class SubmissionError(DataError):
+    """A submission cannot be taken; ``reason`` is one public sentence, ``aside`` is for the organiser alone."""
 
     reason: str
     aside: str = ""
@@ -26,14 +26,12 @@ class RejectedError(DataError):
         return self.reason
 
 
-class FailedError(DataError):
-    """A submission could not be received or scored, for want of time or memory, say; fields as of RejectedError."""
+class RejectedError(SubmissionError):
+    """The submitter is at fault."""
 
-    reason: str
-    aside: str = ""
 
-    def __str__(self) -> str:
-        return self.reason
+class FailedError(SubmissionError):
+    """The submission could not be received or scored, for want of time or memory, say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

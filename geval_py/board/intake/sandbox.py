@@ -24,24 +24,11 @@ from functools import partial
 from tempfile import TemporaryDirectory
 from typing import IO, TYPE_CHECKING, TypeAlias
 
+from geval_py.board import submission
 from geval_py.board.answers import references_of, sets_to_come
 from geval_py.board.intake.identity import GIT, check_source
 from geval_py.board.settings import Limits, Settings
-from geval_py.board.submission import (
-    ANSWER_FILE,
-    JOB_FILE,
-    PASSED_VARIABLES,
-    Document,
-    FailedError,
-    Findings,
-    Parcel,
-    RejectedError,
-    findings_of,
-    parcel_document,
-    parcel_of,
-    read_document,
-    write_document,
-)
+from geval_py.board.submission import Document, FailedError, Findings, Parcel, RejectedError, SubmissionError
 from geval_py.errors import ClusterError, DataError
 from geval_py.text import named
 
@@ -72,7 +59,7 @@ def receive_in_sandbox(source: str, place: str, settings: Settings) -> Parcel:
         "to_come": sets_to_come(settings),
         "transports": list(settings.transports),
     }
-    return parcel_of(run_in_sandbox("receive", arguments, limits=settings.limits, place=place))
+    return submission.parcel_of(run_in_sandbox("receive", arguments, limits=settings.limits, place=place))
 
 
 def score_in_sandbox(
@@ -85,7 +72,7 @@ def score_in_sandbox(
     the losses of the lines. Raises RejectedError, FailedError.
     """
     arguments = {
-        "parcel": parcel_document(parcel),
+        "parcel": submission.parcel_document(parcel),
         "wanted": [[test, file, list(metrics)] for test, file, metrics in wanted],
         "check": check,
         "challenge": settings.challenge,
@@ -93,7 +80,7 @@ def score_in_sandbox(
         "metric": settings.metric,
         "seed": settings.seed,
     }
-    findings = findings_of(run_in_sandbox("score", arguments, limits=settings.limits, place=place))
+    findings = submission.findings_of(run_in_sandbox("score", arguments, limits=settings.limits, place=place))
     if all(one.losses is None for one in findings.scored):
         return findings
     from geval_py.board.ranking.score_intervals import with_interval
@@ -107,8 +94,10 @@ def run_in_sandbox(job: str, arguments: Document, *, limits: Limits, place: str)
     The child has limits on memory, processor time and the size of files; no input, no terminal; only the variables
     of the environment that it needs; and its own session, which is killed when the time is over.
     """
-    write_document(os.path.join(place, JOB_FILE), {"job": job, "arguments": arguments, "limits": asdict(limits)})
-    answer = os.path.join(place, ANSWER_FILE)
+    submission.write_document(
+        os.path.join(place, submission.JOB_FILE), {"job": job, "arguments": arguments, "limits": asdict(limits)}
+    )
+    answer = os.path.join(place, submission.ANSWER_FILE)
     if os.path.exists(answer):
         os.remove(answer)
     process = subprocess.Popen(
@@ -128,7 +117,9 @@ def run_in_sandbox(job: str, arguments: Document, *, limits: Limits, place: str)
 
 def _environment(place: str) -> dict[str, str]:
     """Return the environment of a child: a home without settings, and one thread for products of matrices."""
-    kept = {name: os.environ[name] for name in (*PASSED_VARIABLES, "GEVAL_PY_BACKEND") if name in os.environ}
+    kept = {
+        name: os.environ[name] for name in (*submission.PASSED_VARIABLES, "GEVAL_PY_BACKEND") if name in os.environ
+    }
     return kept | {"HOME": place, "TMPDIR": place, "LC_ALL": "C.UTF-8", "OPENBLAS_NUM_THREADS": "1"}
 
 
@@ -178,7 +169,7 @@ def _kill_session(process: subprocess.Popen[bytes]) -> None:
 def _result(answer: str, status: int, error: str) -> Document:
     """Read a child's answer; raise the error that it raised."""
     try:
-        document = read_document(answer)
+        document = submission.read_document(answer)
         kind, value = next(iter(document.items()))
         aside = str(document.get("aside", ""))
     except (OSError, ValueError, StopIteration):
@@ -220,7 +211,7 @@ def _score_on(
         found = cluster.submit(score_on_worker, parcel, known, list(wanted), dict(references)).result()
     if isinstance(found, str):
         raise ClusterError(address=cluster.address, reason=found)
-    if isinstance(found, RejectedError | FailedError):
+    if isinstance(found, SubmissionError):
         raise found
     findings: Findings = found
     return findings
@@ -228,7 +219,7 @@ def _score_on(
 
 def score_on_worker(
     parcel: Parcel, settings: Settings, wanted: Wanted, references: References
-) -> Findings | RejectedError | FailedError | str:
+) -> Findings | SubmissionError | str:
     """Score a parcel on this machine.
 
     Errors are returned, since Dask would try again after a raised one; a string tells what this worker lacks.
@@ -239,7 +230,7 @@ def score_on_worker(
     try:
         with TemporaryDirectory(prefix="geval-board-") as place:
             return score_in_sandbox(parcel, place, settings, wanted)
-    except (RejectedError, FailedError) as error:
+    except SubmissionError as error:
         return error
     except OSError as error:
         return f"a worker cannot look into a submission: {error.strerror or error}"

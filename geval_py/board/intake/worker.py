@@ -13,24 +13,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from geval_py.board import submission
 from geval_py.board.answers import expected_of
-from geval_py.board.submission import (
-    ANSWER_FILE,
-    JOB_FILE,
-    Document,
-    FailedError,
-    Findings,
-    Parcel,
-    ReceivedOutput,
-    RejectedError,
-    Scored,
-    findings_document,
-    pack,
-    parcel_document,
-    parcel_of,
-    read_document,
-    write_document,
-)
+from geval_py.board.submission import Document, FailedError, Findings, Parcel, ReceivedOutput, RejectedError, Scored
 from geval_py.errors import DataError, GevalError, MalformedLineError, SchemeError
 from geval_py.reading.config import config_task
 from geval_py.reading.schemes import parse_schemes
@@ -49,10 +34,10 @@ NICENESS = 10
 
 def main(place: str) -> int:
     """Do the job in a place and write the answer; return the exit status 0."""
-    document = read_document(os.path.join(place, JOB_FILE))
+    document = submission.read_document(os.path.join(place, submission.JOB_FILE))
     limits = document["limits"]
     _set_limits(limits)
-    write_document(os.path.join(place, ANSWER_FILE), _answer(document, limits, place))
+    submission.write_document(os.path.join(place, submission.ANSWER_FILE), _answer(document, limits, place))
     return 0
 
 
@@ -94,19 +79,18 @@ def _receive(arguments: Document, limits: Document, place: str) -> Document:
 
     budget = Budget(bytes=limits["bytes"], files=limits["files"], ends=time.monotonic() + limits["seconds"])
     sets = Sets(tests=arguments["tests"], to_come=arguments["to_come"])
-    return parcel_document(receive(arguments["source"], place, budget, sets, arguments["transports"]))
+    return submission.parcel_document(receive(arguments["source"], place, budget, sets, arguments["transports"]))
 
 
 def _check_and_score(arguments: Document, limits: Document, _: str) -> Document:
-    return findings_document(check_and_score(arguments, limits["bytes"]))
+    return submission.findings_document(_findings(arguments, limits["bytes"]))
 
 
 JOBS = {"receive": _receive, "score": _check_and_score}
 
 
-def check_and_score(arguments: Document, max_bytes: int) -> Findings:
-    """Check a parcel and score its wanted outputs; raises RejectedError, FailedError."""
-    parcel = parcel_of(arguments["parcel"])
+def _findings(arguments: Document, max_bytes: int) -> Findings:
+    parcel = submission.parcel_of(arguments["parcel"])
     problems: list[Document] = []
     if arguments["check"]:
         problems = check(parcel, arguments["challenge"], arguments["answers"], max_bytes)
@@ -260,7 +244,7 @@ def _signature_of(score: MetricScore, signature: Signature) -> Signature:
 def _with_losses(scored: Scored, score: MetricScore, seed: int) -> Scored:
     """Add the line statistics or, for a metric that is no function of their sums, the 95 % interval."""
     if score.metric.measure.of_sums and not score.statistics.classes:
-        return replace(scored, losses=pack(score.statistics.columns))
+        return replace(scored, losses=submission.pack(score.statistics.columns))
     from geval_py.board.ranking.score_intervals import SAMPLES, ends
     from geval_py.explaining.bootstrap import interval
 

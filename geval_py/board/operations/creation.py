@@ -134,7 +134,7 @@ title: {title}
 # The folder of the challenge: README.md, config.txt, and a folder a test set.
 challenge: {challenge}
 
-# The folder of the hidden answers: test-A/expected.tsv and so on. Keep it secret.
+# The folder of the hidden answers: test-A/expected.tsv and so on. Keep it private.
 answers: {answers}
 
 # Where submissions are stored: a file beside this one, for SQLite, or postgresql://user@host/name. Write no password

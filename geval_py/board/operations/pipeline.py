@@ -23,25 +23,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from sqlalchemy import delete, insert, select, update
 
+from geval_py.board.database import schema
 from geval_py.board.database import store as database
-from geval_py.board.database.schema import (
-    FAILED,
-    REJECTED,
-    SCORED,
-    disclosures,
-    evaluations,
-    files,
-    history,
-    outputs,
-    scores,
-    submissions,
-    submitters,
-)
+from geval_py.board.database.schema import FAILED, REJECTED, SCORED, files, outputs, scores, submissions, submitters
 from geval_py.board.database.store import escape_unstorable
 from geval_py.board.intake.identity import folded, own_name, shown_source, submitter_of, unopened_digest
 from geval_py.board.intake.sandbox import receive_in_sandbox, score_in_sandbox
 from geval_py.board.operations.receipts import WITHDRAWN, Receipt, charge_of, check_quota, code_of, receipt_of
-from geval_py.board.submission import Details, FailedError, Parcel, RejectedError, Scored
+from geval_py.board.submission import Details, Parcel, RejectedError, Scored, SubmissionError
 from geval_py.reading.sources import naming
 from geval_py.text import shorten, visible
 from geval_py.version import __version__
@@ -82,7 +71,7 @@ class Outcome:
 SomeOutcome = TypeVar("SomeOutcome", bound=Outcome)
 
 
-def after_error(outcome: SomeOutcome, error: RejectedError | FailedError) -> SomeOutcome:
+def after_error(outcome: SomeOutcome, error: SubmissionError) -> SomeOutcome:
     """Return an outcome as rejected or failed, for the reason of the error."""
     state = REJECTED if isinstance(error, RejectedError) else FAILED
     return replace(outcome, state=state, reason=error.reason, aside=error.aside)
@@ -132,7 +121,7 @@ def prepare(board: Board, arrival: Arrival, references: References, place: str) 
     try:
         parcel = receive_in_sandbox(arrival.source, place, board.settings)
         prepared = replace(_identify(arrival), digest=parcel.digest, parcel=parcel, references=references)
-    except (RejectedError, FailedError) as error:
+    except SubmissionError as error:
         prepared = after_error(_identify(arrival), error)
     with board.reading() as connection:
         same = find_same(connection, board.settings, prepared)
@@ -216,7 +205,7 @@ def check_and_score(
                 database.write_content(connection, file.sha256, file.path)
     try:
         findings = (scorer or score_in_sandbox)(parcel, place, board.settings, wanted)
-    except (RejectedError, FailedError) as error:
+    except SubmissionError as error:
         return after_error(outcome, error)
     state = REJECTED if findings.reason else SCORED
     scored = dict(by_file_digest(parcel, findings.digests, findings.scored))
@@ -234,16 +223,16 @@ def _known_evaluations(
     for output in parcel.outputs:
         test, digest = output.test, digests[output.file]
         unpacked = (
-            select(evaluations.c.output_sha256)
+            select(schema.evaluations.c.output_sha256)
             .join_from(files, outputs, outputs.c.file_id == files.c.id)
             .join(scores, scores.c.output_id == outputs.c.id)
-            .join(evaluations, evaluations.c.id == scores.c.evaluation_id)
+            .join(schema.evaluations, schema.evaluations.c.id == scores.c.evaluation_id)
             .where(files.c.sha256 == digest, outputs.c.test == test)
         )
-        query = select(evaluations.c.metric, evaluations.c.reference, evaluations.c.id).where(
-            evaluations.c.output_sha256.in_(unpacked),
-            evaluations.c.test == test,
-            evaluations.c.version == __version__,
+        query = select(schema.evaluations.c.metric, schema.evaluations.c.reference, schema.evaluations.c.id).where(
+            schema.evaluations.c.output_sha256.in_(unpacked),
+            schema.evaluations.c.test == test,
+            schema.evaluations.c.version == __version__,
         )
         for metric, reference, number in connection.execute(query):
             if references.get((test, metric)) == reference:
@@ -327,7 +316,7 @@ def _store_submission(connection: Connection, prepared: Prepared) -> int:
         return int(inserted.scalar_one())
     if before.digest != prepared.digest:
         of = select(outputs.c.id).where(outputs.c.submission_id == before.id)
-        for table in (history, scores, disclosures):
+        for table in (schema.history, scores, schema.disclosures):
             connection.execute(delete(table).where(table.c.output_id.in_(of)))
         for table in (outputs, files):
             connection.execute(delete(table).where(table.c.submission_id == before.id))
@@ -399,12 +388,14 @@ def store_evaluations(
             "metric": one.metric,
             "version": __version__,
         }
-        is_same = (evaluations.c[name] == value for name, value in key.items())
-        found = connection.execute(select(evaluations.c.id).where(*is_same)).scalar()
+        is_same = (schema.evaluations.c[name] == value for name, value in key.items())
+        found = connection.execute(select(schema.evaluations.c.id).where(*is_same)).scalar()
         if found is None:
             names = ("signature", "lines", "score", "low", "high", "losses")
             values = key | {name: getattr(one, name) for name in names} | {"made": now.astimezone(UTC)}
-            found = connection.execute(insert(evaluations).values(values).returning(evaluations.c.id)).scalar_one()
+            found = connection.execute(
+                insert(schema.evaluations).values(values).returning(schema.evaluations.c.id)
+            ).scalar_one()
         ids[content] = int(found)
     return ids
 

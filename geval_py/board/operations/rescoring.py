@@ -18,17 +18,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from sqlalchemy import delete, insert, select, update
 
 from geval_py.board.answers import References, references_of, sets_to_come
-from geval_py.board.database.schema import (
-    FAILED,
-    REJECTED,
-    SCORED,
-    disclosures,
-    files,
-    history,
-    outputs,
-    scores,
-    submissions,
-)
+from geval_py.board.database import schema
+from geval_py.board.database.schema import FAILED, REJECTED, SCORED, files, history, outputs, scores, submissions
 from geval_py.board.database.store import escape_unstorable, remember
 from geval_py.board.intake.receiving import outputs_of, test_by_folder
 from geval_py.board.intake.sandbox import scorer_on
@@ -253,7 +244,7 @@ def replace_scores(
         for key in current.keys() - old.keys():
             _store_history(connection, key, current[key], revision.reason, now)
         of_submission = select(outputs.c.id).where(outputs.c.submission_id == revision.submission_id)
-        for table in (disclosures, scores):
+        for table in (schema.disclosures, scores):
             connection.execute(delete(table).where(table.c.output_id.in_(of_submission)))
     _store_state(connection, revision, was)
     if all(one.state == REJECTED for one in revision.left_out.values()):  # a failed one is tried again
