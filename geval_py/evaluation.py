@@ -61,10 +61,10 @@ def evaluate(
     if len(split.outputs) > 1:
         names = visible(", ".join(output.name for output in split.outputs))
         raise UsageError(message=f"there are several outputs ({names}): choose one with", arguments=("out",))
-    from geval_py.scoring.cluster import cluster_of
+    from geval_py.scoring.cluster import workers_of
 
-    workers = cluster_of(cluster)
-    (scored,) = evaluations_of(evaluate_split(task, split, keep_texts=keep_texts, sign=True, cluster=workers))
+    workers = workers_of(cluster)
+    (scored,) = evaluations_of(evaluate_split(task, split, keep_texts=keep_texts, sign=True, workers=workers))
     return Evaluation.of(scored)
 
 
@@ -82,10 +82,9 @@ def evaluate_all(
     An output that is at fault raises, at the first of them: to go on behind it, evaluate them one by one.
     """
     task, split = _located(challenge, test, None, metrics, tokenizer)
-    from geval_py.scoring.cluster import cluster_of
+    from geval_py.scoring.cluster import workers_of
 
-    workers = cluster_of(cluster)
-    results = evaluate_split(task, split, keep_texts=keep_texts, sign=True, cluster=workers)
+    results = evaluate_split(task, split, keep_texts=keep_texts, sign=True, workers=workers_of(cluster))
     return [Evaluation.of(scored) for scored in evaluations_of(results)]
 
 
@@ -282,7 +281,7 @@ class Evaluation(ScoredOutput):
         from geval_py.explaining.feature_ranking import Frequencies
         from geval_py.explaining.worst_features import rank_features
         from geval_py.reading.features import FeatureKinds, tokens_of
-        from geval_py.scoring.cluster import cluster_of
+        from geval_py.scoring.cluster import workers_of
 
         kinds = FeatureKinds(
             bigrams=bigrams, word_shapes=word_shapes, numerical=numerical_features, cartesian=cartesian,
@@ -291,7 +290,7 @@ class Evaluation(ScoredOutput):
         least = Frequencies(least=min_frequency, least_cartesian=min_cartesian_frequency)
         return rank_features(
             self, kinds, other=other, best=best, frequencies=least, costs=True, documents=documents,
-            distinct=distinct, cluster=cluster_of(cluster),
+            distinct=distinct, workers=workers_of(cluster),
         ).to_frame()  # fmt: skip
 
     def _repr_html_(self) -> str:

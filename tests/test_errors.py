@@ -382,6 +382,6 @@ SAID = {
 @pytest.mark.parametrize(("error", "in_python", "on_the_command_line"), SAID.values(), ids=SAID)
 def test_python_speaks_of_arguments_and_the_command_line_of_options(error, in_python, on_the_command_line):
     assert str(error) == in_python
-    assert error.said(said_option) == on_the_command_line
+    assert error.sentence(said_option) == on_the_command_line
     again = pickle.loads(pickle.dumps(error))
-    assert (str(again), again.said(said_option)) == (in_python, on_the_command_line)
+    assert (str(again), again.sentence(said_option)) == (in_python, on_the_command_line)

@@ -20,16 +20,16 @@ from geval_py.checking.targets import Target, find_targets
 from geval_py.checking.task_rules import AnswerRules, OtherRules, SeenTexts
 from geval_py.errors import CorruptFileError, DataError, TooLargeError, UnreadableFileError
 from geval_py.reading.lines import LineReader
-from geval_py.reading.parts import is_part_of
-from geval_py.scoring.blocks import Block, BlockReader
-from geval_py.scoring.parallel import Progress, ProgressOf, Workers, no_progress
+from geval_py.reading.sources import is_part_of
+from geval_py.scoring.blocks import Block, BlockReader, Threads
+from geval_py.scoring.parallel import Progress, ProgressOf, ThreadPool, no_progress
 from geval_py.text import named, visible
 from geval_py.version import __version__
 
 if TYPE_CHECKING:
     import distributed
 
-    from geval_py.scoring.cluster import Cluster
+    from geval_py.scoring.blocks import Workers
 
 
 class Look:
@@ -136,7 +136,7 @@ def check_submission(
     is none, for what the workers of a cluster cannot read, and as :func:`find_targets`; DataError for what is wrong
     with the test set of standard input; ClusterError.
     """
-    from geval_py.scoring.cluster import cluster_of
+    from geval_py.scoring.cluster import workers_of
 
     tests = (tests,) if isinstance(tests, str) else tests
     rules = (rules,) if isinstance(rules, str) else rules
@@ -146,7 +146,7 @@ def check_submission(
         max_places=max_places,
         max_bytes=max_bytes,
         progress_of=lambda _: nullcontext(progress),
-        cluster=cluster_of(cluster),
+        workers=workers_of(cluster),
     )
 
 
@@ -158,14 +158,14 @@ def check_targets(
     max_bytes: int = DEFAULT_MAX_BYTES,
     progress_of: ProgressOf = no_progress,
     strict: bool = False,
-    cluster: Cluster | None = None,
+    workers: Workers | None = None,
 ) -> Report:
     """Check some outputs with some rules (by code), and add the problems of those that are not there.
 
     ``progress_of`` gives what is called after each block of the output at a path, for as long as it is checked. What
     cannot be read of an output's test set is left out. The other arguments are those of :func:`check_output`.
     """
-    check = partial(check_output, rules=rules, max_places=max_places, max_bytes=max_bytes, cluster=cluster)
+    check = partial(check_output, rules=rules, max_places=max_places, max_bytes=max_bytes, workers=workers)
     files: list[str] = []
     problems: list[Problem] = []
     unreadable: list[DataError] = []
@@ -221,19 +221,19 @@ def check_output(
     max_places: int = DEFAULT_MAX_PLACES,
     max_bytes: int = DEFAULT_MAX_BYTES,
     progress: Progress | None = None,
-    cluster: Cluster | None = None,
+    workers: Workers | None = None,
 ) -> list[Problem]:
-    """Check one output with some rules (by code), here or on a cluster; gives the problems in the order of the table.
+    """Check one output with some rules (by code); return the problems in the order of the table of rules.
 
     Whatever the output is, this does not fail: what cannot be read is a problem too. Raises DataError only for the
-    test set's own files (expected, input), and with a cluster ClusterError, and UsageError for what can be read only
-    once.
+    test set's own files (expected, input), and what ``workers`` elsewhere raise: ClusterError, and UsageError for an
+    output that can be read only once.
     """
     findings = Findings(target.output, rules, max_places)
     look = Look.at(target, findings)
     try:
         with LineReader(target.output, header=target.output_header, max_bytes=max_bytes) as outputs:
-            _look_through(look, outputs, target, cluster, progress)
+            _look_through(look, outputs, target, workers or Threads(), progress)
     except NotTextError:
         findings.forget()
         message = "no line can be read: this is not UTF-8 text (UTF-16, or a binary file?)"
@@ -265,49 +265,30 @@ def _fault_of(error: CorruptFileError | TooLargeError | UnreadableFileError) -> 
 
 
 def _look_through(
-    look: Look, outputs: LineReader, target: Target, cluster: Cluster | None, progress: Progress | None
+    look: Look, outputs: LineReader, target: Target, workers: Workers, progress: Progress | None
 ) -> None:
     """Look at the lines of an output, beside the answers if there are any, and at it as a whole."""
     if outputs.has_byte_order_mark:
         message = "the file begins with a byte order mark"
         look.findings.add_file("W211", message, line=1, column=1, token="\ufeff")
     with _open_expected(target) as expected:
-        if cluster is None:
-            reader = _looked_through_here(look, outputs, expected, progress)
+        reader = workers.reader(outputs, expected)
+        if workers.are_here:
+            _look_in_order(look, reader, progress)
         else:
-            reader = _looked_through_on(cluster, look, outputs, expected, target, progress)
+            _look_at_beginning(look, target, outputs.max_bytes)
+            for _, found in reader.map_pieces(look_at, lambda _: (look.later(),), progress=progress):
+                look.extend(found)
         items = _count_input(target) if expected is None else reader.count_expected()
     look.conclude(items)
 
 
-def _looked_through_here(
-    look: Look, outputs: LineReader, expected: LineReader | None, progress: Progress | None
-) -> BlockReader:
-    """Look at the lines in order, which threads have read; gives what read them."""
-    reader = BlockReader(outputs, expected)
+def _look_in_order(look: Look, reader: BlockReader, progress: Progress | None) -> None:
+    """Look at the lines in order; threads have read them and, for word gaps, let the kernel flag them."""
     for block, seen in reader.map(look.seen, threads=None if look.is_of_words else 0, progress=progress):
         if block.first_line == 1:
             look.file.begin(seen)
         look.see(seen)
-    return reader
-
-
-def _looked_through_on(
-    cluster: Cluster,
-    look: Look,
-    outputs: LineReader,
-    expected: LineReader | None,
-    target: Target,
-    progress: Progress | None,
-) -> BlockReader:
-    """Let workers look at the lines, but for how the output begins, and add up; gives what numbered them."""
-    from geval_py.scoring.cluster import PieceReader
-
-    reader = PieceReader(outputs, expected, cluster)
-    _look_at_beginning(look, target, outputs.max_bytes)
-    for _, found in reader.map_pieces(look_at, lambda _: (look.later(),), progress=progress):
-        look.extend(found)
-    return reader
 
 
 def _look_at_beginning(look: Look, target: Target, max_bytes: int | None) -> None:
@@ -315,7 +296,7 @@ def _look_at_beginning(look: Look, target: Target, max_bytes: int | None) -> Non
         LineReader(target.output, header=target.output_header, max_bytes=max_bytes) as outputs,
         _open_expected(target) as expected,
     ):
-        for block in islice(BlockReader(outputs, expected).blocks(Workers(0)), 1):
+        for block in islice(BlockReader(outputs, expected).blocks(ThreadPool(0)), 1):
             look.file.begin(look.seen(block))
 
 

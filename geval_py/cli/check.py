@@ -12,7 +12,7 @@ from geval_py.checking.fixes import DIFF_LINES, fix_file
 from geval_py.checking.problem_formats import FORMATS, inert, render
 from geval_py.checking.rules import COMMAND, RULES, Problem, explanation, find_rule, rules_table, select_rules
 from geval_py.checking.targets import Target, find_targets
-from geval_py.cli.evaluations import cluster_at
+from geval_py.cli.evaluations import workers_at
 from geval_py.cli.parsers import QuietParser, add_fields, number_type
 from geval_py.cli.terminal import ProgressBar, write_listing
 from geval_py.errors import GevalError, UsageError
@@ -167,7 +167,7 @@ def _targets(given: argparse.Namespace) -> list[Target | Problem]:
 
 def _report(given: argparse.Namespace) -> int:
     targets, rules = _targets(given), select_rules(*chosen(given))
-    with cluster_at(given.cluster) as cluster:
+    with workers_at(given.cluster) as workers:
         report = check_targets(
             targets,
             rules,
@@ -175,7 +175,7 @@ def _report(given: argparse.Namespace) -> int:
             max_bytes=given.max_bytes,
             progress_of=ProgressBar,
             strict=given.strict,
-            cluster=cluster,
+            workers=workers,
         )
     for error in report.unreadable:
         _complain(f"note: checked without a file of the test set: {error}")

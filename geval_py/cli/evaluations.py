@@ -1,4 +1,4 @@
-"""The cluster that ``--cluster`` names."""
+"""What the commands that score have in common: the workers, the scores, and the notes about them."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from geval_py.explaining.reliability import hashed_scheme
 from geval_py.reading.config import CONFIG_FILE, config_task
 from geval_py.reading.schemes import parse_schemes
 from geval_py.reading.splits import Split, Task, locate, locate_others, other_test_set
+from geval_py.scoring.blocks import Threads
 from geval_py.scoring.columns import Named, select_schemes
 from geval_py.scoring.evaluate import evaluate_split
 from geval_py.scoring.scores import Failure, ScoredOutput, evaluations_of, what_is_scored
@@ -26,17 +27,17 @@ from geval_py.version import __version__
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from geval_py.cli.parsers import QuietParser
-    from geval_py.scoring.cluster import Cluster
+    from geval_py.scoring.blocks import Workers
 
 
 @contextmanager
-def cluster_at(address: str | None, threads: int | None = None) -> Iterator[Cluster | None]:
-    """Connect to a cluster, or start one of so many workers on this machine; None where none is asked for.
+def workers_at(address: str | None, threads: int | None = None) -> Iterator[Workers]:
+    """Connect to the cluster that ``--cluster`` names, or let so many threads of this process be the workers.
 
-    Raises UsageError and ClusterError.
+    With ``local``, a cluster of so many workers is started on this machine. Raises UsageError and ClusterError.
     """
     if address is None:
-        yield None
+        yield Threads(threads)
         return
     import logging
 
@@ -72,7 +73,7 @@ def _note_tokenizer(schemes: Sequence[Named], task: Task) -> None:
 
 
 def evaluate_lines(
-    task: Task, settings: Settings, others: Sequence[str] = (), *, cluster: Cluster | None = None
+    task: Task, settings: Settings, others: Sequence[str] = (), *, workers: Workers | None = None
 ) -> list[ScoredOutput]:
     """Score one output, and the others named, with the first metric, and keep their texts.
 
@@ -87,7 +88,7 @@ def evaluate_lines(
         )
     split = locate_others(split, task, others)
     sign = settings.format == "json"
-    results = _evaluated(task, split, select_schemes(task)[:1], settings, sign=sign, of_lines=True, cluster=cluster)
+    results = _evaluated(task, split, select_schemes(task)[:1], settings, sign=sign, of_lines=True, workers=workers)
     evaluations = evaluations_of(results)
     _note_places(task, split, settings, evaluations)
     for evaluation in evaluations:
@@ -113,8 +114,8 @@ def scored(
 
     What is wrong with one is said, and what can be scored is; where there is one that has no score at all, it raises.
     """
-    with cluster_at(settings.cluster, settings.threads) as cluster:
-        results = list(_evaluated(task, split, schemes, settings, sign=sign, cluster=cluster))
+    with workers_at(settings.cluster, settings.threads) as workers:
+        results = list(_evaluated(task, split, schemes, settings, sign=sign, workers=workers))
     evaluations = what_is_scored(results)
     if len(results) == 1 and not evaluations:
         evaluations_of(results)
@@ -134,7 +135,7 @@ def _evaluated(
     sign: bool,
     of_lines: bool = False,
     keep_texts: bool = False,
-    cluster: Cluster | None = None,
+    workers: Workers | None = None,
 ) -> Iterator[ScoredOutput | Failure]:
     """Score as :func:`scored`; those ``of_lines`` have their texts, and filters look at the lines as they are."""
     return evaluate_split(
@@ -145,8 +146,7 @@ def _evaluated(
         reread=of_lines,
         raw_filters=of_lines,
         sign=sign,
-        threads=settings.threads,
-        cluster=cluster,
+        workers=workers or Threads(settings.threads),
         watch=lambda output: ProgressBar(output.name),
     )
 

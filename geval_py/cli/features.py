@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from geval_py.cli.evaluations import cluster_at, document_head, evaluate_lines
+from geval_py.cli.evaluations import document_head, evaluate_lines, workers_at
 from geval_py.cli.settings import Settings
 from geval_py.cli.terminal import ProgressBar, note, write_table
 from geval_py.explaining.worst_features import explained_head, feature_documents, feature_records, features_table
@@ -18,40 +18,40 @@ from geval_py.tables.escapes import json_list_text
 
 if TYPE_CHECKING:
     from geval_py.explaining.worst_features import WorstFeatures
-    from geval_py.scoring.cluster import Cluster
+    from geval_py.scoring.blocks import Workers
 
 
 def show_worst(task: Task, settings: Settings) -> None:
     """Show the features that go with bad scores, by rising p."""
-    with cluster_at(settings.cluster, settings.threads) as cluster:
-        _show_worst(task, settings, cluster)
+    with workers_at(settings.cluster, settings.threads) as workers:
+        _show_worst(task, settings, workers)
 
 
-def _show_worst(task: Task, settings: Settings, cluster: Cluster | None) -> None:
-    (evaluation,) = evaluate_lines(task, settings, cluster=cluster)
+def _show_worst(task: Task, settings: Settings, workers: Workers) -> None:
+    (evaluation,) = evaluate_lines(task, settings, workers=workers)
     infinite = sum(map(math.isinf, evaluation.each_line_score()))
     if infinite:
         note(f"{infinite} of {evaluation.line_count} lines have an infinite score: so has the mean of their features")
-    features = rank(task, settings, evaluation, best=settings.reverse_sort, cluster=cluster)
+    features = rank(task, settings, evaluation, best=settings.reverse_sort, workers=workers)
     _note_of(features, evaluation.line_count, settings)
     _write(task, settings, [evaluation], features)
 
 
 def show_worsening(task: Task, settings: Settings) -> None:
     """Show the features that go with being worse than another output, by rising p."""
-    with cluster_at(settings.cluster, settings.threads) as cluster:
-        _show_worsening(task, settings, cluster)
+    with workers_at(settings.cluster, settings.threads) as workers:
+        _show_worsening(task, settings, workers)
 
 
-def _show_worsening(task: Task, settings: Settings, cluster: Cluster | None) -> None:
-    evaluation, other = evaluate_lines(task, settings, [settings.most_worsening_features or ""], cluster=cluster)
+def _show_worsening(task: Task, settings: Settings, workers: Workers) -> None:
+    evaluation, other = evaluate_lines(task, settings, [settings.most_worsening_features or ""], workers=workers)
     differences = evaluation.score_differences(other)
     undefined, infinite = sum(map(math.isnan, differences)), sum(map(math.isinf, differences))
     if undefined:
         note(f"{undefined} of {len(differences)} lines are infinite in both outputs and are left out")
     if infinite:
         note(f"{infinite} of {len(differences)} lines are infinite in one output: so are means, or not defined")
-    features = rank(task, settings, evaluation, other, best=settings.reverse_sort, cluster=cluster)
+    features = rank(task, settings, evaluation, other, best=settings.reverse_sort, workers=workers)
     _note_of(features, len(differences) - undefined, settings)
     _write(task, settings, [evaluation, other], features)
 
@@ -84,7 +84,7 @@ def rank(
     other: ScoredOutput | None = None,
     *,
     best: bool = False,
-    cluster: Cluster | None = None,
+    workers: Workers | None = None,
 ) -> WorstFeatures:
     """Rank the features of the lines as the options say: what goes with bad scores, or with the best."""
     from geval_py.explaining.feature_ranking import Frequencies
@@ -101,7 +101,7 @@ def rank(
             documents=settings.documents,
             distinct=settings.distinct,
             progress=progress,
-            cluster=cluster,
+            workers=workers,
         )
 
 

@@ -41,7 +41,7 @@ def show_error(error: GevalError) -> None:
 
     Errors escape what they show; this is a second wall, against what one may have missed.
     """
-    complain("\n".join(map(visible, error.said(said_option).split("\n"))))
+    complain("\n".join(map(visible, error.sentence(said_option).split("\n"))))
 
 
 def complain(message: str) -> None:

@@ -17,15 +17,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from geval_py.errors import UsageError
 from geval_py.reading.features import FIELD_NUMBER, FeatureKinds, Field, Fields
 from geval_py.reading.items import ScoredItem
 from geval_py.reading.lines import LineReader, decode_lines
-from geval_py.scoring.cluster import Cluster, PieceReader
 from geval_py.scoring.parallel import Progress
 
 if TYPE_CHECKING:
-    from geval_py.scoring.blocks import Block
+    from geval_py.scoring.blocks import Block, Workers
     from geval_py.scoring.scores import ScoredOutput
 
 
@@ -234,7 +232,7 @@ def tally_parts(
     return found
 
 
-# The features of an evaluation's lines, counted by the workers of a cluster, each of the pieces that it reads.
+# The features of an evaluation's lines, counted by workers, each of the pieces that it reads.
 
 
 Truths = npt.NDArray[np.bool_]
@@ -257,7 +255,7 @@ class _Counted:
 
 
 def tally_on(
-    cluster: Cluster,
+    workers: Workers,
     evaluation: ScoredOutput,
     known: Truths,
     weights: Floats,
@@ -271,14 +269,12 @@ def tally_on(
     ``known`` tells which lines count, and ``weights`` has a column each of them. Raises UsageError where the lines
     were selected, or the output can be read only once, UnreadableFileError where it was changed, and ClusterError.
     """
-    if evaluation.line_numbers is not None:
-        raise UsageError(message="a cluster looks at all lines: leave out metrics whose flags (f, p) select some")
     parts, fields = Parts.split(weights), Fields(evaluation.split.in_header)
     found: Found = {}
     first = 0
     with LineReader(evaluation.output.path, header=evaluation.split.output_header) as outputs:
         evaluation.kept_texts().outputs.check(outputs)
-        reader = PieceReader(outputs, None, cluster)
+        reader = workers.reader(outputs, selects=evaluation.line_numbers is not None)
         lines = _lines_of(evaluation, known, parts)
         for block, of_lines in reader.map_pieces(_tally, lambda block: (lines(block), fields, kinds, keep)):
             for where, tally in of_lines.found.items():

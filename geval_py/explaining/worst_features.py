@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from geval_py.explaining.documents import Documents
     from geval_py.explaining.outcomes import Floats
-    from geval_py.scoring.cluster import Cluster
+    from geval_py.scoring.blocks import Workers
     from geval_py.scoring.scores import ScoredOutput
 
 
@@ -242,11 +242,11 @@ def rank_features(
     documents: str | int | None = None,
     distinct: bool = False,
     progress: Progress | None = None,
-    cluster: Cluster | None = None,
+    workers: Workers | None = None,
 ) -> WorstFeatures:
     """Rank the features of an evaluation's lines as :meth:`ScoredOutput.worst_features` does, into aligned arrays.
 
-    With ``costs`` it is told what they cost. The workers of a ``cluster`` count the features.
+    With ``costs`` it is told what they cost. ``workers`` elsewhere count the features there.
     """
     score = evaluation.scores[0]
     in_nats = score.metric.measure.in_nats and other is None
@@ -264,17 +264,17 @@ def rank_features(
             best=best,
         ),
         progress=progress,
-        elsewhere=None if cluster is None else _elsewhere(cluster, evaluation, kinds, progress),
+        elsewhere=None if workers is None or workers.are_here else _elsewhere(workers, evaluation, kinds, progress),
     )
 
 
 def _elsewhere(
-    cluster: Cluster, evaluation: ScoredOutput, kinds: FeatureKinds, progress: Progress | None
+    workers: Workers, evaluation: ScoredOutput, kinds: FeatureKinds, progress: Progress | None
 ) -> Callable[[Truths, Floats, bool], dict[Field, FieldTally]]:
     from geval_py.explaining.tally import tally_on
 
     return lambda known, weights, keep: tally_on(
-        cluster, evaluation, known, weights, kinds, keep=keep, progress=progress
+        workers, evaluation, known, weights, kinds, keep=keep, progress=progress
     )
 
 

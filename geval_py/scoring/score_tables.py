@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 
-from geval_py.scoring.metrics import METRICS
 from geval_py.scoring.scores import Failure, each_score
 from geval_py.tables.numbers import number, with_half_width
 from geval_py.tables.table import Column, Table, plain_table
@@ -248,6 +247,8 @@ def _in_a_line(error: GevalError) -> str:
 
 def metrics_table() -> Table:
     """Make a table with a row a metric."""
+    from geval_py.scoring.metrics import METRICS
+
     columns = [Column(name=name) for name in ("metric", "unit", "direction", "what it is")]
     measures = ((metric, metric.measure) for metric in METRICS.values())
     return Table(

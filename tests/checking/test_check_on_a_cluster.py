@@ -49,8 +49,8 @@ def problems_of(folder, output, expected=None, *, max_places=3, **of_target):
         of_target["expected"] = str(folder / "expected.tsv")
     target = Target(output=str(folder / "out.tsv"), **of_target)
 
-    def check(cluster=None):
-        return check_output(target, ALL, max_places=max_places, max_bytes=5000, cluster=cluster)
+    def check(workers=None):
+        return check_output(target, ALL, max_places=max_places, max_bytes=5000, workers=workers)
 
     return check
 

@@ -639,7 +639,7 @@ def test_too_many_pairs_are_refused(limit, what, monkeypatch):
         worst_features(items, range(9), worst_is_greatest=False, kinds=FeatureKinds(cartesian=True))
     message = f"there are more than 5 pairs of features {what}\n  take fewer with "
     assert str(caught.value) == f"{message}min_cartesian_frequency=… or min_frequency=…"
-    assert caught.value.said(said_option) == f"{message}--min-cartesian-frequency or --min-frequency"
+    assert caught.value.sentence(said_option) == f"{message}--min-cartesian-frequency or --min-frequency"
 
 
 def test_the_mean_of_scores_whose_sum_is_too_large():

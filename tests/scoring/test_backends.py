@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from geval_py import errors, evaluate
 from geval_py.scoring import kernel as flags
 from geval_py.scoring import parallel
+from geval_py.scoring.blocks import Threads
 from geval_py.scoring.kernel import _native, native, reference
 from geval_py.scoring.kernel import backends as kernel
 
@@ -386,7 +387,7 @@ def score(folder, threads, block=None):
         if block:
             lines.LineReader.read_block = lambda self, buffer, size=0: read(self, buffer, block)
         return evaluate_output(
-            split, split.outputs[0], select_schemes(options), frozenset(), threads=threads, keep_texts=True
+            split, split.outputs[0], select_schemes(options), frozenset(), workers=Threads(threads), keep_texts=True
         )
     finally:
         lines.LineReader.read_block = read
@@ -428,14 +429,14 @@ def test_the_native_kernel_scores_files_larger_than_a_block(challenge, monkeypat
 
 @pytest.mark.parametrize(("items", "threads"), [(0, 2), (1, 2), (100, 3), (100, 0)])
 def test_map_in_order(items, threads):
-    with parallel.Workers(threads) as workers:
+    with parallel.ThreadPool(threads) as workers:
         assert list(workers.map_in_order(str, range(items))) == [str(n) for n in range(items)]
 
 
 @pytest.mark.parametrize("threads", [0, 1, 3])
 def test_what_one_map_gives_another_may_take(threads):
     """Both share the threads, which never wait for one another."""
-    with parallel.Workers(threads) as workers:
+    with parallel.ThreadPool(threads) as workers:
         doubled = workers.map_in_order(lambda n: 2 * n, range(100))
         assert list(workers.map_in_order(str, doubled)) == [str(n) for n in range(0, 200, 2)]
 
@@ -447,7 +448,7 @@ def test_an_error_in_the_making_comes_after_what_was_made(good):
         raise errors.EmptyFileError(what="output")
 
     results = []
-    with parallel.Workers(2) as workers, pytest.raises(errors.EmptyFileError):
+    with parallel.ThreadPool(2) as workers, pytest.raises(errors.EmptyFileError):
         results.extend(workers.map_in_order(str, items()))
     assert results == [str(n) for n in range(good)]
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from geval_py import ConfigError, LineCountError, MalformedLineError, SchemeError, evaluate, hashed_log_losses
-from geval_py.scoring.columns import line_confidence
 from geval_py.scoring.kernel import backends as kernel
+from geval_py.scoring.selection import line_confidence
 
 YEARS = ["1601", "1702", "1601", "1803", "1601", "1702"]
 WORDS = ["the", "a", "the", "the", "of", "a"]

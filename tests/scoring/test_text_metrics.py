@@ -18,13 +18,14 @@ from sklearn.metrics import f1_score, normalized_mutual_info_score
 
 from geval_py.errors import MalformedLineError, SchemeError, UsageError
 from geval_py.reading.schemes import parse_scheme
-from geval_py.scoring.columns import beside_input, preparation_for
+from geval_py.scoring.columns import preparation_for
 from geval_py.scoring.metrics import METRICS, column_of, find_metric
 from geval_py.scoring.metrics.classes import f_score, harmonic, is_wanted, ratio
 from geval_py.scoring.metrics.labels import calibration, fitted
 from geval_py.scoring.metrics.tags import Entity, entities_of
 from geval_py.scoring.metrics.texts import NUMBERED, TEXT_METRICS
 from geval_py.scoring.metrics.translation import bleu_row, brevity_penalty, error_rate
+from geval_py.scoring.selection import beside_input
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=50)
 DATA = Path(__file__).parent.parent / "data/text-metrics.jsonl.xz"

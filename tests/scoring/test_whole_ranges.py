@@ -29,6 +29,7 @@ from geval_py.reading.outputs import output_at
 from geval_py.reading.sources import find_file
 from geval_py.reading.splits import Task
 from geval_py.scoring import blocks
+from geval_py.scoring.blocks import Threads
 from geval_py.scoring.columns import select_schemes
 from geval_py.scoring.evaluate import evaluate_output
 
@@ -41,7 +42,7 @@ METRICS = ("LogLossHashed8", "LikelihoodHashed:l", "LikelihoodHashed:f<exp:a>") 
 
 
 def result(split, threads):
-    return result_of(split, METRICS, threads=threads)
+    return result_of(split, METRICS, workers=Threads(threads))
 
 
 @pytest.fixture(scope="module")
@@ -150,11 +151,11 @@ def test_golden_lines_in_ranges(bits, size, tmp_path, monkeypatch):
     """GEval 1.42.2, --line-by-line --metric LogLossHashed10 and LogLossHashed4; and the single reader, to the bit."""
     want = write_golden(tmp_path, bits)
     split, schemes = split_of(tmp_path), select_schemes(Task(metrics=(f"LogLossHashed{bits}",)))
-    single = evaluate_output(split, split.outputs[0], schemes, frozenset(), threads=1).line_losses
+    single = evaluate_output(split, split.outputs[0], schemes, frozenset(), workers=Threads(1)).line_losses
     read = LineReader.read_block
     monkeypatch.setattr(blocks, "RANGE_BYTES", size)
     monkeypatch.setattr(LineReader, "read_block", lambda self, buffer, _=0: read(self, buffer, 10))
-    losses = evaluate_output(split, split.outputs[0], schemes, frozenset(), threads=3).line_losses
+    losses = evaluate_output(split, split.outputs[0], schemes, frozenset(), workers=Threads(3)).line_losses
     assert losses == single
     check_golden(losses, want)
 
@@ -267,7 +268,7 @@ def test_a_file_that_changes_while_it_is_read(name, change, threads, ranged, tmp
             ranged.outputs[0],
             select_schemes(Task(metrics=("LogLossHashed",))),
             frozenset(),
-            threads=threads,
+            workers=Threads(threads),
             progress=change_once,
         )
     assert str(caught.value) == f"Cannot read `{tmp_path / name}`: it was changed while it was read"

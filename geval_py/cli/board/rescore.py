@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from geval_py.board.database.store import Board
 from geval_py.board.operations.rescoring import Rescored, rescore
 from geval_py.cli.board.words import add_format, new_parser, now
-from geval_py.cli.evaluations import cluster_at
+from geval_py.cli.evaluations import workers_at
 from geval_py.cli.parsers import add_fields
 from geval_py.cli.terminal import ProgressBar
 from geval_py.tables.escapes import json_text
@@ -48,8 +48,8 @@ def run(words: Sequence[str]) -> int:
     if given is None:
         return 0
     board = Board.open(given.board)
-    with cluster_at(given.cluster) as cluster, ProgressBar("scoring again", unit="items") as progress:
-        rescored = rescore(board, now=now(), dry_run=given.dry_run, progress=progress, cluster=cluster)
+    with workers_at(given.cluster) as workers, ProgressBar("scoring again", unit="items") as progress:
+        rescored = rescore(board, now=now(), dry_run=given.dry_run, progress=progress, workers=workers)
     if given.format == "json":
         sys.stdout.write(json_text(_document(rescored)))
     else:

@@ -11,7 +11,6 @@ from geval_py.errors import MalformedLineError, UsageError
 from geval_py.reading.lines import Bytes, decode_lines
 from geval_py.reading.wordprobs import DEFAULT_BITS, check_bits, check_line_number
 from geval_py.scoring.kernel import backends
-from geval_py.scoring.kernel.profile import BINS, COLUMNS, COUNTS
 from geval_py.scoring.metrics.base import LineStatistics, Measure, Metric
 from geval_py.text import shown
 from geval_py.values import Value
@@ -143,19 +142,25 @@ class ProfileStatistics(LineStatistics):
             self._histogram += following._histogram
 
     def column(self, name: str) -> NDArray[np.float64]:
-        """Give the column of a name, a value a line."""
+        """Return the column of a name, a value a line."""
         import numpy as np
+
+        from geval_py.scoring.kernel.profile import COLUMNS
 
         return np.frombuffer(self.columns[COLUMNS.index(name)])
 
     @property
     def histogram(self) -> NDArray[np.float64]:
-        """The bins from small masses to great; of each its number of words, their mass, the hits, and each draw's."""
+        """A row for each bin, from small masses to great: words, their mass, hits, and the count of each draw."""
+        from geval_py.scoring.kernel.profile import BINS
+
         return self._histogram.reshape(BINS, -1)
 
     @property
     def draws(self) -> int:
         """How often each line's word was drawn."""
+        from geval_py.scoring.kernel.profile import BINS, COUNTS
+
         return len(self._histogram) // BINS - len(COUNTS)
 
 
@@ -205,6 +210,8 @@ def is_hashed(metric: Metric) -> bool:
 
 def profiled(metric: Metric, draws: int = 0) -> Metric:
     """Give a hashed metric of the same values, whose statistics are ProfileStatistics."""
+    from geval_py.scoring.kernel.profile import COLUMNS
+
     formula = metric.measure.formula
 
     def of_losses(totals: Sequence[Number], lines: Number) -> Number:
