@@ -19,7 +19,7 @@ from geval_py.text import visible
 if TYPE_CHECKING:
     from geval_py.evaluation import Evaluation
     from geval_py.explaining.comparison import Comparison
-    from geval_py.explaining.outcomes import Outcomes
+    from geval_py.explaining.losses import Outcomes
     from geval_py.reports.axes import Chart
 
 Given = ParamSpec("Given")
@@ -46,7 +46,7 @@ def _of_extra(function: Callable[Given, Made]) -> Callable[Given, Made]:
 @_of_extra
 def losses(evaluation: Evaluation) -> Chart:
     """Draw the spread of the line losses, by outcome: first guess right, listed, not listed."""
-    from geval_py.explaining.outcomes import loss_bins
+    from geval_py.explaining.losses import loss_bins
     from geval_py.reports import axes, contents, loss_panels
 
     values = contents.log_losses(evaluation)
@@ -58,7 +58,7 @@ def losses(evaluation: Evaluation) -> Chart:
 @_of_extra
 def costs(evaluation: Evaluation) -> Chart:
     """Draw which kind of miss costs most: the shares of the lines and of the loss, by outcome."""
-    from geval_py.explaining.outcomes import outcome_shares
+    from geval_py.explaining.losses import outcome_shares
     from geval_py.reports import axes, contents, loss_panels
 
     shares = outcome_shares(contents.log_losses(evaluation), _outcomes(evaluation))
@@ -68,7 +68,7 @@ def costs(evaluation: Evaluation) -> Chart:
 @_of_extra
 def lengths(evaluation: Evaluation) -> Chart:
     """Draw the perplexity by the number of characters of the expected word."""
-    from geval_py.explaining.parts import by_length
+    from geval_py.explaining.losses import by_length
     from geval_py.reports import axes, contents, loss_panels
 
     values = contents.log_losses(evaluation)
@@ -109,13 +109,13 @@ def column(evaluation: Evaluation, name: str) -> Chart:
 
 
 def _outcomes(evaluation: Evaluation) -> Outcomes:
-    from geval_py.explaining.outcomes import outcomes_of, prepared_items
+    from geval_py.explaining.losses import outcomes_of, prepared_items
 
     return outcomes_of(prepared_items(evaluation))
 
 
 def _words(evaluation: Evaluation) -> list[str]:
-    from geval_py.explaining.outcomes import prepared_items
+    from geval_py.explaining.losses import prepared_items
 
     return [item.expected for item in prepared_items(evaluation)]
 

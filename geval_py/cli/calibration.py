@@ -11,7 +11,7 @@ from geval_py.cli.evaluations import blaming_config, document_head, scored
 from geval_py.cli.parsers import QuietParser
 from geval_py.cli.settings import task_and_settings
 from geval_py.errors import UsageError
-from geval_py.explaining.calibration import calibration_of, calibration_schemes, calibration_text
+from geval_py.explaining.calibration import calibration_of, calibration_schemes
 from geval_py.reading.splits import locate
 from geval_py.scoring.scores import evaluations_of
 from geval_py.tables.escapes import json_text
@@ -62,5 +62,5 @@ def run(words: Sequence[str]) -> int:
     if form == "json":
         sys.stdout.write(json_text(document_head(task) | found.to_dict()))
     else:
-        sys.stdout.writelines(calibration_text(found))
+        sys.stdout.writelines(found.text())
     return 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NoReturn
 
@@ -13,15 +13,8 @@ from geval_py.cli.parsers import QuietParser, add_fields, add_metrics, add_optio
 from geval_py.cli.settings import one_metric, task_and_settings
 from geval_py.cli.terminal import ProgressBar, complain, note
 from geval_py.errors import UsageError
-from geval_py.explaining.comparison import (
-    Comparison,
-    compare,
-    comparison_latex,
-    comparison_markdown,
-    comparison_records,
-    comparison_text,
-)
-from geval_py.explaining.luck import near_tie_text, near_ties
+from geval_py.explaining.comparison import Comparison, compare
+from geval_py.explaining.luck import near_ties
 from geval_py.reading.options import DEFAULT_SAMPLES, DEFAULT_SEED, option_of
 from geval_py.reading.splits import Task, locate
 from geval_py.scoring.columns import select_schemes
@@ -30,11 +23,7 @@ from geval_py.tables.escapes import json_text
 from geval_py.tables.terminals import width_of
 from geval_py.text import named, visible
 
-PAPERS: dict[str, Callable[[Comparison, int | None], str]] = {
-    "markdown": comparison_markdown,
-    "latex": comparison_latex,
-}
-FORMATS = ("json", "csv", "text", *PAPERS)
+FORMATS = ("json", "csv", "text", "markdown", "latex")
 PLACES = (
     "test_name",
     "out_directory",
@@ -174,19 +163,20 @@ def run(words: Sequence[str]) -> int:
     warn_of_ruin(evaluations)
     failures = [result for result in results if isinstance(result, Failure)]
     notes = [f"{named(failure.output.path)} could not be scored and is left out" for failure in failures]
-    ties = [near_tie_text(tie) for tie in near_ties(evaluations, comparison)]
-    _show(replace(comparison, notes=(*notes, *comparison.notes, *ties)), task, own["form"], own["digits"])
+    ties = map(str, near_ties(evaluations, comparison))
+    comparison = replace(comparison, notes=(*notes, *comparison.notes, *ties), precision=own["digits"])
+    _show(comparison, task, own["form"])
     return 1 if failures else 0
 
 
-def _show(comparison: Comparison, task: Task, form: str, digits: int | None) -> None:
+def _show(comparison: Comparison, task: Task, form: str) -> None:
     for warning in comparison.notes:
         note(warning)
     if form == "json":
         sys.stdout.write(json_text(document_head(task) | comparison.to_dict()))
     elif form == "csv":
-        sys.stdout.writelines(comparison_records(comparison).csv())
+        sys.stdout.writelines(comparison.records().csv())
     elif form == "text":
-        sys.stdout.write(comparison_text(comparison, digits, width=width_of(sys.stdout)))
+        sys.stdout.writelines(comparison.text(width_of(sys.stdout)))
     else:
-        sys.stdout.write(PAPERS[form](comparison, digits))
+        sys.stdout.writelines(comparison.markdown() if form == "markdown" else comparison.latex())

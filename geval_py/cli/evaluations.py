@@ -11,8 +11,7 @@ from geval_py.cli.parsers import add_fields, add_metrics
 from geval_py.cli.settings import Settings
 from geval_py.cli.terminal import ProgressBar, note, show_error
 from geval_py.errors import ConfigError, SchemeError, UsageError
-from geval_py.explaining.dependence import find_dependence, find_ruin
-from geval_py.explaining.documents import Documents, documents_in
+from geval_py.explaining.documents import Documents, documents_in, find_dependence, find_ruin
 from geval_py.explaining.reliability import hashed_scheme
 from geval_py.reading.config import CONFIG_FILE, config_task
 from geval_py.reading.schemes import parse_schemes

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from geval_py.cli.evaluations import document_head, evaluate_lines, workers_at
 from geval_py.cli.settings import Settings
 from geval_py.cli.terminal import ProgressBar, note, write_table
-from geval_py.explaining.worst_features import explained_head, feature_documents, feature_records, features_table
+from geval_py.explaining.worst_features import FeatureListing
 from geval_py.reading.features import FeatureKinds, tokens_of
 from geval_py.reading.splits import Task
 from geval_py.scoring.scores import ScoredOutput
@@ -117,10 +117,11 @@ def kinds_of(task: Task, settings: Settings) -> FeatureKinds:
 
 
 def _write(task: Task, settings: Settings, evaluations: Sequence[ScoredOutput], features: WorstFeatures) -> None:
+    listing = FeatureListing(evaluations=evaluations, features=features, for_terminal=sys.stdout.isatty())
     if settings.format == "json":
-        head = document_head(task) | explained_head(evaluations)
-        sys.stdout.writelines(json_list_text(head, "features", feature_documents(features)))
+        head = document_head(task) | listing.to_dict()
+        sys.stdout.writelines(json_list_text(head, listing.name, listing.documents()))
     elif settings.format == "csv":
-        sys.stdout.writelines(feature_records(features).csv())
+        sys.stdout.writelines(listing.records().csv())
     else:
-        write_table(features_table(features, for_terminal=sys.stdout.isatty()))
+        write_table(listing.table())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from itertools import chain, compress, islice
 from math import isclose
 from operator import attrgetter
@@ -14,22 +15,17 @@ from geval_py.cli.features import kinds_of, rank
 from geval_py.cli.settings import Settings
 from geval_py.cli.terminal import note, write_table
 from geval_py.errors import UsageError
-from geval_py.explaining.lines import (
+from geval_py.explaining.line_by_line import (
+    STYLES,
+    DifferenceListing,
     Line,
     LineDifference,
+    LineListing,
     Marker,
-    difference_documents,
-    difference_records,
-    differences_table,
-    line_documents,
-    line_records,
-    lines_table,
-    marked_table,
     marks_text,
     read_differences,
     read_lines,
 )
-from geval_py.explaining.worst_features import STYLES, explained_head
 from geval_py.reading.features import Fields, ItemFilter, parse_filter
 from geval_py.reading.lines import LineReader, decode_lines
 from geval_py.reading.preparation import preparation_of
@@ -52,20 +48,20 @@ def show_lines(task: Task, settings: Settings) -> None:
     lines = map(prepared, rows)
     if settings.mark_worst_features and settings.format != "text":
         note("words are marked in text only")
+    listing = LineListing(evaluation=evaluation, lines=lines, for_terminal=sys.stdout.isatty())
     if settings.format == "csv":
-        sys.stdout.writelines(line_records(lines, evaluation).csv())
+        sys.stdout.writelines(listing.records().csv())
     elif settings.format == "json":
-        documents = line_documents(lines, Fields(evaluation.split.in_header))
-        head = document_head(task) | explained_head([evaluation])
-        sys.stdout.writelines(json_list_text(head, "lines", documents))
+        head = document_head(task) | listing.to_dict()
+        sys.stdout.writelines(json_list_text(head, listing.name, listing.documents()))
     elif settings.mark_worst_features and shows_colours(sys.stdout):
         marker = _marker(evaluation, task, settings)
         note(f"marked words go with bad lines: {marks_text()}, not corrected for their number")
-        write_table(marked_table(lines, marker))
+        write_table(replace(listing, marker=marker).table())
     else:
         if settings.mark_worst_features:
             note(_why_no_marks())
-        write_table(lines_table(lines, for_terminal=sys.stdout.isatty()))
+        write_table(listing.table())
 
 
 def show_difference(task: Task, settings: Settings) -> None:
@@ -81,14 +77,16 @@ def show_difference(task: Task, settings: Settings) -> None:
     if not first:
         note("no line differs in both its output and its score")
     shown = chain(first, differences)
+    listing = DifferenceListing(
+        evaluation=evaluation, other=other, differences=shown, for_terminal=sys.stdout.isatty()
+    )
     if settings.format == "csv":
-        sys.stdout.writelines(difference_records(shown, evaluation).csv())
+        sys.stdout.writelines(listing.records().csv())
     elif settings.format == "json":
-        documents = difference_documents(shown, Fields(evaluation.split.in_header))
-        head = document_head(task) | explained_head([evaluation, other])
-        sys.stdout.writelines(json_list_text(head, "lines", documents))
+        head = document_head(task) | listing.to_dict()
+        sys.stdout.writelines(json_list_text(head, listing.name, listing.documents()))
     else:
-        write_table(differences_table(shown, for_terminal=sys.stdout.isatty()))
+        write_table(listing.table())
 
 
 def show_best(task: Task, settings: Settings) -> None:

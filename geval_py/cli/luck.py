@@ -10,7 +10,7 @@ from geval_py.cli import evaluations
 from geval_py.cli.evaluations import blaming_config, document_head, scored
 from geval_py.cli.parsers import QuietParser, add_fields, number_type
 from geval_py.cli.settings import task_and_settings
-from geval_py.explaining.luck import DEFAULT_SEEDS, check_seeds, luck_of, luck_schemes, luck_text
+from geval_py.explaining.luck import DEFAULT_SEEDS, Lucks, check_seeds, luck_of, luck_schemes
 from geval_py.reading.splits import locate, read_vocabulary
 from geval_py.scoring.scores import ScoredOutput
 from geval_py.tables.escapes import json_text
@@ -62,9 +62,10 @@ def run(words: Sequence[str]) -> int:
     with blaming_config(task):
         schemes = luck_schemes(evaluations.hashed_metric(task), seeds, exact=bool(vocabulary))
         results = scored(task, locate(task), schemes, settings, sign=form == "json")
-    lucks = [luck_of(result, seeds, len(vocabulary)) for result in results if isinstance(result, ScoredOutput)]
+    found = (luck_of(result, seeds, len(vocabulary)) for result in results if isinstance(result, ScoredOutput))
+    lucks = Lucks(tuple(found))
     if form == "json":
-        sys.stdout.write(json_text(document_head(task) | {"outputs": [luck.to_dict() for luck in lucks]}))
-    elif lucks:
-        sys.stdout.writelines(luck_text(lucks))
-    return 0 if len(lucks) == len(results) else 1
+        sys.stdout.write(json_text(document_head(task) | lucks.to_dict()))
+    elif lucks.outputs:
+        sys.stdout.writelines(lucks.text())
+    return 0 if len(lucks.outputs) == len(results) else 1

@@ -11,8 +11,8 @@ from geval_py.cli.evaluations import blaming_config, document_head, scored
 from geval_py.cli.parsers import QuietParser, add_fields
 from geval_py.cli.settings import Settings, one_metric, task_and_settings
 from geval_py.errors import UsageError
-from geval_py.explaining.held_out import FEW_LINES
-from geval_py.explaining.mixing import Mixture, mix, mixture_text
+from geval_py.explaining.cross_validation import FEW_LINES
+from geval_py.explaining.mixing import Mixture, mix
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.splits import Task, locate
 from geval_py.scoring.columns import select_schemes
@@ -90,7 +90,7 @@ def _show_and_write(
 ) -> None:
     say(mixture.notes)
     if own["form"] == "text":
-        sys.stdout.write(mixture_text(mixture, width=width_of(sys.stdout)))
+        sys.stdout.writelines(mixture.text(width_of(sys.stdout)))
     written: list[str] = []
     if mixture.taken or own["force"]:
         challenge = Challenge(path=task.directory, task=task)

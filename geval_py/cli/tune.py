@@ -12,8 +12,8 @@ from geval_py.cli.parsers import QuietParser, add_option
 from geval_py.cli.settings import Settings, one_metric, task_and_settings
 from geval_py.cli.terminal import ProgressBar
 from geval_py.errors import UsageError
-from geval_py.explaining.held_out import FEW_LINES
-from geval_py.explaining.tuning import Tuning, tune, tuning_text
+from geval_py.explaining.cross_validation import FEW_LINES
+from geval_py.explaining.tuning import Tuning, tune
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.derived import DEFAULT_WORDS, Derived, Parameters, read_parameters, tuned_output
 from geval_py.reading.options import option_of
@@ -107,7 +107,7 @@ def _evaluated(task: Task, settings: Settings) -> ScoredOutput:
 def _show_and_apply(task: Task, output: Output, tuning: Tuning, own: Mapping[str, Any]) -> None:
     say(tuning.notes)
     if own["form"] == "text":
-        sys.stdout.write(tuning_text(tuning, width=width_of(sys.stdout)))
+        sys.stdout.writelines(tuning.text(width_of(sys.stdout)))
     written: list[str] = []
     if own["apply"] and tuning.taken:
         challenge = Challenge(path=task.directory, task=task)

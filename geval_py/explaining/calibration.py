@@ -1,7 +1,7 @@
-"""Whether an output means what it says: its probabilities against what came true.
+"""Calibration: whether an output means what it says, its probabilities against what came true.
 
-An evaluation's output is read again for the profiles of its lines, and from them come the parts: the claim, all
-listed words, the first guess, the rest and the sets.
+The output is read again for the profiles of its lines. From them come the parts of the answer: the loss that the
+distributions claim, all listed words, the first guess, the rest and the smallest sets.
 """
 
 from __future__ import annotations
@@ -13,49 +13,36 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from geval_py.explaining.reliability import (
-    DRAWS,
-    Array,
-    CalibrationError,
-    Corp,
-    Forecasts,
-    Points,
-    Reliability,
-    Truths,
-    calibration_error,
-    corp,
-    hashed_scheme,
-    profile_of,
-    profile_scheme,
-    reliability,
-    reread,
-    schemes_of,
-    words_reliability,
-)
+from geval_py.explaining import reliability
+from geval_py.explaining.reliability import Forecasts, Points, Reliability
+from geval_py.explaining.significance import NORMAL
 from geval_py.scoring.metrics.base import NOISE
 from geval_py.scoring.metrics.hashed import ProfileStatistics
-from geval_py.scoring.scores import ScoredOutput
 from geval_py.tables.numbers import fixed
-from geval_py.tables.table import Column, Table
+from geval_py.tables.table import Column, Table, Tabular, plain_table
 from geval_py.text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from geval_py.explaining.reliability import CalibrationError, Corp
+    from geval_py.explaining.significance import Array, Flags
     from geval_py.scoring.columns import Named
+    from geval_py.scoring.scores import ScoredOutput
 
 
 LEVELS = (0.5, 0.8, 0.9)  # of the sets
-NORMAL = 1.96  # standard errors on either side that hold 95 %
+SETS = "the smallest sets"
+HONEST = "honest: what 95 % of outputs would show whose probabilities come true."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """What an output expects of itself, and what it gets, on the lines with a finite loss.
+    """The loss that an output expects of itself, and the loss it gets, on the lines with a finite loss.
 
-    ``entropy`` is the loss that the distributions expect, ``loss`` the one they get, ``gap`` the difference, from
-    ``low`` to ``high`` with 95 %: all are means in nats a word. ``z`` is the gap in standard errors: None where there
-    is no spread. ``lines`` were counted; ``infinite`` are those with an infinite loss, left out.
+    ``entropy`` is the loss that the distributions expect, ``loss`` the actual one, ``gap`` the difference with its
+    95 % interval from ``low`` to ``high``: all are means in nats a word. ``z`` is the gap in standard errors, None
+    without spread. ``lines`` were counted; the ``infinite`` lines with an infinite loss were left out.
     """
 
     lines: int
@@ -74,28 +61,27 @@ class Claim:
 
     @property
     def perplexity(self) -> float:
-        """The perplexity that it gets."""
+        """The perplexity that the output gets."""
         return math.exp(self.loss)
 
     @property
     def is_significant(self) -> bool:
-        """Whether the gap is more than chance makes, in 95 % of cases."""
+        """Whether the gap is more than chance, at 5 %."""
         return self.z is not None and abs(self.z) > NORMAL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Calibration:
+class Calibration(Tabular):
     """Whether an output means what it says; printed, sentences and tables.
 
-    ``test`` is the test set's name, ``file`` the output's, ``metric`` that whose flags and bits hold; ``lines`` were
-    scored, of which ``vectors`` are lines of buckets, which count for the claim alone. ``signature`` is what was
-    scored.
+    ``test`` is the name of the test set, ``file`` of the output, ``metric`` of the metric whose flags and bits hold;
+    ``lines`` were scored, of which ``vectors`` are lines of buckets, which count for the claim only.
 
-    ``claim`` is the loss that the distributions expect of themselves against the one they get; ``words`` are all
-    listed words, ``guess`` the likeliest one of each line that lists any, with its error ``guess_error`` and its
-    curve ``corp``; ``rest`` is the mass of all other words on these lines, against how often the word was not listed.
-    ``sets`` has a point a level: how often the smallest set of words with that probability held the word (a word on
-    its edge by the part that is needed). What there is nothing to say of is None.
+    ``claim`` compares the loss that the distributions expect of themselves with the actual loss; ``words`` are all
+    listed words; ``guess`` is the likeliest word of each line that lists any, with its error ``guess_error`` and its
+    curve ``corp``; ``rest`` is the mass of all other words on these lines, compared with how often the word was not
+    listed. ``sets`` has a point a level: how often the smallest set of words with that probability held the word (a
+    word at its edge counts by the part that is needed). Parts without data are None.
     """
 
     test: str
@@ -112,11 +98,8 @@ class Calibration:
     rest: Reliability | None = field(repr=False)
     sets: Points | None = field(repr=False)
 
-    def __str__(self) -> str:
-        return "".join(calibration_text(self)).removesuffix("\n")
-
     def to_dict(self) -> dict[str, Any]:
-        """Give what ``--format json`` shows; values may be inf."""
+        """Return what ``--format json`` shows; values may be inf."""
         shown: dict[str, Any] = {
             name: getattr(self, name) for name in ("test", "file", "metric", "lines", "vectors", "signature")
         }
@@ -133,143 +116,79 @@ class Calibration:
         shown["sets"] = self.sets and self.sets.rows()
         return shown
 
+    def points(self) -> dict[str, Points]:
+        """Return the points of each part of the output that there is, by its name."""
+        parts = {"all listed words": self.words, "the first guess": self.guess, "the rest": self.rest}
+        found = {name: part.bins for name, part in parts.items() if part is not None}
+        return found if self.sets is None else found | {SETS: self.sets}
 
-def calibration(evaluation: ScoredOutput) -> Calibration:
-    """Tell whether an output means what it says: its probabilities against what came true.
+    def table(self) -> Table:
+        """Return one table of all parts, for formats other than text."""
+        columns = [Column(name="part"), *(Column(name=name) for name in ("claimed", "true", "honest", "n"))]
+        rows = [[name, *cells] for name, points in self.points().items() for cells in _cells(name, points)]
+        return Table(columns, rows)
 
-    The evaluation's files are read again, with the flags and bits of its first metric on hashed words. Random numbers
-    have a seed: the same output gives the same result.
+    def records(self) -> Table:
+        """Return the table for programs: a row a point of each part."""
+        rows = ([name, *row.values()] for name, points in self.points().items() for row in points.rows())
+        return plain_table(["part", "claimed", "true", "honest_low", "honest_high", "n"], rows)
 
-    Raises UsageError where there is no such metric, where the output can be read only once, and where SciPy is
-    missing; DataError where the files have changed for the worse.
-    """
-    schemes = calibration_schemes(hashed_scheme(schemes_of(evaluation)))
-    return calibration_of(reread(evaluation, schemes, sign=evaluation.signature is not None))
+    def legend(self) -> Iterator[str]:
+        """Yield sentences with the figures."""
+        yield from self.sentences()
+        yield HONEST
 
-
-def calibration_schemes(named: Named) -> list[Named]:
-    """Give the metric that :func:`calibration_of` wants, made of a hashed one."""
-    return [profile_scheme(named, DRAWS)]
-
-
-def calibration_of(evaluation: ScoredOutput) -> Calibration:
-    """Compute the calibration of an output that was scored with :func:`calibration_schemes`."""
-    statistics = profile_of(evaluation)
-    vectors = statistics.column("vector") > 0
-    lists = statistics.column("words") > 0
-    guess = _forecasts(statistics.column("guess_mass"), statistics.column("guess_right"), lists)
-    rest = _forecasts(statistics.column("rest"), 1 - statistics.column("listed"), lists)
-    return Calibration(
-        test=evaluation.split.name,
-        file=evaluation.output.name,
-        metric=evaluation.scores[0].name,
-        lines=statistics.lines,
-        vectors=int(vectors.sum()),
-        signature=None if evaluation.signature is None else str(evaluation.signature),
-        claim=_claim(statistics),
-        words=words_reliability(statistics),
-        guess=None if guess is None else reliability(guess),
-        guess_error=None if guess is None else calibration_error(guess),
-        corp=None if guess is None else corp(guess),
-        rest=None if rest is None else reliability(rest),
-        sets=None if vectors.all() else _sets(statistics, ~vectors),
-    )
-
-
-def _forecasts(probabilities: Array, outcomes: Array, of: Truths) -> Forecasts | None:
-    """Give the forecasts of some lines; None if there are none."""
-    return Forecasts(probabilities[of], outcomes[of]) if of.any() else None
-
-
-def _claim(statistics: ProfileStatistics) -> Claim:
-    losses = statistics.column("loss")
-    finite = np.isfinite(losses)
-    lines = int(finite.sum())
-    if not lines:
-        return Claim(
-            lines=0, infinite=len(losses), entropy=float(statistics.column("entropy").mean()), loss=math.inf,
-            gap=math.inf, low=math.inf, high=math.inf, z=None,
-        )  # fmt: skip
-    loss, entropy = losses[finite], statistics.column("entropy")[finite]
-    gaps = loss - entropy
-    error = float(gaps.std(ddof=1)) / math.sqrt(lines) if lines > 1 else 0.0
-    gap = float(gaps.mean())
-    return Claim(
-        lines=lines,
-        infinite=len(losses) - lines,
-        entropy=float(entropy.mean()),
-        loss=float(loss.mean()),
-        gap=gap,
-        low=gap - NORMAL * error,
-        high=gap + NORMAL * error,
-        z=gap / error if error > NOISE else None,
-    )
-
-
-def _sets(statistics: ProfileStatistics, of_words: Truths) -> Points:
-    """Tell how often the smallest sets held the word; the band is that of hits drawn with the level's chance."""
-    ahead, among = (statistics.column(name)[of_words] for name in ("ahead", "among"))
-    reached = np.maximum(among, np.finfo(float).tiny)  # an impossible word is held by no set that ends before it
-    held = [float(np.clip((level - ahead) / reached, 0, 1).mean()) for level in LEVELS]
-    widths = [NORMAL * math.sqrt(level * (1 - level) / len(ahead)) for level in LEVELS]
-    return Points(
-        x=list(LEVELS),
-        y=held,
-        low=[max(0.0, level - width) for level, width in zip(LEVELS, widths, strict=True)],
-        high=[min(1.0, level + width) for level, width in zip(LEVELS, widths, strict=True)],
-        n=[len(ahead)] * len(LEVELS),
-    )
-
-
-# Whether an output means what it says, for people: sentences with the figures, then tables.
-
-
-def calibration_text(calibration: Calibration) -> Iterator[str]:
-    """Write sentences and, below them, the tables, line by line."""
-    of = f"{calibration.lines} lines of {visible(calibration.test)}"
-    yield f"{visible(calibration.file)}: {visible(calibration.metric)}, {of}\n\n"
-    for sentence in _sentences(calibration):
-        yield f"{sentence}\n"
-    parts = {
-        "all listed words": calibration.words,
-        "the first guess": calibration.guess,
-        "the rest": calibration.rest,
-    }
-    for name, part in parts.items():
-        if part is not None:
+    def text(self, width: int | None = None) -> Iterator[str]:
+        """Write sentences and, below them, a table for each part; none is as wide as a terminal."""
+        del width
+        of = f"{self.lines} lines of {visible(self.test)}"
+        yield f"{visible(self.file)}: {visible(self.metric)}, {of}\n\n"
+        for sentence in self.sentences():
+            yield f"{sentence}\n"
+        for name, points in self.points().items():
             yield f"\n{name}\n"
-            yield from _points_table(part.bins, "claimed", 4).text()
-    if calibration.sets is not None:
-        yield "\nthe smallest sets\n"
-        yield from _points_table(calibration.sets, "level", 1).text()
-    yield "\nhonest: what 95 % of outputs would show whose probabilities come true.\n"
+            heads = ("level" if name == SETS else "claimed", "true", "honest", "n")
+            yield from Table([Column(name=head) for head in heads], list(_cells(name, points))).text()
+        yield f"\n{HONEST}\n"
+
+    def sentences(self) -> Iterator[str]:
+        """Yield what the output claims and what came true, a sentence a part."""
+        yield _claim_row(self.claim)
+        if self.claim.infinite:
+            yield f"{_lines(self.claim.infinite)} with an infinite loss left out of that."
+        if self.vectors:
+            yield f"{_lines(self.vectors)} of buckets, which list no words; the rest is of the others."
+        if self.words is not None:
+            yield _found(f"{self.words.n} listed words", "should have been the word", "were", self.words)
+        if self.guess is not None:
+            yield _found(f"{self.guess.n} first guesses", "should have been right", "were", self.guess)
+        yield from self._errors()
+        if self.rest is not None:
+            what = f"{self.rest.n} lines with a guess"
+            yield _found(what, "should not have listed the word", "did not", self.rest)
+        if self.sets is not None:
+            yield _set_rows(self.sets)
+
+    def _errors(self) -> Iterator[str]:
+        error, corp = self.guess_error, self.corp
+        if error is not None:
+            yield (
+                f"The first guess's calibration error is {fixed(error.ece, 3)}, where honest guesses show "
+                f"{fixed(error.honest, 3)}; without what chance adds, {fixed(error.debiased, 3)} (root mean square)."
+            )
+        if corp is not None:
+            yield (
+                f"Its Brier score {fixed(corp.brier, 3)} is miscalibration {fixed(corp.miscalibration, 3)} (honest: "
+                f"{fixed(corp.honest, 3)}) - discrimination {fixed(corp.discrimination, 3)} + uncertainty "
+                f"{fixed(corp.uncertainty, 3)}."
+            )
 
 
-def _points_table(points: Points, name: str, digits: int) -> Table:
-    columns = [Column(name=of) for of in (name, "true", "honest", "n")]
-    rows = [
-        [fixed(row["x"], digits), fixed(row["y"], 4), f"[{fixed(row['low'], 4)}, {fixed(row['high'], 4)}]", row["n"]]
-        for row in points.rows()
-    ]
-    return Table(columns, rows)
-
-
-def _sentences(calibration: Calibration) -> Iterator[str]:
-    yield _claim_row(calibration.claim)
-    if calibration.claim.infinite:
-        yield f"{_lines(calibration.claim.infinite)} with an infinite loss left out of that."
-    if calibration.vectors:
-        yield f"{_lines(calibration.vectors)} of buckets, which list no words; the rest is of the others."
-    if calibration.words is not None:
-        yield _found(f"{calibration.words.n} listed words", "should have been the word", "were", calibration.words)
-    if calibration.guess is not None:
-        yield _found(f"{calibration.guess.n} first guesses", "should have been right", "were", calibration.guess)
-    yield from _errors(calibration)
-    if calibration.rest is not None:
-        what = f"{calibration.rest.n} lines with a guess"
-        yield _found(what, "should not have listed the word", "did not", calibration.rest)
-    if calibration.sets is not None:
-        yield _set_rows(calibration.sets)
+def _cells(name: str, points: Points) -> Iterator[list[object]]:
+    digits = 1 if name == SETS else 4
+    for row in points.rows():
+        honest = f"[{fixed(row['low'], 4)}, {fixed(row['high'], 4)}]"
+        yield [fixed(row["x"], digits), fixed(row["y"], 4), honest, row["n"]]
 
 
 def _lines(number: int) -> str:
@@ -302,21 +221,6 @@ def _percent(share: float) -> str:
     return f"{fixed(100 * share, 1)} %"
 
 
-def _errors(calibration: Calibration) -> Iterator[str]:
-    error, corp = calibration.guess_error, calibration.corp
-    if error is not None:
-        yield (
-            f"The first guess's calibration error is {fixed(error.ece, 3)}, where honest guesses show "
-            f"{fixed(error.honest, 3)}; without what chance adds, {fixed(error.debiased, 3)} (root mean square)."
-        )
-    if corp is not None:
-        yield (
-            f"Its Brier score {fixed(corp.brier, 3)} is miscalibration {fixed(corp.miscalibration, 3)} (honest: "
-            f"{fixed(corp.honest, 3)}) - discrimination {fixed(corp.discrimination, 3)} + uncertainty "
-            f"{fixed(corp.uncertainty, 3)}."
-        )
-
-
 def _set_rows(sets: Points) -> str:
     levels, held = (_listed([fixed(100 * of, digits) for of in part]) for part, digits in ((sets.x, 0), (sets.y, 1)))
     return f"The smallest sets of {levels} % hold the word on {held} % of the lines."
@@ -325,3 +229,89 @@ def _set_rows(sets: Points) -> str:
 def _listed(words: Sequence[str]) -> str:
     *others, last = words
     return f"{', '.join(others)} and {last}"
+
+
+def calibration(evaluation: ScoredOutput) -> Calibration:
+    """Compare an output's probabilities with what came true.
+
+    The evaluation's files are read again, with the flags and bits of its first metric on hashed words. Random numbers
+    have a seed: the same output gives the same result.
+
+    Raises UsageError if there is no such metric, the output can be read only once, or SciPy is missing; DataError if
+    the files have changed and are malformed.
+    """
+    schemes = calibration_schemes(reliability.hashed_scheme(reliability.schemes_of(evaluation)))
+    return calibration_of(reliability.reread(evaluation, schemes, sign=evaluation.signature is not None))
+
+
+def calibration_schemes(named: Named) -> list[Named]:
+    """Return the metric that :func:`calibration_of` needs, made from a hashed one."""
+    return [reliability.profile_scheme(named, reliability.DRAWS)]
+
+
+def calibration_of(evaluation: ScoredOutput) -> Calibration:
+    """Compute the calibration of an output that was scored with :func:`calibration_schemes`."""
+    statistics = reliability.profile_of(evaluation)
+    vectors = statistics.column("vector") > 0
+    lists = statistics.column("words") > 0
+    guess = _forecasts(statistics.column("guess_mass"), statistics.column("guess_right"), lists)
+    rest = _forecasts(statistics.column("rest"), 1 - statistics.column("listed"), lists)
+    return Calibration(
+        test=evaluation.split.name,
+        file=evaluation.output.name,
+        metric=evaluation.scores[0].name,
+        lines=statistics.lines,
+        vectors=int(vectors.sum()),
+        signature=None if evaluation.signature is None else str(evaluation.signature),
+        claim=_claim(statistics),
+        words=reliability.words_reliability(statistics),
+        guess=None if guess is None else reliability.reliability_of(guess),
+        guess_error=None if guess is None else reliability.calibration_error(guess),
+        corp=None if guess is None else reliability.corp(guess),
+        rest=None if rest is None else reliability.reliability_of(rest),
+        sets=None if vectors.all() else _sets(statistics, ~vectors),
+    )
+
+
+def _forecasts(probabilities: Array, outcomes: Array, of: Flags) -> Forecasts | None:
+    return Forecasts(probabilities[of], outcomes[of]) if of.any() else None
+
+
+def _claim(statistics: ProfileStatistics) -> Claim:
+    losses = statistics.column("loss")
+    finite = np.isfinite(losses)
+    lines = int(finite.sum())
+    if not lines:
+        return Claim(
+            lines=0, infinite=len(losses), entropy=float(statistics.column("entropy").mean()), loss=math.inf,
+            gap=math.inf, low=math.inf, high=math.inf, z=None,
+        )  # fmt: skip
+    loss, entropy = losses[finite], statistics.column("entropy")[finite]
+    gaps = loss - entropy
+    error = float(gaps.std(ddof=1)) / math.sqrt(lines) if lines > 1 else 0.0
+    gap = float(gaps.mean())
+    return Claim(
+        lines=lines,
+        infinite=len(losses) - lines,
+        entropy=float(entropy.mean()),
+        loss=float(loss.mean()),
+        gap=gap,
+        low=gap - NORMAL * error,
+        high=gap + NORMAL * error,
+        z=gap / error if error > NOISE else None,
+    )
+
+
+def _sets(statistics: ProfileStatistics, of_words: Flags) -> Points:
+    """Count how often the smallest sets held the word; the band holds hits drawn with the level's probability."""
+    ahead, among = (statistics.column(name)[of_words] for name in ("ahead", "among"))
+    reached = np.maximum(among, np.finfo(float).tiny)  # no set that ends before an impossible word holds it
+    held = [float(np.clip((level - ahead) / reached, 0, 1).mean()) for level in LEVELS]
+    widths = [NORMAL * math.sqrt(level * (1 - level) / len(ahead)) for level in LEVELS]
+    return Points(
+        x=list(LEVELS),
+        y=held,
+        low=[max(0.0, level - width) for level, width in zip(LEVELS, widths, strict=True)],
+        high=[min(1.0, level + width) for level, width in zip(LEVELS, widths, strict=True)],
+        n=[len(ahead)] * len(LEVELS),
+    )

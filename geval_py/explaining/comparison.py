@@ -1,9 +1,9 @@
-"""Compare outputs of one test set: whether one is better than another, or was lucky.
+"""Comparison: whether one output of a test set is better than another, or was lucky.
 
     evaluations ──> line statistics, a table a system ──> differences, tests, groups
 
-All is computed on the first metric. The tests are described in :mod:`geval_py.explaining.paired`, the
-groups in :mod:`geval_py.explaining.significance`.
+Only the first metric is compared. :mod:`geval_py.explaining.paired` describes the tests,
+:mod:`geval_py.explaining.significance` the groups.
 """
 
 from __future__ import annotations
@@ -14,42 +14,43 @@ import os
 import string
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from geval_py.errors import UsageError
-from geval_py.explaining.significance import LEVEL, samples_needed
+from geval_py.explaining.significance import LEAST_TESTED, LEVEL, samples_needed
 from geval_py.reading.options import DEFAULT_SAMPLES, DEFAULT_SEED, check_sampling
 from geval_py.reading.outputs import Output, by_accepted_names, unique_names
-from geval_py.scoring.parallel import Progress
-from geval_py.scoring.scores import MetricScore, ScoredOutput, checked_evaluation
-from geval_py.tables.escapes import html_text, markdown_text
+from geval_py.scoring.scores import checked_evaluation
 from geval_py.tables.numbers import MOST_PLAIN, decimals_of, fixed, shortest
-from geval_py.tables.table import Column, Table, plain_table
+from geval_py.tables.table import Column, Table, Tabular, plain_table
 from geval_py.text import named, nearest, shown, visible
 
 if TYPE_CHECKING:
+    from typing import SupportsIndex, TypeAlias
+
     import pandas as pd
 
     from geval_py.explaining.documents import Documents
+    from geval_py.explaining.paired import Ranking, System
     from geval_py.explaining.significance import Interval
-    from geval_py.explaining.systems import Ranking, System
+    from geval_py.scoring.parallel import Progress
+    from geval_py.scoring.scores import MetricScore, ScoredOutput
     from geval_py.tables.terminals import Alignment
 
-
-FEW_LINES = 20
-Baseline: TypeAlias = "str | os.PathLike[str] | SupportsIndex | None"  # a name or path, an index, or the first
+    Baseline: TypeAlias = str | os.PathLike[str] | SupportsIndex | None  # a name or path, an index, or the first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class Comparison(Tabular):
     """Systems on the same lines, the best first; printed, or in Jupyter, as a table.
 
-    ``test`` is the test set's name; ``metric``, ``unit`` and ``direction`` say what the scores are. Of ``lines``
-    lines, ``compared`` are those on which every system's statistics, such as its loss, are finite. ``groups`` are the
-    greatest sets of systems, by name, of which no two can be told apart (approximate randomisation of all pairs,
-    Holm's correction, 5 %). Where whole documents were drawn, ``documents`` is the column that tells them, and
-    ``compared_documents`` how many they are. ``notes`` are warnings, for people. ``of_losses`` tells that lines are
-    compared by their losses, rather than by other statistics.
+    ``test`` is the name of the test set; scores are of a ``metric``, in its ``unit``; ``direction`` says which are
+    better. Of ``lines`` lines, ``compared`` have finite statistics, such as losses, for every system. ``groups`` are
+    the greatest sets of systems, by name, of which no two can be told apart (approximate randomisation of all pairs,
+    Holm's correction, 5 %). If whole documents were drawn, ``documents`` is their column and ``compared_documents``
+    their number. ``notes`` are warnings, for people. ``of_losses`` is whether lines are compared by their losses, not
+    by other statistics. Shown scores have ``precision`` digits after the point or, without it, as many as their
+    intervals make worth showing.
     """
 
     test: str
@@ -67,24 +68,22 @@ class Comparison:
     groups: tuple[tuple[str, ...], ...] = field(repr=False)
     notes: tuple[str, ...] = field(repr=False)
     of_losses: bool = field(repr=False)
-
-    def __str__(self) -> str:
-        return comparison_text(self, notes=True).removesuffix("\n")
+    precision: int | None = field(default=None, repr=False, compare=False)
 
     def _repr_html_(self) -> str:
-        return comparison_html(self)
+        return "".join(self.html())
 
     def to_frame(self) -> pd.DataFrame:
-        """Make a table with a row a system, in the same order; an interval is two columns, low and high.
+        """Return a table with a row a system, in the same order; an interval is two columns, low and high.
 
-        The column ``groups`` holds the numbers, from 0, of the groups that the system is in.
+        The column ``groups`` holds the numbers, from 0, of the system's groups.
         """
         import pandas as pd
 
         return pd.DataFrame([self.row(system) for system in self.systems])
 
     def row(self, system: System) -> dict[str, Any]:
-        """Give a system's row of that table."""
+        """Return a system's row of that table."""
         versus = system.difference_interval
         return {
             "system": system.name,
@@ -105,9 +104,60 @@ class Comparison:
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Give what ``--format json`` shows; values may be inf."""
-        values = {known.name: getattr(self, known.name) for known in fields(self) if known.name != "of_losses"}
-        return values | {"systems": [system.to_dict() for system in self.systems]}
+        """Return what ``--format json`` shows; values may be inf."""
+        names = [known.name for known in fields(self) if known.name not in ("of_losses", "precision")]
+        systems = [system.to_dict() for system in self.systems]
+        return {name: getattr(self, name) for name in names} | {"systems": systems}
+
+    def table(self) -> Table:
+        """Return the table for people: a row a system.
+
+        Columns about infinite losses are left out if all lines are finite, columns about lines compared if none are.
+        """
+        some_infinite, some_finite = self.compared < self.lines, self.compared > 0
+        shown = [
+            column
+            for column in _COLUMNS
+            if (some_infinite or not column.if_infinite) and (some_finite or not column.of_finite)
+        ]
+        columns = [Column(name=column.name.format(self.compared), alignment=column.alignment) for column in shown]
+        digits = _Digits(self, self.precision)
+        return Table(columns, [[column.cell(system, digits) for column in shown] for system in self.systems])
+
+    def records(self) -> Table:
+        """Return the table for programs: a row a system."""
+        rows = [self.row(system) | {"signature": str(system.signature)} for system in self.systems]
+        for row in rows:
+            row["groups"] = " ".join(map(str, row["groups"]))
+        return plain_table(list(rows[0]), [list(row.values()) for row in rows])
+
+    def legend(self) -> Iterator[str]:
+        """Yield the metric, the sampling, and explanations of the columns."""
+        yield visible(
+            f"{self.metric} ({self.unit}, {self.direction} is better) of {self.lines} lines of "
+            f"{self.test}; the baseline is {self.baseline}; {self.samples} samples, "
+            f"seed {self.seed}."
+        )
+        if self.documents is not None:
+            yield visible(
+                f"Intervals and tests are by document: {self.compared_documents} of them, told by the column "
+                f"{self.documents}."
+            )
+        if 0 < self.compared < self.lines:
+            what = "loss" if self.of_losses else "score"
+            *names, last = (c.name.format(self.compared) for c in _COLUMNS if c.of_finite)
+            yield (
+                f"{', '.join(names)} and {last} are of the {self.compared} lines with a finite {what} for all; "
+                f"the rest is of all {self.lines}."
+            )
+        better = "a lower loss" if self.of_losses else "a better score"
+        yield f"won: lines with {better} than the baseline's; the score weighs by how much, so fewer may be better."
+        if self.compared:
+            yield "p boot: paired bootstrap test; p rand: approximate randomisation; two-sided, against the baseline."
+            yield (
+                "group: systems that share a letter cannot be told apart (p rand of all pairs, Holm's correction, "
+                "5 %)."
+            )
 
 
 def compare(
@@ -121,19 +171,20 @@ def compare(
 ) -> Comparison:
     """Compare two evaluations or more with a baseline, and all with each other.
 
-    ``baseline`` is an output's name or path, its index (by default the first), or a shorter name that is that of
-    one output alone: ``"model=unigram"`` or ``"unigram"`` for ``out-model=unigram.tsv``. ``samples`` is the number
-    of resamples of the lines for the intervals and the bootstrap test, and of exchanges for approximate
-    randomisation; ``seed`` that of the random numbers; ``progress`` is called now and then.
+    ``baseline`` is an output's name or path, its index (default: the first output), or a shorter name that fits only
+    one output: ``"model=unigram"`` or ``"unigram"`` for ``out-model=unigram.tsv``. ``samples`` is the number of
+    resamples of the lines for the intervals and the bootstrap test, and of exchanges for approximate randomisation;
+    ``seed`` is for the random numbers; ``progress`` is called now and then.
 
-    With ``documents``, a column of the input (its name or number, from 1), lines on which it is the same belong
-    together: intervals are by documents, and the tests draw, or swap, whole ones. Lines on which some system's loss
-    is infinite are counted, and left out of the differences and tests, but not of the shares won, lost and tied.
+    ``documents`` is a column of the input (its name or number, from 1): lines on which it is the same belong
+    together, intervals are by documents, and the tests draw, or swap, whole documents. Lines with an infinite loss of
+    some system are counted; they are left out of the differences and tests, but not of the shares won, lost and tied.
 
-    Raises UsageError for fewer than two evaluations, what is none, different answers or metrics, a baseline, column,
-    samples or seed that cannot be, a single document; LineCountError for different numbers of lines.
+    Raises UsageError for fewer than two evaluations, other values, different answers or metrics, an unknown baseline
+    or column, samples or a seed out of range, a single document; LineCountError for different numbers of lines.
     """
-    from geval_py.explaining.systems import Systems
+    from geval_py.explaining.documents import documents_of
+    from geval_py.explaining.paired import Systems
 
     check_sampling(samples, seed)
     evaluations = tuple(map(checked_evaluation, evaluations))
@@ -143,7 +194,7 @@ def compare(
     outputs = [evaluation.output for evaluation in evaluations]
     names = unique_names(outputs)
     index = _find_baseline(baseline, names, outputs)
-    grouped = _documents(evaluations[0], documents)
+    grouped = None if documents is None else documents_of(evaluations[0], documents)
     ranking = Systems(
         metric=evaluations[0].scores[0].metric,
         names=names,
@@ -155,12 +206,6 @@ def compare(
         progress=progress,
     ).rank()
     return _comparison(evaluations, names, names[index], ranking, samples=samples, seed=seed, documents=grouped)
-
-
-def _documents(evaluation: ScoredOutput, column: str | int | None) -> Documents | None:
-    from geval_py.explaining.documents import documents_of
-
-    return None if column is None else documents_of(evaluation, column)
 
 
 def _comparison(
@@ -225,7 +270,7 @@ def _find_baseline(baseline: Baseline, names: Sequence[str], outputs: Sequence[O
 
 
 def _index(baseline: SupportsIndex) -> int:
-    """Give an index, be it numpy's; raises UsageError for what is none."""
+    """Return an index of any integer type; raises UsageError for other values."""
     try:
         if not isinstance(baseline, bool):
             return operator.index(baseline)
@@ -243,13 +288,12 @@ def _find_name(baseline: str, names: Sequence[str], outputs: Sequence[Output]) -
         several = visible(", ".join(names[n] for n in found))
         raise UsageError(message=f"`{visible(baseline)}` names {len(found)} of the outputs compared\n  {several}")
     accepted = [name for name, indices in called.items() if len(indices) == 1]
-    raise UsageError(message=_unknown_baseline(baseline, names, accepted))
-
-
-def _unknown_baseline(baseline: str, names: Sequence[str], accepted: Sequence[str]) -> str:
     close = nearest(baseline, accepted)
     advice = f"did you mean {visible(close)}? " if close else ""
-    return f"`{visible(baseline)}` is none of the outputs compared\n  {advice}there are {visible(', '.join(names))}"
+    raise UsageError(
+        message=f"`{visible(baseline)}` is none of the outputs compared"
+        f"\n  {advice}there are {visible(', '.join(names))}"
+    )
 
 
 def _document_notes(documents: Documents | None, ranking: Ranking) -> Iterator[str]:
@@ -277,7 +321,7 @@ def _notes(evaluations: Sequence[ScoredOutput], ranking: Ranking, samples: int) 
             f"{unknown} of {lines} expected words are not in the vocabulary; where an output does not list them, "
             "its loss is infinite"
         )
-    if 0 < compared < FEW_LINES:
+    if 0 < compared < LEAST_TESTED:
         yield f"{compared} line{'s' if compared > 1 else ''}: a test on so few means little"
     if samples < samples_needed(pairs):
         yield (
@@ -286,71 +330,22 @@ def _notes(evaluations: Sequence[ScoredOutput], ranking: Ranking, samples: int) 
         )
 
 
-# A comparison of systems, as text, Markdown, LaTeX or HTML: a table, and below it what its columns are.
+# The table for people
 
 
 SIGNIFICANT_DIGITS = 4  # of a number whose interval does not tell how many are worth showing
 _LETTERS = string.ascii_letters
 
 
-def comparison_text(
-    comparison: Comparison, precision: int | None = None, *, width: int | None = None, notes: bool = False
-) -> str:
-    """Write an aligned table, and below it a legend; with ``notes``, these too.
-
-    A table for a terminal, which has a ``width``, fits into it. For ``precision`` see :func:`comparison_table`.
-    """
-    below = [*_legend(comparison), *(_table_notes(comparison) if notes else ())]
-    table = comparison_table(comparison, precision)
-    rows = table.text() if width is None else table.terminal(width)
-    return "".join([*rows, "\n", *(f"{line.rstrip()}\n" for line in below)])
-
-
-def comparison_markdown(comparison: Comparison, precision: int | None = None) -> str:
-    """Write a Markdown table, and below it the legend and the notes."""
-    below = (f"{markdown_text(line)}\n" for line in (*_legend(comparison), *_table_notes(comparison)))
-    return "".join([*comparison_table(comparison, precision).markdown(), "\n", *below])
-
-
-def comparison_latex(comparison: Comparison, precision: int | None = None) -> str:
-    r"""Write a LaTeX tabular, which needs no package, and below it the legend and the notes as comments."""
-    below = (f"% {line}\n" for line in (*_legend(comparison), *_table_notes(comparison)))
-    return "".join([*comparison_table(comparison, precision).latex(), *below])
-
-
-def comparison_html(comparison: Comparison) -> str:
-    """Write an HTML table, for notebooks, and below it the legend and the notes; all text is escaped."""
-    below = "<br>".join(map(html_text, (*_legend(comparison), *_table_notes(comparison))))
-    return "".join([*comparison_table(comparison).html(), f"<p>{below}</p>"])
-
-
-def comparison_table(comparison: Comparison, precision: int | None = None) -> Table:
-    """Make the table for people: a row a system.
-
-    Scores have ``precision`` digits after the point or, without it, as many as their intervals make worth showing.
-    What only infinite losses ask for, and what no line is left for, is left out.
-    """
-    some_infinite, some_finite = comparison.compared < comparison.lines, comparison.compared > 0
-    shown = [
-        column
-        for column in _COLUMNS
-        if (some_infinite or not column.if_infinite) and (some_finite or not column.of_finite)
-    ]
-    return Table(
-        [Column(name=column.name.format(comparison.compared), alignment=column.alignment) for column in shown],
-        [[column.cell(system, _Digits(comparison, precision)) for column in shown] for system in comparison.systems],
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class _Digits:
-    """How the scores of a comparison are written: with so many digits after the point, or those worth showing."""
+    """Writes the scores of a comparison, with ``precision`` digits after the point or as many as matter."""
 
     comparison: Comparison
     precision: int | None
 
     def measured(self, value: float | None, interval: Interval | None, *, ends: bool = False) -> str:
-        """Write a value and, where they are wanted, the ends of its interval: 227 [169, 303]."""
+        """Write a value and, if asked for, the ends of its interval: 227 [169, 303]."""
         if value is None:
             return ""
         text = self._written(value, interval)
@@ -377,8 +372,8 @@ class _Digits:
 class _Column:
     """A column: its header (``{}`` is the number of lines compared), its alignment, its cells.
 
-    ``of_finite`` tells whether it is of the lines compared alone, ``if_infinite`` whether it is shown only where
-    these are not all lines.
+    A column ``of_finite`` is about the lines compared only; with ``if_infinite`` it is shown only if these are not
+    all lines.
     """
 
     name: str
@@ -412,7 +407,7 @@ _COLUMNS = (
 
 
 def _decimals(value: float, interval: Interval | None) -> int:
-    """Give the decimals that the interval's half width makes worth showing, else those of the leading digits."""
+    """Return the decimals that the interval's half width makes worth showing or, without width, four digits'."""
     if interval is not None and math.isfinite(interval.half_width) and interval.half_width > 0:
         return decimals_of(interval.half_width)
     if value == 0 or not math.isfinite(value):
@@ -421,7 +416,7 @@ def _decimals(value: float, interval: Interval | None) -> int:
 
 
 def p_value_text(p_value: float | None) -> str:
-    """Write a p-value with four decimals; a smaller one as such.
+    """Write a p-value with four decimals, or as smaller than 0.0001.
 
     >>> p_value_text(0.01234), p_value_text(1 / 10001), p_value_text(1.0)
     ('0.0123', '<0.0001', '1.0000')
@@ -432,7 +427,7 @@ def p_value_text(p_value: float | None) -> str:
 
 
 def share_text(share: float | None) -> str:
-    """Write a share in whole percents; 0 % and 100 % are none and all.
+    """Write a share in whole percents; only none is 0 % and only all is 100 %.
 
     >>> share_text(0.0), share_text(0.001), share_text(0.3502), share_text(0.999), share_text(1.0)
     ('0 %', '<1 %', '35 %', '99 %', '100 %')
@@ -445,48 +440,5 @@ def share_text(share: float | None) -> str:
 
 
 def _groups(system: System, comparison: Comparison) -> str:
-    return "".join(_label(n) for n, group in enumerate(comparison.groups) if system.name in group)
-
-
-def _label(group: int) -> str:
-    return _LETTERS[group] if group < len(_LETTERS) else f"({group + 1})"
-
-
-def _legend(comparison: Comparison) -> Iterator[str]:
-    yield visible(
-        f"{comparison.metric} ({comparison.unit}, {comparison.direction} is better) of {comparison.lines} lines of "
-        f"{comparison.test}; the baseline is {comparison.baseline}; {comparison.samples} samples, "
-        f"seed {comparison.seed}."
-    )
-    if comparison.documents is not None:
-        yield visible(
-            f"Intervals and tests are by document: {comparison.compared_documents} of them, told by the column "
-            f"{comparison.documents}."
-        )
-    if 0 < comparison.compared < comparison.lines:
-        what = "loss" if comparison.of_losses else "score"
-        *names, last = (c.name.format(comparison.compared) for c in _COLUMNS if c.of_finite)
-        yield (
-            f"{', '.join(names)} and {last} are of the {comparison.compared} lines with a finite {what} for all; "
-            f"the rest is of all {comparison.lines}."
-        )
-    better = "a lower loss" if comparison.of_losses else "a better score"
-    yield f"won: lines with {better} than the baseline's; the score weighs by how much, so fewer may be better."
-    if comparison.compared:
-        yield "p boot: paired bootstrap test; p rand: approximate randomisation; two-sided, against the baseline."
-        yield "group: systems that share a letter cannot be told apart (p rand of all pairs, Holm's correction, 5 %)."
-
-
-def _table_notes(comparison: Comparison) -> Iterator[str]:
-    return (f"Note: {note}." for note in comparison.notes)
-
-
-# Tables for programs, as ``--format csv`` writes them: numbers with all their digits, the input's columns apart.
-
-
-def comparison_records(comparison: Comparison) -> Table:
-    """Make a table with a row a system; ``groups`` has the numbers, from 0, of those it is in."""
-    rows = [comparison.row(system) | {"signature": str(system.signature)} for system in comparison.systems]
-    for row in rows:
-        row["groups"] = " ".join(map(str, row["groups"]))
-    return plain_table(list(rows[0]), [list(row.values()) for row in rows])
+    numbers = [n for n, group in enumerate(comparison.groups) if system.name in group]
+    return "".join(_LETTERS[n] if n < len(_LETTERS) else f"({n + 1})" for n in numbers)

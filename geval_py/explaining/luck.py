@@ -1,8 +1,8 @@
-"""What hashing gave a score: the scores that other seeds would give, and the one without hashing.
+"""Luck: how much hash collisions changed a score, by the scores of other seeds, and the score without hashing.
 
 The expected word shares its bucket with a part of the rest and, by chance, with other words. Seeds are line numbers,
-so a file has one score; had its lines begun further down, it would have another. How far such scores scatter is
-measured, by scoring again with seeds a few lines further, and computed (see :mod:`geval_py.scoring.kernel.profile`).
+so a file has one score; if its lines began further down, it would have another. The scatter of such scores is
+measured, by scoring again with shifted seeds, and computed (see :mod:`geval_py.scoring.kernel.profile`).
 """
 
 from __future__ import annotations
@@ -19,33 +19,36 @@ import numpy as np
 
 from geval_py.errors import UsageError
 from geval_py.explaining.reliability import hashed_scheme, profile_of, profile_scheme, reread, schemes_of
+from geval_py.explaining.significance import NORMAL
 from geval_py.reading.outputs import unique_names
 from geval_py.reading.sources import can_be_reread
 from geval_py.reading.wordprobs import DEFAULT_BITS
 from geval_py.scoring.kernel.profile import SKETCHES
-from geval_py.scoring.metrics.base import NOISE, Metric, exp
-from geval_py.scoring.metrics.hashed import ProfileStatistics, reseeded, unknown_words
-from geval_py.scoring.scores import ScoredOutput
+from geval_py.scoring.metrics.base import NOISE, exp
+from geval_py.scoring.metrics.hashed import reseeded, unknown_words
 from geval_py.tables.numbers import fixed, shortest
-from geval_py.tables.table import Column, Table
+from geval_py.tables.table import Column, Table, Tabular, plain_table
 from geval_py.text import named as shown_path
 from geval_py.text import visible
 
 if TYPE_CHECKING:
     from geval_py.explaining.comparison import Comparison
-    from geval_py.explaining.reliability import Array
+    from geval_py.explaining.significance import Array
     from geval_py.scoring.columns import Named
+    from geval_py.scoring.metrics.base import Metric
+    from geval_py.scoring.metrics.hashed import ProfileStatistics
+    from geval_py.scoring.scores import ScoredOutput
 
 
 DEFAULT_SEEDS, MOST_SEEDS = 25, 1000
-NORMAL = 1.96  # sd on either side that hold 95 %
+NEAR = 0.05  # a pair of outputs that more seeds than this would turn round is too near to tell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """Scores under other seeds: ``score`` is that of the mean loss, ``loss``, in nats; ``sd`` that of a score's loss.
+    """Scores under other seeds: the mean ``loss`` in nats, its ``score``, and ``sd``, the losses' deviation.
 
-    ``z`` is by how many sd this output's loss is above the mean: below 0 it was lucky. None where nothing scatters.
+    ``z`` is by how many sd this output's loss is above the mean: below 0 it was lucky. None without scatter.
     """
 
     score: float
@@ -56,12 +59,12 @@ class Spread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exact:
-    """The perplexity on exact words, of a ``vocabulary`` of so many, without hashing.
+    """The perplexity on exact words, without hashing; ``vocabulary`` is the number of words of a vocabulary.
 
-    It is on the lines whose word the vocabulary or the line has; the ``infinite`` others would make it infinite.
-    ``listed`` is from the masses of the words, where one that is not listed shares the rest evenly with all unlisted
-    words (those listed are taken for words of the vocabulary); ``from_hashed`` is estimated from the hashed losses,
-    by ln(vocabulary / buckets) for each unlisted word.
+    Only lines whose word is listed or in the vocabulary count; the ``infinite`` other lines would make it infinite.
+    ``listed`` is computed from the masses of the words: unlisted words share the rest evenly (listed words are taken
+    for words of the vocabulary). ``from_hashed`` is estimated from the hashed losses, by ln(vocabulary / buckets) for
+    each unlisted word.
     """
 
     vocabulary: int
@@ -72,12 +75,11 @@ class Exact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Luck:
-    """What hashing gave an output; printed, sentences.
+    """How much hash collisions changed an output's score; printed, a table and sentences.
 
-    ``score`` is that of ``metric`` on the ``lines`` that are finite under all seeds; ``left_out`` are those that a
-    seed makes infinite. ``measured`` is over the scores under other ``seeds``, ``scores``: None where there are none
-    or one; ``formula`` is computed. Between ``low`` and ``high`` lie the scores of 95 % of seeds. ``exact`` is None
-    without a vocabulary.
+    ``score`` is by ``metric`` on the ``lines`` that are finite under all seeds; ``left_out`` lines are not.
+    ``measured`` summarises the ``scores`` under as many other ``seeds``, None for fewer than two; ``formula`` is
+    computed. Between ``low`` and ``high`` lie the scores of 95 % of seeds. ``exact`` is None without a vocabulary.
     """
 
     test: str
@@ -101,26 +103,120 @@ class Luck:
 
     @property
     def z(self) -> float | None:
-        """By how many sd the loss is above the formula's mean: below 0 it was lucky. None where nothing scatters."""
+        """By how many sd the loss is above the formula's mean: below 0 it was lucky. None without scatter."""
         return self.formula.z
 
     def __str__(self) -> str:
-        return "".join(luck_text([self])).removesuffix("\n")
+        return str(Lucks((self,)))
 
     def to_dict(self) -> dict[str, Any]:
-        """Give what ``--format json`` shows; values may be inf."""
+        """Return what ``--format json`` shows; values may be inf."""
         return asdict(self) | {"z": self.z}
+
+    def row(self) -> list[str | None]:
+        """Return the row of a table for people."""
+        return [self.file, score_text(self.score), *_spread_cells(self.measured), *_spread_cells(self.formula)]
+
+    def sentences(self) -> Iterator[str]:
+        """Yield what the row means."""
+        file = visible(self.file)
+        if not self.lines:
+            yield f"{file}: there is no line that is finite under all seeds."
+            return
+        if self.left_out:
+            which = "line is" if self.left_out == 1 else "lines are"
+            yield f"{file}: {self.left_out} {which} left out, which some seeds make infinite."
+        usual = f"{file}: 95 % of seeds give {score_text(self.low)} to {score_text(self.high)}"
+        if self.z is None:
+            yield f"{file}: all seeds give the same score."
+        elif abs(self.z) < 2:
+            yield f"{usual}, and this one is among them: hashing made no difference worth speaking of."
+        else:
+            yield f"{usual}: it was {'lucky' if self.z < 0 else 'unlucky'} with {score_text(self.score)}."
+        if self.exact is not None:
+            exact, lines = self.exact, self.lines + self.left_out
+            yield (
+                f"{file}: without hashing, the perplexity is {score_text(exact.listed)} (estimated from the hashed "
+                f"one: {score_text(exact.from_hashed)}) on the {lines - exact.infinite} lines whose word is listed "
+                f"or in the vocabulary of {exact.vocabulary}; on the {exact.infinite} others it is infinite."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Lucks(Tabular):
+    """The luck of several outputs of one test set, at least one."""
+
+    outputs: tuple[Luck, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``--format json`` shows; values may be inf."""
+        return {"outputs": [luck.to_dict() for luck in self.outputs]}
+
+    def table(self) -> Table:
+        """Return the table for people: a row an output."""
+        columns = [Column(name=name) for name in ("system", "score", "seeds", "sd", "z", "formula", "sd", "z")]
+        return Table(columns, [luck.row() for luck in self.outputs])
+
+    def records(self) -> Table:
+        """Return the table for programs: a row an output, spreads and exact perplexities as columns of their own."""
+        rows = []
+        for luck in self.outputs:
+            measured, exact = luck.measured, luck.exact
+            rows.append(
+                {
+                    "system": luck.file,
+                    "score": luck.score,
+                    "low": luck.low,
+                    "high": luck.high,
+                    "seeds_score": measured and measured.score,
+                    "seeds_sd": measured and measured.sd,
+                    "seeds_z": measured and measured.z,
+                    "formula_score": luck.formula.score,
+                    "formula_sd": luck.formula.sd,
+                    "formula_z": luck.z,
+                    "exact": exact and exact.listed,
+                    "signature": luck.signature,
+                }
+            )
+        return plain_table(list(rows[0]), [list(row.values()) for row in rows])
+
+    def legend(self) -> Iterator[str]:
+        """Yield what the columns are, then sentences about each output."""
+        first = self.outputs[0]
+        measured = f"seeds: the mean of {first.seeds} other seeds; " if first.measured else ""
+        yield (
+            f"{visible(first.metric)} ({first.unit}, {first.direction} is better) of {visible(first.test)}; "
+            f"{measured}formula: computed, over all seeds."
+        )
+        yield "sd: of one score's loss, in nats a word; z: by how many of them the loss is above the mean."
+        yield ""
+        for luck in self.outputs:
+            yield from luck.sentences()
+
+
+def score_text(score: float) -> str:
+    """Write a score with five significant digits.
+
+    >>> score_text(549.93691), score_text(0.00182345678), score_text(9984123.4)
+    ('549.94', '0.0018235', '9984100')
+    """
+    return f"{float(f'{score:.4e}'):.15g}" if abs(score) < 1e15 else shortest(score)
+
+
+def _spread_cells(spread: Spread | None) -> list[str | None]:
+    if spread is None:
+        return [None, None, None]
+    return [score_text(spread.score), fixed(spread.sd, 4), None if spread.z is None else fixed(spread.z, 1)]
 
 
 def luck(evaluation: ScoredOutput, *, seeds: int = DEFAULT_SEEDS, vocabulary: frozenset[str] = frozenset()) -> Luck:
-    """Tell what hashing gave an output: its score under other seeds of the hash, and without hashing.
+    """Estimate how much hash collisions changed an output's score.
 
     The evaluation's files are read again, with the flags and bits of its first metric on hashed words, and scored
-    with as many other ``seeds`` (0: by formula alone); ``vocabulary`` are the words that the exact perplexity knows.
+    with as many other ``seeds`` (0: by formula alone); ``vocabulary`` has the words for the exact perplexity.
 
-    Raises UsageError where there is no such metric, where the output can be read only once or has lines of buckets,
-    which hold for one seed, and for a number of seeds out of range; DataError where the files have changed for the
-    worse.
+    Raises UsageError if there is no such metric, if the output can be read only once or has lines of buckets, which
+    hold for one seed, and for a number of seeds out of range; DataError if the files have changed and are malformed.
     """
     check_seeds(seeds)
     schemes = luck_schemes(hashed_scheme(schemes_of(evaluation)), seeds, exact=bool(vocabulary))
@@ -135,20 +231,25 @@ def check_seeds(seeds: int) -> None:
 
 
 def luck_schemes(named: Named, seeds: int, *, exact: bool) -> list[Named]:
-    """Give the metrics that :func:`luck_of` wants, made of a hashed one; ``exact`` asks for the vocabulary too."""
+    """Return the metrics that :func:`luck_of` needs, made from a hashed one; ``exact`` adds the vocabulary's."""
     scheme, metric = named
     again = [(scheme, reseeded(metric, seed)) for seed in range(1, seeds + 1)]
     return [profile_scheme(named), *again, *([(scheme, unknown_words(metric))] if exact else [])]
 
 
 def luck_of(evaluation: ScoredOutput, seeds: int, vocabulary: int) -> Luck:
-    """Compute the luck of an output that was scored with :func:`luck_schemes`, over so many words of a vocabulary.
+    """Compute the luck of an output that was scored with :func:`luck_schemes`; ``vocabulary`` is a number of words.
 
     Raises UsageError for lines of buckets.
     """
     first, *others = evaluation.scores
     statistics = profile_of(evaluation)
-    _refuse_vectors(statistics, evaluation)
+    vectors = int(statistics.column("vector").sum())
+    if vectors:
+        raise UsageError(
+            message=f"{shown_path(evaluation.output.path)} has {vectors} of {statistics.lines} lines of buckets, "
+            "which hold for one seed of the hash: what others would give cannot be told"
+        )
     kept = np.isfinite(statistics.column("seed_mean"))
     lines = int(kept.sum())
     loss = _mean(statistics.column("loss")[kept])
@@ -156,7 +257,7 @@ def luck_of(evaluation: ScoredOutput, seeds: int, vocabulary: int) -> Luck:
     sd = math.sqrt(float(statistics.column("seed_variance")[kept].sum())) / max(1, lines)
     measured = _spread(first.metric, loss, fmean(losses), stdev(losses)) if len(losses) > 1 and lines else None
     formula = _spread(first.metric, loss, _mean(statistics.column("seed_mean")[kept]), sd)
-    low, high = sorted(_score(first.metric, formula.loss + sign * NORMAL * formula.sd) for sign in (-1, 1))
+    low, high = sorted(first.metric.of_line(formula.loss + sign * NORMAL * formula.sd) for sign in (-1, 1))
     return Luck(
         test=evaluation.split.name,
         file=evaluation.output.name,
@@ -166,10 +267,10 @@ def luck_of(evaluation: ScoredOutput, seeds: int, vocabulary: int) -> Luck:
         bits=first.metric.bits or DEFAULT_BITS,
         lines=lines,
         left_out=statistics.lines - lines,
-        score=_score(first.metric, loss),
+        score=first.metric.of_line(loss),
         loss=loss,
         seeds=seeds,
-        scores=tuple(_score(first.metric, of_seed) for of_seed in losses),
+        scores=tuple(first.metric.of_line(of_seed) for of_seed in losses),
         measured=measured,
         formula=formula,
         low=low,
@@ -179,37 +280,21 @@ def luck_of(evaluation: ScoredOutput, seeds: int, vocabulary: int) -> Luck:
     )
 
 
-def _refuse_vectors(statistics: ProfileStatistics, evaluation: ScoredOutput) -> None:
-    vectors = int(statistics.column("vector").sum())
-    if vectors:
-        raise UsageError(
-            message=f"{shown_path(evaluation.output.path)} has {vectors} of {statistics.lines} lines of buckets, "
-            "which hold for one seed of the hash: what others would give cannot be told"
-        )
-
-
 def _signature(evaluation: ScoredOutput) -> str | None:
-    """Give the signature of the score alone."""
+    """Return the signature of the first score alone."""
     if evaluation.signature is None:
         return None
-    from dataclasses import replace
-
     signed = evaluation.signature
-    return str(replace(signed, metrics=signed.metrics[:1], bits=signed.bits[:1]))
+    return str(signed.replace(metrics=signed.metrics[:1], bits=signed.bits[:1]))
 
 
 def _mean(losses: Array) -> float:
-    """Give the mean; NaN where there is none."""
+    """Return the mean; NaN for no loss."""
     return math.fsum(losses) / len(losses) if len(losses) else math.nan
 
 
-def _score(metric: Metric, loss: float) -> float:
-    """Give the metric's value for a mean loss."""
-    return metric.of_line(loss)
-
-
 def _spread(metric: Metric, loss: float, mean: float, sd: float) -> Spread:
-    return Spread(score=_score(metric, mean), loss=mean, sd=sd, z=(loss - mean) / sd if sd > NOISE else None)
+    return Spread(score=metric.of_line(mean), loss=mean, sd=sd, z=(loss - mean) / sd if sd > NOISE else None)
 
 
 def _exact(evaluation: ScoredOutput, statistics: ProfileStatistics, vocabulary: int) -> Exact:
@@ -229,10 +314,7 @@ def _exact(evaluation: ScoredOutput, statistics: ProfileStatistics, vocabulary: 
     )
 
 
-# Two outputs so near to each other that hashing may have decided between them.
-
-
-NEAR = 0.05  # a pair that other seeds turn round more often is too near to tell
+# Two outputs so near to each other that hashing may have decided between them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,12 +325,18 @@ class NearTie:
     second: str
     turned: float
 
+    def __str__(self) -> str:
+        return (
+            f"{visible(self.first)} and {visible(self.second)} are nearer than hashing can tell: "
+            f"{fixed(100 * self.turned, 0)} % of seeds would put the second first"
+        )
+
 
 def near_ties(evaluations: Sequence[ScoredOutput], comparison: Comparison) -> Iterator[NearTie]:
-    """Give the neighbours in a comparison between which hashing may have decided.
+    """Find the neighbours in a comparison between which hashing may have decided.
 
-    Looked at are those that cannot be told apart anyway, on a metric of hashed words: their outputs are read again,
-    unless they can be read only once.
+    Only neighbours that cannot be told apart anyway, on a metric of hashed words, are looked at: their outputs are
+    read again, unless they can be read only once.
     """
     by_name = dict(zip(unique_names([of.output for of in evaluations]), evaluations, strict=True))
 
@@ -259,26 +347,23 @@ def near_ties(evaluations: Sequence[ScoredOutput], comparison: Comparison) -> It
 
     bits = evaluations[0].scores[0].metric.bits
     for first, second in pairwise(system.name for system in comparison.systems):
-        if bits and _is_in_doubt(comparison, by_name[first], by_name[second], {first, second}):
+        both = by_name[first], by_name[second]
+        if (
+            bits
+            and any({first, second} <= set(group) for group in comparison.groups)
+            and both[0].scores[0].statistics != both[1].scores[0].statistics
+            and all(can_be_reread(of.output.path) for of in both)
+        ):
             turned = share_turned(profile(first), profile(second), bits)
             if turned > NEAR:
                 yield NearTie(first=first, second=second, turned=turned)
 
 
-def _is_in_doubt(comparison: Comparison, one: ScoredOutput, other: ScoredOutput, names: set[str]) -> bool:
-    """Tell whether two outputs share a group, but not all losses, and can be read again."""
-    return (
-        any(names <= set(group) for group in comparison.groups)
-        and one.scores[0].statistics != other.scores[0].statistics
-        and all(can_be_reread(of.output.path) for of in (one, other))
-    )
-
-
 def share_turned(better: ProfileStatistics, worse: ProfileStatistics, bits: int) -> float:
-    """Give the share of seeds that would turn the order of two outputs round, by formula.
+    """Compute the share of seeds that would reverse the order of two outputs, by formula; 0 without scatter.
 
-    Their expected difference is held against its standard deviation over seeds, in which the words that both list
-    collide together (see :mod:`geval_py.scoring.kernel.profile`). 0 for outputs that no seed moves.
+    Their expected difference is compared with its standard deviation over seeds, in which the words that both list
+    collide together (see :mod:`geval_py.scoring.kernel.profile`).
     """
     kept = np.isfinite(better.column("seed_mean")) & np.isfinite(worse.column("seed_mean"))
     sketched = [_difference(better, worse, f"sketch_{number}")[kept] for number in range(SKETCHES)]
@@ -290,94 +375,13 @@ def share_turned(better: ProfileStatistics, worse: ProfileStatistics, bits: int)
 
 
 def _difference(one: ProfileStatistics, other: ProfileStatistics, name: str) -> Array:
-    """Subtract a column; NaN where both are infinite."""
+    """Subtract a column; NaN if both are infinite."""
     with np.errstate(invalid="ignore"):
         return one.column(name) - other.column(name)
 
 
 def _gains(statistics: ProfileStatistics, bits: int) -> Array:
-    """Give what sharing a bucket wins on each line, on average over seeds."""
+    """Return the mean gain, over seeds, from sharing a bucket, on each line."""
     with np.errstate(divide="ignore", invalid="ignore"):
         alone: Array = -np.log(statistics.column("word_mass") + statistics.column("rest") / (1 << bits))
         return alone - statistics.column("seed_mean")
-
-
-# What hashing gave scores, for people: a table, then a sentence an output.
-
-
-SIGNIFICANT_DIGITS = 5
-NAMES = ("system", "score", "seeds", "sd", "z", "formula", "sd", "z")
-
-
-def luck_text(lucks: Sequence[Luck]) -> Iterator[str]:
-    """Write a table with a row an output and, below it, what it means, line by line."""
-    rows = [
-        [luck.file, score_text(luck.score), *_spread_text(luck.measured), *_spread_text(luck.formula)]
-        for luck in lucks
-    ]
-    yield from Table([Column(name=name) for name in NAMES], rows).text()
-    first = lucks[0]
-    measured = f"seeds: the mean of {first.seeds} other seeds; " if first.measured else ""
-    yield (
-        f"\n{visible(first.metric)} ({first.unit}, {first.direction} is better) of {visible(first.test)}; {measured}"
-        "formula: computed, over all seeds.\n"
-        "sd: of one score's loss, in nats a word; z: by how many of them the loss is above the mean.\n\n"
-    )
-    for luck in lucks:
-        for sentence in _sentences(luck):
-            yield f"{sentence}\n"
-
-
-def score_text(score: float) -> str:
-    """Write a score with as many digits as are worth showing.
-
-    >>> score_text(549.93691), score_text(0.00182345678), score_text(9984123.4)
-    ('549.94', '0.0018235', '9984100')
-    """
-    return f"{float(f'{score:.{SIGNIFICANT_DIGITS - 1}e}'):.15g}" if abs(score) < 1e15 else shortest(score)
-
-
-def _spread_text(spread: Spread | None) -> list[str | None]:
-    if spread is None:
-        return [None, None, None]
-    return [score_text(spread.score), fixed(spread.sd, 4), None if spread.z is None else fixed(spread.z, 1)]
-
-
-def _sentences(luck: Luck) -> Iterator[str]:
-    file = visible(luck.file)
-    if not luck.lines:
-        yield f"{file}: there is no line that is finite under all seeds."
-        return
-    if luck.left_out:
-        which = "line is" if luck.left_out == 1 else "lines are"
-        yield f"{file}: {luck.left_out} {which} left out, which some seeds make infinite."
-    yield _verdict(luck, file)
-    if luck.exact is not None:
-        yield _exact_text(luck.exact, file, luck.lines + luck.left_out)
-
-
-def _verdict(luck: Luck, file: str) -> str:
-    usual = f"{file}: 95 % of seeds give {score_text(luck.low)} to {score_text(luck.high)}"
-    if luck.z is None:
-        return f"{file}: all seeds give the same score."
-    if abs(luck.z) < 2:
-        return f"{usual}, and this one is among them: hashing made no difference worth speaking of."
-    kind = "lucky" if luck.z < 0 else "unlucky"
-    return f"{usual}: it was {kind} with {score_text(luck.score)}."
-
-
-def _exact_text(exact: Exact, file: str, lines: int) -> str:
-    finite = lines - exact.infinite
-    return (
-        f"{file}: without hashing, the perplexity is {score_text(exact.listed)} (estimated from the hashed one: "
-        f"{score_text(exact.from_hashed)}) on the {finite} lines whose word is listed or in the vocabulary of "
-        f"{exact.vocabulary}; on the {exact.infinite} others it is infinite."
-    )
-
-
-def near_tie_text(tie: NearTie) -> str:
-    """Say that hashing may have decided between two outputs."""
-    return (
-        f"{visible(tie.first)} and {visible(tie.second)} are nearer than hashing can tell: "
-        f"{fixed(100 * tie.turned, 0)} % of seeds would put the second first"
-    )

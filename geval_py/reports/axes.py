@@ -12,7 +12,7 @@ from typing import Any
 
 import altair as alt
 
-from geval_py.explaining.outcomes import Outcome
+from geval_py.explaining.losses import Outcome
 from geval_py.reports import scales
 
 

@@ -16,34 +16,33 @@ from geval_py.errors import UsageError
 from geval_py.explaining.bootstrap import interval, score_interval
 from geval_py.explaining.calibration import Calibration, calibration
 from geval_py.explaining.comparison import Comparison, compare
-from geval_py.explaining.dependence import Dependence, find_dependence
-from geval_py.explaining.documents import documents_in
+from geval_py.explaining.cross_validation import FEW_LINES
+from geval_py.explaining.documents import Dependence, documents_in, find_dependence
 from geval_py.explaining.feature_ranking import Frequencies
-from geval_py.explaining.held_out import FEW_LINES
-from geval_py.explaining.lines import BEST, WORST, Example, examples_of
-from geval_py.explaining.luck import Luck, luck
-from geval_py.explaining.mixing import Mixture, mix
-from geval_py.explaining.outcomes import (
+from geval_py.explaining.losses import (
+    BEST,
+    WORST,
     Bin,
-    Floats,
-    Outcomes,
-    OutcomeShare,
-    loss_bins,
-    outcome_shares,
-    outcomes_of,
-    prepared_items,
-)
-from geval_py.explaining.parts import (
-    LEAST_LINES,
+    Example,
     Grouping,
     Kind,
+    Outcomes,
+    OutcomeShare,
     Part,
     Parts,
     by_column,
     by_frequency,
     by_length,
+    examples_of,
     grouping_of,
+    loss_bins,
+    outcome_shares,
+    outcomes_of,
+    prepared_items,
 )
+from geval_py.explaining.luck import Luck, luck
+from geval_py.explaining.mixing import Mixture, mix
+from geval_py.explaining.significance import LEAST_LINES
 from geval_py.explaining.tuning import Tuning, tune
 from geval_py.explaining.worst_features import Culprit, Wanted, culprits_of, worst_features
 from geval_py.reading.features import FeatureKinds
@@ -55,7 +54,7 @@ from geval_py.scoring.scores import MetricScore, ScoredOutput, checked_evaluatio
 from geval_py.text import visible
 
 if TYPE_CHECKING:
-    from geval_py.explaining.significance import Interval
+    from geval_py.explaining.significance import Array, Interval
     from geval_py.scoring.parallel import Progress
 
 
@@ -77,7 +76,7 @@ class Report:
     evaluation: ScoredOutput
     interval: Interval
     dependence: Dependence | None
-    losses: Floats
+    losses: Array
     outcomes: Outcomes
     shares: tuple[OutcomeShare, ...]
     bins: tuple[Bin, ...]
@@ -145,7 +144,7 @@ def report(
     )
 
 
-def log_losses(evaluation: ScoredOutput) -> Floats:
+def log_losses(evaluation: ScoredOutput) -> Array:
     """Return the line losses, in nats; raises UsageError for a metric that is not made from log losses of words."""
     score = checked_evaluation(evaluation).scores[0]
     if not has_log_losses(score):
@@ -160,7 +159,7 @@ def has_log_losses(score: MetricScore) -> bool:
     return metric.is_of_words and metric.measure in _OF_LOG_LOSSES and not score.statistics.classes
 
 
-def mean_of(losses: Floats) -> float:
+def mean_of(losses: Array) -> float:
     """Return the mean of the finite losses; NaN without any."""
     finite = losses[np.isfinite(losses)]
     return float(finite.mean()) if len(finite) else float("nan")
@@ -180,7 +179,7 @@ def can_be_tuned(evaluation: ScoredOutput) -> bool:
     return not scheme.text_flags and not scheme.selecting_flags and evaluation.line_count >= FEW_LINES
 
 
-def frequencies_of(evaluation: ScoredOutput, losses: Floats, words: Sequence[str]) -> tuple[Part, ...]:
+def frequencies_of(evaluation: ScoredOutput, losses: Array, words: Sequence[str]) -> tuple[Part, ...]:
     """Divide the lines by how often the train/expected.tsv beside the test set has the words; empty without one."""
     split = evaluation.split
     folder = os.path.join(os.path.dirname(split.expected), os.pardir)
@@ -188,7 +187,7 @@ def frequencies_of(evaluation: ScoredOutput, losses: Floats, words: Sequence[str
     return by_frequency(losses, words, counts) if counts else ()
 
 
-def columns_of(evaluation: ScoredOutput, losses: Floats) -> tuple[Parts, ...]:
+def columns_of(evaluation: ScoredOutput, losses: Array) -> tuple[Parts, ...]:
     """Divide the lines by each column of the input, as far as columns do divide them, at most eight."""
     found = (by_column(losses, name, texts) for name, texts in input_columns(evaluation))
     return tuple(parts for parts in found if parts is not None)[:MOST_COLUMNS]
@@ -285,7 +284,7 @@ class Overview:
 
     evaluation: ScoredOutput
     interval: Interval
-    line_scores: Floats
+    line_scores: Array
     bins: tuple[ScoreBin, ...]
     by_expected: ScoredParts | None
     by_column: tuple[ScoredParts, ...]
@@ -294,7 +293,7 @@ class Overview:
     comparison: Comparison | None
 
     @property
-    def known(self) -> Floats:
+    def known(self) -> Array:
         """The finite scores of lines."""
         return self.line_scores[np.isfinite(self.line_scores)]
 
@@ -322,7 +321,7 @@ def overview(
     )
 
 
-def score_bins(scores: Floats) -> list[ScoreBin]:
+def score_bins(scores: Array) -> list[ScoreBin]:
     """Count finite scores in at most 21 bins of equal, round width; empty bins are left out.
 
     >>> [(one.low, one.high, one.lines) for one in score_bins(np.array([0.0, 0.0, 0.5, 1.0]))]
@@ -369,7 +368,7 @@ def _part(score: MetricScore, label: str, places: list[int]) -> ScoredPart:
     return ScoredPart(label=label, lines=len(places), score=value, interval=span)
 
 
-def _features(evaluation: ScoredOutput, scores: Floats) -> list[BadFeature]:
+def _features(evaluation: ScoredOutput, scores: Array) -> list[BadFeature]:
     """Return at most ten features, words and their shapes, that together explain the bad lines, the best first."""
     if not np.isfinite(scores).any():
         return []
@@ -390,7 +389,7 @@ def _features(evaluation: ScoredOutput, scores: Floats) -> list[BadFeature]:
     ][:MOST_FEATURES]
 
 
-def _examples(evaluation: ScoredOutput, score: MetricScore, scores: Floats) -> list[TextExample]:
+def _examples(evaluation: ScoredOutput, score: MetricScore, scores: Array) -> list[TextExample]:
     """Return the 300 worst lines and the 100 best, the worst first; lines without a score are left out."""
     known = np.flatnonzero(~np.isnan(scores))
     sign = -1.0 if score.greatest_first(worst=True) else 1.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from geval_py.explaining.parts import LEAST_LINES
+from geval_py.explaining.significance import LEAST_LINES
 from geval_py.reports.charts import Block, Row, dots, histogram
 from geval_py.reports.contents import EXPECTED
 from geval_py.reports.loss_panels import FEATURES_METHOD, PARTS_METHODS

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from geval_py.explaining.outcomes import Outcome
+from geval_py.explaining.losses import Outcome
 from geval_py.scoring.metrics.base import exp
 from geval_py.tables.table import Column, Table, written
 

@@ -166,3 +166,75 @@ def _csv_lines(rows: Iterable[Sequence[object]]) -> Iterator[str]:
 def plain_table(names: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
     """Return a table for programs, of unchanged values."""
     return Table([Column(name=name, write=str) for name in names], rows)
+
+
+class Tabular:
+    """A value that every output format can show.
+
+    ``table`` and ``legend`` are for people, ``records`` and ``to_dict`` for programs. ``notes`` are warnings: a
+    command writes them to standard error; formats that end in a file, and Python, show them below the legend.
+    """
+
+    __slots__ = ()
+    notes: tuple[str, ...] = ()
+
+    def table(self) -> Table:
+        """Return the table for people."""
+        raise NotImplementedError
+
+    def legend(self) -> Iterator[str]:
+        """Yield the lines that stand below the table, without line ends."""
+        return iter(())
+
+    def records(self) -> Table:
+        """Return the table for programs: bare names, and numbers with all their digits."""
+        return self.table()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON document; values may be inf."""
+        raise NotImplementedError
+
+    def text(self, width: int | None = None) -> Iterator[str]:
+        """Write an aligned table, which fits into a terminal's ``width`` if there is one, and the legend below it."""
+        table, legend = self.table(), list(self.legend())
+        yield from table.text() if width is None else table.terminal(width)
+        yield from (f"{line}\n" for line in (["", *legend] if legend else []))
+
+    def markdown(self) -> Iterator[str]:
+        """Write a Markdown table, and below it the legend and the notes."""
+        below = self._below()
+        yield from self.table().markdown()
+        yield from (f"{markdown_text(line)}\n" for line in (["", *below] if below else []))
+
+    def latex(self) -> Iterator[str]:
+        """Write a LaTeX tabular, and below it the legend and the notes as comments."""
+        yield from self.table().latex()
+        yield from (f"% {line}\n" for line in self._below())
+
+    def html(self) -> Iterator[str]:
+        """Write an HTML table, and below it the legend and the notes; all text is escaped."""
+        below = self._below()
+        yield from self.table().html()
+        yield f"<p>{'<br>'.join(map(html_text, below))}</p>" if below else ""
+
+    def __str__(self) -> str:
+        notes = (f"Note: {note}.\n" for note in self.notes)
+        return "".join([*self.text(), *notes]).removesuffix("\n")
+
+    def _below(self) -> list[str]:
+        return [*self.legend(), *(f"Note: {note}." for note in self.notes)]
+
+
+class Listing(Tabular):
+    """Rows that are made one by one, possibly millions; ``to_dict`` is what precedes their list in JSON."""
+
+    __slots__ = ()
+    name: str = ""  # of the list
+
+    def documents(self) -> Iterator[dict[str, Any]]:
+        """Yield the items of the list in a JSON document."""
+        raise NotImplementedError
+
+    def text(self, width: int | None = None) -> Iterator[str]:
+        """Write columns that fit into a terminal's ``width``; without one, as GEval does: TABs, and no header."""
+        return self.table().tabs() if width is None else self.table().terminal(width)

@@ -3,13 +3,14 @@
 import io
 import math
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from five_items import OUT, TEXTS, WORDS, YEARS, make_challenge, write
 
-from geval_py.explaining.lines import Marker
-from geval_py.explaining.worst_features import WorstFeatures, features_table
+from geval_py.explaining.line_by_line import Marker
+from geval_py.explaining.worst_features import FeatureListing, WorstFeatures
 from geval_py.reading.features import Fields, split_tokens, tokens_of
 from geval_py.reading.items import ScoredItem
 from geval_py.tables.numbers import p_value
@@ -663,8 +664,9 @@ def test_means(mean, written):
     figures = {"means": np.array([mean]), "p_values": np.array([0.25]), "q_values": np.array([0.5])}
     features = WorstFeatures(names=["exp:a\x1b"], counts=np.array([3]), **figures, more={})
     p = "0.25000000000000000000"
-    assert list(features_table(features).tabs()) == [f"exp:a\x1b\t3\t{written}\t{p}\n"]
-    assert list(features_table(features, for_terminal=True).tabs()) == [f"exp:a\\x1b\t3\t{written}\t{p}\n"]
+    shown = FeatureListing(evaluations=(), features=features)
+    assert list(shown.table().tabs()) == [f"exp:a\x1b\t3\t{written}\t{p}\n"]
+    assert list(replace(shown, for_terminal=True).table().tabs()) == [f"exp:a\\x1b\t3\t{written}\t{p}\n"]
 
 
 # The input, read once

@@ -8,18 +8,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geval_py.explaining.lines import CONTEXT, in_context, worst_and_best
-from geval_py.explaining.outcomes import (
+from geval_py.explaining.losses import (
+    CONTEXT,
     MOST_BINS,
+    MOST_PARTS,
     Outcome,
     Outcomes,
+    by_column,
+    by_frequency,
+    by_length,
     distribution_at,
     guess_of,
+    in_context,
     loss_bins,
     outcome_shares,
     outcomes_of,
+    parts_of,
+    quantiles_of,
+    worst_and_best,
 )
-from geval_py.explaining.parts import MOST_PARTS, by_column, by_frequency, by_length, by_quantiles
 from geval_py.explaining.worst_features import culprits_of
 from geval_py.reading.items import ScoredItem
 from geval_py.scoring.metrics.exact import is_hit
@@ -89,7 +96,7 @@ def test_parts_hold_each_line_once(losses, data):
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=200))
 def test_quantiles_never_part_equal_values(values):
-    parts = by_quantiles(np.ones(len(values)), np.array(values))
+    parts = parts_of(np.ones(len(values)), *quantiles_of(np.array(values)))
     assert sum(part.lines for part in parts) == len(values)
     assert len(parts) <= MOST_PARTS
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from geval_py import UsageError, evaluate, mix, tune
-from geval_py.explaining.held_out import folds_of
+from geval_py.explaining.cross_validation import folds_of
 
 DOCUMENTS = 12
 LINES = 50  # of a document

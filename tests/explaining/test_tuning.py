@@ -24,10 +24,10 @@ from geval_py import (
     parse_line,
     tune,
 )
-from geval_py.explaining import held_out as folds_module
+from geval_py.explaining import cross_validation as folds_module
+from geval_py.explaining.cross_validation import Folds, Objective, change_of, fit
 from geval_py.explaining.documents import documents_of
 from geval_py.explaining.guesses import read_guesses
-from geval_py.explaining.held_out import Folds, _Objective, change_of, fit
 from geval_py.reading.derived import FrequentWords, Parameters, frequent_words
 
 GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
@@ -85,7 +85,7 @@ def test_what_is_found_is_what_another_search_finds(gazette):
 def test_the_gradient_is_that_of_the_loss(gazette, free):
     guesses = read_guesses(gazette, THE, keep_entries=True)
     names = ("temperature", "lambda", "nu")
-    objective = _Objective(guesses, names, np.arange(guesses.lines) % 3 > 0, Parameters(frequent=THE))
+    objective = Objective(guesses, names, np.arange(guesses.lines) % 3 > 0, Parameters(frequent=THE))
     _, gradient = objective(np.array(free))
     for n in range(3):
         step = np.eye(3)[n] * 1e-6

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from geval_py.explaining.lines import AT_A_TIME, Line, lines_table
+from geval_py.explaining.line_by_line import AT_A_TIME, Line, LineListing
 from geval_py.reading.items import ScoredItem
 
 
@@ -12,17 +12,21 @@ def lines(*items, score=1.0):
     return [Line(n, score, 0.5, ScoredItem(*item)) for n, item in enumerate(items, 1)]
 
 
+def table(lines, for_terminal=False):
+    return LineListing(evaluation=None, lines=lines, for_terminal=for_terminal).table()
+
+
 def test_lines():
     """A line an item: score, input, expected, output, split by TAB; a TAB inside a field is written <tab>."""
     first = lines(("Psa-5\t1605", "prayer", "prayer:0.5 :0.5"), score=0.00039)
     second = lines(("", "a\tb", "a\tb:1\x1b[0m"), score=math.inf)
-    assert "".join(lines_table([*first, *second]).tabs()) == (
+    assert "".join(table([*first, *second]).tabs()) == (
         "0.00039\tPsa-5<tab>1605\tprayer\tprayer:0.5 :0.5\nInfinity\t\ta<tab>b\ta<tab>b:1\x1b[0m\n"
     )
 
 
 def test_lines_for_a_terminal():
-    shown = lines_table(lines(("a\tb\x1b[31m", "水\u202e", "\x9b:1")), for_terminal=True)
+    shown = table(lines(("a\tb\x1b[31m", "水\u202e", "\x9b:1")), for_terminal=True)
     assert list(shown.tabs()) == ["1.0\ta<tab>b\\x1b[31m\t水\\u202e\t\\x9b:1\n"]
 
 
@@ -31,5 +35,5 @@ def test_lines_are_written_a_few_at_a_time():
         yield from lines(*[("a", "b", "c")] * AT_A_TIME)
         pytest.fail("a line was read ahead")
 
-    assert next(lines_table(items()).tabs()) == "1.0\ta\tb\tc\n" * AT_A_TIME
+    assert next(table(items()).tabs()) == "1.0\ta\tb\tc\n" * AT_A_TIME
     assert AT_A_TIME < 10

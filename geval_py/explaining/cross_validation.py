@@ -1,0 +1,339 @@
+"""Cross-validation for tuning and mixing: folds of lines, the change on held-out lines, the search for parameters.
+
+SciPy, which the extra ``report`` adds, is imported where it is first used.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import exp, log
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from geval_py.errors import UsageError
+from geval_py.explaining.documents import Documents, documents_of, find_dependence
+from geval_py.explaining.guesses import hashed_bits
+from geval_py.explaining.significance import CONFIDENCE
+from geval_py.reading.derived import Parameters
+from geval_py.tables.numbers import fixed
+from geval_py.tables.table import Column, Table
+from geval_py.text import visible
+
+if TYPE_CHECKING:
+    from typing import Literal, TypeAlias
+
+    from geval_py.explaining.guesses import Guesses
+    from geval_py.explaining.significance import Array, Flags, Integers
+    from geval_py.scoring.scores import MetricScore, ScoredOutput
+
+    # A column that names the documents, or a number a line; None: find which lines are alike; False: no documents.
+    HeldTogether: TypeAlias = str | int | Sequence[int] | Integers | Literal[False] | None
+
+FOLDS = 10
+FEW_LINES = 100
+LEAST_GAIN = 1e-4  # nats a line: a smaller gain is not worth a file
+VERDICTS = {True: "take it", False: "leave it"}
+LEAST_PART, MOST_PART = 1e-6, 1 - 1e-6  # of lambda and nu
+MOST_TEMPERATURE = 10.0  # and its inverse is the least
+LEAST_MASS = 1e-300
+STARTS = {"temperature": 1.0, "lambda": 0.05, "nu": 0.3}
+_NEUTRAL = Parameters().named
+
+# Folds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Folds:
+    """Lines in folds: ``of_line`` has each line's fold, from 0; ``groups`` its document's number, from 0."""
+
+    of_line: Integers
+    groups: Integers
+    count: int
+
+    @classmethod
+    def of(cls, groups: Integers, seed: int) -> Folds:
+        """Deal documents (two or more) at random into ten folds, or one fold a document if there are fewer."""
+        documents = int(groups.max()) + 1
+        count = min(FOLDS, documents)
+        fold_of = np.random.default_rng(seed).permutation(documents) % count
+        return cls(of_line=fold_of[groups], groups=groups, count=count)
+
+    @property
+    def documents(self) -> int | None:
+        """The number of documents; None if each line is a document of its own."""
+        count = int(self.groups.max()) + 1
+        return None if count == len(self.groups) else count
+
+    def __iter__(self) -> Iterator[Flags]:
+        """Yield each fold as flags: which lines are held out."""
+        return (self.of_line == fold for fold in range(self.count))
+
+
+def folds_of(evaluations: Sequence[ScoredOutput], together: HeldTogether, seed: int) -> tuple[Folds, list[str]]:
+    """Deal the lines of evaluations of one test set into folds, keeping documents whole; return folds and notes.
+
+    Raises UsageError if all lines are of one document or the number of documents is not the number of lines, and
+    the errors of :func:`documents_of` for a column.
+    """
+    documents, notes = _documents(evaluations, together, seed)
+    lines = evaluations[0].line_count
+    return Folds.of(np.arange(lines) if documents is None else documents.of_line, seed), notes
+
+
+def _documents(
+    evaluations: Sequence[ScoredOutput], together: HeldTogether, seed: int
+) -> tuple[Documents | None, list[str]]:
+    if together is False:
+        return None, []
+    if together is None:
+        found = find_dependence(evaluations, seed=seed)
+        if found is None:
+            return None, []
+        return found.documents, [f"lines with the same {visible(found.column)} are alike: they are held out together"]
+    if isinstance(together, (str, int)):
+        documents = documents_of(evaluations[0], together)
+        return documents.several(), [documents.nothing_gained] if documents.are_lines else []
+    lines = evaluations[0].line_count
+    if len(together) != lines:
+        raise UsageError(message=f"{len(together)} documents, but {lines} lines: give a number a line")
+    documents = Documents.of("", together)
+    if documents.count < 2:
+        raise UsageError(message="all lines are of one document: none can be held out")
+    return documents, []
+
+
+def notes_on_lines(evaluation: ScoredOutput, force: bool) -> list[str]:
+    """Return a warning if there are few lines; without ``force``, raise UsageError.
+
+    Also raises UsageError for a metric that is not hashed.
+    """
+    hashed_bits(evaluation)
+    lines = evaluation.line_count
+    if lines >= FEW_LINES:
+        return []
+    few = f"{lines} lines are few to tune on: what is found may be luck"
+    if force:
+        return [few]
+    raise UsageError(message=f"{few}; take {FEW_LINES} lines or more, or force it")
+
+
+# The change on held-out lines
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A mean difference of losses in nats, negative if the score improves, and its 95 % interval; may be infinite."""
+
+    mean: float
+    low: float
+    high: float
+
+    @property
+    def is_better(self) -> bool:
+        """Whether the whole interval is below 0, which guards against luck, and the gain matters."""
+        return self.high < 0.0 and self.mean <= -LEAST_GAIN
+
+    def to_dict(self) -> dict[str, float]:
+        """Return the fields by name."""
+        return {name: ten_digits(getattr(self, name)) for name in ("mean", "low", "high")}
+
+    def cells(self) -> tuple[str, str]:
+        """Return the mean and the interval as text."""
+        return fixed(self.mean, 4), f"[{fixed(self.low, 4)}, {fixed(self.high, 4)}]"
+
+
+def change_of(losses: Array, base: Array, groups: Integers) -> Change:
+    """Compute the mean difference of two columns of losses on the same lines, and its interval by documents.
+
+    If an infinite loss becomes finite, or the other way round, the change is infinite; lines that are infinite in
+    both columns count as no change.
+    """
+    mended, broken = np.isinf(base) & ~np.isinf(losses), np.isinf(losses) & ~np.isinf(base)
+    if mended.any() or broken.any():
+        end = math.inf if broken.any() else -math.inf
+        return Change(mean=end, low=-math.inf if mended.any() else end, high=end)
+    differences = np.where(np.isinf(base), 0.0, losses - np.where(np.isinf(base), 0.0, base))
+    differences[np.isinf(base)] = 0.0
+    mean = float(differences.mean())
+    sums = np.bincount(groups, differences - mean)
+    count = len(sums)
+    deviation = math.sqrt(count / (count - 1) * float(sums @ sums)) / len(differences)
+    half = _students_quantile(1 - (1 - CONFIDENCE) / 2, count - 1) * deviation
+    return Change(mean=mean, low=mean - half, high=mean + half)
+
+
+def _students_quantile(probability: float, freedom: int) -> float:
+    try:
+        from scipy.special import stdtrit
+    except ImportError as error:
+        raise _missing() from error
+    return float(stdtrit(freedom, probability))
+
+
+def _missing() -> UsageError:
+    return UsageError(message="tuning and mixing need scipy\n  pip install ./geval-py[report]")
+
+
+def score_of(score: MetricScore, losses: Array) -> float:
+    """Compute the value of a metric of losses on some lines."""
+    return float(score.metric.measure.formula([mean_loss(losses)], 1))
+
+
+def mean_loss(losses: Array) -> float:
+    """Return the mean of losses; inf if any is infinite."""
+    return math.inf if np.isinf(losses).any() else float(losses.mean())
+
+
+def ten_digits(value: float) -> float:
+    """Round a figure to ten digits: later digits depend on the processor."""
+    return float(f"{value:.10g}")
+
+
+# The search for parameters: those with the least loss on some lines
+
+
+def fit(guesses: Guesses, names: Sequence[str], lines: Flags, start: Parameters) -> Parameters:
+    """Find the best values of the named parameters on some lines; the others keep the values of ``start``.
+
+    Lines whose loss stays infinite whatever is tuned (no entry in the bucket, no rest, and no lambda) are left out.
+    """
+    if "lambda" not in names:
+        lines = lines & (np.isfinite(guesses.losses(start)))
+    if not lines.any():
+        return start
+    objective = Objective(guesses, names, lines, start)
+    values = [(name, start.named[name]) for name in names]
+    begin = [_place(name, value if value != _NEUTRAL[name] else STARTS[name]) for name, value in values]
+    most = log(MOST_TEMPERATURE)
+    of_part = (_place("lambda", LEAST_PART), _place("lambda", MOST_PART))
+    bounds = [(-most, most) if name == "temperature" else of_part for name in names]
+    found = _minimum(objective, begin, bounds)
+    return objective.with_values({name: _rounded(name, place) for name, place in zip(names, found, strict=True)})
+
+
+def held_out_losses(guesses: Guesses, names: Sequence[str], folds: Folds, start: Parameters) -> Array:
+    """Return each line's loss under the parameters found on the other folds."""
+    losses = np.empty(guesses.lines)
+    for out in folds:
+        losses[out] = guesses.losses(fit(guesses, names, ~out, start))[out]
+    return losses
+
+
+def best(guesses: Guesses, candidates: Iterable[Parameters]) -> Parameters:
+    """Return the parameters with the least mean loss on all lines; of equal ones, the first."""
+    return min(candidates, key=lambda parameters: mean_loss(guesses.losses(parameters)))
+
+
+class Objective:
+    """The mean loss of some lines, and its gradient, as a function of the free parameters.
+
+    Parameters are searched at a place without bounds: the logarithm of a temperature, the logit of a part.
+    """
+
+    def __init__(self, guesses: Guesses, names: Sequence[str], lines: Flags, start: Parameters) -> None:
+        self._guesses, self._names, self._lines, self._start = guesses, names, lines, start
+
+    def parameters(self, places: Sequence[float]) -> Parameters:
+        """Return the parameters at a place of the search."""
+        return self.with_values({name: _value(name, place) for name, place in zip(self._names, places, strict=True)})
+
+    def with_values(self, free: Mapping[str, float]) -> Parameters:
+        """Return the start with other values of the free parameters."""
+        values = {**self._start.named, **free}
+        return self._start.replace(temperature=values["temperature"], lambda_=values["lambda"], nu=values["nu"])
+
+    def __call__(self, places: Array) -> tuple[float, Array]:
+        at = self.parameters(places.tolist())
+        guesses, lines = self._guesses, self._lines
+        if "temperature" in self._names:
+            listed, by_temperature = guesses.listed(log(at.temperature))
+        else:
+            listed, by_temperature = guesses.hits, guesses.hits
+        spread, by_nu = guesses.spread(at.nu)
+        rest = (1.0 - at.lambda_) * guesses.rests + at.lambda_
+        masses = np.maximum((1.0 - at.lambda_) * listed + rest * spread, LEAST_MASS)[lines]
+        slopes = {
+            "temperature": (1.0 - at.lambda_) * by_temperature,
+            "lambda": at.lambda_ * (1.0 - at.lambda_) * ((1.0 - guesses.rests) * spread - listed),
+            "nu": at.nu * (1.0 - at.nu) * rest * by_nu,
+        }
+        gradient = [-float(np.mean(slopes[name][lines] / masses)) for name in self._names]
+        return -float(np.mean(np.log(masses))), np.array(gradient)
+
+
+def _place(name: str, value: float) -> float:
+    if name == "temperature":
+        return log(value)
+    value = min(max(value, LEAST_PART), MOST_PART)
+    return log(value / (1.0 - value))
+
+
+def _value(name: str, place: float) -> float:
+    return exp(place) if name == "temperature" else 1.0 / (1.0 + exp(-place))
+
+
+def _rounded(name: str, place: float) -> float:
+    """Round the parameter at a place to four digits: further digits are noise of the search."""
+    value = float(f"{_value(name, place):.4g}")
+    return value if name == "temperature" else min(max(value, LEAST_PART), MOST_PART)
+
+
+def _minimum(
+    function: Callable[[Array], tuple[float, Array]], start: Sequence[float], bounds: Sequence[tuple[float, float]]
+) -> list[float]:
+    """Find the least value of a function with its gradient inside bounds by L-BFGS-B.
+
+    Byrd, Lu, Nocedal and Zhu, "A Limited Memory Algorithm for Bound Constrained Optimization", 1995.
+    """
+    try:
+        from scipy.optimize import minimize
+    except ImportError as error:
+        raise _missing() from error
+    options = {"ftol": 1e-12, "gtol": 1e-7}
+    found = minimize(function, np.array(start), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    return [float(value) for value in found.x]
+
+
+# The fields and sentences that tuning and mixing share
+
+
+def described(evaluation: ScoredOutput, folds: Folds, seed: int) -> dict[str, Any]:
+    """Return the fields that tuning and mixing share: the test set, the metric, and how lines were held out."""
+    first = evaluation.scores[0]
+    return {
+        "test": evaluation.split.name,
+        "metric": first.name,
+        "unit": first.unit,
+        "direction": first.direction,
+        "lines": evaluation.line_count,
+        "folds": folds.count,
+        "documents": folds.documents,
+        "seed": seed,
+        "header": evaluation.split.output_header,
+    }
+
+
+def folds_text(documents: int | None, folds: int, seed: int) -> str:
+    """Describe how lines were held out."""
+    kept = "lines" if documents is None else f"{documents} documents"
+    return f"held out in {folds} folds of {kept}, seed {seed}"
+
+
+def score_text(value: float) -> str:
+    """Write a score with two decimals or, if it is small, four digits.
+
+    >>> score_text(174.595), score_text(5.1624), score_text(0.0057275)
+    ('174.60', '5.162', '0.005728')
+    """
+    small = math.isfinite(value) and 0 < abs(value) < 10
+    return fixed(value, 3 - math.floor(math.log10(abs(value))) if small else 2)
+
+
+def table_with_infinite(columns: list[Column], rows: list[list[object]], *, infinite: bool) -> Table:
+    """Make a table whose third column is the number of infinite losses, and is left out if there are none."""
+    if not infinite:
+        columns, rows = [*columns[:2], *columns[3:]], [[*row[:2], *row[3:]] for row in rows]
+    return Table(columns, rows)

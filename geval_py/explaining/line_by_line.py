@@ -1,0 +1,242 @@
+"""Line by line: the scored lines of an output, alone or beside another output's, and marks on their words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import repeat
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from geval_py.reading.features import OUTPUT, Fields
+from geval_py.reading.items import column_names
+from geval_py.reading.wordprobs import NUMBER
+from geval_py.tables.escapes import terminal_text
+from geval_py.tables.numbers import plain
+from geval_py.tables.table import Column, Listing, Table, plain_table
+from geval_py.tables.terminals import BOLD_RED, PLAIN, RED, YELLOW
+from geval_py.text import visible
+
+if TYPE_CHECKING:
+    from geval_py.reading.features import Field, Tokens
+    from geval_py.reading.items import ScoredItem
+    from geval_py.scoring.scores import ScoredOutput
+
+
+AT_A_TIME = 8  # rows written at once: few, since a line may have megabytes
+STYLES = ((0.001, "bold red", BOLD_RED), (0.01, "red", RED), (0.05, "yellow", YELLOW))  # of words with p below
+_FIGURES = ("line", "difference", "score", "loss", "other_score", "other_loss")
+_TEXTS = ("expected", "output", "other_output")
+
+
+class Line(NamedTuple):
+    """A scored line: its number in the file, from 1, the first metric's score and loss, its texts.
+
+    The loss is None for a metric of other statistics.
+    """
+
+    number: int
+    score: float
+    loss: float | None
+    item: ScoredItem
+
+
+class LineDifference(NamedTuple):
+    """A line in two outputs, and its score in the first minus its score in the other; NaN if both are infinite."""
+
+    difference: float
+    line: Line
+    other: Line
+
+    @property
+    def differs(self) -> bool:
+        """Whether both the output and the score differ."""
+        is_number = self.difference == self.difference
+        return self.difference != 0 and is_number and self.line.item.output != self.other.item.output
+
+
+def read_lines(evaluation: ScoredOutput) -> Iterator[Line]:
+    """Yield the scored lines in order; raises as :meth:`ScoredOutput.read_items`."""
+    count, numbers = evaluation.line_count, evaluation.line_numbers
+    return map(
+        Line,
+        range(1, count + 1) if numbers is None else numbers,
+        evaluation.each_line_score(),
+        evaluation.line_losses if evaluation.scores[0].metric.measure.of_losses else repeat(None),
+        evaluation.read_items(),
+    )
+
+
+def read_differences(evaluation: ScoredOutput, other: ScoredOutput) -> Iterator[LineDifference]:
+    """Yield each line in both outputs; raises as :func:`read_lines` and :meth:`ScoredOutput.check_same_lines`."""
+    differences = evaluation.each_score_difference(other)
+    return map(LineDifference, differences, read_lines(evaluation), read_lines(other))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineListing(Listing):
+    """Lines of an evaluation, a row each, in any order: score, input, expected, output.
+
+    For a terminal, texts are escaped or, with a ``marker``, its words are marked.
+    """
+
+    name = "lines"
+    evaluation: ScoredOutput
+    lines: Iterable[Line]
+    for_terminal: bool = False
+    marker: Marker | None = None
+
+    def table(self) -> Table:
+        """Return the table for people, as GEval shows lines."""
+        marked: Callable[[ScoredItem], Sequence[str]] = tuple if self.marker is None else self.marker.item
+        rows = ((score, *marked(item)) for _, score, _, item in self.lines)
+        return _table(["input", "expected", "output"], rows, self.for_terminal and self.marker is None)
+
+    def records(self) -> Table:
+        """Return the table for programs, with the columns of the input apart."""
+        columns = _input_columns(self.evaluation)
+        rows = ([line.number, line.score, line.loss, *_texts(line, columns), line.item.output] for line in self.lines)
+        return plain_table(["line", "score", "loss", *columns, "expected", "output"], rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what is explained."""
+        return explained_head([self.evaluation])
+
+    def documents(self) -> Iterator[dict[str, Any]]:
+        """Yield a document a line; the columns of the input are called by their names."""
+        fields = Fields(self.evaluation.split.in_header)
+        for line in self.lines:
+            yield {
+                "line": line.number,
+                "score": line.score,
+                "loss": line.loss,
+                "input": _input(line.item, fields),
+                "expected": line.item.expected,
+                "output": line.item.output,
+            }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DifferenceListing(Listing):
+    """Lines of an evaluation beside another, a row each: difference, input, expected, other output, output."""
+
+    name = "lines"
+    evaluation: ScoredOutput
+    other: ScoredOutput
+    differences: Iterable[LineDifference]
+    for_terminal: bool = False
+
+    def table(self) -> Table:
+        """Return the table for people, as GEval shows differences."""
+        rows = (
+            (difference, line.item.input, line.item.expected, other.item.output, line.item.output)
+            for difference, line, other in self.differences
+        )
+        return _table(["input", "expected", "other output", "output"], rows, self.for_terminal)
+
+    def records(self) -> Table:
+        """Return the table for programs, with the columns of the input apart."""
+        columns = _input_columns(self.evaluation)
+        rows = (
+            [
+                *(line.number, difference, line.score, line.loss, other.score, other.loss),
+                *(*_texts(line, columns), line.item.output, other.item.output),
+            ]
+            for difference, line, other in self.differences
+        )
+        return plain_table([*_FIGURES, *columns, *_TEXTS], rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what is explained."""
+        return explained_head([self.evaluation, self.other])
+
+    def documents(self) -> Iterator[dict[str, Any]]:
+        """Yield a document a line, with the score, the loss and the output of both."""
+        fields = Fields(self.evaluation.split.in_header)
+        for difference, line, other in self.differences:
+            yield {
+                "line": line.number,
+                "difference": difference,
+                "score": line.score,
+                "loss": line.loss,
+                "other_score": other.score,
+                "other_loss": other.loss,
+                "input": _input(line.item, fields),
+                "expected": line.item.expected,
+                "output": line.item.output,
+                "other_output": other.item.output,
+            }
+
+
+def explained_head(evaluations: Sequence[ScoredOutput]) -> dict[str, Any]:
+    """Return the head of a JSON document of lines or features: the first metric, and the outputs."""
+    first = evaluations[0]
+    score = first.scores[0]
+    return {
+        "test": first.split.name,
+        "metric": score.name,
+        "unit": score.unit,
+        "direction": score.direction,
+        "outputs": [{"file": of.output.name, "signature": of.signature and str(of.signature)} for of in evaluations],
+    }
+
+
+def _table(texts: Sequence[str], rows: Iterable[Sequence[object]], for_terminal: bool) -> Table:
+    write = terminal_text if for_terminal else str
+    score = Column(name="score", alignment="right", write=plain)
+    return Table([score, *(Column(name=name, write=write) for name in texts)], rows, at_a_time=AT_A_TIME)
+
+
+def _input(item: ScoredItem, fields: Fields) -> dict[str, str]:
+    return {field.column_name: text for field, text in fields.split(item) if field.is_column}
+
+
+def _input_columns(evaluation: ScoredOutput) -> list[str]:
+    """Name the columns of the input unlike those of the table."""
+    return column_names(evaluation.input_width(), evaluation.split.in_header, {*_FIGURES, *_TEXTS})
+
+
+def _texts(line: Line, columns: Sequence[str]) -> list[str | None]:
+    """Return the columns of a line's input, None for a missing one, and the expected line."""
+    found: list[str | None] = list(line.item.input.split("\t")) if columns else []
+    return [*found, *[None] * (len(columns) - len(found)), line.item.expected]
+
+
+def marks_text() -> str:
+    """Explain the marks.
+
+    >>> marks_text()
+    'bold red p < 0.001, red p < 0.01, yellow p < 0.05'
+    """
+    return ", ".join(f"{name} p < {below}" for below, name, _ in STYLES)
+
+
+class Marker:
+    """Marks the words of an item whose features have a small p, for a terminal, and escapes all other text.
+
+    Numbers in an output are not marked: they are its probabilities, not words.
+    """
+
+    def __init__(self, p_values: Mapping[str, float], fields: Fields, tokens: Tokens) -> None:
+        self._styles = {
+            name: next((style for below, _, style in STYLES if p < below), "") for name, p in p_values.items()
+        }
+        self._fields, self._tokens = fields, tokens
+
+    def item(self, item: ScoredItem) -> Sequence[str]:
+        """Return an item's input, expected and output, marked; a TAB as ``<tab>``."""
+        expected, output, *columns = (self._marked(field, text) for field, text in self._fields.split(item))
+        return "<tab>".join(columns), expected, output
+
+    def _marked(self, field: Field, text: str) -> str:
+        shown = []
+        name = str(field)
+        end = 0
+        for token in self._tokens(text):
+            start = text.find(token, end)
+            if start < 0 or (token == "_" and text[end:start].strip(" \t:")):
+                continue  # a tokenizer may write a token otherwise than the text does, as a space for one
+            is_word = field != OUTPUT or not NUMBER.fullmatch(token)
+            style = self._styles.get(f"{name}:{token}", "") if is_word else ""
+            shown += [terminal_text(text[end:start]), style, visible(token), PLAIN if style else ""]
+            end = start + len(token)
+        return "".join([*shown, terminal_text(text[end:])])

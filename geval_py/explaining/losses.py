@@ -1,0 +1,377 @@
+"""How losses are spread: by what became of the lines, in a histogram, by parts of the lines; and example lines."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from itertools import compress
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from geval_py.explaining.significance import LEAST_LINES, t_quantile
+from geval_py.reading.features import FIELD_NUMBER
+from geval_py.reading.items import ScoredItem
+from geval_py.reading.preparation import preparation_of
+from geval_py.reading.wordprobs import parse_line
+
+if TYPE_CHECKING:
+    from geval_py.explaining.significance import Array, Integers
+    from geval_py.reading.wordprobs import Distribution
+    from geval_py.scoring.scores import ScoredOutput
+
+
+class Outcome(IntEnum):
+    """What became of a line, from the best to the worst; a line without a guess has only a rest, or is a vector."""
+
+    RIGHT = 0
+    LISTED = 1
+    MISSED = 2
+    NO_GUESS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guess:
+    """The best guess of an output line, and the masses, in [0, 1], of the guess, the expected word and the rest.
+
+    The best guess is the word with the greatest mass; among equals, the greatest in code point order, as for
+    Accuracy. ``listed`` is None if the expected word is not listed, and ``word`` is None if no word is.
+    """
+
+    word: str | None
+    confidence: float
+    listed: float | None
+    rest: float
+
+    def outcome(self, expected: str) -> Outcome:
+        """Classify the line."""
+        if self.word is None:
+            return Outcome.NO_GUESS
+        if self.word == expected:
+            return Outcome.RIGHT
+        return Outcome.MISSED if self.listed is None else Outcome.LISTED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcomes:
+    """The outcome of each scored line, in order, and the confidence of its best guess, in [0, 1]."""
+
+    codes: Integers
+    confidences: Array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutcomeShare:
+    """The lines of one outcome: how many, their share of all lines and of the finite loss, their mean loss in nats.
+
+    The mean is over lines with a finite loss; NaN if there are none.
+    """
+
+    outcome: Outcome
+    lines: int
+    share_of_lines: float
+    share_of_loss: float
+    mean_loss: float
+
+
+def prepared_items(evaluation: ScoredOutput) -> Iterator[ScoredItem]:
+    """Yield each scored line, its output and answer as the metric's flags leave them; raises as read_items."""
+    preparation = preparation_of(evaluation.scores[0].scheme)
+    items = evaluation.read_items()
+    if preparation is None:
+        return items
+    return (ScoredItem(item.input, preparation(item.expected), preparation(item.output)) for item in items)
+
+
+def distribution_at(text: str) -> Distribution | None:
+    """Parse an output line's distribution over words, None for a vector; raises MalformedLineError."""
+    line = parse_line(text)
+    return None if line.words is None else line.normalised()
+
+
+def guess_of(distribution: Distribution | None, expected: str) -> Guess:
+    """Return a distribution's best guess and the mass of the expected word."""
+    if distribution is None:
+        return Guess(word=None, confidence=0.0, listed=None, rest=0.0)
+    masses = distribution.masses
+    word = max(masses, key=lambda one: (masses[one], one), default=None)
+    confidence = 0.0 if word is None else masses[word]
+    return Guess(word=word, confidence=confidence, listed=masses.get(expected), rest=distribution.rest)
+
+
+def outcomes_of(items: Iterable[ScoredItem]) -> Outcomes:
+    """Classify lines, prepared as they were scored; raises MalformedLineError."""
+    guesses = [(guess_of(distribution_at(item.output), item.expected), item.expected) for item in items]
+    return Outcomes(
+        codes=np.array([guess.outcome(expected) for guess, expected in guesses], np.int64),
+        confidences=np.array([guess.confidence for guess, _ in guesses], np.float64),
+    )
+
+
+def outcome_shares(losses: Array, outcomes: Outcomes) -> list[OutcomeShare]:
+    """Compute the shares of lines and of loss by outcome, in order; ``losses`` are in nats.
+
+    >>> shares = outcome_shares(np.array([1.0, 3.0]), Outcomes(codes=np.array([0, 2]), confidences=np.zeros(2)))
+    >>> [(share.outcome.name, share.share_of_loss) for share in shares]
+    [('RIGHT', 0.25), ('MISSED', 0.75)]
+    """
+    finite = np.isfinite(losses)
+    total = losses[finite].sum()
+    return [
+        OutcomeShare(
+            outcome=outcome,
+            lines=int(here.sum()),
+            share_of_lines=float(here.mean()),
+            share_of_loss=float(losses[here & finite].sum() / total) if total else 0.0,
+            mean_loss=float(losses[here & finite].mean()) if (here & finite).any() else float("nan"),
+        )
+        for outcome in Outcome
+        if (here := outcomes.codes == outcome).any()
+    ]
+
+
+# A histogram
+
+
+MOST_BINS = 24
+_STEPS = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0)  # nats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bin:
+    """The number of losses from ``low`` to below ``high``, in nats, on lines with one outcome."""
+
+    low: float
+    high: float
+    outcome: Outcome
+    lines: int
+
+
+def loss_bins(losses: Array, outcomes: Outcomes) -> list[Bin]:
+    """Count the finite losses in at most 24 bins of equal, round width; empty bins are left out."""
+    finite = np.isfinite(losses)
+    greatest = float(losses[finite].max(initial=0.0))
+    width = next((step for step in _STEPS if greatest / step < MOST_BINS), math.ceil(greatest / MOST_BINS) or 1.0)
+    places = (losses[finite] / width).astype(np.int64)
+    codes = outcomes.codes[finite]
+    return [
+        Bin(low=place * width, high=(place + 1) * width, outcome=outcome, lines=lines)
+        for outcome in Outcome
+        for place, lines in enumerate(np.bincount(places[codes == outcome]).tolist())
+        if lines
+    ]
+
+
+# Parts of the lines
+
+
+MOST_PARTS = 10
+WORDS_OF_A_TEXT = 4.0  # mean number of words from which a column is text
+Kind = Literal["number", "value", "words"]
+_LENGTHS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 13)  # in characters: the first of each part
+_FREQUENCIES = (0, 1, 2, 10, 100, 1_000, 10_000, 100_000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Lines with something in common: their number, their mean loss in nats and its 95 % interval.
+
+    The interval is Student's, over lines; None for a single line. Lines with an infinite loss are counted, but left
+    out of the mean, which is NaN if no other line is left.
+    """
+
+    label: str
+    lines: int
+    mean_loss: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """The parts by a column of the input: by ranges of its numbers, by its values, or by its length in words."""
+
+    column: str
+    kind: Kind
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grouping:
+    """The part of each line by a column: ``codes`` are places in ``labels``, some of which may be unused."""
+
+    column: str
+    kind: Kind
+    codes: Integers
+    labels: tuple[str, ...]
+
+
+def parts_of(losses: Array, codes: Integers, labels: Sequence[str]) -> tuple[Part, ...]:
+    """Compute the parts with at least one line; ``codes`` are the lines' places in ``labels``, below 0 for none."""
+    return tuple(_part(label, losses[codes == code]) for code, label in enumerate(labels) if (codes == code).any())
+
+
+def _part(label: str, losses: Array) -> Part:
+    finite = losses[np.isfinite(losses)]
+    mean = float(finite.mean()) if len(finite) else float("nan")
+    low = high = None
+    if len(finite) > 1:
+        half = t_quantile(len(finite) - 1) * float(finite.std(ddof=1)) / math.sqrt(len(finite))
+        low, high = max(0.0, mean - half), mean + half
+    return Part(label=label, lines=len(losses), mean_loss=mean, low=low, high=high)
+
+
+def by_length(losses: Array, words: Iterable[str]) -> tuple[Part, ...]:
+    """Compute the parts by the number of characters of the expected words."""
+    return _by_bounds(losses, np.array([len(word) for word in words], np.int64), _LENGTHS, str)
+
+
+def by_frequency(losses: Array, words: Iterable[str], counts: Mapping[str, int]) -> tuple[Part, ...]:
+    """Compute the parts by how often the expected words were seen."""
+    seen = np.array([counts.get(word, 0) for word in words], np.int64)
+    return _by_bounds(losses, seen, _FREQUENCIES, lambda number: ("never", "once")[number] if number < 2 else "")
+
+
+def _by_bounds(
+    losses: Array, values: Integers, bounds: Sequence[int], name: Callable[[int], str]
+) -> tuple[Part, ...]:
+    """Compute the parts between bounds; a part of a single number is named by ``name``."""
+    labels = []
+    for low, above in zip(bounds, [*bounds[1:], None], strict=True):
+        if above is None:
+            labels.append(f"{low:,} or more")
+        else:
+            labels.append((name(low) if above == low + 1 else "") or f"{low:,}–{above - 1:,}")
+    return parts_of(losses, np.searchsorted(np.array(bounds), values, side="right") - 1, labels)
+
+
+def by_column(losses: Array, column: str, texts: Sequence[str]) -> Parts | None:
+    """Compute the parts by a column: by ranges of its numbers, by its values or, if it is text, by its length.
+
+    None if all lines would be in one part: they have one value, or hardly any two lines have the same.
+    """
+    found = grouping_of(column, texts)
+    if found is None:
+        return None
+    return Parts(column=column, kind=found.kind, parts=parts_of(losses, found.codes, found.labels))
+
+
+def grouping_of(column: str, texts: Sequence[str]) -> Grouping | None:
+    """Assign lines to parts by a column; None if there would be one part only."""
+    counts = Counter(texts)
+    if all(map(FIELD_NUMBER.fullmatch, counts)):
+        return _grouping(column, "number", *quantiles_of(np.array(list(map(float, texts)))))
+    words = [text.count(" ") + 1 if text else 0 for text in texts]
+    if len(counts) > MOST_PARTS and sum(words) / len(words) >= WORDS_OF_A_TEXT:
+        return _grouping(column, "words", *quantiles_of(np.array(words, np.float64)))
+    common = [value for value, lines in counts.most_common(MOST_PARTS) if lines >= LEAST_LINES]
+    labels = [*sorted(common), "others"]
+    places = {value: place for place, value in enumerate(labels[:-1])}
+    codes = np.array([places.get(text, len(common)) for text in texts], np.int64)
+    return _grouping(column, "value", codes, labels) if common else None
+
+
+def _grouping(column: str, kind: Kind, codes: Integers, labels: Sequence[str]) -> Grouping | None:
+    several = len(np.unique(codes)) > 1
+    return Grouping(column=column, kind=kind, codes=codes, labels=tuple(labels)) if several else None
+
+
+def quantiles_of(values: Array, most: int = MOST_PARTS) -> tuple[Integers, list[str]]:
+    """Assign values to parts of about as many lines each, by rising values; return their parts and the labels."""
+    bounds = np.unique(values)
+    if len(bounds) > most:
+        bounds = np.unique(np.sort(values)[[-(-len(values) * part // most) - 1 for part in range(1, most + 1)]])
+    codes = np.searchsorted(bounds, values, side="left")
+    return codes, [_range(values[codes == code]) for code in range(len(bounds))]
+
+
+def _range(values: Array) -> str:
+    low, high = f"{values.min():.6g}", f"{values.max():.6g}"
+    return low if low == high else f"{low}–{high}"
+
+
+# Example lines
+
+
+WORST, BEST = 300, 100
+GUESSES = 5
+CONTEXT = 72  # characters on each side of a gap
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """A line: its number in the file, its loss in nats, the texts around its gap, the answer, the guesses.
+
+    ``about`` are the other columns of the input. ``listed`` is the mass of the expected word, None if it is not
+    listed; ``guesses`` are the words with the greatest masses; ``rest`` is the mass of all unlisted words.
+    """
+
+    number: int
+    loss: float
+    about: tuple[str, ...]
+    before: str
+    expected: str
+    after: str
+    outcome: Outcome
+    listed: float | None
+    guesses: tuple[tuple[str, float], ...]
+    rest: float
+
+
+def worst_and_best(losses: Array, confidences: Array, worst: int = WORST, best: int = BEST) -> Integers:
+    """Choose the lines to show, by falling loss; among equal losses, the more confident guess comes first.
+
+    >>> worst_and_best(np.array([1.0, 2.0, 2.0, 3.0]), np.array([0.5, 0.1, 0.9, 0.5]), worst=2, best=1).tolist()
+    [3, 2, 0]
+    """
+    order = np.lexsort((-confidences, -losses))
+    return order if len(order) <= worst + best else np.concatenate([order[:worst], order[len(order) - best :]])
+
+
+def examples_of(evaluation: ScoredOutput, losses: Array, outcomes: Outcomes) -> list[Example]:
+    """Return the 300 lines with the greatest losses and the 100 with the least, by falling loss."""
+    chosen = worst_and_best(losses, outcomes.confidences)
+    keep = np.zeros(len(losses), np.bool_)
+    keep[chosen] = True
+    items = dict(zip(np.flatnonzero(keep).tolist(), compress(prepared_items(evaluation), keep), strict=True))
+    numbers = evaluation.line_numbers or range(1, len(losses) + 1)
+    return [_example(numbers[place], float(losses[place]), items[place]) for place in chosen.tolist()]
+
+
+def _example(number: int, loss: float, item: ScoredItem) -> Example:
+    distribution = distribution_at(item.output)
+    guess = guess_of(distribution, item.expected)
+    about, before, after = in_context(item.input)
+    masses = {} if distribution is None else distribution.masses
+    guesses = sorted(masses.items(), key=lambda pair: (pair[1], pair[0]), reverse=True)[:GUESSES]
+    return Example(
+        number=number,
+        loss=loss,
+        about=about,
+        before=before,
+        expected=item.expected,
+        after=after,
+        outcome=guess.outcome(item.expected),
+        listed=guess.listed,
+        guesses=tuple(guesses),
+        rest=guess.rest,
+    )
+
+
+def in_context(line: str) -> tuple[tuple[str, ...], str, str]:
+    r"""Split an input line: other columns, the end of the text before the gap, the beginning of the text after it.
+
+    The last two columns are the texts around the gap; a single column stands before it. The two characters ``\n``,
+    which stand for a line end, become ⏎.
+
+    >>> in_context("1901\tin\\nthe\tof may")
+    (('1901',), 'in ⏎ the', 'of may')
+    """
+    *about, before, after = line.split("\t") if "\t" in line else (line, "")
+    before, after = (text.replace("\\n", " ⏎ ") for text in (before, after))
+    head = before if len(before) <= CONTEXT else f"…{before[-CONTEXT:]}"
+    tail = after if len(after) <= CONTEXT else f"{after[:CONTEXT]}…"
+    return tuple(about), head, tail
