@@ -103,10 +103,7 @@ class Report:
 
 
 def report(
-    evaluation: ScoredOutput,
-    others: Sequence[ScoredOutput] = (),
-    *,
-    progress: Progress | None = None,
+    evaluation: ScoredOutput, others: Sequence[ScoredOutput] = (), *, progress: Progress | None = None
 ) -> Report:
     """Compute a report by log losses; ``progress`` is called while outputs are compared.
 

@@ -185,11 +185,7 @@ def _verdict(system: System, comparison: Comparison) -> str:
 # Tuning and mixing
 
 
-TRIAL_NAMES = {
-    ("temperature",): "sharpness T",
-    ("lambda",): "more rest λ",
-    ("lambda", "nu"): "λ, words ν",
-}
+TRIAL_NAMES = {("temperature",): "sharpness T", ("lambda",): "more rest λ", ("lambda", "nu"): "λ, words ν"}
 
 
 def help_chart(tuning: Tuning, mixture: Mixture | None, palette: Palette) -> Chart:
