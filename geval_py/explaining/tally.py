@@ -228,7 +228,7 @@ def tally_parts(
     return found
 
 
-# The features of an evaluation's lines, counted by workers elsewhere
+# On workers elsewhere, which each count the pieces that they read
 
 
 class _Lines(NamedTuple):
