@@ -18,7 +18,7 @@ from geval_py.reading.challenge import Challenge
 from geval_py.reading.lines import LineReader, decode_lines, read_lines
 from geval_py.reading.sources import find_file
 from geval_py.reading.splits import EXPECTED_FILE, INPUT_FILE, TRAINING_SET, Task, read_header
-from geval_py.scoring.parallel import Progress
+from geval_py.scoring.blocks import Progress
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

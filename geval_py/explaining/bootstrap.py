@@ -30,8 +30,8 @@ from geval_py.explaining.resampling import (
 )
 from geval_py.explaining.significance import GEVAL_TAIL, LEVEL, Interval, expanded_tail, t_quantile
 from geval_py.reading.options import DEFAULT_SAMPLES, DEFAULT_SEED, check_sampling
+from geval_py.scoring.blocks import Progress
 from geval_py.scoring.metrics.base import LineStatistics, Metric
-from geval_py.scoring.parallel import Progress
 
 if TYPE_CHECKING:
     from geval_py.explaining.documents import Documents, Integers

@@ -43,7 +43,7 @@ from geval_py.text import visible
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from geval_py.scoring.columns import Named
+    from geval_py.scoring.evaluate import Named
 
 
 LEVELS = (0.5, 0.8, 0.9)  # of the sets

@@ -24,11 +24,10 @@ from geval_py.reading.derived import FrequentWords, Parameters
 from geval_py.reading.lines import LineReader
 from geval_py.reading.sources import can_be_reread
 from geval_py.reading.splits import Split
-from geval_py.scoring.blocks import Block, MatchedBlockReader
+from geval_py.scoring.blocks import Block, MatchedBlockReader, Progress
 from geval_py.scoring.kernel.backends import choose_backend
 from geval_py.scoring.metrics import column_of
 from geval_py.scoring.metrics.base import HashedColumn
-from geval_py.scoring.parallel import Progress
 from geval_py.scoring.scores import ScoredOutput
 from geval_py.text import named, visible
 

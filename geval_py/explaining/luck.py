@@ -35,7 +35,7 @@ from geval_py.text import visible
 if TYPE_CHECKING:
     from geval_py.explaining.comparison import Comparison
     from geval_py.explaining.reliability import Array
-    from geval_py.scoring.columns import Named
+    from geval_py.scoring.evaluate import Named
 
 
 DEFAULT_SEEDS, MOST_SEEDS = 25, 1000

@@ -29,8 +29,8 @@ from geval_py.explaining.bootstrap import Table, percentile_interval, scores_on
 from geval_py.explaining.resampling import Array, Totals
 from geval_py.explaining.significance import Interval, expansion
 from geval_py.reading.options import check_sampling
+from geval_py.scoring.blocks import Progress
 from geval_py.scoring.metrics.base import NOISE, Metric
-from geval_py.scoring.parallel import Progress
 
 
 def tested_values(metric: Metric, totals: Totals) -> Array:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from geval_py.scoring.columns import Named
+    from geval_py.scoring.evaluate import Named
 
 
 Array: TypeAlias = "NDArray[np.float64]"

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from geval_py.scoring.blocks import Progress
 from geval_py.scoring.metrics.base import LineStatistics
-from geval_py.scoring.parallel import Progress
 
 if TYPE_CHECKING:
     from geval_py.explaining.documents import Documents

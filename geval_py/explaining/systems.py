@@ -25,8 +25,8 @@ from geval_py.explaining.paired import (
 )
 from geval_py.explaining.resampling import Array, Totals
 from geval_py.explaining.significance import LEVEL, Interval, holm, undistinguished_groups
+from geval_py.scoring.blocks import Progress
 from geval_py.scoring.metrics.base import LineStatistics, Metric
-from geval_py.scoring.parallel import Progress
 from geval_py.scoring.scores import Signature
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from geval_py.reading.features import FIELD_NUMBER, FeatureKinds, Field, Fields
 from geval_py.reading.items import ScoredItem
 from geval_py.reading.lines import LineReader, decode_lines
-from geval_py.scoring.parallel import Progress
+from geval_py.scoring.blocks import Progress
 
 if TYPE_CHECKING:
     from geval_py.scoring.blocks import Block, Workers

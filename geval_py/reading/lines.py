@@ -11,8 +11,7 @@ import os
 from contextlib import contextmanager
 
 from geval_py.errors import TooLargeError
-from geval_py.reading.remote import is_remote, read_bytes
-from geval_py.reading.sources import Source, changed, naming, parts_of, state_at
+from geval_py.reading.sources import Source, changed, is_remote, naming, parts_of, state_at
 from geval_py.values import Value
 
 TYPE_CHECKING = False
@@ -330,6 +329,8 @@ def opened_anywhere(path: str) -> Iterator[ReadAt]:
     """Open a plain local or remote file for reads at any offset, by one thread at a time."""
 
     def read_remote(view: memoryview, offset: int) -> int:
+        from geval_py.reading.remote import read_bytes
+
         data = read_bytes(path, offset, offset + len(view))
         view[: len(data)] = data
         return len(data)

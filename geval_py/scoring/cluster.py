@@ -20,12 +20,20 @@ from uuid import uuid4
 
 from geval_py.errors import ClusterError, DataError, MalformedLineError, UsageError
 from geval_py.reading.lines import READ_AHEAD_BYTES, LineReader, Range, RangeReader, end_of_lines, opened_anywhere
-from geval_py.reading.remote import is_remote
-from geval_py.reading.sources import absolute, changed, state_at
-from geval_py.scoring.blocks import RANGE_BYTES, Block, BlockReader, MatchedBlockReader, Threads, score_block
+from geval_py.reading.sources import absolute, changed, is_remote, state_at
+from geval_py.scoring.blocks import (
+    RANGE_BYTES,
+    Block,
+    BlockReader,
+    MatchedBlockReader,
+    ThreadPool,
+    Threads,
+    available_cores,
+    in_order,
+    score_block,
+)
 from geval_py.scoring.kernel.backends import count_lines
 from geval_py.scoring.metrics import LineStatistics
-from geval_py.scoring.parallel import ThreadPool, available_cores, in_order
 from geval_py.text import named, without_credentials
 from geval_py.values import Value
 from geval_py.version import __version__
@@ -36,9 +44,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from geval_py.reading.lines import ReadAt
-    from geval_py.scoring.blocks import Lines, Workers
+    from geval_py.scoring.blocks import Lines, Progress, Workers
     from geval_py.scoring.metrics.base import Column
-    from geval_py.scoring.parallel import Progress
 
 Result = TypeVar("Result")
 LOCAL = "local"
@@ -122,13 +129,7 @@ class Cluster(Value):
         return AHEAD_A_THREAD * self.threads
 
     def scorer(
-        self,
-        outputs: LineReader,
-        expected: LineReader,
-        columns: Sequence[Column],
-        *,
-        digest: bool = False,
-        selects: bool = False,
+        self, outputs: LineReader, expected: LineReader, columns: Sequence[Column], *, digest: bool, selects: bool
     ) -> ClusterScorer:
         if selects:
             what = "metrics whose flags (f, p) select some, or that look at the input (CharMatch)"
