@@ -69,99 +69,101 @@ class Option(options.Option):
     said: str = ""
 
 
-def _option(field: str, group: str, help: str, **more: Any) -> Option:
-    return Option(**vars(_written[field]), group=group, help=help, **more)
-
-
-_written = {option.field: option for option in options.OPTIONS}
-OPTIONS = (
-    _option("test_name", WHAT, "the test set's sub-directory (default: test-A)", metavar="NAME",
-            argument="test", useless_with=("validate",)),
-    _option("out_directory", WHAT, "where the outputs are (default: .)", metavar="DIR", useless_with=AUTHORING),
-    _option("expected_directory", WHAT, "where the answers are (default: the out-directory)", metavar="DIR"),
-    _option("expected_file", WHAT, "the answers (default: expected.tsv)", metavar="FILE"),
-    _option("input_file", WHAT, "the input (default: in.tsv)", metavar="FILE", useless_with=AUTHORING),
-    _option("in_header", WHAT, "a line with the names of the input's columns", metavar="FILE",
-            useless_with=AUTHORING),
-    _option("out_header", WHAT, "a line with the names of the answers' columns", metavar="FILE",
-            useless_with=AUTHORING),
-    _option("out_files", WHAT,
-            "the output to score, looked for in DIR/NAME, then as a path; a folder, a pattern or a short name; - "
-            "for standard input, or an http(s) address; repeatable (default: out.tsv and all out-*.tsv)",
-            metavar="FILE", argument="out", useless_with=AUTHORING),
-
-    _option("metrics", METRICS,
-            "a metric, as LikelihoodHashed, LogLossHashed8 or {LogLoss,Perplexity}Hashed; repeatable",
-            metavar="METRIC", said="--metric option\n  for example -m PerplexityHashed"),  # GEval's words
-    _option("alt_metrics", METRICS, "a metric that replaces those of config.txt; repeatable", metavar="METRIC"),
-    _option("select_metrics", METRICS, "show only the metric with this name; repeatable", metavar="NAME"),
-    _option("vocabulary", METRICS,
-            "words, one a line, for metrics on exact words (default: the words of train/expected.tsv)",
-            metavar="FILE", useless_with=("init",)),
-    _option("tokenizer", METRICS,
-            "how lines are split into tokens, for BLEU and other metrics of words, and for features: "
-            "minimalistic, character-by-character, 13a or v14",
-            metavar="NAME", argument="tokenizer", useless_with=AUTHORING),
-    _option("list_metrics", METRICS, "list the metrics and exit"),
-
-    _option("line_by_line", SHOWN, "score, input, answer and output of every line", mode=True),
-    _option("sort", SHOWN, "with -l and -d: the worst lines first", goes_with=(*LINES, *FEATURES)),
-    _option("reverse_sort", SHOWN, "with -l and -d: the best first; with -w: the features of good lines",
-            goes_with=(*LINES, *FEATURES)),
-    _option("filters", SHOWN,
-            "with -l and -d: only items with this feature, as exp:the or in<Year>:1901; repeatable: items with all",
-            metavar="FEATURE", goes_with=LINES, otherwise="; a metric that is filtered: METRIC:f<FEATURE>"),
-    _option("mark_worst_features", SHOWN, "with -l, on a terminal: mark the words of bad lines",
-            goes_with=("line_by_line",)),
-    _option("show_preprocessed", SHOWN, "with -l and -d: lines as a metric's flags leave them", goes_with=LINES),
-    _option("worst_features", SHOWN, "what goes with bad scores: words, columns, lengths", mode=True),
-    _option("diff", SHOWN,
-            "lines that another output answers otherwise: the score minus the other's, the texts, the other's line",
-            metavar="OTHER", mode=True),
-    _option("most_worsening_features", SHOWN, "what goes with being worse than another output", metavar="OTHER",
-            mode=True),
-    _option("oracle_item_based", SHOWN, "the best line of -o and each --alt-out-file", mode=True),
-    _option("alt_out_files", SHOWN, "another output; repeatable", metavar="FILE", goes_with=("oracle_item_based",)),
-
-    _option("precision", HOW, "digits after the point", metavar="N", useless_with=("validate",)),
-    _option("percentage", HOW, "times 100, with two digits fewer", useless_with=("validate",)),
-    _option("bootstrap", HOW,
-            "show the 95 % interval of a score, from N resamples of the lines (1000 are typical)",
-            metavar="N", goes_with=(SCORES,), otherwise=", not with another mode"),
-    _option("seed", HOW, f"with -B: the seed of its random numbers (default: {DEFAULT_SEED})", metavar="S"),
-    _option("documents", HOW,
-            "with -B: resample documents, the lines with the same value in a column of the input (its name or "
-            "number); with -w and --format json: count the documents of a feature",
-            metavar="COLUMN", goes_with=(SCORES, *FEATURES)),
-    _option("by_score", HOW, "of several outputs, the best first, by the first metric", goes_with=(SCORES,),
-            otherwise="; lines have --sort and --reverse-sort"),
-    _option("format", HOW, f"{', '.join(FORMATS)} (default: text)", metavar="FORMAT"),
-    _option("threads", HOW, "threads that score (default: one a core)", metavar="N", useless_with=AUTHORING),
-    _option("cluster", HOW,
-            "let the workers of the Dask scheduler at ADDRESS do it, or new ones on this machine: local",
-            metavar="ADDRESS", goes_with=(SCORES, *FEATURES), otherwise="; lines are shown here"),
-    _option("version", HOW, "show the version and the kernel's backend"),
-    _option("help", HOW, "show this and exit"),
-
-    _option("just_tokenize", OF_FEATURES, "only write standard input as tokens, by -T", mode=True),
-    _option("min_frequency", OF_FEATURES,
-            "only features that N items or more have, and N or more have not (default: 1)",
-            metavar="N", goes_with=(*FEATURES, "line_by_line")),
-    _option("distinct", OF_FEATURES,
-            "only the few features that together explain the bad lines, the most telling first", goes_with=FEATURES),
-    _option("bigrams", OF_FEATURES, "neighbouring words too, as in<Text>:New++York", goes_with=(*FEATURES, *LINES)),
-    _option("word_shapes", OF_FEATURES, "shapes of words too, as exp:SHAPE:Aa+", goes_with=(*FEATURES, *LINES)),
-    _option("numerical_features", OF_FEATURES, "lengths and numbers too, as exp:=#+ and in<Year>:=-",
-            goes_with=(*FEATURES, *LINES)),
-    _option("cartesian", OF_FEATURES, "pairs of features too, as exp:the~~in<Year>:1901",
-            goes_with=(*FEATURES, *LINES)),
-    _option("min_cartesian_frequency", OF_FEATURES, "only pairs of features that N items or more have", metavar="N",
-            goes_with=(*FEATURES, "line_by_line")),
-
-    _option("init", CHALLENGE, "write a new one, with sample data, for the metrics given", mode=True),
-    _option("validate", CHALLENGE,
-            "list the faults of one: its files, and whether a perfect output gets the best score", mode=True),
-)  # fmt: skip
+OPTIONS_BY_GROUP: dict[str, tuple[tuple[str, str, str, dict[str, Any]], ...]] = {  # field, value, help, more
+    WHAT: (
+        ("test_name", "NAME", "the test set's sub-directory (default: test-A)",
+         {"argument": "test", "useless_with": ("validate",)}),
+        ("out_directory", "DIR", "where the outputs are (default: .)", {"useless_with": AUTHORING}),
+        ("expected_directory", "DIR", "where the answers are (default: the out-directory)", {}),
+        ("expected_file", "FILE", "the answers (default: expected.tsv)", {}),
+        ("input_file", "FILE", "the input (default: in.tsv)", {"useless_with": AUTHORING}),
+        ("in_header", "FILE", "a line with the names of the input's columns", {"useless_with": AUTHORING}),
+        ("out_header", "FILE", "a line with the names of the answers' columns", {"useless_with": AUTHORING}),
+        ("out_files", "FILE",
+         "the output to score, looked for in DIR/NAME, then as a path; a folder, a pattern or a short name; - "
+         "for standard input, or an http(s) address; repeatable (default: out.tsv and all out-*.tsv)",
+         {"argument": "out", "useless_with": AUTHORING}),
+    ),
+    METRICS: (
+        ("metrics", "METRIC",
+         "a metric, as LikelihoodHashed, LogLossHashed8 or {LogLoss,Perplexity}Hashed; repeatable",
+         {"said": "--metric option\n  for example -m PerplexityHashed"}),  # GEval's words
+        ("alt_metrics", "METRIC", "a metric that replaces those of config.txt; repeatable", {}),
+        ("select_metrics", "NAME", "show only the metric with this name; repeatable", {}),
+        ("vocabulary", "FILE",
+         "words, one a line, for metrics on exact words (default: the words of train/expected.tsv)",
+         {"useless_with": ("init",)}),
+        ("tokenizer", "NAME",
+         "how lines are split into tokens, for BLEU and other metrics of words, and for features: "
+         "minimalistic, character-by-character, 13a or v14",
+         {"argument": "tokenizer", "useless_with": AUTHORING}),
+        ("list_metrics", "", "list the metrics and exit", {}),
+    ),
+    SHOWN: (
+        ("line_by_line", "", "score, input, answer and output of every line", {"mode": True}),
+        ("sort", "", "with -l and -d: the worst lines first", {"goes_with": (*LINES, *FEATURES)}),
+        ("reverse_sort", "", "with -l and -d: the best first; with -w: the features of good lines",
+         {"goes_with": (*LINES, *FEATURES)}),
+        ("filters", "FEATURE",
+         "with -l and -d: only items with this feature, as exp:the or in<Year>:1901; repeatable: items with all",
+         {"goes_with": LINES, "otherwise": "; a metric that is filtered: METRIC:f<FEATURE>"}),
+        ("mark_worst_features", "", "with -l, on a terminal: mark the words of bad lines",
+         {"goes_with": ("line_by_line",)}),
+        ("show_preprocessed", "", "with -l and -d: lines as a metric's flags leave them", {"goes_with": LINES}),
+        ("worst_features", "", "what goes with bad scores: words, columns, lengths", {"mode": True}),
+        ("diff", "OTHER",
+         "lines that another output answers otherwise: the score minus the other's, the texts, the other's line",
+         {"mode": True}),
+        ("most_worsening_features", "OTHER", "what goes with being worse than another output", {"mode": True}),
+        ("oracle_item_based", "", "the best line of -o and each --alt-out-file", {"mode": True}),
+        ("alt_out_files", "FILE", "another output; repeatable", {"goes_with": ("oracle_item_based",)}),
+    ),
+    HOW: (
+        ("precision", "N", "digits after the point", {"useless_with": ("validate",)}),
+        ("percentage", "", "times 100, with two digits fewer", {"useless_with": ("validate",)}),
+        ("bootstrap", "N", "show the 95 % interval of a score, from N resamples of the lines (1000 are typical)",
+         {"goes_with": (SCORES,), "otherwise": ", not with another mode"}),
+        ("seed", "S", f"with -B: the seed of its random numbers (default: {DEFAULT_SEED})", {}),
+        ("documents", "COLUMN",
+         "with -B: resample documents, the lines with the same value in a column of the input (its name or "
+         "number); with -w and --format json: count the documents of a feature",
+         {"goes_with": (SCORES, *FEATURES)}),
+        ("by_score", "", "of several outputs, the best first, by the first metric",
+         {"goes_with": (SCORES,), "otherwise": "; lines have --sort and --reverse-sort"}),
+        ("format", "FORMAT", f"{', '.join(FORMATS)} (default: text)", {}),
+        ("threads", "N", "threads that score (default: one a core)", {"useless_with": AUTHORING}),
+        ("cluster", "ADDRESS",
+         "let the workers of the Dask scheduler at ADDRESS do it, or new ones on this machine: local",
+         {"goes_with": (SCORES, *FEATURES), "otherwise": "; lines are shown here"}),
+        ("version", "", "show the version and the kernel's backend", {}),
+        ("help", "", "show this and exit", {}),
+    ),
+    OF_FEATURES: (
+        ("just_tokenize", "", "only write standard input as tokens, by -T", {"mode": True}),
+        ("min_frequency", "N", "only features that N items or more have, and N or more have not (default: 1)",
+         {"goes_with": (*FEATURES, "line_by_line")}),
+        ("distinct", "", "only the few features that together explain the bad lines, the most telling first",
+         {"goes_with": FEATURES}),
+        ("bigrams", "", "neighbouring words too, as in<Text>:New++York", {"goes_with": (*FEATURES, *LINES)}),
+        ("word_shapes", "", "shapes of words too, as exp:SHAPE:Aa+", {"goes_with": (*FEATURES, *LINES)}),
+        ("numerical_features", "", "lengths and numbers too, as exp:=#+ and in<Year>:=-",
+         {"goes_with": (*FEATURES, *LINES)}),
+        ("cartesian", "", "pairs of features too, as exp:the~~in<Year>:1901", {"goes_with": (*FEATURES, *LINES)}),
+        ("min_cartesian_frequency", "N", "only pairs of features that N items or more have",
+         {"goes_with": (*FEATURES, "line_by_line")}),
+    ),
+    CHALLENGE: (
+        ("init", "", "write a new one, with sample data, for the metrics given", {"mode": True}),
+        ("validate", "", "list the faults of one: its files, and whether a perfect output gets the best score",
+         {"mode": True}),
+    ),
+}  # fmt: skip
+_WORDS = {option.field: option for option in options.OPTIONS}
+OPTIONS = [
+    Option(**vars(_WORDS[field]), group=group, metavar=metavar, help=help, **more)
+    for group, rows in OPTIONS_BY_GROUP.items()
+    for field, metavar, help, more in rows
+]
 MODES = tuple(option.field for option in OPTIONS if option.mode)
 
 

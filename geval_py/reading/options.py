@@ -233,7 +233,7 @@ OPTIONS = (
     Option(names=("--init",), field="init"),
     Option(names=("--validate",), field="validate"),
     Option(names=("-S", SUBMIT), field=SUBMIT),
-    *(Option(names=(name,), field=name, read=str) for name in IGNORED),
+    *[Option(names=(name,), field=name, read=str) for name in IGNORED],
 )
 
 
