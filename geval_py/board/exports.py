@@ -17,16 +17,16 @@ import yaml
 from sqlalchemy import String, delete, select, text, union, update
 
 from geval_py.board.answers import expected_of
-from geval_py.board.database.blobs import copy_database
 from geval_py.board.database.schema import disclosures, evaluations, files, outputs, scores, submissions, submitters
 from geval_py.board.database.store import (
     DATABASE_VARIABLE,
     SETTINGS_FILE,
     Board,
     StoreError,
+    copy_database,
     engine_at,
-    said,
     settings_path,
+    store_errors,
 )
 from geval_py.board.operations.creation import DATABASE_FILE, scalar
 from geval_py.board.ranking.disclosure import ensure_disclosed
@@ -195,9 +195,9 @@ def _copy(board: Board, place: str, *, public: bool) -> str:
     with board.reading() as source:
         copy_database(source, engine, without=LEFT_OUT if public else ())
     if public:
-        with said(engine), engine.begin() as connection:
+        with store_errors(engine), engine.begin() as connection:
             publish(connection)
-    with said(engine), engine.connect() as connection:
+    with store_errors(engine), engine.connect() as connection:
         connection.execute(text("COMMIT"))
         for statement in ("PRAGMA journal_mode = DELETE", "VACUUM"):  # nothing of what was deleted is left in it
             connection.execute(text(statement))
@@ -311,7 +311,7 @@ def _use_own_places(folder: str, file: str) -> None:
 
 
 def _check_database(engine: Engine, file: str) -> None:
-    with said(engine), engine.connect() as connection:
+    with store_errors(engine), engine.connect() as connection:
         found = [row[0] for row in connection.execute(text("PRAGMA integrity_check"))]
         broken = connection.execute(text("PRAGMA foreign_key_check")).all()
     if found != ["ok"] or broken:
@@ -321,7 +321,7 @@ def _check_database(engine: Engine, file: str) -> None:
 def _move_database(folder: str, place: str, written: str | None) -> None:
     """Copy the rows into another database, which board.yaml names from then on if it was asked for."""
     here = engine_at(folder, DATABASE_FILE)
-    with said(here), here.connect() as connection:
+    with store_errors(here), here.connect() as connection:
         copy_database(connection, engine_at(folder, place))
     for ending in ("", "-wal", "-shm"):
         path = os.path.join(folder, DATABASE_FILE + ending)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
-from geval_py.explaining.losses import LEAST_LINES
+from geval_py.explaining.significance import LEAST_LINES
 from geval_py.reports import axes, scales
 from geval_py.reports.axes import FONT, Chart, Palette, data, described, layered
 from geval_py.reports.panel import figure, percent

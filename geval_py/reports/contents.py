@@ -17,15 +17,13 @@ from geval_py.explaining.bootstrap import interval, score_interval
 from geval_py.explaining.calibration import Calibration, calibration
 from geval_py.explaining.comparison import Comparison, compare
 from geval_py.explaining.cross_validation import FEW_LINES
-from geval_py.explaining.dependence import Dependence, find_dependence
-from geval_py.explaining.documents import documents_in
+from geval_py.explaining.documents import Dependence, documents_in, find_dependence
 from geval_py.explaining.feature_ranking import Frequencies
 from geval_py.explaining.losses import (
     BEST,
     WORST,
     Bin,
     Example,
-    Floats,
     Grouping,
     Kind,
     Outcomes,
@@ -44,6 +42,7 @@ from geval_py.explaining.losses import (
 )
 from geval_py.explaining.luck import Luck, luck
 from geval_py.explaining.mixing import Mixture, mix
+from geval_py.explaining.significance import LEAST_LINES
 from geval_py.explaining.tuning import Tuning, tune
 from geval_py.explaining.worst_features import Culprit, Wanted, culprits_of, worst_features
 from geval_py.reading.features import FeatureKinds
@@ -55,6 +54,7 @@ from geval_py.scoring.scores import MetricScore, ScoredOutput, checked_evaluatio
 from geval_py.text import visible
 
 if TYPE_CHECKING:
+    from geval_py.explaining.significance import Array as Floats
     from geval_py.explaining.significance import Interval
     from geval_py.scoring.blocks import Progress
 
@@ -213,7 +213,6 @@ def input_columns(evaluation: ScoredOutput) -> Iterator[tuple[str, list[str]]]:
 
 MOST_BINS = 20
 MOST_FEATURES = 10
-LEAST_LINES = 10  # that have a feature, and that have it not
 SAMPLES = 300  # of the lines of a part, for its interval
 EXPECTED = "expected"
 _STEPS = tuple(factor * 10.0**power for power in range(-6, 12) for factor in (1.0, 2.0, 5.0))

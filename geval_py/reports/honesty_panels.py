@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from geval_py.explaining.significance import NORMAL
 from geval_py.reports.axes import Chart
 from geval_py.reports.charts import Row, dots, reliability
 from geval_py.reports.panel import Key, Panel, figure, percent, table_of
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from geval_py.tables.table import Table
 
 
-UNUSUAL = 1.96  # sd from the mean of other seeds, beyond which a seed was lucky or unlucky
 _BAND = (
     "The band holds what 95 % of outputs would show whose probabilities come true; it is found by drawing "
     "each line’s word from its own distribution."
@@ -175,7 +175,7 @@ def luck_panel(report: Report, luck: Luck, palette: Palette) -> Panel:
     half, of_lines = (luck.high - luck.low) / 2, interval.half_width
     less = f", {figure(of_lines / half)} times less than the choice of lines" if 0 < half < of_lines else ""
     z = luck.z or 0.0
-    seed = "was ordinary" if abs(z) < UNUSUAL else "was lucky" if z < 0 else "was unlucky"
+    seed = "was ordinary" if abs(z) < NORMAL else "was lucky" if z < 0 else "was unlucky"
     return Panel(
         key="luck",
         question="How much is luck of the hash?",

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from geval_py.explaining.losses import Outcome
+from geval_py.explaining.significance import LEAST_LINES
 from geval_py.reports.axes import Chart
 from geval_py.reports.charts import Block, Row, bars, dots, histogram, joined_bars
 from geval_py.reports.panel import OUTCOMES, Key, Panel, figure, p_text, percent, perplexity, table_of
@@ -128,7 +129,6 @@ def _legend(report: Report, say: Callable[[OutcomeShare], str]) -> tuple[Key, ..
 # The loss by parts of the lines: long words, rare words, the columns of the input, what goes with bad lines.
 
 
-LEAST_LINES = 10  # of a part that a sentence speaks of
 _INTERVAL = "The perplexity is e to the mean loss; the interval is Student’s, of 95 %, over the lines of the part."
 
 

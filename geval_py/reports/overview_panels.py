@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from geval_py.explaining.significance import LEAST_LINES
 from geval_py.reports.charts import Block, Row, dots, histogram
 from geval_py.reports.contents import EXPECTED
 from geval_py.reports.panel import Panel, figure, p_text, percent, table_of
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from geval_py.scoring.scores import MetricScore
 
 
-LEAST_LINES = 10  # of a part that a sentence speaks of
 _PARTED = {
     "number": "Where there are more than ten numbers, ranges have about as many lines each.",
     "value": "Values with fewer than ten lines, and those behind the ten most frequent, are put together.",

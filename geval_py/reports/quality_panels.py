@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from geval_py.explaining.comparison import Comparison
     from geval_py.explaining.cross_validation import Change
     from geval_py.explaining.mixing import Mixture
+    from geval_py.explaining.paired import System
     from geval_py.explaining.significance import Interval
-    from geval_py.explaining.systems import System
     from geval_py.explaining.tuning import Trial, Tuning
     from geval_py.reports.axes import Palette
     from geval_py.reports.contents import Report

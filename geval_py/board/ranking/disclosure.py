@@ -272,7 +272,7 @@ def _climb_one(
     """Climb one ladder; return for each output the one shown from then on (itself, if it has no score)."""
     import numpy as np
 
-    from geval_py.board.database.store import unpack
+    from geval_py.board.submission import unpack
 
     sign = 1 if measure_of(settings.metric).direction == "lower" else -1
     ladder, shown = Ladder(test.clip), {}
