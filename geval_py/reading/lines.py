@@ -150,7 +150,8 @@ class LineReader:
         with memoryview(buffer) as view:
             with naming(self.path):
                 read = self._stream.readinto(view[filled:])
-            self.digest(view[filled : filled + read])
+            if self._digest:
+                self._digest.update(view[filled : filled + read])
         filled += read
         if filled and buffer[filled - 1] != LF:
             rest = self._read_line()
@@ -197,7 +198,8 @@ class LineReader:
             line = self._stream.readline(MOST_LINE_BYTES)
         if len(line) == MOST_LINE_BYTES:
             raise TooLargeError(path=self.path, max_bytes=MOST_LINE_BYTES, what="line")
-        self.digest(line)
+        if self._digest:
+            self._digest.update(line)
         return line
 
     def digest(self, data: Bytes) -> None:
