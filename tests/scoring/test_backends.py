@@ -322,7 +322,7 @@ def test_an_unknown_backend_is_an_error(monkeypatch):
 
 def test_a_missing_native_backend(monkeypatch):
     monkeypatch.setitem(sys.modules, "geval_py.scoring.kernel.native", None)
-    monkeypatch.delattr(kernel, "native", raising=False)
+    monkeypatch.delattr(flags, "native", raising=False)
     assert choose(monkeypatch, None).name == "python"
     with pytest.raises(errors.UsageError) as caught:
         choose(monkeypatch, "native")
