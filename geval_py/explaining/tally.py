@@ -1,4 +1,4 @@
-"""Counting the features of items, with the sums of the items' weights, in one pass, here or on a cluster.
+"""Counting the features of items, with the sums of the items' weights, in one pass, here or by workers elsewhere.
 
 Sums are the same in whatever order, and in whatever groups, their terms are added: a term is split into multiples of
 powers of two, each so great that no sum of such parts needs more bits than a double has; so sums of parts are exact
