@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from geval_py.explaining.documents import Documents
     from geval_py.explaining.significance import Interval
     from geval_py.reading.items import ScoredItem
-    from geval_py.scoring.parallel import Progress
+    from geval_py.scoring.blocks import Progress
 
     FilePath: TypeAlias = "str | os.PathLike[str]"
     Scored: TypeAlias = "Challenge | FilePath | tuple[FilePath, FilePath]"

@@ -16,10 +16,9 @@ from benchmark import Data, command, make_data, options, run_command
 
 from geval_py.reading.outputs import output_at
 from geval_py.reading.splits import Split, Task
-from geval_py.scoring.blocks import Threads
+from geval_py.scoring.blocks import Threads, available_cores
 from geval_py.scoring.cluster import LOCAL, Cluster, opened_cluster
 from geval_py.scoring.evaluate import evaluate_output, select_schemes
-from geval_py.scoring.parallel import available_cores
 
 WORDS = 1000
 THREADS = (1, 2, 4, 8, 16)

@@ -19,7 +19,7 @@ from geval_py.reading.splits import (
     TRAINING_SET,
     Task,
 )
-from geval_py.scoring.columns import Named, select_schemes
+from geval_py.scoring.evaluate import Named, select_schemes
 from geval_py.scoring.metrics import Metric
 from geval_py.text import SPACES, visible
 

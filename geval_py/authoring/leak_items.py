@@ -19,7 +19,7 @@ from geval_py.reading.challenge import Challenge
 from geval_py.reading.lines import LineReader, decode_lines, read_lines
 from geval_py.reading.sources import find_file
 from geval_py.reading.splits import EXPECTED_FILE, INPUT_FILE, TRAINING_SET, read_header
-from geval_py.scoring.parallel import Progress
+from geval_py.scoring.blocks import Progress
 
 Numbers: TypeAlias = "NDArray[np.int64]"
 COMMAND = "geval challenge leaks"

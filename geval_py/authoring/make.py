@@ -40,7 +40,7 @@ from geval_py.reading.splits import (
     TRAINING_SET,
     read_header,
 )
-from geval_py.scoring.parallel import Progress, ProgressOf, no_progress
+from geval_py.scoring.blocks import Progress, ProgressOf, no_progress
 
 CONTEXTS = ("LeftContext", "RightContext")
 DEFAULT_METRICS = ("PerplexityHashed",)

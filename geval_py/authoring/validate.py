@@ -27,8 +27,7 @@ from geval_py.reading.splits import (
     Task,
     locate,
 )
-from geval_py.scoring.columns import Named, select_schemes
-from geval_py.scoring.evaluate import evaluate_output, vocabulary_for
+from geval_py.scoring.evaluate import Named, evaluate_output, select_schemes, vocabulary_for
 from geval_py.scoring.metrics import Metric
 from geval_py.scoring.metrics.exact import is_class_line
 from geval_py.tables.numbers import shortest

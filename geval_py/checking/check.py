@@ -21,8 +21,7 @@ from geval_py.checking.task_rules import AnswerRules, MetricRules, TextBlock
 from geval_py.errors import CorruptFileError, DataError, TooLargeError, UnreadableFileError
 from geval_py.reading.lines import LineReader
 from geval_py.reading.sources import is_part_of
-from geval_py.scoring.blocks import Block, BlockReader, Threads
-from geval_py.scoring.parallel import Progress, ProgressOf, ThreadPool, no_progress
+from geval_py.scoring.blocks import Block, BlockReader, Progress, ProgressOf, ThreadPool, Threads, no_progress
 from geval_py.text import named, visible
 from geval_py.version import __version__
 

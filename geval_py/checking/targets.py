@@ -16,8 +16,7 @@ from geval_py.errors import DataError, SchemeError, UnreadableFileError, UsageEr
 from geval_py.reading.compression import COMPRESSED_ENDINGS
 from geval_py.reading.config import CONFIG_FILE, config_task
 from geval_py.reading.outputs import OUTPUT_FILE, Output, find_outputs, output_at
-from geval_py.reading.remote import is_remote
-from geval_py.reading.sources import STANDARD_INPUT, find_file, is_address, is_file, naming, parts_of
+from geval_py.reading.sources import STANDARD_INPUT, find_file, is_address, is_file, is_remote, naming, parts_of
 from geval_py.reading.splits import (
     EXPECTED_FILE,
     INPUT_FILE,
@@ -26,7 +25,7 @@ from geval_py.reading.splits import (
     outputs_named,
     read_header,
 )
-from geval_py.scoring.columns import preparation_for, select_schemes
+from geval_py.scoring.evaluate import preparation_for, select_schemes
 from geval_py.scoring.metrics import Metric, find_metric
 from geval_py.text import natural_order, nearest, visible
 

@@ -26,7 +26,7 @@ from geval_py.explaining.comparison import compare
 from geval_py.explaining.luck import near_ties
 from geval_py.reading.options import DEFAULT_SAMPLES, DEFAULT_SEED
 from geval_py.reading.splits import locate
-from geval_py.scoring.columns import select_schemes
+from geval_py.scoring.evaluate import select_schemes
 from geval_py.scoring.scores import Failure, ScoredOutput
 from geval_py.tables.formats import FOR_PEOPLE
 from geval_py.text import named, visible

@@ -12,7 +12,7 @@ from geval_py.cli.score import blaming_config, scored, show_of_task
 from geval_py.explaining.luck import DEFAULT_SEEDS, Lucks, check_seeds, luck_of, luck_schemes
 from geval_py.explaining.reliability import hashed_scheme
 from geval_py.reading.splits import locate, read_vocabulary
-from geval_py.scoring.columns import select_schemes
+from geval_py.scoring.evaluate import select_schemes
 from geval_py.scoring.scores import ScoredOutput
 from geval_py.tables.formats import FOR_PEOPLE
 

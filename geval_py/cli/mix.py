@@ -15,7 +15,7 @@ from geval_py.explaining.cross_validation import FEW_LINES
 from geval_py.explaining.mixing import mix
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.splits import locate
-from geval_py.scoring.columns import select_schemes
+from geval_py.scoring.evaluate import select_schemes
 from geval_py.scoring.scores import evaluations_of
 
 DESCRIPTION = """\

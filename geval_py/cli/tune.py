@@ -38,7 +38,7 @@ from geval_py.reading.derived import (
 from geval_py.reading.options import DEFAULT_SEED
 from geval_py.reading.outputs import Output, only_output
 from geval_py.reading.splits import Task, locate, outputs_named
-from geval_py.scoring.columns import select_schemes
+from geval_py.scoring.evaluate import select_schemes
 from geval_py.scoring.scores import evaluations_of
 from geval_py.tables.formats import FOR_PEOPLE, Tabular
 from geval_py.text import named

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from geval_py.explaining.documents import Documents
     from geval_py.explaining.resampling import Exchange
     from geval_py.explaining.significance import Array, Flags
+    from geval_py.scoring.blocks import Progress
     from geval_py.scoring.metrics.base import LineStatistics, Metric
-    from geval_py.scoring.parallel import Progress
     from geval_py.scoring.scores import MetricScore
 
     Table: TypeAlias = StatisticsTable | "RuledTable"

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from geval_py.explaining.reliability import CalibrationError, Corp
     from geval_py.explaining.significance import Array, Flags
-    from geval_py.scoring.columns import Named
+    from geval_py.scoring.evaluate import Named
     from geval_py.scoring.scores import ScoredOutput
 
 

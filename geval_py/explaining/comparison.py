@@ -20,7 +20,7 @@ from geval_py.errors import UsageError
 from geval_py.explaining.significance import LEAST_TESTED, LEVEL, samples_needed
 from geval_py.reading.options import DEFAULT_SAMPLES, DEFAULT_SEED, check_sampling
 from geval_py.reading.outputs import Output, by_accepted_names, unique_names
-from geval_py.scoring.parallel import Progress
+from geval_py.scoring.blocks import Progress
 from geval_py.scoring.scores import MetricScore, ScoredOutput, checked_evaluation
 from geval_py.tables.formats import Tabular
 from geval_py.tables.numbers import MOST_PLAIN, decimals_of, fixed, shortest
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from geval_py.explaining.documents import Documents
     from geval_py.explaining.paired import Ranking, System
     from geval_py.explaining.significance import Interval
-    from geval_py.scoring.parallel import Progress
+    from geval_py.scoring.blocks import Progress
     from geval_py.scoring.scores import MetricScore, ScoredOutput
 
     Baseline: TypeAlias = str | os.PathLike[str] | SupportsIndex | None  # a name or path, an index, or the first

@@ -36,7 +36,7 @@ from geval_py.text import visible
 if TYPE_CHECKING:
     from geval_py.explaining.comparison import Comparison
     from geval_py.explaining.significance import Array
-    from geval_py.scoring.columns import Named
+    from geval_py.scoring.evaluate import Named
     from geval_py.scoring.metrics.base import Metric
     from geval_py.scoring.metrics.hashed import ProfileStatistics
     from geval_py.scoring.scores import ScoredOutput

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from geval_py.explaining.documents import Documents
     from geval_py.explaining.resampling import Totals
     from geval_py.explaining.significance import Array
-    from geval_py.scoring.parallel import Progress
+    from geval_py.scoring.blocks import Progress
     from geval_py.scoring.scores import Signature
 
 

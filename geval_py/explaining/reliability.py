@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from geval_py.explaining.significance import Array, Flags
-    from geval_py.scoring.columns import Named
+    from geval_py.scoring.evaluate import Named
     from geval_py.scoring.scores import ScoredOutput
 
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from geval_py.explaining.documents import Documents
     from geval_py.explaining.significance import Array, Flags
+    from geval_py.scoring.blocks import Progress
     from geval_py.scoring.metrics.base import LineStatistics
-    from geval_py.scoring.parallel import Progress
 
     Bytes: TypeAlias = NDArray[np.uint8]
     Exchange: TypeAlias = Callable[[tuple[int, int]], "Totals"]  # of two systems that change places, to their totals

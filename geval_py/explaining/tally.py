@@ -1,4 +1,4 @@
-"""Counting the features of items, with the sums of the items' weights, in one pass, here or on a cluster.
+"""Counting the features of items, with the sums of the items' weights, in one pass, here or by workers elsewhere.
 
 Sums are the same in whatever order, and in whatever groups, their terms are added: a term is split into multiples of
 powers of two, each so great that no sum of such parts needs more bits than a double has; so sums of parts are exact
@@ -20,7 +20,7 @@ import numpy as np
 from geval_py.reading.features import FIELD_NUMBER, FeatureKinds, Field, Fields
 from geval_py.reading.items import ScoredItem
 from geval_py.reading.lines import LineReader, decode_lines
-from geval_py.scoring.parallel import Progress
+from geval_py.scoring.blocks import Progress
 
 if TYPE_CHECKING:
     from geval_py.explaining.significance import Array, Flags, Integers

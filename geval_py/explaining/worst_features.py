@@ -32,7 +32,7 @@ from geval_py.explaining.significance import LEAST_LINES, LEVEL, benjamini_hochb
 from geval_py.explaining.tally import FieldTally, tally_features
 from geval_py.reading.features import BETWEEN_TOKENS, FIELD_NUMBER, OUTPUT, SHAPE, FeatureKinds, Field, Fields
 from geval_py.reading.items import ScoredItem
-from geval_py.scoring.parallel import Progress
+from geval_py.scoring.blocks import Progress
 from geval_py.tables.formats import Listing
 from geval_py.tables.numbers import p_value, special
 from geval_py.tables.table import Column, Table, plain_table

@@ -37,7 +37,7 @@ from geval_py.modelling.corpus import (
 )
 from geval_py.modelling.ngram_model import UNKNOWN_CONVENTION, NgramModel
 from geval_py.reading.options import check_sampling
-from geval_py.scoring.parallel import Progress
+from geval_py.scoring.blocks import Progress
 from geval_py.tables.numbers import number, with_half_width
 from geval_py.tables.table import Column, Table
 from geval_py.version import __version__

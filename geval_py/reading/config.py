@@ -12,8 +12,7 @@ import re
 
 from geval_py.errors import ConfigError, UnreadableFileError, UsageError
 from geval_py.reading.options import AUTHORING, IGNORED, NOT_AVAILABLE, OPTIONS, SUBMIT, read_words, unknown_word
-from geval_py.reading.remote import RemoteFile, is_remote, kind_at
-from geval_py.reading.sources import find_file, is_regular
+from geval_py.reading.sources import exists, find_file, is_regular, is_remote
 from geval_py.reading.splits import EXPECTED_FILE, Task, checked_schemes
 from geval_py.text import SPACES
 
@@ -95,9 +94,11 @@ def read_config(path: str) -> list[str]:
         if not is_remote(path):
             with open(path, "rb") as file:
                 data = file.read()
-        elif kind_at(path) is None:
+        elif not exists(path):
             return []
         else:
+            from geval_py.reading.remote import RemoteFile
+
             data = RemoteFile(path).read()
     except FileNotFoundError:
         return []

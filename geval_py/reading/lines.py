@@ -11,8 +11,7 @@ import os
 from contextlib import contextmanager
 
 from geval_py.errors import TooLargeError
-from geval_py.reading.remote import is_remote, read_bytes
-from geval_py.reading.sources import Source, changed, naming, parts_of, state_at
+from geval_py.reading.sources import Source, changed, is_remote, naming, parts_of, state_at
 from geval_py.values import Value
 
 TYPE_CHECKING = False
@@ -151,7 +150,8 @@ class LineReader:
         with memoryview(buffer) as view:
             with naming(self.path):
                 read = self._stream.readinto(view[filled:])
-            self.digest(view[filled : filled + read])
+            if self._digest:
+                self._digest.update(view[filled : filled + read])
         filled += read
         if filled and buffer[filled - 1] != LF:
             rest = self._read_line()
@@ -198,7 +198,8 @@ class LineReader:
             line = self._stream.readline(MOST_LINE_BYTES)
         if len(line) == MOST_LINE_BYTES:
             raise TooLargeError(path=self.path, max_bytes=MOST_LINE_BYTES, what="line")
-        self.digest(line)
+        if self._digest:
+            self._digest.update(line)
         return line
 
     def digest(self, data: Bytes) -> None:
@@ -330,6 +331,8 @@ def opened_anywhere(path: str) -> Iterator[ReadAt]:
     """Open a plain local or remote file for reads at any offset, by one thread at a time."""
 
     def read_remote(view: memoryview, offset: int) -> int:
+        from geval_py.reading.remote import read_bytes
+
         data = read_bytes(path, offset, offset + len(view))
         view[: len(data)] = data
         return len(data)

@@ -6,7 +6,6 @@ fsspec's drivers have their own time-outs and retries; after the last one an Unr
 from __future__ import annotations
 
 import io
-import re
 from contextlib import contextmanager
 from importlib import import_module
 
@@ -20,17 +19,7 @@ if TYPE_CHECKING:
 
     Kind: TypeAlias = Literal["file", "directory"]
 
-_SCHEME = re.compile(r"(?!https?:)[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 _STATE = ("size", "ETag", "etag", "mtime", "LastModified", "last_modified", "updated", "md5Hash", "created")
-
-
-def is_remote(path: str) -> bool:
-    """Whether a path has a scheme for fsspec: any but http(s).
-
-    >>> is_remote("s3://runs/out.tsv"), is_remote("https://example.org/out.tsv"), is_remote("out.tsv")
-    (True, False, False)
-    """
-    return _SCHEME.match(path) is not None
 
 
 class RemoteFile(io.RawIOBase):

@@ -20,8 +20,7 @@ from typing import IO, Protocol
 
 from geval_py.errors import ExistingFileError, MissingFileError, UsageError
 from geval_py.reading.compression import compressor
-from geval_py.reading.remote import is_remote
-from geval_py.reading.sources import STANDARD_INPUT, is_address, naming
+from geval_py.reading.sources import STANDARD_INPUT, is_address, is_remote, naming
 from geval_py.text import named, visible
 
 BACKUP_ENDING = ".orig"

@@ -18,9 +18,7 @@ import sys
 from contextlib import contextmanager
 
 from geval_py.errors import AmbiguousFileError, PartsError, UnreadableFileError
-from geval_py.reading import remote
 from geval_py.reading.compression import COMPRESSED_ENDINGS, MAGIC_BYTES, Decompressed, compression_of
-from geval_py.reading.remote import is_remote
 from geval_py.text import named, natural_order
 from geval_py.values import Value
 
@@ -30,6 +28,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
     from geval_py.reading.compression import Readable
+    from geval_py.reading.remote import Kind
     from geval_py.reading.unpacking import Threads
 
     # Device, inode, size in bytes, and modification time in ns; for a remote file, what its driver reports.
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
 STANDARD_INPUT = "-"
 MOST_NAMED = 5  # missing parts in a message
 _ANY_COMPRESSION = "|".join(map(re.escape, COMPRESSED_ENDINGS))
+_REMOTE = re.compile(r"(?!https?:)[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 _PART = re.compile(rf"(.+)-([0-9]+|\*)(-of-([0-9]+)((?:\.[^-/]*?)?)(?:{_ANY_COMPRESSION})?)", re.DOTALL)
 
 
@@ -82,7 +82,7 @@ class Source:
             raise changed(self.path)
 
     def _state_now(self) -> FileState:
-        return _state_of(os.fstat(self._file.fileno())) if self.is_here else remote.state_of(self.path)
+        return _state_of(os.fstat(self._file.fileno())) if self.is_here else state_at(self.path)
 
     @property
     def descriptor(self) -> int:
@@ -105,10 +105,10 @@ def _open_raw(path: str) -> tuple[Any, bool]:
         if sys.stdin is None:
             raise UnreadableFileError(path=path, reason="it is closed")
         return sys.stdin.buffer, False
-    if is_address(path):
-        return remote.HttpBody(path), False
-    if is_remote(path):
-        return remote.RemoteFile(path), True
+    if is_address(path) or is_remote(path):
+        from geval_py.reading import remote
+
+        return (remote.HttpBody(path), False) if is_address(path) else (remote.RemoteFile(path), True)
     with naming(path):
         file = open(path, "rb", buffering=0)
     return file, stat.S_ISREG(os.fstat(file.fileno()).st_mode)
@@ -138,6 +138,8 @@ def _state_of(found: os.stat_result) -> FileState:
 def state_at(path: str) -> FileState:
     """Return a file's state, which differs once it was changed or replaced; raises UnreadableFileError."""
     if is_remote(path):
+        from geval_py.reading import remote
+
         return remote.state_of(path)
     with naming(path):
         return _state_of(os.stat(path))
@@ -207,7 +209,7 @@ def _names_beside(path: str) -> list[str]:
 
 def _exists(path: str) -> bool:
     if is_remote(path):
-        return remote.kind_at(path) is not None
+        return exists(path)
     try:
         os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -220,6 +222,15 @@ def _exists(path: str) -> bool:
     except OSError as error:
         raise UnreadableFileError(path=path, reason=error.strerror or str(error)) from error
     return True
+
+
+def is_remote(path: str) -> bool:
+    """Whether a path has a scheme for fsspec: any but http(s).
+
+    >>> is_remote("s3://runs/out.tsv"), is_remote("https://example.org/out.tsv"), is_remote("out.tsv")
+    (True, False, False)
+    """
+    return _REMOTE.match(path) is not None
 
 
 def join(folder: str, path: str) -> str:
@@ -238,22 +249,30 @@ def absolute(path: str) -> str:
 
 def is_folder(path: str) -> bool:
     """Whether a folder exists; raises UnreadableFileError if a remote file system does not answer."""
-    return remote.kind_at(path) == "directory" if is_remote(path) else os.path.isdir(path)
+    return _remote_kind(path) == "directory" if is_remote(path) else os.path.isdir(path)
 
 
 def is_regular(path: str) -> bool:
     """Whether a regular file exists; raises as :func:`is_folder`."""
-    return remote.kind_at(path) == "file" if is_remote(path) else os.path.isfile(path)
+    return _remote_kind(path) == "file" if is_remote(path) else os.path.isfile(path)
 
 
 def exists(path: str) -> bool:
     """Whether anything exists at a path; raises as :func:`is_folder`."""
-    return remote.kind_at(path) is not None if is_remote(path) else os.path.exists(path)
+    return _remote_kind(path) is not None if is_remote(path) else os.path.exists(path)
 
 
-def names_in(folder: str, kind: remote.Kind | None = None) -> list[str]:
+def _remote_kind(path: str) -> Kind | None:
+    from geval_py.reading import remote
+
+    return remote.kind_at(path)
+
+
+def names_in(folder: str, kind: Kind | None = None) -> list[str]:
     """Return the names in a folder: all, or only files or folders; raises UnreadableFileError."""
     if is_remote(folder):
+        from geval_py.reading import remote
+
         return remote.names_in(folder, kind)
     with naming(folder):
         if kind is None:
@@ -274,9 +293,9 @@ def matching_files(folder: str, pattern: str) -> list[str]:
     from fnmatch import filter as matching
 
     place, last = os.path.split(join(folder, pattern))
-    if remote.kind_at(place) != "directory":
+    if not is_folder(place):
         return []
-    return [os.path.join(place, name) for name in matching(remote.names_in(place, "file"), last)]
+    return [os.path.join(place, name) for name in matching(names_in(place, "file"), last)]
 
 
 # Files in parts.

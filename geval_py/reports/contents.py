@@ -55,7 +55,7 @@ from geval_py.text import visible
 
 if TYPE_CHECKING:
     from geval_py.explaining.significance import Array, Interval
-    from geval_py.scoring.parallel import Progress
+    from geval_py.scoring.blocks import Progress
 
 
 MOST_COLUMNS = 8

@@ -20,12 +20,20 @@ from uuid import uuid4
 
 from geval_py.errors import ClusterError, DataError, MalformedLineError, UsageError
 from geval_py.reading.lines import READ_AHEAD_BYTES, LineReader, Range, RangeReader, end_of_lines, opened_anywhere
-from geval_py.reading.remote import is_remote
-from geval_py.reading.sources import absolute, changed, state_at
-from geval_py.scoring.blocks import RANGE_BYTES, Block, BlockReader, MatchedBlockReader, Threads, score_block
+from geval_py.reading.sources import absolute, changed, is_remote, state_at
+from geval_py.scoring.blocks import (
+    RANGE_BYTES,
+    Block,
+    BlockReader,
+    MatchedBlockReader,
+    ThreadPool,
+    Threads,
+    available_cores,
+    in_order,
+    score_block,
+)
 from geval_py.scoring.kernel.backends import count_lines
 from geval_py.scoring.metrics import LineStatistics
-from geval_py.scoring.parallel import ThreadPool, available_cores, in_order
 from geval_py.text import named, without_credentials
 from geval_py.values import Value
 from geval_py.version import __version__
@@ -35,10 +43,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from geval_py.reading.lines import ReadAt
-    from geval_py.scoring.blocks import Lines, Workers
+    from geval_py.scoring.blocks import Lines, Progress, Workers
     from geval_py.scoring.metrics.base import Column
-    from geval_py.scoring.parallel import Progress
 
 Result = TypeVar("Result")
 LOCAL = "local"
@@ -122,13 +128,7 @@ class Cluster(Value):
         return AHEAD_A_THREAD * self.threads
 
     def scorer(
-        self,
-        outputs: LineReader,
-        expected: LineReader,
-        columns: Sequence[Column],
-        *,
-        digest: bool = False,
-        selects: bool = False,
+        self, outputs: LineReader, expected: LineReader, columns: Sequence[Column], *, digest: bool, selects: bool
     ) -> ClusterScorer:
         if selects:
             what = "metrics whose flags (f, p) select some, or that look at the input (CharMatch)"
@@ -353,10 +353,6 @@ class Piece(Value):
         """Whether it costs next to nothing to read it again."""
         return self.range is not None and not is_remote(self.path)
 
-    def reader(self, read_at: ReadAt) -> RangeReader:
-        """Return a reader of ranges of the plain file."""
-        return RangeReader(self.path, read_at, start=self.start, size=self.size)
-
 
 class _Kept:
     """The lines, block by block, that this process has read and has still to work on."""
@@ -459,27 +455,21 @@ def _blocks(texts: Iterable[memoryview], numbers: Block) -> Iterator[Block]:
 def _read(piece: Piece) -> Iterator[memoryview]:
     """Yield the lines of a piece in blocks, each of which lasts until the next one; raises DataError."""
     if piece.range is None:
-        with LineReader(piece.path, header=piece.header, max_bytes=piece.max_bytes) as reader:
-            while block := reader.block():
+        with LineReader(piece.path, header=piece.header, max_bytes=piece.max_bytes) as lines:
+            while block := lines.block():
                 yield memoryview(block)
-    elif piece.is_near:
-        yield from _read_in_blocks(piece, piece.range)
-    else:
-        buffer = bytearray()
-        with opened_anywhere(piece.path) as read_at:
-            found = piece.reader(read_at).read(piece.range, buffer)
-        yield memoryview(buffer)[found.start : found.stop]
-
-
-def _read_in_blocks(piece: Piece, wanted: Range) -> Iterator[memoryview]:
-    buffer = bytearray(RANGE_BYTES + READ_AHEAD_BYTES + 2)
+        return
+    length = RANGE_BYTES if piece.is_near else piece.range.stop - piece.range.start
+    buffer = bytearray(RANGE_BYTES + READ_AHEAD_BYTES + 2 if piece.is_near else 0)
     with opened_anywhere(piece.path) as read_at:
-        reader = piece.reader(read_at)
-        for start in range(wanted.start, wanted.stop, RANGE_BYTES):
-            found = reader.read(Range(start=start, stop=min(start + RANGE_BYTES, wanted.stop)), buffer)
-            with memoryview(buffer)[found.start : found.stop] as lines:
-                if lines:  # otherwise the range is inside of a line
-                    yield lines
+        reader = RangeReader(piece.path, read_at, start=piece.start, size=piece.size)
+        for start in range(piece.range.start, piece.range.stop, length):
+            found = reader.read(Range(start=start, stop=min(start + length, piece.range.stop)), buffer)
+            text = memoryview(buffer)[found.start : found.stop]
+            if text:  # otherwise the range is inside of a line
+                yield text
+            if piece.is_near:
+                text.release()
 
 
 def _head(text: memoryview, lines: int) -> tuple[int, int]:

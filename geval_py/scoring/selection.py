@@ -21,15 +21,19 @@ from geval_py.text import split_words
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import TypeAlias
 
     from geval_py.reading.outputs import Output
     from geval_py.reading.preparation import Preparation
-    from geval_py.reading.schemes import EvaluationScheme
+    from geval_py.reading.schemes import EvaluationScheme, Flag
     from geval_py.reading.splits import Split
-    from geval_py.scoring.columns import Choice, Found, Key
     from geval_py.scoring.metrics import LineStatistics
     from geval_py.scoring.metrics.base import Column
 
+# Which lines are scored: the flags that select them, and the preparation of lines before these flags look at them.
+Choice: TypeAlias = "tuple[tuple[Flag, ...], Preparation | None]"
+Key: TypeAlias = "tuple[Choice | None, Column]"  # of a metric's statistics: the lines (None: all), and the column
+Found: TypeAlias = "LineStatistics | SchemeError"  # the statistics, or why an output has none
 MOST_REMEMBERED = 5_000  # items without the feature, from which a close feature is suggested
 
 

@@ -11,7 +11,7 @@ from geval_py.authoring.validate import validate_challenge
 from geval_py.evaluation import evaluate_all
 from geval_py.reading.config import config_task, words_of
 from geval_py.reading.splits import Task
-from geval_py.scoring.columns import select_schemes
+from geval_py.scoring.evaluate import select_schemes
 from geval_py.scoring.metrics import METRICS
 
 FILES = [  # in GEval's order

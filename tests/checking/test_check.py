@@ -22,8 +22,7 @@ from geval_py.checking.targets import Target, find_targets
 from geval_py.cli import main
 from geval_py.errors import GevalError
 from geval_py.reading.splits import Task, locate
-from geval_py.scoring.columns import select_schemes
-from geval_py.scoring.evaluate import evaluate_output
+from geval_py.scoring.evaluate import evaluate_output, select_schemes
 
 ROOT = Path(__file__).parent.parent.parent
 ALL = [rule.code for rule in RULES]

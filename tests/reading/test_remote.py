@@ -13,8 +13,7 @@ from geval_py.errors import MissingFileError, PartsError, UnreadableFileError, U
 from geval_py.reading import remote
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.lines import LineReader, read_lines
-from geval_py.reading.remote import is_remote
-from geval_py.reading.sources import find_file, names_in
+from geval_py.reading.sources import find_file, is_remote, names_in
 
 GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
 

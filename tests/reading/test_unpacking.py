@@ -19,7 +19,7 @@ from geval_py.errors import CorruptFileError, GevalError, TooLargeError
 from geval_py.reading import unpacking
 from geval_py.reading.compression import Decompressed, compression_of
 from geval_py.reading.lines import LineReader
-from geval_py.scoring.parallel import ThreadPool
+from geval_py.scoring.blocks import ThreadPool
 
 if sys.version_info >= (3, 14):
     from compression import zstd

@@ -15,8 +15,7 @@ from profiles import examples
 
 from geval_py import errors, evaluate
 from geval_py.scoring import kernel as flags
-from geval_py.scoring import parallel
-from geval_py.scoring.blocks import Threads
+from geval_py.scoring.blocks import ThreadPool, Threads, available_cores
 from geval_py.scoring.kernel import _native, native, reference
 from geval_py.scoring.kernel import backends as kernel
 
@@ -323,7 +322,7 @@ def test_an_unknown_backend_is_an_error(monkeypatch):
 
 def test_a_missing_native_backend(monkeypatch):
     monkeypatch.setitem(sys.modules, "geval_py.scoring.kernel.native", None)
-    monkeypatch.delattr(kernel, "native", raising=False)
+    monkeypatch.delattr(flags, "native", raising=False)
     assert choose(monkeypatch, None).name == "python"
     with pytest.raises(errors.UsageError) as caught:
         choose(monkeypatch, "native")
@@ -377,8 +376,7 @@ def challenge(tmp_path):
 def score(folder, threads, block=None):
     from geval_py.reading import lines
     from geval_py.reading.splits import Task, locate
-    from geval_py.scoring.columns import select_schemes
-    from geval_py.scoring.evaluate import evaluate_output
+    from geval_py.scoring.evaluate import evaluate_output, select_schemes
 
     files = dict(out_files=(str(folder / "out.tsv"),), expected_file=str(folder / "expected.tsv"))
     options = Task(**files, metrics=("LogLossHashed", "Accuracy"))
@@ -430,14 +428,14 @@ def test_the_native_kernel_scores_files_larger_than_a_block(challenge, monkeypat
 
 @pytest.mark.parametrize(("items", "threads"), [(0, 2), (1, 2), (100, 3), (100, 0)])
 def test_map_in_order(items, threads):
-    with parallel.ThreadPool(threads) as workers:
+    with ThreadPool(threads) as workers:
         assert list(workers.map_in_order(str, range(items))) == [str(n) for n in range(items)]
 
 
 @pytest.mark.parametrize("threads", [0, 1, 3])
 def test_what_one_map_gives_another_may_take(threads):
     """Both share the threads, which never wait for one another."""
-    with parallel.ThreadPool(threads) as workers:
+    with ThreadPool(threads) as workers:
         doubled = workers.map_in_order(lambda n: 2 * n, range(100))
         assert list(workers.map_in_order(str, doubled)) == [str(n) for n in range(0, 200, 2)]
 
@@ -449,12 +447,12 @@ def test_an_error_in_the_making_comes_after_what_was_made(good):
         raise errors.EmptyFileError(what="output")
 
     results = []
-    with parallel.ThreadPool(2) as workers, pytest.raises(errors.EmptyFileError):
+    with ThreadPool(2) as workers, pytest.raises(errors.EmptyFileError):
         results.extend(workers.map_in_order(str, items()))
     assert results == [str(n) for n in range(good)]
 
 
 def test_available_cores(monkeypatch):
-    assert parallel.available_cores() >= 1
+    assert available_cores() >= 1
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
-    assert parallel.available_cores() == os.cpu_count()
+    assert available_cores() == os.cpu_count()

@@ -27,8 +27,7 @@ from geval_py.reading.splits import Task
 from geval_py.scoring import cluster as clusters
 from geval_py.scoring.blocks import Block, Threads
 from geval_py.scoring.cluster import Cluster, opened_cluster
-from geval_py.scoring.columns import select_schemes
-from geval_py.scoring.evaluate import evaluate_output
+from geval_py.scoring.evaluate import evaluate_output, select_schemes
 from geval_py.scoring.kernel import backends as kernel
 from geval_py.scoring.metrics import column_of, find_metric
 

@@ -31,8 +31,7 @@ from geval_py.reading.sources import find_file
 from geval_py.reading.splits import Task
 from geval_py.scoring import blocks
 from geval_py.scoring.blocks import Threads
-from geval_py.scoring.columns import select_schemes
-from geval_py.scoring.evaluate import evaluate_output
+from geval_py.scoring.evaluate import evaluate_output, select_schemes
 
 if sys.version_info >= (3, 14):
     from compression import zstd

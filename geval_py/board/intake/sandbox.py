@@ -1,4 +1,4 @@
-"""The sandbox: strangers' files are opened only in a child process under limits, here or on a cluster's worker.
+"""The sandbox: strangers' files are opened only in a child process under limits, here or by a worker elsewhere.
 
     parcel = receive_in_sandbox(source, place, settings)
     findings = score_in_sandbox(parcel, place, settings, [("test-A", "test-A/out.tsv", ("LogLossHashed",))])
@@ -196,7 +196,7 @@ def _death(status: int, error: str) -> str:
 
 
 def scorer_on(workers: Workers, references: References) -> Scorer:
-    """Return a :func:`score_in_sandbox` that works on a cluster; several threads may call it at once.
+    """Return a :func:`score_in_sandbox` that runs on a worker; several threads may call it at once.
 
     It also raises ClusterError, for one if a worker's files do not have the board's ``references``.
     """

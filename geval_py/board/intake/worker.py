@@ -20,8 +20,7 @@ from geval_py.errors import DataError, GevalError, MalformedLineError, SchemeErr
 from geval_py.reading.config import config_task
 from geval_py.reading.schemes import parse_schemes
 from geval_py.reading.splits import locate
-from geval_py.scoring.columns import select_schemes
-from geval_py.scoring.evaluate import evaluate_output, library_signature, vocabulary_for
+from geval_py.scoring.evaluate import evaluate_output, library_signature, select_schemes, vocabulary_for
 from geval_py.scoring.scores import MetricScore, ScoredOutput, Signature
 from geval_py.text import visible
 

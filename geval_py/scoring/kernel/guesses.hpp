@@ -1,4 +1,4 @@
-// What lines guess, entry by entry; the fast twin of guesses.py. A part of native.cpp, inside its namespace.
+// The entries of lines; the fast twin of reference.read_guesses. A part of native.cpp, inside its namespace.
 
 // The entries of all lines of a block, normalised.
 class GuessList {
@@ -8,7 +8,7 @@ class GuessList {
     std::vector<char> hits;
     std::ptrdiff_t malformed = NONE;  // the first malformed line, at which reading ends
 
-    // Reads a block; gives whether it has as many lines as expected ones.
+    // Reads a block; returns whether it has as many lines as expected ones.
     bool read(Text outputs, Text expected, int bits, std::uint64_t first_line) {
         Line line(bits, Purpose::entries);
         const std::size_t lines = count_lines(expected);
@@ -73,8 +73,8 @@ class GuessList {
     }
 };
 
-// Sums, for each expected word, the shares of those words that are in its bucket; gives whether there are as many words
-// as shares.
+// Sums, for each expected word, the shares of the words in its bucket; returns whether there are as many words as
+// shares.
 bool sum_shares(Text words, const double* shares, std::size_t count, Text expected, int bits, std::uint64_t first_line,
                 std::vector<double>& sums) {
     const std::uint32_t mask = (std::uint32_t{1} << bits) - 1;

@@ -1,12 +1,11 @@
 // The fast twin of reference.py: the same losses and flags, from the same bytes.
 //
-// A block of lines is read once. Of each line only the sum of the values, the values of the expected word's bucket
+// A block of lines is read once. For each line only the sum of the values, the values of the expected word's bucket
 // and of the rest, and a few flags are kept; the values themselves stay in a buffer that is reused from line to
-// line, for the lines that turn out to hold logarithms. A malformed line is only marked: the reference parses it
+// line, for lines that turn out to hold logarithms. A malformed line is only marked: the reference parses it
 // again and makes the error, so that each error text exists once.
 //
-// Nothing is assumed of the bytes. Carriage returns are dropped and undecodable bytes replaced in a copy of the line
-// that has them.
+// Any bytes may come. Carriage returns are dropped and undecodable bytes replaced in a copy of the line.
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -37,7 +36,7 @@
 
 namespace {
 
-// Flags of a line; the names and values stand in flags.py too.
+// Flags of a line; __init__.py has the same names and values.
 enum Flag : std::uint32_t {
     MALFORMED = 1 << 0,
     LOGARITHMS = 1 << 1,
@@ -73,12 +72,12 @@ constexpr double OVERSHOOT = 1e-6;
 constexpr double LEAST_DIVIDED = 1e-280;
 constexpr double LEAST_TOTAL = 1.0 - TOLERANCE;
 const double LEAST_LOG_TOTAL = std::log1p(-TOLERANCE);
-// By the number of decimal places; what is written to whole units is not rounded, and more places than these weigh nothing.
+// By the number of decimal places; whole units count as exact, and rounding beyond these places is negligible.
 constexpr double HALF_UNITS[] = {0,    5e-2, 5e-3,  5e-4,  5e-5,  5e-6,  5e-7,  5e-8, 5e-9,
                                  5e-10, 5e-11, 5e-12, 5e-13, 5e-14, 5e-15, 5e-16, 5e-17};
 
-// Some bytes. Those of a line are *padded*: they are followed by one that is neither a digit nor a colon nor a space, and
-// by seven more that may be read, so that eight bytes can be loaded from any place up to the end.
+// A range of bytes. A line is *padded*: it is followed by a byte that is neither a digit nor a colon nor a space, and by
+// seven more readable bytes, so that eight bytes can be loaded from any place up to the end.
 struct Text {
     const char* begin;
     const char* end;
@@ -149,7 +148,7 @@ inline std::uint32_t mix_block(std::uint32_t h, std::uint64_t bytes) {
 }
 
 // The hash of a word in a padded text. Most words are shorter than eight bytes: they are hashed without a branch that
-// depends on their length, which no processor could foretell.
+// depends on their length, which processors could not predict.
 inline std::uint32_t murmur3(Text word, std::uint32_t seed) {
     std::uint32_t h = seed;
     const char* p = word.begin;
@@ -170,7 +169,7 @@ inline std::uint32_t murmur3(Text word, std::uint32_t seed) {
 
 // ---- numbers -----------------------------------------------------------------------------------------------------
 
-// How many of eight bytes are digits, from the first on.
+// The number of leading digits among eight bytes.
 inline int count_digits(std::uint64_t x) {
     std::uint64_t not_digit = ((x ^ (ONES * 0x30)) + ONES * 0x76) | (x ^ (ONES * 0x30));
     not_digit &= ONES * 0x80;
@@ -186,7 +185,7 @@ inline std::uint64_t eight_digits(std::uint64_t x) {
 
 constexpr std::uint64_t POWERS_OF_TEN[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
 
-// Appends digits to a value (which may overflow: the caller counts them); gives the first byte that is none.
+// Appends digits to a value (which may overflow: the caller counts them); returns the first byte that is no digit.
 inline const char* read_digits(const char* p, std::uint64_t& value) {
     for (;;) {
         const std::uint64_t x = load8(p);
@@ -258,7 +257,7 @@ bool read_any(const char* p, const char* end, bool large, double& value) {
 
 inline bool is_digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
 
-// Reads the exponent behind an e; gives the first byte behind it, or nullptr if there is none.
+// Reads the exponent after an e; returns the first byte after it, or nullptr if there is no exponent.
 const char* read_exponent(const char* p, std::int64_t& exponent) {
     const bool below = *p == '-';
     if (*p == '-' || *p == '+') ++p;
@@ -269,14 +268,14 @@ const char* read_exponent(const char* p, std::int64_t& exponent) {
     return p;
 }
 
-// How many of so many digits, with or without a point between them, are left when leading zeros are dropped.
+// The number of digits without leading zeros, with or without a point between them.
 inline std::ptrdiff_t significant_digits(const char* p, std::ptrdiff_t count) {
     for (; *p == '0' || *p == '.'; ++p) count -= *p == '0';
     return count;
 }
 
-// Reads a number of the grammar in a padded text, and the power of ten of its last place; gives the first byte behind it,
-// or nullptr if there is none. What is too large for a double is infinite.
+// Reads a number of the grammar in a padded text, and the power of ten of its last place; returns the first byte after
+// it, or nullptr if there is no number. A number too large for a double becomes infinite.
 inline const char* read_number(const char* p, double& value, std::int64_t& exponent) {
     bool negative = false;
     if (!is_digit(*p)) {
@@ -321,7 +320,7 @@ inline const char* read_number(const char* p, double& value) {
     return read_number(p, value, exponent);
 }
 
-// How far rounding to the last place, of which the power of ten is given, may have moved a number.
+// Half a unit in the last place, whose power of ten is given: the most that rounding may have changed a number.
 inline double half_unit(std::int64_t exponent) {
     const auto places = static_cast<std::uint64_t>(-exponent);
     return places < std::size(HALF_UNITS) ? HALF_UNITS[places] : 0;
@@ -329,7 +328,7 @@ inline double half_unit(std::int64_t exponent) {
 
 // ---- text --------------------------------------------------------------------------------------------------------
 
-// How long the first character is: positive if it is well-formed UTF-8, else minus the length of what Python's
+// The length of the first character: positive if it is well-formed UTF-8, else minus the length of what Python's
 // decoder replaces by one U+FFFD (the longest beginning of a character, at least one byte).
 int character(const char* p, const char* end) {
     auto byte = [&](int i) { return static_cast<unsigned char>(p[i]); };
@@ -366,8 +365,8 @@ Text padded(std::string& copy) {
     return {copy.data(), copy.data() + size};
 }
 
-// A line as it is decoded: undecodable bytes replaced, carriage returns dropped; and padded, in a text that goes on to
-// limit. Copied only if need be.
+// A decoded line: undecodable bytes replaced, carriage returns dropped, and padded; the text around it ends at limit.
+// The line is copied only if necessary.
 Text decode(Text text, const char* limit, std::string& copy, bool has_return, bool has_high) {
     const bool replace = has_high && !is_utf8(text);
     if (!has_return && !replace && limit - text.end >= static_cast<std::ptrdiff_t>(PADDING)) return text;
@@ -394,7 +393,7 @@ Text decode(Text text, const char* limit, std::string& copy) {
 
 bool is_control(unsigned char c) { return (c < 0x20 && c != '\r') || c == 0x7f; }
 
-// What bytes a line has. The loop is one that compilers turn into vector instructions.
+// The kinds of bytes in a line. Compilers turn the loop into vector instructions.
 unsigned byte_flags(Text line) {
     unsigned char least = 0xff, most = 0, capital = 0;
     const auto* p = reinterpret_cast<const unsigned char*>(line.begin);
@@ -415,7 +414,7 @@ unsigned byte_flags(Text line) {
 
 // ---- a malformed line --------------------------------------------------------------------------------------------
 
-// A place in a word; nothing behind the word is read.
+// A place in a word; nothing after the word is read.
 struct Cursor {
     const char* p;
     const char* end;
@@ -442,8 +441,8 @@ struct Cursor {
     }
 };
 
-// The twin of wordprobs.number_mistake for ASCII: whether it has a name for what stands where a number should. The
-// patterns are those of NUMBER_MISTAKES, in another order.
+// The twin of wordprobs.number_mistake for ASCII: whether it recognises the mistake in place of a number. The patterns
+// are those of NUMBER_MISTAKES, in another order.
 bool is_number_mistake(Text word) {
     Cursor number{word.begin, word.end};
     if (number.skip("+-") && number.is("+-")) return true;
@@ -471,8 +470,8 @@ bool is_number_mistake(Text word) {
     return number.skip_fraction() && number.done();
 }
 
-// What is wrong with a word of a line without a colon that is not a number. MALFORMED: that hangs on characters beyond
-// ASCII, and is left to the reference.
+// The kind of error of a word that is not a number, on a line without a colon. MALFORMED: the kind depends on characters
+// beyond ASCII, and is left to the reference.
 unsigned error_in_vector(Text word, bool is_first) {
     if (word.begin == word.end) return STRAY_SPACE;
     if (is_first) return NO_COLON;
@@ -553,7 +552,7 @@ Secrets make_secrets() {
         std::random_device random;
         seed ^= static_cast<std::uint64_t>(random()) << 32 | random();
     } catch (const std::exception&) {
-        // No source of random numbers: the time has to do.
+        // Without a source of random numbers, use the time.
     }
     std::mt19937_64 generator(seed);
     return {generator() | 1, generator() | 1};
@@ -561,8 +560,8 @@ Secrets make_secrets() {
 
 const Secrets SECRETS = make_secrets();
 
-// The words of a line, numbered as they come. Words are told apart by their hash and their first eight bytes; some that
-// are made to agree in both are taken for the same.
+// The words of a line, numbered in order. Words are compared by their hash and their first eight bytes; different words
+// made to agree in both count as the same.
 class WordSet {
   public:
     void clear() {
@@ -597,8 +596,8 @@ class WordSet {
 
     std::uint32_t insert(Slot word) {
         const std::size_t mask = slots_.size() - 1;
-        // The top bits depend on all bits of both, and on numbers that nobody can foretell: nobody can choose words
-        // which all want the same slot.
+        // The top bits depend on all bits of both and on unpredictable numbers, so that nobody can choose words that
+        // all want the same slot.
         const std::uint64_t mixed = word.first * SECRETS.first + word.hash * SECRETS.hash;
         for (std::size_t i = mixed >> leading_zeros(mask);; i = (i + 1) & mask) {
             if (slots_[i].number < first_) return (slots_[i] = word).number;
@@ -625,8 +624,7 @@ double log_add_exp(double a, double b) {
 
 inline double loss_of_log(double log_mass) { return std::max(0.0, -log_mass); }
 
-// What lines are read for: their losses, what the rules look at too (repeated words, rounding), their distributions, or
-// what each entry is.
+// The purpose of reading: losses, the rules of the checker too (repeated words, rounding), distributions, or entries.
 enum class Purpose { losses, rules, profiles, entries };
 
 // What an entry is.
@@ -644,8 +642,8 @@ class Line {
   public:
     Line(int bits, Purpose purpose) : purpose_(purpose), mask_((std::uint32_t{1} << bits) - 1), share_(1.0 / (mask_ + 1.0)) {}
 
-    // Reads and scores a line; the flags say whether the loss means anything. The texts that line and expected are parts
-    // of go on to the limits.
+    // Reads and scores a line; the flags say whether the loss is valid. The texts around line and expected end at the
+    // limits.
     double score(Text line, const char* line_limit, Text expected, const char* expected_limit, std::uint32_t seed,
                  unsigned& flags) {
         const unsigned byte_flags_only = flags = byte_flags(line);
@@ -664,8 +662,8 @@ class Line {
         return std::numeric_limits<double>::quiet_NaN();
     }
 
-    // What was read last, for profiles: the values; of each the number of its word, NO_WORD for the rest; the different
-    // words; and that of the expected one, if it is there.
+    // The line read last, for profiles: the values; the number of each one's word, NO_WORD for the rest; the distinct
+    // words; and the number of the expected word, if it is listed.
     const Numbers& values() const { return values_; }
     const Numbers& rests() const { return rests_; }
     const std::vector<std::uint32_t>& numbers() const { return numbers_; }
@@ -702,7 +700,7 @@ class Line {
         }
     }
 
-    // Compiled once for each purpose, so that scoring alone does nothing that only the others need.
+    // Compiled once for each purpose, so that plain scoring does no work for the others.
     template <Purpose purpose>
     bool read_entries(const Text line, const std::uint32_t seed, const std::uint32_t bucket, unsigned& flags) {
         constexpr bool thorough = purpose == Purpose::rules, whole = purpose == Purpose::profiles;
@@ -765,7 +763,7 @@ class Line {
             expected_word_ = number;
     }
 
-    // Reads an entry whose word has colons; gives its end, or nullptr if it is malformed.
+    // Reads an entry whose word has colons; returns its end, or nullptr if it is malformed.
     static const char* read_long_entry(Text& word, const char* line_end, double& value, std::int64_t& exponent,
                                        unsigned& flags) {
         const char* end = std::find(word.begin, line_end, ' ');
@@ -885,7 +883,7 @@ inline Text take_line(Text& text) {
     return line;
 }
 
-// Counts in bytes, which vector instructions hold sixteen of and more, before they overflow.
+// Counts in bytes, sixteen or more in a vector register, before they overflow.
 std::size_t count_lines(Text text) {
     std::size_t lines = text.begin != text.end && text.end[-1] != '\n';
     while (text.begin != text.end) {
@@ -953,7 +951,7 @@ class Buffer {
     Py_buffer view{};
 };
 
-// Whether there may be so many bits; if not, an error is set.
+// Whether the number of bits is in range; if not, an error is set.
 bool check_bits(int bits) {
     if (bits >= 1 && bits <= 24) return true;
     PyErr_SetString(PyExc_ValueError, "bits is from 1 to 24");
@@ -1089,7 +1087,7 @@ PyObject* count_lines(PyObject*, PyObject* arguments) {
     return PyLong_FromSize_t(lines);
 }
 
-// For the tests, which could not see the last bit of a number in a loss.
+// For the tests: a loss does not show the last bit of a number.
 PyObject* read_number(PyObject*, PyObject* arguments) {
     Buffer text;
     if (!PyArg_ParseTuple(arguments, "y*", &text.view)) return nullptr;

@@ -1,11 +1,11 @@
-// The fast twin of profile.py: what each line's distribution tells beside its loss, and the histogram of all words.
+// The fast twin of profile.py: the profile of each line's distribution, and the histogram of all words.
 //
-// A part of native.cpp, which includes it behind the reading of a line. Sums are taken in the order of the twin's.
+// A part of native.cpp, included after the code that reads a line. Sums are taken in the twin's order.
 
 constexpr int OCTAVES = 40, PARTS = 8, BINS = OCTAVES * PARTS;
-constexpr int COUNTS = 3;  // of the histogram: words, their mass, and how many were the word
+constexpr int COUNTS = 3;  // of the histogram: words, their mass, and hits
 constexpr int SKETCHES = 4;
-constexpr double SIGNS[] = {1, -1};  // looked up: a branch on them could not be foretold
+constexpr double SIGNS[] = {1, -1};  // looked up: a branch on them could not be predicted
 constexpr int MOST_DRAWS = 10000;
 constexpr int MOST_TABLE_BITS = 16;
 
@@ -60,7 +60,7 @@ class Profiler {
         count(line.expected_word(), number);
     }
 
-    // Of each bin, the counts and those of the draws.
+    // For each bin, the counts and the counts of the draws.
     std::vector<double> histogram() const {
         std::vector<double> all;
         all.reserve(counts_.size() + drawn_.size());
@@ -145,7 +145,7 @@ class Profiler {
         return order ? order > 0 : a.size() > b.size();
     }
 
-    // What hangs on the buckets: the entropy, and the loss over seeds.
+    // The values that depend on the buckets: the entropy, and the loss over seeds.
     void add_buckets(const Line& line, double* row) {
         fill_buckets(line);
         const double share = row[REST] / buckets_count_, mass = row[WORD_MASS] + share;
@@ -171,7 +171,7 @@ class Profiler {
         }
     }
 
-    // The buckets that have words, as they come.
+    // The buckets that have words, in order of appearance.
     void fill_buckets(const Line& line) {
         for (const Bucket& bucket : filled_)
             if (!places_.empty()) places_[bucket.number] = 0;
@@ -208,7 +208,7 @@ class Profiler {
         for (std::size_t draw = 0; draw < draws_; ++draw) {
             const double chance = random_number(number * draws_ + draw);
             const auto drawn = std::upper_bound(sums_.begin(), sums_.end(), chance) - sums_.begin();
-            if (drawn < static_cast<std::ptrdiff_t>(bins_.size()))  // else it is a word of the rest
+            if (drawn < static_cast<std::ptrdiff_t>(bins_.size()))  // otherwise a word of the rest
                 ++drawn_[static_cast<std::size_t>(bins_[static_cast<std::size_t>(drawn)]) * draws_ + draw];
         }
     }
