@@ -149,6 +149,6 @@ def _ordered(rows: Iterable[Row], key: str, evaluation: ScoredOutput, settings: 
 
 def _marker(evaluation: ScoredOutput, task: Task, settings: Settings) -> Marker:
     features = rank(task, settings.replace(distinct=False, documents=None), evaluation)
-    marked = features.only(features.p_values < STYLES[-1][0])
+    marked = features.at((features.p_values < STYLES[-1][0]).nonzero()[0])
     p_values = dict(zip(marked.names, marked.p_values.tolist(), strict=True))
     return Marker(p_values, Fields(evaluation.split.in_header), kinds_of(task, settings).tokens)

@@ -352,7 +352,7 @@ def _documents(evaluations: Sequence[ScoredOutput], column: str | None, seed: in
 
 def advise_documents(evaluations: Sequence[ScoredOutput], seed: int) -> None:
     """Name the column of the input by whose documents an interval would be wider, if there is one."""
-    from geval_py.explaining.dependence import find_dependence
+    from geval_py.explaining.documents import find_dependence
 
     found = find_dependence(evaluations, seed=seed)
     if found is not None:
@@ -365,7 +365,7 @@ def advise_documents(evaluations: Sequence[ScoredOutput], seed: int) -> None:
 
 def warn_of_ruin(evaluations: Sequence[ScoredOutput]) -> None:
     """Name the outputs of which one line could lose far more than any did, which no interval shows."""
-    from geval_py.explaining.dependence import find_ruin
+    from geval_py.explaining.documents import find_ruin
 
     for evaluation in evaluations:
         ruin = find_ruin(evaluation)

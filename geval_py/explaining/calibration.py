@@ -1,7 +1,7 @@
-"""Whether an output means what it says: its probabilities against what came true.
+"""Calibration: whether an output means what it says, its probabilities against what came true.
 
-An evaluation's output is read again for the profiles of its lines, and from them come the parts: the claim, all
-listed words, the first guess, the rest and the sets.
+The output is read again for the profiles of its lines. From them come the parts of the answer: the loss that the
+distributions claim, all listed words, the first guess, the rest and the smallest sets.
 """
 
 from __future__ import annotations
@@ -13,25 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from geval_py.explaining.reliability import (
-    DRAWS,
-    Array,
-    CalibrationError,
-    Corp,
-    Forecasts,
-    Points,
-    Reliability,
-    Truths,
-    calibration_error,
-    corp,
-    hashed_scheme,
-    profile_of,
-    profile_scheme,
-    reliability,
-    reread,
-    schemes_of,
-    words_reliability,
-)
+from geval_py.explaining import reliability
+from geval_py.explaining.reliability import Forecasts, Points, Reliability
+from geval_py.explaining.significance import NORMAL
 from geval_py.scoring.metrics.base import NOISE
 from geval_py.scoring.metrics.hashed import ProfileStatistics
 from geval_py.scoring.scores import ScoredOutput
@@ -43,22 +27,24 @@ from geval_py.text import visible
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from geval_py.explaining.reliability import CalibrationError, Corp
+    from geval_py.explaining.significance import Array, Flags
     from geval_py.scoring.columns import Named
+    from geval_py.scoring.scores import ScoredOutput
 
 
 LEVELS = (0.5, 0.8, 0.9)  # of the sets
-NORMAL = 1.96  # standard errors on either side that hold 95 %
 SETS = "the smallest sets"
 HONEST = "honest: what 95 % of outputs would show whose probabilities come true."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """What an output expects of itself, and what it gets, on the lines with a finite loss.
+    """The loss that an output expects of itself, and the loss it gets, on the lines with a finite loss.
 
-    ``entropy`` is the loss that the distributions expect, ``loss`` the one they get, ``gap`` the difference, from
-    ``low`` to ``high`` with 95 %: all are means in nats a word. ``z`` is the gap in standard errors: None where there
-    is no spread. ``lines`` were counted; ``infinite`` are those with an infinite loss, left out.
+    ``entropy`` is the loss that the distributions expect, ``loss`` the actual one, ``gap`` the difference with its
+    95 % interval from ``low`` to ``high``: all are means in nats a word. ``z`` is the gap in standard errors, None
+    without spread. ``lines`` were counted; the ``infinite`` lines with an infinite loss were left out.
     """
 
     lines: int
@@ -77,12 +63,12 @@ class Claim:
 
     @property
     def perplexity(self) -> float:
-        """The perplexity that it gets."""
+        """The perplexity that the output gets."""
         return math.exp(self.loss)
 
     @property
     def is_significant(self) -> bool:
-        """Whether the gap is more than chance makes, in 95 % of cases."""
+        """Whether the gap is more than chance, at 5 %."""
         return self.z is not None and abs(self.z) > NORMAL
 
 
@@ -90,15 +76,14 @@ class Claim:
 class Calibration(Tabular):
     """Whether an output means what it says; printed, sentences and tables.
 
-    ``test`` is the test set's name, ``file`` the output's, ``metric`` that whose flags and bits hold; ``lines`` were
-    scored, of which ``vectors`` are lines of buckets, which count for the claim alone. ``signature`` is what was
-    scored.
+    ``test`` is the name of the test set, ``file`` of the output, ``metric`` of the metric whose flags and bits hold;
+    ``lines`` were scored, of which ``vectors`` are lines of buckets, which count for the claim only.
 
-    ``claim`` is the loss that the distributions expect of themselves against the one they get; ``words`` are all
-    listed words, ``guess`` the likeliest one of each line that lists any, with its error ``guess_error`` and its
-    curve ``corp``; ``rest`` is the mass of all other words on these lines, against how often the word was not listed.
-    ``sets`` has a point a level: how often the smallest set of words with that probability held the word (a word on
-    its edge by the part that is needed). What there is nothing to say of is None.
+    ``claim`` compares the loss that the distributions expect of themselves with the actual loss; ``words`` are all
+    listed words; ``guess`` is the likeliest word of each line that lists any, with its error ``guess_error`` and its
+    curve ``corp``; ``rest`` is the mass of all other words on these lines, compared with how often the word was not
+    listed. ``sets`` has a point a level: how often the smallest set of words with that probability held the word (a
+    word at its edge counts by the part that is needed). Parts without data are None.
     """
 
     test: str
@@ -249,26 +234,26 @@ def _listed(words: Sequence[str]) -> str:
 
 
 def calibration(evaluation: ScoredOutput) -> Calibration:
-    """Tell whether an output means what it says: its probabilities against what came true.
+    """Compare an output's probabilities with what came true.
 
     The evaluation's files are read again, with the flags and bits of its first metric on hashed words. Random numbers
     have a seed: the same output gives the same result.
 
-    Raises UsageError where there is no such metric, where the output can be read only once, and where SciPy is
-    missing; DataError where the files have changed for the worse.
+    Raises UsageError if there is no such metric, the output can be read only once, or SciPy is missing; DataError if
+    the files have changed and are malformed.
     """
-    schemes = calibration_schemes(hashed_scheme(schemes_of(evaluation)))
-    return calibration_of(reread(evaluation, schemes, sign=evaluation.signature is not None))
+    schemes = calibration_schemes(reliability.hashed_scheme(reliability.schemes_of(evaluation)))
+    return calibration_of(reliability.reread(evaluation, schemes, sign=evaluation.signature is not None))
 
 
 def calibration_schemes(named: Named) -> list[Named]:
-    """Give the metric that :func:`calibration_of` wants, made of a hashed one."""
-    return [profile_scheme(named, DRAWS)]
+    """Return the metric that :func:`calibration_of` needs, made from a hashed one."""
+    return [reliability.profile_scheme(named, reliability.DRAWS)]
 
 
 def calibration_of(evaluation: ScoredOutput) -> Calibration:
     """Compute the calibration of an output that was scored with :func:`calibration_schemes`."""
-    statistics = profile_of(evaluation)
+    statistics = reliability.profile_of(evaluation)
     vectors = statistics.column("vector") > 0
     lists = statistics.column("words") > 0
     guess = _forecasts(statistics.column("guess_mass"), statistics.column("guess_right"), lists)
@@ -281,17 +266,16 @@ def calibration_of(evaluation: ScoredOutput) -> Calibration:
         vectors=int(vectors.sum()),
         signature=None if evaluation.signature is None else str(evaluation.signature),
         claim=_claim(statistics),
-        words=words_reliability(statistics),
-        guess=None if guess is None else reliability(guess),
-        guess_error=None if guess is None else calibration_error(guess),
-        corp=None if guess is None else corp(guess),
-        rest=None if rest is None else reliability(rest),
+        words=reliability.words_reliability(statistics),
+        guess=None if guess is None else reliability.reliability_of(guess),
+        guess_error=None if guess is None else reliability.calibration_error(guess),
+        corp=None if guess is None else reliability.corp(guess),
+        rest=None if rest is None else reliability.reliability_of(rest),
         sets=None if vectors.all() else _sets(statistics, ~vectors),
     )
 
 
-def _forecasts(probabilities: Array, outcomes: Array, of: Truths) -> Forecasts | None:
-    """Give the forecasts of some lines; None if there are none."""
+def _forecasts(probabilities: Array, outcomes: Array, of: Flags) -> Forecasts | None:
     return Forecasts(probabilities[of], outcomes[of]) if of.any() else None
 
 
@@ -320,10 +304,10 @@ def _claim(statistics: ProfileStatistics) -> Claim:
     )
 
 
-def _sets(statistics: ProfileStatistics, of_words: Truths) -> Points:
-    """Tell how often the smallest sets held the word; the band is that of hits drawn with the level's chance."""
+def _sets(statistics: ProfileStatistics, of_words: Flags) -> Points:
+    """Count how often the smallest sets held the word; the band holds hits drawn with the level's probability."""
     ahead, among = (statistics.column(name)[of_words] for name in ("ahead", "among"))
-    reached = np.maximum(among, np.finfo(float).tiny)  # an impossible word is held by no set that ends before it
+    reached = np.maximum(among, np.finfo(float).tiny)  # no set that ends before an impossible word holds it
     held = [float(np.clip((level - ahead) / reached, 0, 1).mean()) for level in LEVELS]
     widths = [NORMAL * math.sqrt(level * (1 - level) / len(ahead)) for level in LEVELS]
     return Points(

@@ -1,9 +1,9 @@
-"""Compare outputs of one test set: whether one is better than another, or was lucky.
+"""Comparison: whether one output of a test set is better than another, or was lucky.
 
     evaluations ──> line statistics, a table a system ──> differences, tests, groups
 
-All is computed on the first metric. The tests are described in :mod:`geval_py.explaining.paired`, the
-groups in :mod:`geval_py.explaining.significance`.
+Only the first metric is compared. :mod:`geval_py.explaining.paired` describes the tests,
+:mod:`geval_py.explaining.significance` the groups.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import os
 import string
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from geval_py.errors import UsageError
-from geval_py.explaining.significance import LEVEL, samples_needed
+from geval_py.explaining.significance import LEAST_TESTED, LEVEL, samples_needed
 from geval_py.reading.options import DEFAULT_SAMPLES, DEFAULT_SEED, check_sampling
 from geval_py.reading.outputs import Output, by_accepted_names, unique_names
 from geval_py.scoring.parallel import Progress
@@ -28,28 +28,30 @@ from geval_py.tables.table import Column, Table, plain_table
 from geval_py.text import named, nearest, shown, visible
 
 if TYPE_CHECKING:
+    from typing import SupportsIndex, TypeAlias
+
     import pandas as pd
 
     from geval_py.explaining.documents import Documents
+    from geval_py.explaining.paired import Ranking, System
     from geval_py.explaining.significance import Interval
-    from geval_py.explaining.systems import Ranking, System
-    from geval_py.tables.terminals import Alignment
+    from geval_py.scoring.parallel import Progress
+    from geval_py.scoring.scores import MetricScore, ScoredOutput
 
-
-FEW_LINES = 20
-Baseline: TypeAlias = "str | os.PathLike[str] | SupportsIndex | None"  # a name or path, an index, or the first
+    Baseline: TypeAlias = str | os.PathLike[str] | SupportsIndex | None  # a name or path, an index, or the first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison(Tabular):
     """Systems on the same lines, the best first; printed, or in Jupyter, as a table.
 
-    ``test`` is the test set's name; ``metric``, ``unit`` and ``direction`` say what the scores are. Of ``lines``
-    lines, ``compared`` are those on which every system's statistics, such as its loss, are finite. ``groups`` are the
-    greatest sets of systems, by name, of which no two can be told apart (approximate randomisation of all pairs,
-    Holm's correction, 5 %). Where whole documents were drawn, ``documents`` is the column that tells them, and
-    ``compared_documents`` how many they are. ``notes`` are warnings, for people. ``of_losses`` tells that lines are
-    compared by their losses, rather than by other statistics.
+    ``test`` is the name of the test set; scores are of a ``metric``, in its ``unit``; ``direction`` says which are
+    better. Of ``lines`` lines, ``compared`` have finite statistics, such as losses, for every system. ``groups`` are
+    the greatest sets of systems, by name, of which no two can be told apart (approximate randomisation of all pairs,
+    Holm's correction, 5 %). If whole documents were drawn, ``documents`` is their column and ``compared_documents``
+    their number. ``notes`` are warnings, for people. ``of_losses`` is whether lines are compared by their losses, not
+    by other statistics. Shown scores have ``precision`` digits after the point or, without it, as many as their
+    intervals make worth showing.
     """
 
     test: str
@@ -73,16 +75,16 @@ class Comparison(Tabular):
         return "".join(self.html())
 
     def to_frame(self) -> pd.DataFrame:
-        """Make a table with a row a system, in the same order; an interval is two columns, low and high.
+        """Return a table with a row a system, in the same order; an interval is two columns, low and high.
 
-        The column ``groups`` holds the numbers, from 0, of the groups that the system is in.
+        The column ``groups`` holds the numbers, from 0, of the system's groups.
         """
         import pandas as pd
 
         return pd.DataFrame([self.row(system) for system in self.systems])
 
     def row(self, system: System) -> dict[str, Any]:
-        """Give a system's row of that table."""
+        """Return a system's row of that table."""
         versus = system.difference_interval
         return {
             "system": system.name,
@@ -111,28 +113,20 @@ class Comparison(Tabular):
     def table(self) -> Table:
         """Return the table for people: a row a system.
 
-        Scores have ``precision`` digits after the point or, without it, as many as their intervals make worth
-        showing. Columns about infinite losses, or about lines compared, are left out where there are none.
+        Columns about infinite losses are left out if all lines are finite, columns about lines compared if none are.
         """
-        some_infinite, some_finite = self.compared < self.lines, self.compared > 0
-        shown = [
-            column
-            for column in _COLUMNS
-            if (some_infinite or not column.if_infinite) and (some_finite or not column.of_finite)
-        ]
-        columns = [Column(name=column.name.format(self.compared), alignment=column.alignment) for column in shown]
-        digits = _Digits(self, self.precision)
-        return Table(columns, [[column.cell(system, digits) for column in shown] for system in self.systems])
+        columns = list(_columns(self))
+        return Table(columns, [[system] * len(columns) for system in self.systems])
 
     def records(self) -> Table:
-        """Return the table for programs: a row a system; ``groups`` has the numbers, from 0, of its groups."""
+        """Return the table for programs: a row a system."""
         rows = [self.row(system) | {"signature": str(system.signature)} for system in self.systems]
         for row in rows:
             row["groups"] = " ".join(map(str, row["groups"]))
         return plain_table(list(rows[0]), [list(row.values()) for row in rows])
 
     def legend(self) -> Iterator[str]:
-        """Yield what the columns are."""
+        """Yield the metric, the sampling, and explanations of the columns."""
         yield visible(
             f"{self.metric} ({self.unit}, {self.direction} is better) of {self.lines} lines of "
             f"{self.test}; the baseline is {self.baseline}; {self.samples} samples, "
@@ -145,10 +139,9 @@ class Comparison(Tabular):
             )
         if 0 < self.compared < self.lines:
             what = "loss" if self.of_losses else "score"
-            *names, last = (c.name.format(self.compared) for c in _COLUMNS if c.of_finite)
             yield (
-                f"{', '.join(names)} and {last} are of the {self.compared} lines with a finite {what} for all; "
-                f"the rest is of all {self.lines}."
+                f"score on {self.compared}, diff. [95 %], p boot, p rand and group are of the {self.compared} lines "
+                f"with a finite {what} for all; the rest is of all {self.lines}."
             )
         better = "a lower loss" if self.of_losses else "a better score"
         yield f"won: lines with {better} than the baseline's; the score weighs by how much, so fewer may be better."
@@ -171,19 +164,20 @@ def compare(
 ) -> Comparison:
     """Compare two evaluations or more with a baseline, and all with each other.
 
-    ``baseline`` is an output's name or path, its index (by default the first), or a shorter name that is that of
-    one output alone: ``"model=unigram"`` or ``"unigram"`` for ``out-model=unigram.tsv``. ``samples`` is the number
-    of resamples of the lines for the intervals and the bootstrap test, and of exchanges for approximate
-    randomisation; ``seed`` that of the random numbers; ``progress`` is called now and then.
+    ``baseline`` is an output's name or path, its index (default: the first output), or a shorter name that fits only
+    one output: ``"model=unigram"`` or ``"unigram"`` for ``out-model=unigram.tsv``. ``samples`` is the number of
+    resamples of the lines for the intervals and the bootstrap test, and of exchanges for approximate randomisation;
+    ``seed`` is for the random numbers; ``progress`` is called now and then.
 
-    With ``documents``, a column of the input (its name or number, from 1), lines on which it is the same belong
-    together: intervals are by documents, and the tests draw, or swap, whole ones. Lines on which some system's loss
-    is infinite are counted, and left out of the differences and tests, but not of the shares won, lost and tied.
+    ``documents`` is a column of the input (its name or number, from 1): lines on which it is the same belong
+    together, intervals are by documents, and the tests draw, or swap, whole documents. Lines with an infinite loss of
+    some system are counted; they are left out of the differences and tests, but not of the shares won, lost and tied.
 
-    Raises UsageError for fewer than two evaluations, what is none, different answers or metrics, a baseline, column,
-    samples or seed that cannot be, a single document; LineCountError for different numbers of lines.
+    Raises UsageError for fewer than two evaluations, other values, different answers or metrics, an unknown baseline
+    or column, samples or a seed out of range, a single document; LineCountError for different numbers of lines.
     """
-    from geval_py.explaining.systems import Systems
+    from geval_py.explaining.documents import documents_of
+    from geval_py.explaining.paired import Systems
 
     check_sampling(samples, seed)
     evaluations = tuple(map(checked_evaluation, evaluations))
@@ -193,7 +187,7 @@ def compare(
     outputs = [evaluation.output for evaluation in evaluations]
     names = unique_names(outputs)
     index = _find_baseline(baseline, names, outputs)
-    grouped = _documents(evaluations[0], documents)
+    grouped = None if documents is None else documents_of(evaluations[0], documents)
     ranking = Systems(
         metric=evaluations[0].scores[0].metric,
         names=names,
@@ -205,12 +199,6 @@ def compare(
         progress=progress,
     ).rank()
     return _comparison(evaluations, names, names[index], ranking, samples=samples, seed=seed, documents=grouped)
-
-
-def _documents(evaluation: ScoredOutput, column: str | int | None) -> Documents | None:
-    from geval_py.explaining.documents import documents_of
-
-    return None if column is None else documents_of(evaluation, column)
 
 
 def _comparison(
@@ -239,7 +227,7 @@ def _comparison(
         compared_documents=ranking.documents,
         systems=tuple(replace(system, signature=signatures[system.name]) for system in ranking.systems),
         groups=ranking.groups,
-        notes=(*_document_notes(documents, ranking), *_notes(evaluations, ranking, samples)),
+        notes=tuple(_notes(evaluations, documents, ranking, samples)),
         of_losses=first.metric.measure.of_losses,
     )
 
@@ -268,20 +256,15 @@ def _find_baseline(baseline: Baseline, names: Sequence[str], outputs: Sequence[O
         return 0
     if isinstance(baseline, str | os.PathLike):
         return _find_name(os.fspath(baseline), names, outputs)
-    index = _index(baseline)
+    try:
+        index: int | None = None if isinstance(baseline, bool) else operator.index(baseline)
+    except TypeError:
+        index = None
+    if index is None:
+        raise UsageError(message=f"the baseline is an output's name or its index, not {shown(baseline)}")
     if not 0 <= index < len(names):
         raise UsageError(message=f"there is no output {index}: they are numbered from 0 to {len(names) - 1}")
     return index
-
-
-def _index(baseline: SupportsIndex) -> int:
-    """Give an index, be it numpy's; raises UsageError for what is none."""
-    try:
-        if not isinstance(baseline, bool):
-            return operator.index(baseline)
-    except TypeError:
-        pass
-    raise UsageError(message=f"the baseline is an output's name or its index, not {shown(baseline)}")
 
 
 def _find_name(baseline: str, names: Sequence[str], outputs: Sequence[Output]) -> int:
@@ -293,24 +276,22 @@ def _find_name(baseline: str, names: Sequence[str], outputs: Sequence[Output]) -
         several = visible(", ".join(names[n] for n in found))
         raise UsageError(message=f"`{visible(baseline)}` names {len(found)} of the outputs compared\n  {several}")
     accepted = [name for name, indices in called.items() if len(indices) == 1]
-    raise UsageError(message=_unknown_baseline(baseline, names, accepted))
-
-
-def _unknown_baseline(baseline: str, names: Sequence[str], accepted: Sequence[str]) -> str:
     close = nearest(baseline, accepted)
     advice = f"did you mean {visible(close)}? " if close else ""
-    return f"`{visible(baseline)}` is none of the outputs compared\n  {advice}there are {visible(', '.join(names))}"
+    raise UsageError(
+        message=f"`{visible(baseline)}` is none of the outputs compared"
+        f"\n  {advice}there are {visible(', '.join(names))}"
+    )
 
 
-def _document_notes(documents: Documents | None, ranking: Ranking) -> Iterator[str]:
+def _notes(
+    evaluations: Sequence[ScoredOutput], documents: Documents | None, ranking: Ranking, samples: int
+) -> Iterator[str]:
     if documents is not None and documents.are_lines:
         yield documents.nothing_gained
     few = ranking.documents
     if few is not None and 2 ** (1 - few) > LEVEL:
         yield f"{few} document{'s' if few > 1 else ''}: of so few, p rand cannot be below {2 ** (1 - few):g}"
-
-
-def _notes(evaluations: Sequence[ScoredOutput], ranking: Ranking, samples: int) -> Iterator[str]:
     lines, systems, compared = evaluations[0].line_count, len(evaluations), ranking.lines
     pairs = systems * (systems - 1) // 2
     unknown = max(evaluation.out_of_vocabulary for evaluation in evaluations)
@@ -327,7 +308,7 @@ def _notes(evaluations: Sequence[ScoredOutput], ranking: Ranking, samples: int) 
             f"{unknown} of {lines} expected words are not in the vocabulary; where an output does not list them, "
             "its loss is infinite"
         )
-    if 0 < compared < FEW_LINES:
+    if 0 < compared < LEAST_TESTED:
         yield f"{compared} line{'s' if compared > 1 else ''}: a test on so few means little"
     if samples < samples_needed(pairs):
         yield (
@@ -336,84 +317,63 @@ def _notes(evaluations: Sequence[ScoredOutput], ranking: Ranking, samples: int) 
         )
 
 
-# A comparison of systems, as text, Markdown, LaTeX or HTML: a table, and below it what its columns are.
+# The table for people
 
 
 SIGNIFICANT_DIGITS = 4  # of a number whose interval does not tell how many are worth showing
 _LETTERS = string.ascii_letters
 
 
-@dataclass(frozen=True, slots=True)
-class _Digits:
-    """How the scores of a comparison are written: with so many digits after the point, or those worth showing."""
+def _columns(comparison: Comparison) -> Iterator[Column]:
+    """Yield the columns; each writes its cell from a system."""
 
-    comparison: Comparison
-    precision: int | None
-
-    def measured(self, value: float | None, interval: Interval | None, *, ends: bool = False) -> str:
-        """Write a value and, where they are wanted, the ends of its interval: 227 [169, 303]."""
-        if value is None:
-            return ""
-        text = self._written(value, interval)
-        if not ends or interval is None:
-            return text
-        low, high = (self._written(end, interval) for end in (interval.low, interval.high))
-        return f"{text} [{low}, {high}]"
-
-    def difference(self, system: System) -> str:
-        if system.name == self.comparison.baseline:
-            return "baseline"
-        text = self.measured(system.difference, system.difference_interval, ends=True)
-        return f"+{text}" if system.difference is not None and system.difference > 0 else text
-
-    def _written(self, value: float, interval: Interval | None) -> str:
-        if self.precision is not None:
-            return fixed(value, self.precision)
+    def number(value: float, interval: Interval | None) -> str:
+        if comparison.precision is not None:
+            return fixed(value, comparison.precision)
         if MOST_PLAIN <= abs(value) < math.inf:
             return shortest(float(f"{value:.{SIGNIFICANT_DIGITS - 1}e}"))
         return fixed(value, _decimals(value, interval))
 
+    def measured(value: float | None, interval: Interval | None) -> str:
+        if value is None or interval is None:
+            return "" if value is None else number(value, interval)
+        return f"{number(value, interval)} [{number(interval.low, interval)}, {number(interval.high, interval)}]"
 
-@dataclass(frozen=True, slots=True)
-class _Column:
-    """A column: its header (``{}`` is the number of lines compared), its alignment, its cells.
+    def difference(system: System) -> str:
+        if system.name == comparison.baseline:
+            return "baseline"
+        text = measured(system.difference, system.difference_interval)
+        return f"+{text}" if system.difference is not None and system.difference > 0 else text
 
-    ``of_finite`` tells whether it is of the lines compared alone, ``if_infinite`` whether it is shown only where
-    these are not all lines.
-    """
+    def finite_score(system: System) -> str:
+        return "" if system.finite_score is None else number(system.finite_score, system.interval)
 
-    name: str
-    alignment: Alignment
-    cell: Callable[[System, _Digits], str]
-    of_finite: bool = False
-    if_infinite: bool = False
+    def groups(system: System) -> str:
+        numbers = [n for n, group in enumerate(comparison.groups) if system.name in group]
+        return "".join(_LETTERS[n] if n < len(_LETTERS) else f"({n + 1})" for n in numbers)
 
+    def figure(name: str, write: Callable[[System], str]) -> Column:
+        return Column(name=name, alignment="right", write=write)
 
-_COLUMNS = (
-    _Column("system", "left", lambda system, _: system.name),
-    _Column(
-        "score [95 %]", "right", lambda system, digits: digits.measured(system.score, system.interval, ends=True)
-    ),
-    _Column("infinite", "right", lambda system, _: str(system.infinite), if_infinite=True),
-    _Column(
-        "score on {}",
-        "right",
-        lambda system, digits: digits.measured(system.finite_score, system.interval),
-        of_finite=True,
-        if_infinite=True,
-    ),
-    _Column("diff. [95 %]", "right", lambda system, digits: digits.difference(system), of_finite=True),
-    _Column("p boot", "right", lambda system, _: p_value_text(system.p_bootstrap), of_finite=True),
-    _Column("p rand", "right", lambda system, _: p_value_text(system.p_randomisation), of_finite=True),
-    _Column("won", "right", lambda system, _: share_text(system.won)),
-    _Column("lost", "right", lambda system, _: share_text(system.lost)),
-    _Column("tied", "right", lambda system, _: share_text(system.tied)),
-    _Column("group", "left", lambda system, digits: _groups(system, digits.comparison), of_finite=True),
-)
+    yield Column(name="system", write=lambda system: visible(system.name))
+    yield figure("score [95 %]", lambda system: measured(system.score, system.interval))
+    if comparison.compared < comparison.lines:
+        yield figure("infinite", lambda system: str(system.infinite))
+    if 0 < comparison.compared < comparison.lines:
+        yield figure(f"score on {comparison.compared}", finite_score)
+    if comparison.compared:
+        yield figure("diff. [95 %]", difference)
+        yield figure("p boot", lambda system: p_value_text(system.p_bootstrap))
+        yield figure("p rand", lambda system: p_value_text(system.p_randomisation))
+    yield figure("won", lambda system: share_text(system.won))
+    yield figure("lost", lambda system: share_text(system.lost))
+    yield figure("tied", lambda system: share_text(system.tied))
+    if comparison.compared:
+        yield Column(name="group", write=groups)
 
 
 def _decimals(value: float, interval: Interval | None) -> int:
-    """Give the decimals that the interval's half width makes worth showing, else those of the leading digits."""
+    """Return the decimals that the interval's half width makes worth showing or, without width, four digits'."""
     if interval is not None and math.isfinite(interval.half_width) and interval.half_width > 0:
         return decimals_of(interval.half_width)
     if value == 0 or not math.isfinite(value):
@@ -422,7 +382,7 @@ def _decimals(value: float, interval: Interval | None) -> int:
 
 
 def p_value_text(p_value: float | None) -> str:
-    """Write a p-value with four decimals; a smaller one as such.
+    """Write a p-value with four decimals, or as smaller than 0.0001.
 
     >>> p_value_text(0.01234), p_value_text(1 / 10001), p_value_text(1.0)
     ('0.0123', '<0.0001', '1.0000')
@@ -433,7 +393,7 @@ def p_value_text(p_value: float | None) -> str:
 
 
 def share_text(share: float | None) -> str:
-    """Write a share in whole percents; 0 % and 100 % are none and all.
+    """Write a share in whole percents; only none is 0 % and only all is 100 %.
 
     >>> share_text(0.0), share_text(0.001), share_text(0.3502), share_text(0.999), share_text(1.0)
     ('0 %', '<1 %', '35 %', '99 %', '100 %')
@@ -443,11 +403,3 @@ def share_text(share: float | None) -> str:
     if 0 < share < 0.01:
         return "<1 %"
     return f"{100 if share == 1 else min(99, round(100 * share))} %"
-
-
-def _groups(system: System, comparison: Comparison) -> str:
-    return "".join(_label(n) for n, group in enumerate(comparison.groups) if system.name in group)
-
-
-def _label(group: int) -> str:
-    return _LETTERS[group] if group < len(_LETTERS) else f"({group + 1})"

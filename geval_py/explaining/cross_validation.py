@@ -9,25 +9,29 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, log
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from geval_py.errors import UsageError
-from geval_py.explaining.dependence import find_dependence
-from geval_py.explaining.documents import Documents, documents_of
-from geval_py.explaining.guesses import Guesses, hashed_bits
+from geval_py.explaining.documents import Documents, documents_of, find_dependence
+from geval_py.explaining.guesses import hashed_bits
 from geval_py.explaining.significance import CONFIDENCE
 from geval_py.reading.derived import Parameters
-from geval_py.scoring.scores import MetricScore, ScoredOutput
 from geval_py.tables.numbers import fixed
 from geval_py.tables.table import Column, Table
 from geval_py.text import visible
 
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
+if TYPE_CHECKING:
+    from typing import Literal, TypeAlias
+
+    from geval_py.explaining.guesses import Guesses
+    from geval_py.explaining.significance import Array, Flags, Integers
+    from geval_py.scoring.scores import MetricScore, ScoredOutput
+
+    # A column that names the documents, or a number a line; None: find which lines are alike; False: no documents.
+    HeldTogether: TypeAlias = str | int | Sequence[int] | Integers | Literal[False] | None
+
 FOLDS = 10
 FEW_LINES = 100
 LEAST_GAIN = 1e-4  # nats a line: a smaller gain is not worth a file
@@ -37,10 +41,6 @@ MOST_TEMPERATURE = 10.0  # and its inverse is the least
 LEAST_MASS = 1e-300
 STARTS = {"temperature": 1.0, "lambda": 0.05, "nu": 0.3}
 _NEUTRAL = Parameters().named
-
-# A column with the documents' names, or a number a line; None: find out which lines are alike; False: no documents.
-HeldTogether: TypeAlias = "str | int | Sequence[int] | Integers | Literal[False] | None"
-
 
 # Folds
 

@@ -1,45 +1,41 @@
-"""Where features are: on which items each of them stands."""
+"""The ranking of features by p, from their tallies; pairs of features are counted where they meet on an item."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import compress
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from geval_py.errors import UsageError
 from geval_py.explaining.rank_tests import kendall_z, p_of, rank_sum_z, tie_correction
 from geval_py.explaining.significance import normal_cdf
-from geval_py.explaining.tally import FieldTally, Numbers, Tally
-from geval_py.reading.features import BETWEEN_FEATURES, FeatureKinds, Field
+from geval_py.reading.features import BETWEEN_FEATURES
 
 if TYPE_CHECKING:
     from geval_py.explaining.documents import Documents
+    from geval_py.explaining.significance import Array, Flags, Integers
+    from geval_py.explaining.tally import FieldTally, Numbers, Tally
+    from geval_py.reading.features import FeatureKinds, Field
 
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
+PAIRS_AT_ONCE = 2_000_000
+MOST_COUNTED = 2_000_000_000  # on all items together: counting as many takes some minutes
+MOST_SHOWN = 10_000_000  # as many take 2 GB
 
 
 @dataclass(frozen=True, slots=True)
 class Occurrences:
-    """Where features are: aligned items and features, both numbered from 0; a feature is on an item at most once."""
+    """Aligned items and features, both numbered from 0; a feature is on an item at most once."""
 
     items: Integers
     features: Integers
 
     @classmethod
-    def of(cls, items: Integers, feature: int) -> Occurrences:
-        """Make those of one feature."""
-        return cls(items, np.full(len(items), feature))
-
-    @classmethod
     def joined(cls, parts: Sequence[Occurrences]) -> Occurrences:
-        """Put together those of different features, or items."""
+        """Join occurrences of different features, or items."""
         none = np.zeros(0, np.int64)
         return cls(
             np.concatenate([none, *(part.items for part in parts)]),
@@ -47,42 +43,36 @@ class Occurrences:
         )
 
     def only(self, wanted: Integers, features: int) -> Occurrences:
-        """Give those of some of so many features, which are numbered anew."""
+        """Keep the wanted features, out of ``features``, and renumber them from 0."""
         place = np.full(features, -1)
         place[wanted] = np.arange(len(wanted))
         numbers = place[self.features]
         return Occurrences(self.items[numbers >= 0], numbers[numbers >= 0])
 
-    def sums(self, values: Floats, features: int) -> Floats:
+    def sums(self, values: Array, features: int) -> Array:
         """Sum a value an item over the items of each feature."""
-        sums: Floats = np.bincount(self.features, values[self.items], features).astype(np.float64)
+        sums: Array = np.bincount(self.features, values[self.items], features).astype(np.float64)
         return sums
 
-    def vector(self, feature: int, items: int) -> Floats:
-        """Give 1 for an item that has a feature, and 0 for another."""
+    def vector(self, feature: int, items: int) -> Array:
+        """Return 1 for each item with a feature, and 0 for each other item."""
         has = np.zeros(items)
         has[self.items[self.features == feature]] = 1
         return has
 
-    def documents(self, documents: Documents, features: int) -> Floats | Integers:
-        """Count the documents that each feature is on; NaN for one whose items are not known."""
+    def documents(self, documents: Documents, features: int) -> Array | Integers:
+        """Count the documents that each feature is on; NaN for a feature whose items are not known."""
         pairs = np.unique(self.features * documents.count + documents.of_line[self.items]) // documents.count
         counts = np.bincount(pairs, minlength=features).astype(np.int64)
         return counts if counts.all() else np.where(counts > 0, counts, np.nan)
 
 
-# Pairs of features that are on the same items, counted without a square of all features in memory.
-
-
-PAIRS_AT_ONCE = 2_000_000
-MOST_COUNTED = 2_000_000_000  # on all items together: as many take some minutes
-MOST_SHOWN = 10_000_000  # as many take 2 GB
-Keep = Callable[["Pairs"], npt.NDArray[np.bool_]]
+# Pairs of features on the same items, counted without a matrix of all features in memory
 
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Pairs of features, the first the smaller: on how many items they are together, with what sums of weights.
+    """Pairs of features, the smaller number first: their number of common items, and the sums of the items' weights.
 
     ``sums`` has a row a weight (shape weights x pairs).
     """
@@ -90,26 +80,26 @@ class Pairs:
     first: Integers
     second: Integers
     counts: Integers
-    sums: Floats
+    sums: Array
 
-    def only(self, wanted: npt.NDArray[np.bool_]) -> Pairs:
-        """Give some of the pairs."""
+    def only(self, wanted: Flags) -> Pairs:
+        """Keep some of the pairs."""
         return Pairs(self.first[wanted], self.second[wanted], self.counts[wanted], self.sums[:, wanted])
 
 
-def count_pairs(items: Integers, features: Integers, weights: Floats, keep: Keep) -> Pairs:
-    """Count the pairs of features on the same item, given where each feature is: aligned items and features.
+def count_pairs(items: Integers, features: Integers, weights: Array, keep: Callable[[Pairs], Flags]) -> Pairs:
+    """Count the pairs of features on the same item; ``items`` and ``features`` are aligned occurrences.
 
-    ``weights`` has a row a weight and a column an item; those of a pair's items are added. ``keep`` tells which of
-    some pairs are wanted; only those are held. A feature is on an item at most once.
+    ``weights`` has a row a weight and a column an item; the weights of a pair's items are added. ``keep`` chooses the
+    pairs to hold in memory. A feature is on an item at most once.
 
     Raises UsageError for more pairs than can be counted in minutes, or held.
     """
     order = np.lexsort((features, items))
     items, features = items[order], features[order]
-    ends = np.searchsorted(items, items, side="right")  # where each one's item ends
+    ends = np.searchsorted(items, items, side="right")  # where each occurrence's item ends
     by_feature = np.argsort(features, kind="stable")
-    following = (ends - np.arange(len(items)) - 1)[by_feature]  # how many features follow it on its item
+    following = (ends - np.arange(len(items)) - 1)[by_feature]  # how many features follow an occurrence on its item
     _check_number(int(following.sum()), MOST_COUNTED, "to count")
     kept: list[Pairs] = []
     for part in _batches(features[by_feature], following):
@@ -125,7 +115,7 @@ def count_pairs(items: Integers, features: Integers, weights: Floats, keep: Keep
 
 
 def _check_number(pairs: int, most: int, what: str) -> None:
-    """Refuse what would take hours, or all memory: a single line of a stranger's output may hold so many words."""
+    """Raise UsageError for a count that would take hours, or all memory: one line may hold enough words for that."""
     if pairs > most:
         raise UsageError(
             message=f"there are more than {most} pairs of features {what}\n  take fewer with",
@@ -134,7 +124,7 @@ def _check_number(pairs: int, most: int, what: str) -> None:
 
 
 def _batches(features: Integers, following: Integers) -> Iterator[slice]:
-    """Cut the occurrences, ordered by feature, into parts of whole features with about PAIRS_AT_ONCE pairs."""
+    """Cut the occurrences, sorted by feature, into parts of whole features with about PAIRS_AT_ONCE pairs."""
     starts = np.append(np.flatnonzero(np.diff(features, prepend=-1)), len(features))
     before = np.concatenate([[0], np.cumsum(following)])[starts]  # pairs before each feature
     start = 0
@@ -145,8 +135,8 @@ def _batches(features: Integers, following: Integers) -> Iterator[slice]:
         start = stop
 
 
-def _count(places: Integers, following: Integers, items: Integers, features: Integers, weights: Floats) -> Pairs:
-    """Count the pairs whose first feature stands at some places."""
+def _count(places: Integers, following: Integers, items: Integers, features: Integers, weights: Array) -> Pairs:
+    """Count the pairs whose first feature is at some places."""
     firsts = np.repeat(features[places], following)
     before = np.repeat(np.cumsum(following) - following, following)
     seconds = np.repeat(places, following) + 1 + np.arange(len(firsts)) - before
@@ -157,15 +147,12 @@ def _count(places: Integers, following: Integers, items: Integers, features: Int
     return Pairs(keys // width, keys % width, counts, sums.reshape(len(weights), len(keys)))
 
 
-# From what was counted of features to their order: by rising p.
-
-
-Truths = npt.NDArray[np.bool_]
+# The ranking, by rising p
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frequencies:
-    """On how many items a feature must be, and be missing; and each of the two of a Cartesian feature."""
+    """The least number of items with a feature, and without it; for features of pairs, ``least_cartesian``."""
 
     least: int = 1
     least_cartesian: int | None = None
@@ -177,46 +164,36 @@ class Frequencies:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """Features: on how many items each is, the sums of these items' weights, and p, without and with ties.
+    """Features: the number of items of each, the sums of these items' weights, and p, without and with ties.
 
-    ``sums`` has a row a weight: the ranks, the scores by the number of items, and what else was summed.
+    ``sums`` has a row a weight: ranks, scores divided by the number of items, and any further weights.
     """
 
     names: list[str]
     counts: Integers
-    sums: Floats
-    p_values: Floats
-    tied_p_values: Floats
+    sums: Array
+    p_values: Array
+    tied_p_values: Array
 
-    def means(self, items: int) -> Floats:
-        """Give the mean scores."""
-        return mean_scores(self.sums[1], self.counts, items)
+    def means(self, items: int) -> Array:
+        """Return the mean scores."""
+        with np.errstate(invalid="ignore"):  # no item at all
+            means: Array = self.sums[1] / (self.counts / items)
+        return means
 
-    def only(self, wanted: Truths) -> Ranked:
-        """Give some of the features."""
-        names = list(compress(self.names, wanted.tolist()))
+    def at(self, places: Integers) -> Ranked:
+        """Return the features at some places, in this order."""
+        names = [self.names[place] for place in places.tolist()]
         return Ranked(
-            names, self.counts[wanted], self.sums[:, wanted], self.p_values[wanted], self.tied_p_values[wanted]
+            names, self.counts[places], self.sums[:, places], self.p_values[places], self.tied_p_values[places]
         )
-
-    def reordered(self, order: Integers) -> Ranked:
-        """Give all features in another order."""
-        names = [self.names[index] for index in order.tolist()]
-        return Ranked(names, self.counts[order], self.sums[:, order], self.p_values[order], self.tied_p_values[order])
-
-
-def mean_scores(sums: Floats, counts: Integers, items: int) -> Floats:
-    """Give mean scores from sums of scores by their number."""
-    with np.errstate(invalid="ignore"):  # no item at all
-        means: Floats = sums / (counts / items)
-    return means
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """From tallies to features; ``weights`` has a row for the ranks, the scores by their number, what else to sum."""
+    """Ranks tallied features; ``weights`` has rows of ranks, of scores divided by their number, and further ones."""
 
-    weights: Floats
+    weights: Array
     kinds: FeatureKinds
     frequencies: Frequencies
 
@@ -225,22 +202,23 @@ class Ranking:
         return len(self.weights[0])
 
     def of(self, found: dict[Field, FieldTally]) -> tuple[Ranked, Occurrences]:
-        """Give the features by rising p, and where they are: only those whose places were kept, and no pairs."""
+        """Return the features by rising p, and the occurrences of single features whose places were kept."""
         singles, places = self._singles(found)
         shown = self._often_enough(singles.counts) & ~np.isnan(singles.p_values)
         numbers = [of_number for field, tally in found.items() for of_number in self._numerical(field, tally.numbers)]
-        parts = [singles.only(shown), *(of_number for of_number, _ in numbers)]
+        shown_places = np.flatnonzero(shown)
+        parts = [singles.at(shown_places), *(of_number for of_number, _ in numbers)]
         if self.kinds.cartesian:
             parts.append(self._pairs(singles, shown, places))
         every = self._joined(parts)
         order = np.argsort(every.p_values, kind="stable")
-        alone = places.only(np.flatnonzero(shown), len(singles.names))
-        first = int(shown.sum())
-        of_numbers = (Occurrences.of(items, first + n) for n, (_, items) in enumerate(numbers))
-        return every.reordered(order), Occurrences.joined([alone, *of_numbers]).only(order, len(order))
+        alone = places.only(shown_places, len(singles.names))
+        counted = enumerate(numbers, len(shown_places))
+        of_numbers = (Occurrences(items, np.full(len(items), n)) for n, (_, items) in counted)
+        return every.at(order), Occurrences.joined([alone, *of_numbers]).only(order, len(order))
 
     def _singles(self, found: dict[Field, FieldTally]) -> tuple[Ranked, Occurrences]:
-        """Give the frequent features of all fields, and where they are."""
+        """Return the frequent features of all fields, and their occurrences."""
         parts: list[Ranked] = []
         places: list[Occurrences] = []
         offset = 0
@@ -248,15 +226,18 @@ class Ranking:
             for tally in of_field.tallies:
                 features, place = self._features(field, tally)
                 parts.append(features)
-                places.extend(_placed(owners, place[codes], offset) for owners, codes in tally.places)
+                for owners, codes in tally.places:
+                    numbers = place[codes]
+                    frequent = numbers >= 0
+                    places.append(Occurrences(owners[frequent], numbers[frequent] + offset))
                 offset += len(features.names)
         return self._joined(parts), Occurrences.joined(places)
 
-    def _often_enough(self, counts: Integers) -> Truths:
+    def _often_enough(self, counts: Integers) -> Flags:
         least = self.frequencies.least
         return np.logical_and(counts >= least, self.items - counts >= least)
 
-    def _tested(self, names: list[str], counts: Integers, sums: Floats) -> Ranked:
+    def _tested(self, names: list[str], counts: Integers, sums: Array) -> Ranked:
         """Test features by their rank sums."""
         z = rank_sum_z(counts, sums[0], self.items)
         with np.errstate(invalid="ignore"):  # all scores tie
@@ -264,9 +245,9 @@ class Ranking:
         return Ranked(names, counts, sums, p_of(z), p_of(np.where(np.isnan(tied), z, tied)))
 
     def _features(self, field: Field, tally: Tally) -> tuple[Ranked, Integers]:
-        """Give the frequent features of a tally by name, and each code's place among them (-1 for none)."""
+        """Return the frequent features of a tally, sorted by name, and each code's place among them (-1 for none)."""
         tokens = list(tally.codes)
-        frequent = np.flatnonzero(tally.figures[0] >= self.frequencies.least)  # a rarer one is in no frequent pair
+        frequent = np.flatnonzero(tally.figures[0] >= self.frequencies.least)  # rarer ones are in no frequent pair
         codes = sorted(frequent.tolist(), key=tokens.__getitem__)
         place = np.full(len(tokens), -1)
         place[codes] = np.arange(len(codes))
@@ -276,9 +257,9 @@ class Ranking:
         return self._tested(names, figures[0].astype(np.int64), figures[1:]), place
 
     def _numerical(self, field: Field, numbers: Numbers) -> Iterator[tuple[Ranked, Integers]]:
-        """Give the feature that a field's numbers, or else its lengths, make, and the items at the worse end.
+        """Yield the feature of a field's numbers, or else of its lengths, and the items at the worse end.
 
-        Its name says which end is worse.
+        The feature's name says which end is worse.
         """
         owners = np.array(numbers.items, np.int64)
         ranks = self.weights[0, owners]
@@ -298,11 +279,11 @@ class Ranking:
             sums = self.weights[:, extreme].sum(axis=1, keepdims=True)
         yield Ranked([name], np.array([len(extreme)]), sums, p, p), extreme
 
-    def _pairs(self, alone: Ranked, shown: Truths, places: Occurrences) -> Ranked:
-        """Give the pairs of frequent features whose p is below that of either one, where that is shown."""
+    def _pairs(self, alone: Ranked, shown: Flags, places: Occurrences) -> Ranked:
+        """Return the pairs of frequent features whose p is below the p of either feature that is shown."""
         bound = np.where(shown, alone.p_values, np.inf)
 
-        def wanted(pairs: Pairs) -> Truths:
+        def wanted(pairs: Pairs) -> Flags:
             p = p_of(rank_sum_z(pairs.counts, pairs.sums[0], self.items))
             below = np.logical_and(p < bound[pairs.first], p < bound[pairs.second])
             return np.logical_and(self._often_enough(pairs.counts), below)
@@ -321,9 +302,3 @@ class Ranking:
             np.concatenate([np.zeros(0), *(part.p_values for part in parts)]),
             np.concatenate([np.zeros(0), *(part.tied_p_values for part in parts)]),
         )
-
-
-def _placed(owners: Integers, places: Integers, offset: int) -> Occurrences:
-    """Give the items and features that are among the frequent ones, the features counted from ``offset``."""
-    frequent = places >= 0
-    return Occurrences(owners[frequent], places[frequent] + offset)

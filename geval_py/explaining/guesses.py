@@ -1,30 +1,27 @@
-"""What all lines of an output guess about their expected words, as arrays: all that tuning has to know.
+"""The masses that an output's lines give to the buckets of their expected words: all that tuning needs of an output.
 
 The mass of an expected word's bucket under parameters (:mod:`geval_py.reading.derived`), where B is the number of
-buckets, U the sum of the frequent words' shares, and U_b that of those in the bucket:
+buckets, U the sum of the frequent words' shares, and U_b the sum of the shares of frequent words in the bucket:
 
     m = (1 - lambda) A(T) + r' (nu U_b + (1 - nu U) / B),   r' = (1 - lambda) r + lambda
 
-A(T) is the listed mass of the bucket, tempered. Where no temperature is looked for, one number a line holds it. Else
-all masses are kept, and A is computed where it is first wanted on a grid of ln T, and between by cubic Hermite
-interpolation: its derivatives are known, and a search asks for many temperatures that are near each other.
+A(T) is the listed mass of the bucket, tempered. Without a search for a temperature it is one number a line. With one,
+all masses are kept, and A is computed on a grid of ln T, where it is first wanted, and between the nodes by cubic
+Hermite interpolation: its derivatives are known, and a search asks for many temperatures near each other.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from geval_py.errors import UsageError
-from geval_py.reading.derived import FrequentWords, Parameters
 from geval_py.reading.lines import LineReader
 from geval_py.reading.sources import can_be_reread
-from geval_py.reading.splits import Split
-from geval_py.scoring.blocks import Block, MatchedBlockReader
+from geval_py.scoring.blocks import MatchedBlockReader
 from geval_py.scoring.kernel.backends import choose_backend
 from geval_py.scoring.metrics import column_of
 from geval_py.scoring.metrics.base import HashedColumn
@@ -32,19 +29,25 @@ from geval_py.scoring.parallel import Progress
 from geval_py.scoring.scores import ScoredOutput
 from geval_py.text import named, visible
 
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
+if TYPE_CHECKING:
+    from geval_py.explaining.significance import Array, Flags, Integers
+    from geval_py.reading.derived import FrequentWords, Parameters
+    from geval_py.reading.splits import Split
+    from geval_py.scoring.blocks import Block
+    from geval_py.scoring.parallel import Progress
+    from geval_py.scoring.scores import ScoredOutput
+
 STEP = 0.05  # of the grid, in ln T
-ENTRIES_AT_ONCE = 1 << 19  # as many as stay in a processor's cache with their powers
-LEAST_LOG = -1e300  # of an entry without mass: it stays without, whatever the temperature
+ENTRIES_AT_ONCE = 1 << 19  # with their powers, they fit into a processor's cache
+LEAST_LOG = -1e300  # of an entry without mass, which gets none at any temperature
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Entries:
-    """The masses of all entries of all lines: their logarithms, less that of the line's greatest.
+    """The masses of all entries of all lines: their logarithms, minus the logarithm of the line's greatest.
 
-    ``starts`` has the place of each line's first entry, and the number of all; ``hits`` are the places of entries in
-    their expected word's bucket, ``hit_lines`` their lines.
+    ``starts`` has the place of each line's first entry and, at the end, the number of entries; ``hits`` are the
+    places of entries in their expected word's bucket, ``hit_lines`` their lines.
     """
 
     logarithms: Array
@@ -55,9 +58,9 @@ class Entries:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Guesses:
-    """What the lines guess, a number a line: the listed mass in the expected word's bucket, the rest, and U_b.
+    """A number a line: the listed mass in the expected word's bucket (``hits``), the rest, and U_b (``shares``).
 
-    ``entries`` are there where a temperature is looked for.
+    ``entries`` are kept if a temperature is searched for.
     """
 
     hits: Array
@@ -74,7 +77,7 @@ class Guesses:
         return len(self.hits)
 
     def losses(self, parameters: Parameters) -> Array:
-        """Give each line's loss under parameters, in nats, possibly inf."""
+        """Compute each line's loss under parameters, in nats, possibly inf."""
         if parameters.temperature == 1.0:
             listed = self.hits
         else:
@@ -85,13 +88,13 @@ class Guesses:
             return np.maximum(0.0, -np.log((1.0 - parameters.lambda_) * listed + rest * spread))
 
     def spread(self, nu: float) -> tuple[Array, Array]:
-        """Give the part of the rest that the bucket has, and its derivative by nu."""
+        """Compute the bucket's part of the rest, and its derivative by nu."""
         alike = 1.0 / (1 << self.bits)
         slope = self.shares - self.frequent.total * alike
         return alike + nu * slope, slope
 
     def listed(self, log_temperature: float) -> tuple[Array, Array]:
-        """Give A(T) of each line, interpolated, and its derivative by ln T."""
+        """Interpolate A(T) of each line, and its derivative by ln T."""
         place = log_temperature / STEP
         low = int(np.floor(place))
         t = place - low
@@ -108,7 +111,7 @@ class Guesses:
         return self._nodes[number]
 
     def _tempered(self, log_temperature: float) -> tuple[Array, Array]:
-        """Give A(T) of each line, and its derivative by ln T."""
+        """Compute A(T) of each line, and its derivative by ln T."""
         entries = self.entries
         if entries is None:
             raise UsageError(message="the masses of all entries are needed, and were not kept")
@@ -125,7 +128,7 @@ class Guesses:
 
 
 def _sums_of_powers(entries: Entries, power: float) -> tuple[Array, Array]:
-    """Give of each line the sums of p^power and p^power ln p, p relative to its greatest; 0 for no entries."""
+    """Compute each line's sums of p^power and p^power ln p, p relative to its greatest; 0 without entries."""
     starts = entries.starts
     sums, moments = np.zeros(len(starts) - 1), np.zeros(len(starts) - 1)
     first = 0
@@ -144,7 +147,7 @@ def _sums_of_powers(entries: Entries, power: float) -> tuple[Array, Array]:
 
 
 def hashed_bits(evaluation: ScoredOutput) -> int:
-    """Give the bits of the hash of an evaluation's first metric; raises UsageError for a metric without, or flags."""
+    """Return the bits of the first metric's hash; raises UsageError for a metric that is not hashed, or has flags."""
     first = evaluation.scores[0]
     plain = not first.scheme.text_flags and not first.scheme.selecting_flags
     column = column_of(first.metric, frozenset()) if plain and not first.metric.needs_vocabulary else None
@@ -164,7 +167,7 @@ def read_guesses(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Guesses:
-    """Read an output that was scored once more, for what its lines guess; ``keep_entries`` is for temperatures.
+    """Read a scored output again for its guesses; ``keep_entries`` is for temperatures.
 
     Raises UsageError for a metric that is not hashed, and for files that can be read only once.
     """
@@ -182,14 +185,23 @@ def read_guesses(
         kept = (_relative_logarithms(masses, counts), counts, marks) if keep_entries else ()
         return hits, np.frombuffer(found.rests), np.frombuffer(of_bucket), *kept
 
-    parts = _read(evaluation.split, evaluation.output.path, work, threads, progress)
+    split, path = evaluation.split, evaluation.output.path
+    for place in (path, split.expected):
+        if not can_be_reread(place):
+            raise UsageError(message=f"{named(place)} has to be read more than once: give a file")
+    with (
+        LineReader(path, header=split.output_header) as outputs,
+        LineReader(split.expected, header=split.output_header) as expected,
+    ):
+        reader = MatchedBlockReader(outputs, expected)
+        parts = [found for _, found in reader.map(work, threads=threads, progress=progress)]
     hits, rests, of_bucket, *kept = (np.concatenate(part) for part in zip(*parts, strict=True))
     entries = _entries(*kept) if keep_entries else None
     return Guesses(hits=hits, rests=rests, shares=of_bucket, frequent=frequent, bits=bits, entries=entries)
 
 
 def bucket_shares(split: Split, frequent: FrequentWords, bits: int) -> Array:
-    """Give for each line of a test set's answers the sum of the shares of the frequent words in its bucket."""
+    """Return, for each line of the answers, the sum of the shares of the frequent words in its bucket."""
     backend = choose_backend()
     words, shares = _encoded(frequent)
     found, first_line = [np.empty(0)], 1
@@ -204,26 +216,8 @@ def _encoded(frequent: FrequentWords) -> tuple[bytes, array[float]]:
     return "".join(f"{word}\n" for word in frequent.words).encode(), array("d", frequent.shares)
 
 
-def _read(
-    split: Split,
-    path: str,
-    work: Callable[[Block], tuple[Array, ...]],
-    threads: int | None,
-    progress: Progress | None,
-) -> list[tuple[Array, ...]]:
-    for place in (path, split.expected):
-        if not can_be_reread(place):
-            raise UsageError(message=f"{named(place)} has to be read more than once: give a file")
-    with (
-        LineReader(path, header=split.output_header) as outputs,
-        LineReader(split.expected, header=split.output_header) as expected,
-    ):
-        reader = MatchedBlockReader(outputs, expected)
-        return [found for _, found in reader.map(work, threads=threads, progress=progress)]
-
-
 def _relative_logarithms(masses: Array, counts: Integers) -> Array:
-    """Give the logarithm of each entry's mass less that of its line's greatest."""
+    """Compute the logarithm of each entry's mass, minus the logarithm of its line's greatest."""
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(masses)
         filled = counts > 0
@@ -233,7 +227,7 @@ def _relative_logarithms(masses: Array, counts: Integers) -> Array:
     return np.where(masses > 0.0, logs, LEAST_LOG)
 
 
-def _entries(logarithms: Array, counts: Integers, marks: npt.NDArray[np.bool_]) -> Entries:
+def _entries(logarithms: Array, counts: Integers, marks: Flags) -> Entries:
     starts = np.concatenate([[0], np.cumsum(counts)])
     hits = np.flatnonzero(marks)
     lines = np.searchsorted(starts, hits, side="right") - 1

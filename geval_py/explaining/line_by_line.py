@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from geval_py.reading.features import OUTPUT, Fields
-from geval_py.reading.items import column_names
+from geval_py.reading.items import ScoredItem, column_names
 from geval_py.reading.wordprobs import NUMBER
 from geval_py.tables.escapes import terminal_text
 from geval_py.tables.formats import Listing
@@ -19,14 +19,13 @@ from geval_py.text import visible
 
 if TYPE_CHECKING:
     from geval_py.reading.features import Field, Tokens
-    from geval_py.reading.items import ScoredItem
     from geval_py.scoring.scores import ScoredOutput
 
 
 AT_A_TIME = 8  # rows written at once: few, since a line may have megabytes
 STYLES = ((0.001, "bold red", BOLD_RED), (0.01, "red", RED), (0.05, "yellow", YELLOW))  # of words with p below
-_FIGURES = ("line", "difference", "score", "loss", "other_score", "other_loss")
-_TEXTS = ("expected", "output", "other_output")
+FIGURES = ("line", "difference", "score", "loss", "other_score", "other_loss")
+TEXTS = ("expected", "output", "other_output")
 
 
 class Line(NamedTuple):
@@ -73,14 +72,53 @@ def read_differences(evaluation: ScoredOutput, other: ScoredOutput) -> Iterator[
     return map(LineDifference, differences, read_lines(evaluation), read_lines(other))
 
 
+class _Rows(Listing):
+    """Lines, a row each: figures, the columns of the input, texts."""
+
+    __slots__ = ()
+    name = "lines"
+    figures: ClassVar[tuple[str, ...]]
+    texts: ClassVar[tuple[str, ...]]
+    evaluation: ScoredOutput
+
+    def rows(self) -> Iterator[tuple[Sequence[float | None], str, Sequence[str]]]:
+        """Yield each line's figures, its input and its texts."""
+        raise NotImplementedError
+
+    def records(self) -> Table:
+        """Return the table for programs; a column that a line's input lacks is None."""
+        own, evaluation = {*FIGURES, *TEXTS}, self.evaluation
+        columns = column_names(evaluation.input_width(), evaluation.split.in_header, own)
+        width = len(columns)
+
+        def cells(text: str) -> list[str | None]:
+            found: list[str | None] = list(text.split("\t")) if width else []
+            return [*found, *[None] * (width - len(found))]
+
+        rows = ([*figures, *cells(text), *texts] for figures, text, texts in self.rows())
+        return plain_table([*self.figures, *columns, *self.texts], rows)
+
+    def documents(self) -> Iterator[dict[str, Any]]:
+        """Yield a document a line; the columns of the input are called by their names."""
+        fields = Fields(self.evaluation.split.in_header)
+        for figures, text, texts in self.rows():
+            columns = fields.split(ScoredItem(text, "", ""))
+            yield {
+                **dict(zip(self.figures, figures, strict=True)),
+                "input": {field.column_name: cell for field, cell in columns if field.is_column},
+                **dict(zip(self.texts, texts, strict=True)),
+            }
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LineListing(Listing):
+class LineListing(_Rows):
     """Lines of an evaluation, a row each, in any order: score, input, expected, output.
 
-    For a terminal, texts are escaped or, with a ``marker``, its words are marked.
+    For a terminal, texts are escaped or, with a ``marker``, their words are marked.
     """
 
-    name = "lines"
+    figures = ("line", "score", "loss")
+    texts = ("expected", "output")
     evaluation: ScoredOutput
     lines: Iterable[Line]
     for_terminal: bool = False
@@ -92,35 +130,22 @@ class LineListing(Listing):
         rows = ((score, *marked(item)) for _, score, _, item in self.lines)
         return _table(["input", "expected", "output"], rows, self.for_terminal and self.marker is None)
 
-    def records(self) -> Table:
-        """Return the table for programs, with the columns of the input apart."""
-        columns = _input_columns(self.evaluation)
-        rows = ([line.number, line.score, line.loss, *_texts(line, columns), line.item.output] for line in self.lines)
-        return plain_table(["line", "score", "loss", *columns, "expected", "output"], rows)
+    def rows(self) -> Iterator[tuple[Sequence[float | None], str, Sequence[str]]]:
+        """Yield each line's figures, its input and its texts."""
+        for number, score, loss, item in self.lines:
+            yield (number, score, loss), item.input, (item.expected, item.output)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what is explained."""
         return explained_head([self.evaluation])
 
-    def documents(self) -> Iterator[dict[str, Any]]:
-        """Yield a document a line; the columns of the input are called by their names."""
-        fields = Fields(self.evaluation.split.in_header)
-        for line in self.lines:
-            yield {
-                "line": line.number,
-                "score": line.score,
-                "loss": line.loss,
-                "input": _input(line.item, fields),
-                "expected": line.item.expected,
-                "output": line.item.output,
-            }
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DifferenceListing(Listing):
+class DifferenceListing(_Rows):
     """Lines of an evaluation beside another, a row each: difference, input, expected, other output, output."""
 
-    name = "lines"
+    figures = FIGURES
+    texts = TEXTS
     evaluation: ScoredOutput
     other: ScoredOutput
     differences: Iterable[LineDifference]
@@ -134,38 +159,15 @@ class DifferenceListing(Listing):
         )
         return _table(["input", "expected", "other output", "output"], rows, self.for_terminal)
 
-    def records(self) -> Table:
-        """Return the table for programs, with the columns of the input apart."""
-        columns = _input_columns(self.evaluation)
-        rows = (
-            [
-                *(line.number, difference, line.score, line.loss, other.score, other.loss),
-                *(*_texts(line, columns), line.item.output, other.item.output),
-            ]
-            for difference, line, other in self.differences
-        )
-        return plain_table([*_FIGURES, *columns, *_TEXTS], rows)
+    def rows(self) -> Iterator[tuple[Sequence[float | None], str, Sequence[str]]]:
+        """Yield each line's figures, its input and its texts."""
+        for difference, line, other in self.differences:
+            figures = (line.number, difference, line.score, line.loss, other.score, other.loss)
+            yield figures, line.item.input, (line.item.expected, line.item.output, other.item.output)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what is explained."""
         return explained_head([self.evaluation, self.other])
-
-    def documents(self) -> Iterator[dict[str, Any]]:
-        """Yield a document a line, with the score, the loss and the output of both."""
-        fields = Fields(self.evaluation.split.in_header)
-        for difference, line, other in self.differences:
-            yield {
-                "line": line.number,
-                "difference": difference,
-                "score": line.score,
-                "loss": line.loss,
-                "other_score": other.score,
-                "other_loss": other.loss,
-                "input": _input(line.item, fields),
-                "expected": line.item.expected,
-                "output": line.item.output,
-                "other_output": other.item.output,
-            }
 
 
 def explained_head(evaluations: Sequence[ScoredOutput]) -> dict[str, Any]:
@@ -185,21 +187,6 @@ def _table(texts: Sequence[str], rows: Iterable[Sequence[object]], for_terminal:
     write = terminal_text if for_terminal else str
     score = Column(name="score", alignment="right", write=plain)
     return Table([score, *(Column(name=name, write=write) for name in texts)], rows, at_a_time=AT_A_TIME)
-
-
-def _input(item: ScoredItem, fields: Fields) -> dict[str, str]:
-    return {field.column_name: text for field, text in fields.split(item) if field.is_column}
-
-
-def _input_columns(evaluation: ScoredOutput) -> list[str]:
-    """Name the columns of the input unlike those of the table."""
-    return column_names(evaluation.input_width(), evaluation.split.in_header, {*_FIGURES, *_TEXTS})
-
-
-def _texts(line: Line, columns: Sequence[str]) -> list[str | None]:
-    """Return the columns of a line's input, None for a missing one, and the expected line."""
-    found: list[str | None] = list(line.item.input.split("\t")) if columns else []
-    return [*found, *[None] * (len(columns) - len(found)), line.item.expected]
 
 
 def marks_text() -> str:

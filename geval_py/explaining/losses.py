@@ -11,25 +11,21 @@ from itertools import compress
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from geval_py.explaining.significance import t_quantile
+from geval_py.explaining.significance import LEAST_LINES, t_quantile
 from geval_py.reading.features import FIELD_NUMBER
 from geval_py.reading.items import ScoredItem
 from geval_py.reading.preparation import preparation_of
 from geval_py.reading.wordprobs import parse_line
 
 if TYPE_CHECKING:
+    from geval_py.explaining.significance import Array, Integers
     from geval_py.reading.wordprobs import Distribution
     from geval_py.scoring.scores import ScoredOutput
 
 
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int64]
-
-
 class Outcome(IntEnum):
-    """What became of a line, from the best to the worst: a line without a guess has a rest alone, or is a vector."""
+    """What became of a line, from the best to the worst; a line without a guess has only a rest, or is a vector."""
 
     RIGHT = 0
     LISTED = 1
@@ -39,11 +35,10 @@ class Outcome(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guess:
-    """What an output line says: its best guess, the masses of that, of the expected word and of all unlisted ones.
+    """The best guess of an output line, and the masses, in [0, 1], of the guess, the expected word and the rest.
 
-    The best guess is the word with the greatest mass; of several the greatest in code point order, as for Accuracy.
-    Masses are in [0, 1]; that of the expected word, ``listed``, is None where it is not in the list, and the guess is
-    None where there is no list.
+    The best guess is the word with the greatest mass; among equals, the greatest in code point order, as for
+    Accuracy. ``listed`` is None if the expected word is not listed, and ``word`` is None if no word is.
     """
 
     word: str | None
@@ -52,7 +47,7 @@ class Guess:
     rest: float
 
     def outcome(self, expected: str) -> Outcome:
-        """Tell what became of the line."""
+        """Classify the line."""
         if self.word is None:
             return Outcome.NO_GUESS
         if self.word == expected:
@@ -62,17 +57,17 @@ class Guess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcomes:
-    """Of each scored line, in order: its outcome, and the confidence of its best guess, in [0, 1]."""
+    """The outcome of each scored line, in order, and the confidence of its best guess, in [0, 1]."""
 
-    codes: Codes
-    confidences: Floats
+    codes: Integers
+    confidences: Array
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutcomeShare:
     """The lines of one outcome: how many, their share of all lines and of the finite loss, their mean loss in nats.
 
-    The mean is over lines with a finite loss; NaN where there is none.
+    The mean is over lines with a finite loss; NaN if there are none.
     """
 
     outcome: Outcome
@@ -83,7 +78,7 @@ class OutcomeShare:
 
 
 def prepared_items(evaluation: ScoredOutput) -> Iterator[ScoredItem]:
-    """Give each scored line's texts, output and answer as the metric's flags leave them; raises as read_items."""
+    """Yield each scored line, its output and answer as the metric's flags leave them; raises as read_items."""
     preparation = preparation_of(evaluation.scores[0].scheme)
     items = evaluation.read_items()
     if preparation is None:
@@ -92,13 +87,13 @@ def prepared_items(evaluation: ScoredOutput) -> Iterator[ScoredItem]:
 
 
 def distribution_at(text: str) -> Distribution | None:
-    """Give what an output line says of words, None for a vector; raises MalformedLineError."""
+    """Parse an output line's distribution over words, None for a vector; raises MalformedLineError."""
     line = parse_line(text)
     return None if line.words is None else line.normalised()
 
 
 def guess_of(distribution: Distribution | None, expected: str) -> Guess:
-    """Give what a line's distribution says of the expected word and of its best guess."""
+    """Return a distribution's best guess and the mass of the expected word."""
     if distribution is None:
         return Guess(word=None, confidence=0.0, listed=None, rest=0.0)
     masses = distribution.masses
@@ -108,7 +103,7 @@ def guess_of(distribution: Distribution | None, expected: str) -> Guess:
 
 
 def outcomes_of(items: Iterable[ScoredItem]) -> Outcomes:
-    """Tell of each line, prepared as it was scored, what became of it; raises MalformedLineError."""
+    """Classify lines, prepared as they were scored; raises MalformedLineError."""
     guesses = [(guess_of(distribution_at(item.output), item.expected), item.expected) for item in items]
     return Outcomes(
         codes=np.array([guess.outcome(expected) for guess, expected in guesses], np.int64),
@@ -116,8 +111,8 @@ def outcomes_of(items: Iterable[ScoredItem]) -> Outcomes:
     )
 
 
-def outcome_shares(losses: Floats, outcomes: Outcomes) -> list[OutcomeShare]:
-    """Share lines and loss out among the outcomes that there are, in their order; ``losses`` are in nats.
+def outcome_shares(losses: Array, outcomes: Outcomes) -> list[OutcomeShare]:
+    """Compute the shares of lines and of loss by outcome, in order; ``losses`` are in nats.
 
     >>> shares = outcome_shares(np.array([1.0, 3.0]), Outcomes(codes=np.array([0, 2]), confidences=np.zeros(2)))
     >>> [(share.outcome.name, share.share_of_loss) for share in shares]
@@ -138,7 +133,7 @@ def outcome_shares(losses: Floats, outcomes: Outcomes) -> list[OutcomeShare]:
     ]
 
 
-# How losses are spread: a histogram of them, by what became of the lines.
+# A histogram
 
 
 MOST_BINS = 24
@@ -147,7 +142,7 @@ _STEPS = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0)  # nats
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bin:
-    """Losses from ``low`` up to below ``high``, in nats, of lines with one outcome: how many of them."""
+    """The number of losses from ``low`` to below ``high``, in nats, on lines with one outcome."""
 
     low: float
     high: float
@@ -155,8 +150,8 @@ class Bin:
     lines: int
 
 
-def loss_bins(losses: Floats, outcomes: Outcomes) -> list[Bin]:
-    """Count the finite losses in bins of equal and round width, at most 24; empty ones are left out."""
+def loss_bins(losses: Array, outcomes: Outcomes) -> list[Bin]:
+    """Count the finite losses in at most 24 bins of equal, round width; empty bins are left out."""
     finite = np.isfinite(losses)
     greatest = float(losses[finite].max(initial=0.0))
     width = next((step for step in _STEPS if greatest / step < MOST_BINS), math.ceil(greatest / MOST_BINS) or 1.0)
@@ -174,19 +169,18 @@ def loss_bins(losses: Floats, outcomes: Outcomes) -> list[Bin]:
 
 
 MOST_PARTS = 10
-LEAST_LINES = 10  # of a part that is named by its value
-WORDS_OF_A_TEXT = 4.0  # from this mean number of words on, a column is text
+WORDS_OF_A_TEXT = 4.0  # mean number of words from which a column is text
 Kind = Literal["number", "value", "words"]
-_LENGTHS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 13)  # characters: where parts begin
+_LENGTHS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 13)  # in characters: the first of each part
 _FREQUENCIES = (0, 1, 2, 10, 100, 1_000, 10_000, 100_000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """Some lines: what they have in common, how many they are, their mean loss in nats and its 95 % interval.
+    """Lines with something in common: their number, their mean loss in nats and its 95 % interval.
 
-    The interval is Student's, over lines; None for a single line. Lines with an infinite loss are counted, and left
-    out of the mean, which is NaN where no other is left.
+    The interval is Student's, over lines; None for a single line. Lines with an infinite loss are counted, but left
+    out of the mean, which is NaN if no other line is left.
     """
 
     label: str
@@ -198,10 +192,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """The parts by a column of the input: its name, and whether it is told apart by numbers, values or its length.
-
-    The length is counted in words.
-    """
+    """The parts by a column of the input: by ranges of its numbers, by its values, or by its length in words."""
 
     column: str
     kind: Kind
@@ -210,47 +201,44 @@ class Parts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grouping:
-    """Which lines belong together by a column: ``codes`` are places among ``labels``, some of which may be unused."""
+    """The part of each line by a column: ``codes`` are places in ``labels``, some of which may be unused."""
 
     column: str
     kind: Kind
-    codes: Codes
+    codes: Integers
     labels: tuple[str, ...]
 
 
-def parts_of(losses: Floats, codes: Codes, labels: Sequence[str]) -> tuple[Part, ...]:
-    """Give the parts that have a line; ``codes`` are the lines' places in ``labels``, below 0 for none."""
+def parts_of(losses: Array, codes: Integers, labels: Sequence[str]) -> tuple[Part, ...]:
+    """Compute the parts with at least one line; ``codes`` are the lines' places in ``labels``, below 0 for none."""
     return tuple(_part(label, losses[codes == code]) for code, label in enumerate(labels) if (codes == code).any())
 
 
-def _part(label: str, losses: Floats) -> Part:
+def _part(label: str, losses: Array) -> Part:
     finite = losses[np.isfinite(losses)]
     mean = float(finite.mean()) if len(finite) else float("nan")
-    half = half_width(finite)
-    low, high = (None, None) if half is None else (max(0.0, mean - half), mean + half)
+    low = high = None
+    if len(finite) > 1:
+        half = t_quantile(len(finite) - 1) * float(finite.std(ddof=1)) / math.sqrt(len(finite))
+        low, high = max(0.0, mean - half), mean + half
     return Part(label=label, lines=len(losses), mean_loss=mean, low=low, high=high)
 
 
-def half_width(values: Floats) -> float | None:
-    """Give half the width of Student's 95 % interval of a mean; None for fewer than two values."""
-    if len(values) < 2:
-        return None
-    return t_quantile(len(values) - 1) * float(values.std(ddof=1)) / math.sqrt(len(values))
-
-
-def by_length(losses: Floats, words: Iterable[str]) -> tuple[Part, ...]:
-    """Give the parts by the number of characters of the expected words."""
+def by_length(losses: Array, words: Iterable[str]) -> tuple[Part, ...]:
+    """Compute the parts by the number of characters of the expected words."""
     return _by_bounds(losses, np.array([len(word) for word in words], np.int64), _LENGTHS, str)
 
 
-def by_frequency(losses: Floats, words: Iterable[str], counts: Mapping[str, int]) -> tuple[Part, ...]:
-    """Give the parts by how often the expected words were seen, by their counts."""
+def by_frequency(losses: Array, words: Iterable[str], counts: Mapping[str, int]) -> tuple[Part, ...]:
+    """Compute the parts by how often the expected words were seen."""
     seen = np.array([counts.get(word, 0) for word in words], np.int64)
     return _by_bounds(losses, seen, _FREQUENCIES, lambda number: ("never", "once")[number] if number < 2 else "")
 
 
-def _by_bounds(losses: Floats, values: Codes, bounds: Sequence[int], name: Callable[[int], str]) -> tuple[Part, ...]:
-    """Give the parts between bounds; one that holds a single number has its name."""
+def _by_bounds(
+    losses: Array, values: Integers, bounds: Sequence[int], name: Callable[[int], str]
+) -> tuple[Part, ...]:
+    """Compute the parts between bounds; a part of a single number is named by ``name``."""
     labels = []
     for low, above in zip(bounds, [*bounds[1:], None], strict=True):
         if above is None:
@@ -260,10 +248,10 @@ def _by_bounds(losses: Floats, values: Codes, bounds: Sequence[int], name: Calla
     return parts_of(losses, np.searchsorted(np.array(bounds), values, side="right") - 1, labels)
 
 
-def by_column(losses: Floats, column: str, texts: Sequence[str]) -> Parts | None:
-    """Give the parts by a column: by ranges of its numbers, by its values or, where it is text, by its length.
+def by_column(losses: Array, column: str, texts: Sequence[str]) -> Parts | None:
+    """Compute the parts by a column: by ranges of its numbers, by its values or, if it is text, by its length.
 
-    None where that parts nothing: all lines have one value, or hardly two lines have the same.
+    None if all lines would be in one part: they have one value, or hardly any two lines have the same.
     """
     found = grouping_of(column, texts)
     if found is None:
@@ -272,7 +260,7 @@ def by_column(losses: Floats, column: str, texts: Sequence[str]) -> Parts | None
 
 
 def grouping_of(column: str, texts: Sequence[str]) -> Grouping | None:
-    """Tell which lines belong together by a column; None where that parts nothing."""
+    """Assign lines to parts by a column; None if there would be one part only."""
     counts = Counter(texts)
     if all(map(FIELD_NUMBER.fullmatch, counts)):
         return _grouping(column, "number", *quantiles_of(np.array(list(map(float, texts)))))
@@ -286,22 +274,13 @@ def grouping_of(column: str, texts: Sequence[str]) -> Grouping | None:
     return _grouping(column, "value", codes, labels) if common else None
 
 
-def _grouping(column: str, kind: Kind, codes: Codes, labels: Sequence[str]) -> Grouping | None:
+def _grouping(column: str, kind: Kind, codes: Integers, labels: Sequence[str]) -> Grouping | None:
     several = len(np.unique(codes)) > 1
     return Grouping(column=column, kind=kind, codes=codes, labels=tuple(labels)) if several else None
 
 
-def by_quantiles(losses: Floats, values: Floats, most: int = MOST_PARTS) -> tuple[Part, ...]:
-    """Give a part for each value or, where there are too many, parts of about as many lines each by rising values.
-
-    >>> [part.label for part in by_quantiles(np.ones(4), np.array([1.0, 2.0, 2.0, 3.5]), most=2)]
-    ['1–2', '3.5']
-    """
-    return parts_of(losses, *quantiles_of(values, most))
-
-
-def quantiles_of(values: Floats, most: int = MOST_PARTS) -> tuple[Codes, list[str]]:
-    """Give the part that each value is in, and the labels of these parts."""
+def quantiles_of(values: Array, most: int = MOST_PARTS) -> tuple[Integers, list[str]]:
+    """Assign values to parts of about as many lines each, by rising values; return their parts and the labels."""
     bounds = np.unique(values)
     if len(bounds) > most:
         bounds = np.unique(np.sort(values)[[-(-len(values) * part // most) - 1 for part in range(1, most + 1)]])
@@ -309,7 +288,7 @@ def quantiles_of(values: Floats, most: int = MOST_PARTS) -> tuple[Codes, list[st
     return codes, [_range(values[codes == code]) for code in range(len(bounds))]
 
 
-def _range(values: Floats) -> str:
+def _range(values: Array) -> str:
     low, high = f"{values.min():.6g}", f"{values.max():.6g}"
     return low if low == high else f"{low}–{high}"
 
@@ -324,10 +303,10 @@ CONTEXT = 72  # characters on each side of a gap
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """A line: its number in the file, its loss in nats, the texts around its gap, the answer, what was guessed.
+    """A line: its number in the file, its loss in nats, the texts around its gap, the answer, the guesses.
 
-    ``about`` are the other columns of the input. ``listed`` is the mass of the expected word, None where it was not
-    in the list; ``guesses`` are the words with the greatest masses, and these; ``rest`` is the mass of all others.
+    ``about`` are the other columns of the input. ``listed`` is the mass of the expected word, None if it is not
+    listed; ``guesses`` are the words with the greatest masses; ``rest`` is the mass of all unlisted words.
     """
 
     number: int
@@ -342,8 +321,8 @@ class Example:
     rest: float
 
 
-def worst_and_best(losses: Floats, confidences: Floats, worst: int = WORST, best: int = BEST) -> Codes:
-    """Give the places of the lines to show, by falling loss; of equal ones the more confident guess is first.
+def worst_and_best(losses: Array, confidences: Array, worst: int = WORST, best: int = BEST) -> Integers:
+    """Choose the lines to show, by falling loss; among equal losses, the more confident guess comes first.
 
     >>> worst_and_best(np.array([1.0, 2.0, 2.0, 3.0]), np.array([0.5, 0.1, 0.9, 0.5]), worst=2, best=1).tolist()
     [3, 2, 0]
@@ -352,8 +331,8 @@ def worst_and_best(losses: Floats, confidences: Floats, worst: int = WORST, best
     return order if len(order) <= worst + best else np.concatenate([order[:worst], order[len(order) - best :]])
 
 
-def examples_of(evaluation: ScoredOutput, losses: Floats, outcomes: Outcomes) -> list[Example]:
-    """Give the 300 lines with the greatest losses and the 100 with the least, by falling loss."""
+def examples_of(evaluation: ScoredOutput, losses: Array, outcomes: Outcomes) -> list[Example]:
+    """Return the 300 lines with the greatest losses and the 100 with the least, by falling loss."""
     chosen = worst_and_best(losses, outcomes.confidences)
     keep = np.zeros(len(losses), np.bool_)
     keep[chosen] = True
@@ -383,9 +362,10 @@ def _example(number: int, loss: float, item: ScoredItem) -> Example:
 
 
 def in_context(line: str) -> tuple[tuple[str, ...], str, str]:
-    r"""Part an input line: the columns before the last two, the end of the last but one, the beginning of the last.
+    r"""Split an input line: other columns, the end of the text before the gap, the beginning of the text after it.
 
-    A line of one column stands before the gap. The two characters ``\n``, which stand for a line end, become ⏎.
+    The last two columns are the texts around the gap; a single column stands before it. The two characters ``\n``,
+    which stand for a line end, become ⏎.
 
     >>> in_context("1901\tin\\nthe\tof may")
     (('1901',), 'in ⏎ the', 'of may')

@@ -1,8 +1,8 @@
-"""What hashing gave a score: the scores that other seeds would give, and the one without hashing.
+"""Luck: how much hash collisions changed a score, by the scores of other seeds, and the score without hashing.
 
 The expected word shares its bucket with a part of the rest and, by chance, with other words. Seeds are line numbers,
-so a file has one score; had its lines begun further down, it would have another. How far such scores scatter is
-measured, by scoring again with seeds a few lines further, and computed (see :mod:`geval_py.scoring.kernel.profile`).
+so a file has one score; if its lines began further down, it would have another. The scatter of such scores is
+measured, by scoring again with shifted seeds, and computed (see :mod:`geval_py.scoring.kernel.profile`).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 
 from geval_py.errors import UsageError
 from geval_py.explaining.reliability import hashed_scheme, profile_of, profile_scheme, reread, schemes_of
+from geval_py.explaining.significance import NORMAL
 from geval_py.reading.outputs import unique_names
 from geval_py.reading.sources import can_be_reread
 from geval_py.reading.wordprobs import DEFAULT_BITS
@@ -34,19 +35,22 @@ from geval_py.text import visible
 
 if TYPE_CHECKING:
     from geval_py.explaining.comparison import Comparison
-    from geval_py.explaining.reliability import Array
+    from geval_py.explaining.significance import Array
     from geval_py.scoring.columns import Named
+    from geval_py.scoring.metrics.base import Metric
+    from geval_py.scoring.metrics.hashed import ProfileStatistics
+    from geval_py.scoring.scores import ScoredOutput
 
 
 DEFAULT_SEEDS, MOST_SEEDS = 25, 1000
-NORMAL = 1.96  # sd on either side that hold 95 %
+NEAR = 0.05  # a pair of outputs that more seeds than this would turn round is too near to tell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """Scores under other seeds: ``score`` is that of the mean loss, ``loss``, in nats; ``sd`` that of a score's loss.
+    """Scores under other seeds: the mean ``loss`` in nats, its ``score``, and ``sd``, the losses' deviation.
 
-    ``z`` is by how many sd this output's loss is above the mean: below 0 it was lucky. None where nothing scatters.
+    ``z`` is by how many sd this output's loss is above the mean: below 0 it was lucky. None without scatter.
     """
 
     score: float
@@ -57,12 +61,12 @@ class Spread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exact:
-    """The perplexity on exact words, of a ``vocabulary`` of so many, without hashing.
+    """The perplexity on exact words, without hashing; ``vocabulary`` is the number of words of a vocabulary.
 
-    It is on the lines whose word the vocabulary or the line has; the ``infinite`` others would make it infinite.
-    ``listed`` is from the masses of the words, where one that is not listed shares the rest evenly with all unlisted
-    words (those listed are taken for words of the vocabulary); ``from_hashed`` is estimated from the hashed losses,
-    by ln(vocabulary / buckets) for each unlisted word.
+    Only lines whose word is listed or in the vocabulary count; the ``infinite`` other lines would make it infinite.
+    ``listed`` is computed from the masses of the words: unlisted words share the rest evenly (listed words are taken
+    for words of the vocabulary). ``from_hashed`` is estimated from the hashed losses, by ln(vocabulary / buckets) for
+    each unlisted word.
     """
 
     vocabulary: int
@@ -73,12 +77,11 @@ class Exact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Luck:
-    """What hashing gave an output; printed, sentences.
+    """How much hash collisions changed an output's score; printed, a table and sentences.
 
-    ``score`` is that of ``metric`` on the ``lines`` that are finite under all seeds; ``left_out`` are those that a
-    seed makes infinite. ``measured`` is over the scores under other ``seeds``, ``scores``: None where there are none
-    or one; ``formula`` is computed. Between ``low`` and ``high`` lie the scores of 95 % of seeds. ``exact`` is None
-    without a vocabulary.
+    ``score`` is by ``metric`` on the ``lines`` that are finite under all seeds; ``left_out`` lines are not.
+    ``measured`` summarises the ``scores`` under as many other ``seeds``, None for fewer than two; ``formula`` is
+    computed. Between ``low`` and ``high`` lie the scores of 95 % of seeds. ``exact`` is None without a vocabulary.
     """
 
     test: str
@@ -102,7 +105,7 @@ class Luck:
 
     @property
     def z(self) -> float | None:
-        """By how many sd the loss is above the formula's mean: below 0 it was lucky. None where nothing scatters."""
+        """By how many sd the loss is above the formula's mean: below 0 it was lucky. None without scatter."""
         return self.formula.z
 
     def __str__(self) -> str:
@@ -158,26 +161,20 @@ class Lucks(Tabular):
 
     def records(self) -> Table:
         """Return the table for programs: a row an output, spreads and exact perplexities as columns of their own."""
+        names = ("score", "sd", "z")
+        head = [
+            "system",
+            "score",
+            *(f"{of}_{name}" for of in ("seeds", "formula") for name in names),
+            "exact",
+            "signature",
+        ]
         rows = []
         for luck in self.outputs:
-            measured, exact = luck.measured, luck.exact
-            rows.append(
-                {
-                    "system": luck.file,
-                    "score": luck.score,
-                    "low": luck.low,
-                    "high": luck.high,
-                    "seeds_score": measured and measured.score,
-                    "seeds_sd": measured and measured.sd,
-                    "seeds_z": measured and measured.z,
-                    "formula_score": luck.formula.score,
-                    "formula_sd": luck.formula.sd,
-                    "formula_z": luck.z,
-                    "exact": exact and exact.listed,
-                    "signature": luck.signature,
-                }
-            )
-        return plain_table(list(rows[0]), [list(row.values()) for row in rows])
+            spreads = [getattr(of, name, None) for of in (luck.measured, luck.formula) for name in names]
+            exact = None if luck.exact is None else luck.exact.listed
+            rows.append([luck.file, luck.score, *spreads, exact, luck.signature])
+        return plain_table(head, rows)
 
     def legend(self) -> Iterator[str]:
         """Yield what the columns are, then sentences about each output."""
@@ -209,14 +206,13 @@ def _spread_cells(spread: Spread | None) -> list[str | None]:
 
 
 def luck(evaluation: ScoredOutput, *, seeds: int = DEFAULT_SEEDS, vocabulary: frozenset[str] = frozenset()) -> Luck:
-    """Tell what hashing gave an output: its score under other seeds of the hash, and without hashing.
+    """Estimate how much hash collisions changed an output's score.
 
     The evaluation's files are read again, with the flags and bits of its first metric on hashed words, and scored
-    with as many other ``seeds`` (0: by formula alone); ``vocabulary`` are the words that the exact perplexity knows.
+    with as many other ``seeds`` (0: by formula alone); ``vocabulary`` has the words for the exact perplexity.
 
-    Raises UsageError where there is no such metric, where the output can be read only once or has lines of buckets,
-    which hold for one seed, and for a number of seeds out of range; DataError where the files have changed for the
-    worse.
+    Raises UsageError if there is no such metric, if the output can be read only once or has lines of buckets, which
+    hold for one seed, and for a number of seeds out of range; DataError if the files have changed and are malformed.
     """
     check_seeds(seeds)
     schemes = luck_schemes(hashed_scheme(schemes_of(evaluation)), seeds, exact=bool(vocabulary))
@@ -231,20 +227,25 @@ def check_seeds(seeds: int) -> None:
 
 
 def luck_schemes(named: Named, seeds: int, *, exact: bool) -> list[Named]:
-    """Give the metrics that :func:`luck_of` wants, made of a hashed one; ``exact`` asks for the vocabulary too."""
+    """Return the metrics that :func:`luck_of` needs, made from a hashed one; ``exact`` adds the vocabulary's."""
     scheme, metric = named
     again = [(scheme, reseeded(metric, seed)) for seed in range(1, seeds + 1)]
     return [profile_scheme(named), *again, *([(scheme, unknown_words(metric))] if exact else [])]
 
 
 def luck_of(evaluation: ScoredOutput, seeds: int, vocabulary: int) -> Luck:
-    """Compute the luck of an output that was scored with :func:`luck_schemes`, over so many words of a vocabulary.
+    """Compute the luck of an output that was scored with :func:`luck_schemes`; ``vocabulary`` is a number of words.
 
     Raises UsageError for lines of buckets.
     """
     first, *others = evaluation.scores
     statistics = profile_of(evaluation)
-    _refuse_vectors(statistics, evaluation)
+    vectors = int(statistics.column("vector").sum())
+    if vectors:
+        raise UsageError(
+            message=f"{shown_path(evaluation.output.path)} has {vectors} of {statistics.lines} lines of buckets, "
+            "which hold for one seed of the hash: what others would give cannot be told"
+        )
     kept = np.isfinite(statistics.column("seed_mean"))
     lines = int(kept.sum())
     loss = _mean(statistics.column("loss")[kept])
@@ -252,7 +253,7 @@ def luck_of(evaluation: ScoredOutput, seeds: int, vocabulary: int) -> Luck:
     sd = math.sqrt(float(statistics.column("seed_variance")[kept].sum())) / max(1, lines)
     measured = _spread(first.metric, loss, fmean(losses), stdev(losses)) if len(losses) > 1 and lines else None
     formula = _spread(first.metric, loss, _mean(statistics.column("seed_mean")[kept]), sd)
-    low, high = sorted(_score(first.metric, formula.loss + sign * NORMAL * formula.sd) for sign in (-1, 1))
+    low, high = sorted(first.metric.of_line(formula.loss + sign * NORMAL * formula.sd) for sign in (-1, 1))
     return Luck(
         test=evaluation.split.name,
         file=evaluation.output.name,
@@ -262,10 +263,10 @@ def luck_of(evaluation: ScoredOutput, seeds: int, vocabulary: int) -> Luck:
         bits=first.metric.bits or DEFAULT_BITS,
         lines=lines,
         left_out=statistics.lines - lines,
-        score=_score(first.metric, loss),
+        score=first.metric.of_line(loss),
         loss=loss,
         seeds=seeds,
-        scores=tuple(_score(first.metric, of_seed) for of_seed in losses),
+        scores=tuple(first.metric.of_line(of_seed) for of_seed in losses),
         measured=measured,
         formula=formula,
         low=low,
@@ -275,37 +276,21 @@ def luck_of(evaluation: ScoredOutput, seeds: int, vocabulary: int) -> Luck:
     )
 
 
-def _refuse_vectors(statistics: ProfileStatistics, evaluation: ScoredOutput) -> None:
-    vectors = int(statistics.column("vector").sum())
-    if vectors:
-        raise UsageError(
-            message=f"{shown_path(evaluation.output.path)} has {vectors} of {statistics.lines} lines of buckets, "
-            "which hold for one seed of the hash: what others would give cannot be told"
-        )
-
-
 def _signature(evaluation: ScoredOutput) -> str | None:
-    """Give the signature of the score alone."""
+    """Return the signature of the first score alone."""
     if evaluation.signature is None:
         return None
-    from dataclasses import replace
-
     signed = evaluation.signature
-    return str(replace(signed, metrics=signed.metrics[:1], bits=signed.bits[:1]))
+    return str(signed.replace(metrics=signed.metrics[:1], bits=signed.bits[:1]))
 
 
 def _mean(losses: Array) -> float:
-    """Give the mean; NaN where there is none."""
+    """Return the mean; NaN for no loss."""
     return math.fsum(losses) / len(losses) if len(losses) else math.nan
 
 
-def _score(metric: Metric, loss: float) -> float:
-    """Give the metric's value for a mean loss."""
-    return metric.of_line(loss)
-
-
 def _spread(metric: Metric, loss: float, mean: float, sd: float) -> Spread:
-    return Spread(score=_score(metric, mean), loss=mean, sd=sd, z=(loss - mean) / sd if sd > NOISE else None)
+    return Spread(score=metric.of_line(mean), loss=mean, sd=sd, z=(loss - mean) / sd if sd > NOISE else None)
 
 
 def _exact(evaluation: ScoredOutput, statistics: ProfileStatistics, vocabulary: int) -> Exact:
@@ -325,10 +310,7 @@ def _exact(evaluation: ScoredOutput, statistics: ProfileStatistics, vocabulary: 
     )
 
 
-# Two outputs so near to each other that hashing may have decided between them.
-
-
-NEAR = 0.05  # a pair that other seeds turn round more often is too near to tell
+# Two outputs so near to each other that hashing may have decided between them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -347,10 +329,10 @@ class NearTie:
 
 
 def near_ties(evaluations: Sequence[ScoredOutput], comparison: Comparison) -> Iterator[NearTie]:
-    """Give the neighbours in a comparison between which hashing may have decided.
+    """Find the neighbours in a comparison between which hashing may have decided.
 
-    Looked at are those that cannot be told apart anyway, on a metric of hashed words: their outputs are read again,
-    unless they can be read only once.
+    Only neighbours that cannot be told apart anyway, on a metric of hashed words, are looked at: their outputs are
+    read again, unless they can be read only once.
     """
     by_name = dict(zip(unique_names([of.output for of in evaluations]), evaluations, strict=True))
 
@@ -361,26 +343,23 @@ def near_ties(evaluations: Sequence[ScoredOutput], comparison: Comparison) -> It
 
     bits = evaluations[0].scores[0].metric.bits
     for first, second in pairwise(system.name for system in comparison.systems):
-        if bits and _is_in_doubt(comparison, by_name[first], by_name[second], {first, second}):
+        both = by_name[first], by_name[second]
+        if (
+            bits
+            and any({first, second} <= set(group) for group in comparison.groups)
+            and both[0].scores[0].statistics != both[1].scores[0].statistics
+            and all(can_be_reread(of.output.path) for of in both)
+        ):
             turned = share_turned(profile(first), profile(second), bits)
             if turned > NEAR:
                 yield NearTie(first=first, second=second, turned=turned)
 
 
-def _is_in_doubt(comparison: Comparison, one: ScoredOutput, other: ScoredOutput, names: set[str]) -> bool:
-    """Tell whether two outputs share a group, but not all losses, and can be read again."""
-    return (
-        any(names <= set(group) for group in comparison.groups)
-        and one.scores[0].statistics != other.scores[0].statistics
-        and all(can_be_reread(of.output.path) for of in (one, other))
-    )
-
-
 def share_turned(better: ProfileStatistics, worse: ProfileStatistics, bits: int) -> float:
-    """Give the share of seeds that would turn the order of two outputs round, by formula.
+    """Compute the share of seeds that would reverse the order of two outputs, by formula; 0 without scatter.
 
-    Their expected difference is held against its standard deviation over seeds, in which the words that both list
-    collide together (see :mod:`geval_py.scoring.kernel.profile`). 0 for outputs that no seed moves.
+    Their expected difference is compared with its standard deviation over seeds, in which the words that both list
+    collide together (see :mod:`geval_py.scoring.kernel.profile`).
     """
     kept = np.isfinite(better.column("seed_mean")) & np.isfinite(worse.column("seed_mean"))
     sketched = [_difference(better, worse, f"sketch_{number}")[kept] for number in range(SKETCHES)]
@@ -392,13 +371,13 @@ def share_turned(better: ProfileStatistics, worse: ProfileStatistics, bits: int)
 
 
 def _difference(one: ProfileStatistics, other: ProfileStatistics, name: str) -> Array:
-    """Subtract a column; NaN where both are infinite."""
+    """Subtract a column; NaN if both are infinite."""
     with np.errstate(invalid="ignore"):
         return one.column(name) - other.column(name)
 
 
 def _gains(statistics: ProfileStatistics, bits: int) -> Array:
-    """Give what sharing a bucket wins on each line, on average over seeds."""
+    """Return the mean gain, over seeds, from sharing a bucket, on each line."""
     with np.errstate(divide="ignore", invalid="ignore"):
         alone: Array = -np.log(statistics.column("word_mass") + statistics.column("rest") / (1 << bits))
         return alone - statistics.column("seed_mean")

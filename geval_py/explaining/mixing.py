@@ -1,12 +1,12 @@
-"""Outputs mixed: the weights under which their distributions, added up, lose least.
+"""Mixing: the weights of outputs whose weighted sum of distributions has the least loss.
 
-The mass of a bucket is linear in the lines' distributions. So the columns of losses are all that has to be known, and
-what is sought is convex: it is found by expectation and maximisation (Jelinek and Mercer, "Interpolated estimation of
-Markov source parameters from sparse data", 1980), which from a column m = exp(-L) of each output goes on by
+The mass of a bucket is linear in the lines' distributions. So the columns of losses are enough to find the weights,
+and the problem is convex: it is solved by expectation and maximisation (Jelinek and Mercer, "Interpolated estimation
+of Markov source parameters from sparse data", 1980), which repeats, with a column m = exp(-L) an output,
 
     w <- mean over the lines of (w m / sum w m)
 
-The weights are tried on lines that were held out, and compared with the output that is best alone.
+The weights are tried on held-out lines, and compared with the output that is best alone.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 from geval_py.errors import UsageError
 from geval_py.explaining import cross_validation
 from geval_py.explaining.comparison import check_comparable
-from geval_py.explaining.cross_validation import Array, Change, Folds, HeldTogether, score_text, ten_digits
+from geval_py.explaining.cross_validation import score_text, ten_digits
 from geval_py.explaining.guesses import bucket_shares, hashed_bits
 from geval_py.reading.derived import Derived, FrequentWords, Mixing, frequent_words_of_train, mixed_output
 from geval_py.reading.options import DEFAULT_SEED, check_sampling
@@ -34,18 +34,20 @@ from geval_py.text import visible
 from geval_py.version import __version__
 
 if TYPE_CHECKING:
-    from geval_py.scoring.scores import Signature
+    from geval_py.explaining.cross_validation import Change, Folds, HeldTogether
+    from geval_py.explaining.significance import Array
+    from geval_py.scoring.scores import ScoredOutput, Signature
 
 
 MOST_STEPS = 10_000
-ENOUGH = 1e-12  # nats a line: a step that gains less is the last
-DIGITS = 6  # of a weight: what weighs less is left out
+ENOUGH = 1e-12  # nats a line: the search ends with a step that gains less
+DIGITS = 6  # of a weight: a component with less weight is left out
 TRAIN = "train"  # the component that is the frequent words of train, the same on each line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Component:
-    """One of the outputs that are mixed: its weight, in [0, 1], its score alone, and its infinite losses."""
+    """One of the mixed outputs: its weight in [0, 1], its score alone, and its number of infinite losses."""
 
     name: str
     weight: float
@@ -54,7 +56,7 @@ class Component:
     signature: Signature | None = field(default=None, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give what JSON documents show; the score may be inf."""
+        """Return the component for JSON; the score may be inf."""
         values = {known.name: getattr(self, known.name) for known in fields(self)}
         return values | {
             "infinite_losses": values.pop("infinite"),
@@ -64,13 +66,13 @@ class Component:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mixture(Tabular):
-    """What mixing outputs would bring; printed, as a table.
+    """How much mixing outputs would improve the score; printed, as a table.
 
-    ``components`` are the outputs in their order, with the words of train behind where they are one more. ``best`` is
-    the name of the output that is best alone, with ``score``. ``held_out`` is the mixture's score on held-out lines,
-    ``change`` what it loses there, in nats, less what the best alone does; ``taken`` says that it is surely less.
+    ``components`` are the outputs in their order, the words of train last, if they are mixed too. ``best`` is the
+    name of the output that is best alone, with its ``score``. ``held_out`` is the mixture's score on held-out lines,
+    ``change`` its mean loss there minus that of the best output, in nats; ``taken`` is whether it is surely below 0.
     ``predicted`` is the score with the weights, found on all lines, on the same lines; ``mixing`` makes the lines.
-    The other fields are those of :class:`geval_py.explaining.tuning.Tuning`.
+    The other fields are the same as in :class:`geval_py.explaining.tuning.Tuning`.
     """
 
     test: str
@@ -94,7 +96,7 @@ class Mixture(Tabular):
     header: str | None = field(repr=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give what ``--format json`` shows; values may be inf."""
+        """Return what ``--format json`` shows; values may be inf."""
         shown = (known.name for known in fields(self) if known.name not in ("mixing", "header"))
         return {name: getattr(self, name) for name in shown} | {
             "components": [component.to_dict() for component in self.components],
@@ -141,12 +143,12 @@ class Mixture(Tabular):
         folder: str | os.PathLike[str] | None = None,
         force: bool = False,
     ) -> str:
-        """Write the mixture of outputs, those of the same models in the same order; give the path of what is written.
+        """Mix outputs of the same models, in the same order; return the path of the file written.
 
-        It is called ``out-mix=….tsv``, and lies beside the first or in a ``folder``, with a ``.tuning.json`` that has
-        the weights. Raises UsageError for another number of outputs, ExistingFileError for what would be written
-        over without ``force``, LineCountError for outputs with other numbers of lines, MalformedLineError and the
-        other DataErrors of a file.
+        The file ``out-mix=….tsv`` is written beside the first output or into a ``folder``, with a ``.tuning.json``
+        that has the weights. Raises UsageError for another number of outputs, ExistingFileError if a file would be
+        overwritten without ``force``, LineCountError for outputs with different numbers of lines, MalformedLineError
+        and the other DataErrors of a file.
         """
         paths = [os.fspath(output) for output in outputs]
         wanted = len(self.components) - bool(self.words)
@@ -159,7 +161,7 @@ class Mixture(Tabular):
         return derived.path
 
     def derived(self, paths: Sequence[str], folder: str) -> Derived:
-        """Make the output that is their mixture, in a folder; nothing is written."""
+        """Plan the mixture of some outputs in a folder; nothing is written."""
         return mixed_output(paths, folder, self.header, [TRAIN] if self.words else [])
 
 
@@ -171,15 +173,18 @@ def mix(
     seed: int = DEFAULT_SEED,
     force: bool = False,
 ) -> Mixture:
-    """Find the weights with which outputs of one test set are best mixed, where its answers are known.
+    """Find the best weights to mix outputs of one test set with known answers.
 
-    ``words`` is the number of frequent words of the challenge's train that are one more component, with the rest for
-    all others; 0 for none. ``documents``, ``seed`` and ``force`` are those of :func:`tune`.
+    ``words`` is the number of frequent words of the challenge's train that make one more component, with a rest for
+    all other words; 0 for none. ``documents``, ``seed`` and ``force`` are as for :func:`tune`.
 
     Raises UsageError for fewer than two outputs, different answers or metrics, and otherwise as :func:`tune`;
     LineCountError for different numbers of lines.
     """
-    evaluations = _checked(evaluations)
+    evaluations = tuple(map(checked_evaluation, evaluations))
+    if len(evaluations) < 2:
+        raise UsageError(message=f"a mixture takes two outputs or more; there is {len(evaluations) or 'none'}")
+    check_comparable(evaluations)
     check_sampling(1, seed)
     first, score = evaluations[0], evaluations[0].scores[0]
     bits = hashed_bits(first)
@@ -207,19 +212,14 @@ def mix(
     )
 
 
-def _checked(values: Iterable[ScoredOutput]) -> tuple[ScoredOutput, ...]:
-    evaluations = tuple(map(checked_evaluation, values))
-    if len(evaluations) < 2:
-        raise UsageError(message=f"a mixture takes two outputs or more; there is {len(evaluations) or 'none'}")
-    check_comparable(evaluations)
-    return evaluations
-
-
 def _columns(evaluations: Sequence[ScoredOutput], frequent: FrequentWords, bits: int) -> Array:
-    """Give the losses of each output and, behind them, of the frequent words: lines x outputs."""
+    """Return the losses of each output and, last, of the frequent words: lines x outputs."""
     columns = [np.array(evaluation.line_losses) for evaluation in evaluations]
     if frequent.words:
-        columns.append(_unigram_losses(evaluations[0], frequent, bits))
+        shares = bucket_shares(evaluations[0].split, frequent, bits)
+        masses = shares + max(0.0, 1.0 - frequent.total) / (1 << bits)
+        with np.errstate(divide="ignore"):
+            columns.append(np.maximum(0.0, -np.log(masses)))
     return np.column_stack(columns)
 
 
@@ -243,14 +243,14 @@ def _components(evaluations: Sequence[ScoredOutput], losses: Array, weights: Arr
 
 
 def best_weights(losses: Array) -> Array:
-    """Give the weights, together 1, under which a mixture of columns of losses, lines x outputs, loses least.
+    """Find the weights, with sum 1, of the mixture with the least loss; ``losses`` are lines x outputs.
 
-    Lines on which all are infinite say nothing; where there are no others, the weights are alike.
+    Lines that are infinite in all outputs are ignored; if there are no others, all weights are equal.
     """
     outputs = losses.shape[1]
     least = losses.min(axis=1, keepdims=True)
     kept = np.isfinite(least[:, 0])
-    masses = np.exp(least[kept] - losses[kept])  # relative to the greatest of the line, which changes no weight
+    masses = np.exp(least[kept] - losses[kept])  # relative to the line's greatest mass, which changes no weight
     weights: Array = np.full(outputs, 1 / outputs)
     before = -np.inf
     for _ in range(MOST_STEPS if kept.any() else 0):
@@ -266,7 +266,7 @@ def best_weights(losses: Array) -> Array:
 
 
 def mixed_losses(losses: Array, weights: Array) -> Array:
-    """Give the loss of each line of a mixture, possibly inf."""
+    """Compute the loss of each line of a mixture, possibly inf."""
     least = losses.min(axis=1, keepdims=True)
     with np.errstate(invalid="ignore", divide="ignore"):
         relative = np.where(np.isinf(least), 0.0, np.exp(least - losses))
@@ -275,7 +275,7 @@ def mixed_losses(losses: Array, weights: Array) -> Array:
 
 
 def _never_worse(losses: Array, weights: Array, alone: int) -> Array:
-    """Give the weights or, where it loses less on these lines, the weight of the best alone."""
+    """Return the weights, or weight 1 for the best output alone if it has less loss on these lines."""
     single = np.eye(len(weights))[alone]
     return min((weights, single), key=lambda one: float(mixed_losses(losses, one).mean()))
 
@@ -294,12 +294,3 @@ def _frequent(evaluation: ScoredOutput, words: int) -> FrequentWords:
     if found is None or not found.words:
         raise UsageError(message="there is no train/expected.tsv, whose commonest words would be one more output")
     return found
-
-
-def _unigram_losses(evaluation: ScoredOutput, frequent: FrequentWords, bits: int) -> Array:
-    """Give the losses of the output that has on each line the frequent words, and the rest for all others."""
-    shares = bucket_shares(evaluation.split, frequent, bits)
-    masses = shares + max(0.0, 1.0 - frequent.total) / (1 << bits)
-    with np.errstate(divide="ignore"):
-        losses: Array = np.maximum(0.0, -np.log(masses))
-    return losses

@@ -1,26 +1,29 @@
-"""Kendall's rank correlation with ties (tau-b), as a z-score.
-
-Source: M. G. Kendall, Rank Correlation Methods, 1970, chapter 4; the variance under ties is that of scipy.stats and
-of GEval.
-"""
+"""Rank tests of features: the Mann-Whitney U test, Kendall's tau-b; and the gain in score that a feature allows."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from geval_py.explaining.significance import NORMAL_QUANTILE, normal_cdf
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
+if TYPE_CHECKING:
+    from geval_py.explaining.significance import Array, Integers
+
+EQUAL_DIGITS = 12  # scores that agree in so many significant digits are tied
+LEAST_SCORE = 1e-12  # a smaller score counts as 0
 
 
-def kendall_z(x: Floats, y: Floats) -> float:
-    """Give the z-score of the correlation of two aligned columns; NaN for fewer than two rows or no variance."""
+def kendall_z(x: Array, y: Array) -> float:
+    """Compute Kendall's rank correlation with ties (tau-b) of two aligned columns, as a z-score.
+
+    NaN for fewer than two rows or no variance. Source: M. G. Kendall, Rank Correlation Methods, 1970, chapter 4; the
+    variance under ties is the one that scipy.stats and GEval use.
+    """
     n = len(x)
     if n < 2:
         return math.nan
@@ -54,7 +57,7 @@ def _spread(ties: Integers) -> int:
 
 
 def count_inversions(places: Integers) -> int:
-    """Count the pairs that stand in the wrong order, in a merge sort of all blocks of a width at a time.
+    """Count the pairs in the wrong order, by a merge sort of all blocks of one width at a time.
 
     ``places`` are whole numbers from 0.
 
@@ -77,77 +80,73 @@ def count_inversions(places: Integers) -> int:
     return inversions
 
 
-# The Mann-Whitney U test of many features at once.
+# The Mann-Whitney U test of many features at once
 
 
-EQUAL_DIGITS = 12  # scores that agree in so many significant digits are tied
-LEAST_SCORE = 1e-12  # below which a score is one of 0
+def rank_scores(scores: Sequence[float], *, greatest_first: bool) -> Array:
+    """Rank scores from 1, the greatest or the smallest first; tied scores share the mean rank.
 
-
-def rank_scores(scores: Sequence[float], *, greatest_first: bool) -> Floats:
-    """Give each score's rank from 1, the greatest or the smallest first; tied ones share the mean rank.
-
-    Scores are tied if they are equal to 12 significant digits, or nearer to 0 than 1e-12: what is left is rounding
-    noise. NaN is not allowed.
+    Scores are tied if they are equal to 12 significant digits, or both nearer to 0 than 1e-12: any difference is
+    rounding noise. NaN is not allowed.
     """
     rounded = np.array([float(f"{score:.{EQUAL_DIGITS - 1}e}") for score in scores])
     rounded[np.abs(rounded) < LEAST_SCORE] = 0.0
     _, place, tied = np.unique(-rounded if greatest_first else rounded, return_inverse=True, return_counts=True)
-    mean_ranks: Floats = np.cumsum(tied) - (tied - 1) / 2
+    mean_ranks: Array = np.cumsum(tied) - (tied - 1) / 2
     return mean_ranks[place]
 
 
-def tie_correction(ranks: Floats) -> float:
-    """Give what z is to be multiplied by, since some of the ranks are shared: 1 where none is, inf where all are."""
+def tie_correction(ranks: Array) -> float:
+    """Return the factor that corrects z for tied ranks: 1 without ties, inf if all are tied."""
     items = len(ranks)
     tied = np.unique(ranks, return_counts=True)[1].astype(np.float64)
     left = items + 1 - float((tied**3 - tied).sum()) / max(items * (items - 1), 1)
     return float(np.sqrt((items + 1) / left)) if left > 1e-9 * items else np.inf
 
 
-def rank_sum_z(counts: Integers | Floats, rank_sums: Floats, items: int) -> Floats:
-    """Give z of features from the number of their items and their rank sums; NaN where all items have one."""
+def rank_sum_z(counts: Integers | Array, rank_sums: Array, items: int) -> Array:
+    """Compute z of features from the number of their items and their rank sums; NaN for a feature of all items."""
     counts = counts.astype(np.float64)  # millions of items cubed are too many for 64 bits
     others = items - counts
     u = rank_sums - counts * (counts + 1) / 2
     with np.errstate(divide="ignore", invalid="ignore"):
-        z: Floats = (u - counts * others / 2) / np.sqrt(counts * others * (items + 1) / 12)
+        z: Array = (u - counts * others / 2) / np.sqrt(counts * others * (items + 1) / 12)
     return z
 
 
-def p_of(z: Floats) -> Floats:
-    """Give the probability of a z at most as great, of each."""
+def p_of(z: Array) -> Array:
+    """Return the probability that z is at most as great, for each z."""
     return np.fromiter(map(normal_cdf, z.tolist()), np.float64, len(z))
 
 
-# What a feature costs: how much better the score would be if its lines were no worse than the others.
+# What a feature costs: how much better the score would be if its lines were no worse than the others
 
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """The losses of all items, in nats, and what is summed over those of a feature to know its gain.
+    """The losses of all items, in nats, and the weights to sum over a feature's items to compute its gain.
 
-    Losses are taken from their mean, so that squares lose no digits; infinite ones as they are.
+    Sums are of losses minus the mean loss, so that squares lose no digits; infinite losses stay infinite.
     """
 
-    losses: Floats
+    losses: Array
 
     @property
     def centre(self) -> float:
-        """What the sums take the losses from."""
+        """The mean loss, or 0 if it is infinite."""
         mean = float(self.losses.mean()) if len(self.losses) else 0.0
         return mean if np.isfinite(mean) else 0.0
 
     @property
-    def weights(self) -> Floats:
-        """Give the two rows to be summed: the losses, and their squares, by the number of items."""
+    def weights(self) -> Array:
+        """The two rows to be summed: the losses and their squares, each divided by the number of items."""
         apart = self.losses - self.centre
         return np.array([apart, apart**2]) / max(len(apart), 1)
 
-    def columns(self, counts: Floats, sums: Floats) -> dict[str, Floats]:
-        """Give of features their perplexity, exp of the mean loss, and their gain with its 95 % interval.
+    def columns(self, counts: Array, sums: Array) -> dict[str, Array]:
+        """Compute the features' perplexity, exp of the mean loss, and their gain with its 95 % interval.
 
-        ``sums`` are those of the weights. A gain is NaN where a loss is infinite.
+        ``sums`` are sums of the weights. A gain with an infinite loss is NaN.
         """
         items = len(self.losses)
         share = counts / items
@@ -158,12 +157,12 @@ class Losses:
             falls = [np.where(np.isfinite(gain) & np.isfinite(error), -np.expm1(-end), np.nan) for end in ends]
         return {"perplexity": perplexity} | dict(zip(("gain", "gain_low", "gain_high"), falls, strict=True))
 
-    def _gain(self, share: Floats, sums: Floats) -> tuple[Floats, Floats]:
-        """Give g and its standard error."""
+    def _gain(self, share: Array, sums: Array) -> tuple[Array, Array]:
+        """Compute the gain in nats and its standard error."""
         others = 1 - share
         total, squares = self.weights.sum(axis=1)
         mean_of_others = (total - sums[0]) / others
-        gain: Floats = sums[0] - share * mean_of_others
+        gain: Array = sums[0] - share * mean_of_others
         on = mean_of_others + gain
         variance_on = sums[1] - 2 * on * sums[0] + share * on**2
         spread_of_others = squares - sums[1] - others * mean_of_others**2

@@ -1,9 +1,9 @@
-"""Probabilities against what came true, in bins, beside what honest ones would show.
+"""Probabilities compared with what came true, in bins, beside what honest probabilities would show.
 
 *Honest* means that each thing comes true as often as its probability says. What honest probabilities of the same
-size and number would show is found by drawing: that is the consistency band of J. Broecker and L. A. Smith,
-"Increasing the reliability of reliability diagrams", Weather and Forecasting 22 (2007). No measure of error has a
-meaning without it: an expected calibration error is above 0 for the most honest of forecasters.
+size and number would show is found by drawing: the consistency band of J. Broecker and L. A. Smith, "Increasing the
+reliability of reliability diagrams", Weather and Forecasting 22 (2007). No measure of error means anything without
+it: the expected calibration error of even the most honest forecaster is above 0.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from geval_py.reading.sources import can_be_reread
 from geval_py.scoring.evaluate import evaluate_output
 from geval_py.scoring.kernel.profile import COUNTS
 from geval_py.scoring.metrics.hashed import ProfileStatistics, is_hashed, profiled
-from geval_py.scoring.scores import ScoredOutput, checked_evaluation
+from geval_py.scoring.scores import checked_evaluation
 from geval_py.text import named, visible
 
 if TYPE_CHECKING:
@@ -31,16 +31,15 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
+    from geval_py.explaining.significance import Array, Flags
     from geval_py.scoring.columns import Named
+    from geval_py.scoring.scores import ScoredOutput
 
 
-Array: TypeAlias = "NDArray[np.float64]"
-Truths: TypeAlias = "NDArray[np.bool_]"
-Indices: TypeAlias = "NDArray[np.intp]"
 BAND = (0.025, 0.975)  # the quantiles of what honest probabilities would show
 DRAWS = 200
 BINS, WORD_BINS = 10, 20
-DIGITS = 12  # probabilities that agree in so many are one
+DIGITS = 12  # probabilities that agree in so many digits are equal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,12 +57,12 @@ class Points:
     n: list[int]
 
     def rows(self) -> list[dict[str, float]]:
-        """Give the points one by one."""
+        """Return a dictionary a point."""
         names = [field.name for field in fields(self)]
         return [dict(zip(names, row, strict=True)) for row in zip(*asdict(self).values(), strict=True)]
 
     def to_frame(self) -> pd.DataFrame:
-        """Make a table with a row a point, and the columns ``x``, ``y``, ``low``, ``high``, ``n``."""
+        """Return a table with a row a point, and the columns ``x``, ``y``, ``low``, ``high``, ``n``."""
         import pandas as pd
 
         return pd.DataFrame(asdict(self))
@@ -71,11 +70,11 @@ class Points:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reliability:
-    """Probabilities against what came true.
+    """The probabilities of ``n`` things compared with what came true.
 
-    Of ``n`` things, ``claimed`` is the mean probability, ``found`` the share that came true, and ``low`` and ``high``
-    the 95 % band of that share for honest probabilities; ``bins`` are the same in parts, each with as many things
-    (for words: as many expected hits).
+    ``claimed`` is the mean probability, ``found`` the share that came true, ``low`` and ``high`` the 95 % band of
+    that share for honest probabilities; ``bins`` have the same figures for parts with equally many things (for words:
+    equally many expected hits).
     """
 
     n: int
@@ -87,23 +86,23 @@ class Reliability:
 
     @property
     def is_honest(self) -> bool:
-        """Whether the share that came true is one that honest probabilities would show."""
+        """Whether honest probabilities would show such a share."""
         return self.low <= self.found <= self.high
 
     def to_frame(self) -> pd.DataFrame:
-        """Make the table of the bins; see :class:`Points`."""
+        """Return the table of the bins; see :class:`Points`."""
         return self.bins.to_frame()
 
     def to_dict(self) -> dict[str, Any]:
-        """Give what ``--format json`` shows."""
+        """Return what ``--format json`` shows."""
         return asdict(self) | {"bins": self.bins.rows()}
 
 
 class Forecasts:
-    """Probabilities of things, at least one, and whether each came true; equal ones are put together.
+    """Probabilities of things (at least one), and whether each came true; equal probabilities are merged.
 
-    ``p`` are the different probabilities, by rising size, ``n`` how many things have each, and ``hits`` how many of
-    these came true.
+    ``p`` are the different probabilities, rising; ``n`` the number of things with each; ``hits`` how many of these
+    came true.
     """
 
     def __init__(self, probabilities: Array, outcomes: Array) -> None:
@@ -117,35 +116,35 @@ class Forecasts:
         return float(self.n.sum())
 
     def honest(self) -> Iterator[Array]:
-        """Give the hits that honest probabilities would have, again and again; the same ones each time."""
+        """Yield draws of the hits of honest probabilities; the draws are the same each time."""
         chance = np.random.default_rng(DEFAULT_SEED)
         of_things = self.p[self._places]
         for _ in range(DRAWS):
             yield _sums(self._places, chance.random(len(of_things)) < of_things)
 
-    def bins(self, number: int = BINS) -> Indices:
-        """Tell in which bin each probability is; each bin has about as many things."""
+    def bins(self, number: int = BINS) -> NDArray[np.intp]:
+        """Assign each probability to a bin; all bins have about as many things."""
         before = np.cumsum(self.n) - self.n / 2
         return np.unique((before * number / self.total).astype(int), return_inverse=True)[1]
 
 
-def reliability(forecasts: Forecasts) -> Reliability:
-    """Put forecasts into bins, with their bands."""
+def reliability_of(forecasts: Forecasts) -> Reliability:
+    """Compute the reliability of forecasts."""
     bins = forecasts.bins()
     honest = np.array([_sums(bins, hits) for hits in forecasts.honest()])
     claimed, n = _sums(bins, forecasts.p * forecasts.n), _sums(bins, forecasts.n)
     return _reliability(n, claimed, _sums(bins, forecasts.hits), honest)
 
 
-def _sums(places: Indices, values: Array | Truths) -> Array:
-    """Sum values by their places, of which each is used."""
+def _sums(places: NDArray[np.intp], values: Array | Flags) -> Array:
+    """Sum values by their places, each of which occurs."""
     return np.bincount(places, values).astype(float)
 
 
 def words_reliability(statistics: ProfileStatistics) -> Reliability | None:
-    """Put all words that lines list into bins; the band keeps that one word at most comes true on a line.
+    """Compute the reliability of all listed words; in the band's draws, at most one word comes true on a line.
 
-    None where no line lists a word that has a probability.
+    None if no line lists a word with a probability.
     """
     histogram = statistics.histogram
     used = histogram[histogram[:, 0] > 0]
@@ -161,7 +160,7 @@ def words_reliability(statistics: ProfileStatistics) -> Reliability | None:
 
 
 def _reliability(n: Array, claimed: Array, hits: Array, honest: Array) -> Reliability:
-    """Make shares of sums a bin; ``honest`` are draws x bins."""
+    """Compute shares from the sums of each bin; ``honest`` are draws x bins."""
     low, high = np.quantile(honest / n, BAND, axis=0)
     points = Points(
         x=(claimed / n).tolist(),
@@ -184,11 +183,11 @@ def _reliability(n: Array, claimed: Array, hits: Array, honest: Array) -> Reliab
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationError:
-    """The expected calibration error, beside what honest probabilities would show.
+    """The expected calibration error, beside the one of honest probabilities.
 
-    ``ece`` is the mean distance of the probability and the share that came true over bins of as many things;
-    ``honest`` is its mean for honest probabilities, ``honest_high`` what 95 % of these stay below. ``debiased`` is
-    the root of the mean square distance less what chance adds: 0 where that is all.
+    ``ece`` is the mean distance between the probability and the share that came true over bins of equally many
+    things; ``honest`` is its mean for honest probabilities, ``honest_high`` their 95 % quantile. ``debiased`` is the
+    root of the mean square distance minus the part that chance adds; at least 0.
     """
 
     ece: float
@@ -198,7 +197,7 @@ class CalibrationError:
 
 
 def calibration_error(forecasts: Forecasts) -> CalibrationError:
-    """Measure how far forecasts are from what came true."""
+    """Compute the calibration error of forecasts."""
     bins = forecasts.bins()
     claimed, n = _sums(bins, forecasts.p * forecasts.n), _sums(bins, forecasts.n)
 
@@ -207,7 +206,7 @@ def calibration_error(forecasts: Forecasts) -> CalibrationError:
 
     honest = np.array([error_of(hits) for hits in forecasts.honest()])
     shares = _sums(bins, forecasts.hits) / n
-    several = n > 1  # one thing tells nothing of its own chance
+    several = n > 1  # a single thing says nothing about its own probability
     chance = shares[several] * (1 - shares[several]) / (n[several] - 1)
     squares = (shares - claimed / n)[several] ** 2 - chance
     return CalibrationError(
@@ -218,16 +217,18 @@ def calibration_error(forecasts: Forecasts) -> CalibrationError:
     )
 
 
-# The reliability curve without bins, and what a Brier score is made of.
+# The reliability curve without bins, and the parts of a Brier score
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Corp:
     """A mean Brier score and its parts, all in [0, 1]: ``brier`` = miscalibration - discrimination + uncertainty.
 
-    ``miscalibration`` is what would be won by putting right what the probabilities say, ``honest`` its mean for
-    honest ones; ``discrimination`` what they tell apart; ``uncertainty`` the score of one probability for all.
-    ``curve`` has the two ends of each step; its ``n`` is that of the step.
+    ``miscalibration`` is how much the score would improve if the probabilities were recalibrated, ``honest`` its mean
+    for honest probabilities; ``discrimination`` how well they tell things apart; ``uncertainty`` the score of one
+    probability for all. ``curve`` has the two ends of each step, with the ``n`` of the step.
+
+    Dimitriadis, Gneiting and Jordan, "Stable reliability diagrams for probabilistic classifiers", PNAS 118, 2021.
     """
 
     brier: float
@@ -238,11 +239,11 @@ class Corp:
     curve: Points
 
     def to_frame(self) -> pd.DataFrame:
-        """Make the table of the curve; see :class:`Points`."""
+        """Return the table of the curve; see :class:`Points`."""
         return self.curve.to_frame()
 
     def to_dict(self) -> dict[str, Any]:
-        """Give what ``--format json`` shows."""
+        """Return what ``--format json`` shows."""
         return asdict(self) | {"curve": self.curve.rows()}
 
 
@@ -279,12 +280,12 @@ def corp(forecasts: Forecasts) -> Corp:
 
 
 def _brier(forecasts: Forecasts, p: Array, hits: Array) -> float:
-    """Give the mean square distance of probabilities from what came true, 0 or 1."""
+    """Compute the mean square distance of probabilities from outcomes, 0 or 1."""
     return float((forecasts.n * p * p - 2 * p * hits + hits).sum()) / forecasts.total
 
 
 def _isotonic_regression() -> Callable[[Array, Array], Array]:
-    """Give the weighted regression of hits among n, which never falls; raises UsageError where SciPy is missing."""
+    """Return SciPy's weighted isotonic regression of hits among n; raises UsageError if SciPy is missing."""
     try:
         isotonic_regression = import_module("scipy.optimize").isotonic_regression
     except (ImportError, AttributeError) as error:
@@ -298,11 +299,11 @@ def _isotonic_regression() -> Callable[[Array, Array], Array]:
     return regression
 
 
-# Read an output for what its lines' distributions say, in one pass, with its hashed metric's flags.
+# Profiles: what the lines' distributions say, read in one pass with the flags of a hashed metric
 
 
 def hashed_scheme(schemes: Sequence[Named]) -> Named:
-    """Give the first metric on hashed words; raises UsageError where there is none."""
+    """Return the first metric on hashed words; raises UsageError if there is none."""
     for scheme, metric in schemes:
         if is_hashed(metric):
             return scheme, metric
@@ -313,7 +314,7 @@ def hashed_scheme(schemes: Sequence[Named]) -> Named:
 
 
 def profile_scheme(named: Named, draws: int = 0) -> Named:
-    """Give a hashed metric whose statistics are profiles."""
+    """Return a hashed metric whose statistics are profiles."""
     scheme, metric = named
     return scheme, profiled(metric, draws)
 
@@ -325,19 +326,19 @@ def reread(
     *,
     sign: bool = False,
 ) -> ScoredOutput:
-    """Score an evaluation's output again, with other metrics; raises UsageError for what can be read only once."""
+    """Score an output again, with other metrics; raises UsageError if it can be read only once."""
     if not can_be_reread(evaluation.output.path):
         raise UsageError(message=f"{named(evaluation.output.path)} would have to be read again: write it to a file")
     return evaluate_output(evaluation.split, evaluation.output, schemes, vocabulary, sign=sign)
 
 
 def schemes_of(evaluation: ScoredOutput) -> list[Named]:
-    """Give the metrics of an evaluation; raises UsageError for what is none, such as a path."""
+    """Return an evaluation's metrics; raises UsageError for anything else, such as a path."""
     return [(score.scheme, score.metric) for score in checked_evaluation(evaluation).scores]
 
 
 def profile_of(evaluation: ScoredOutput) -> ProfileStatistics:
-    """Give the profile that an evaluation's first metric, one of :func:`profile_scheme`, is made from."""
+    """Return the profile of an evaluation's first metric, made by :func:`profile_scheme`."""
     statistics = evaluation.scores[0].statistics
     if not isinstance(statistics, ProfileStatistics):
         raise TypeError("the first metric has no profile")

@@ -1,4 +1,7 @@
-"""Two distributions, as far as they are needed: without scipy, which takes longer to import than all else to run."""
+"""What is more than chance: two distributions, intervals, corrections of p-values, groups of systems.
+
+SciPy is not used: to import it takes longer than all of these take to run. Nor is numpy imported before it is needed.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +13,28 @@ from typing import TYPE_CHECKING, Any
 from geval_py.scoring.metrics.base import NOISE
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     import numpy as np
-    import numpy.typing as npt
+    from numpy.typing import NDArray
+
+    Array: TypeAlias = NDArray[np.float64]
+    Integers: TypeAlias = NDArray[np.int64]
+    Flags: TypeAlias = NDArray[np.bool_]
 
 
+CONFIDENCE = 0.95  # of intervals
+LEVEL = 0.05  # of tests
+LEAST_LINES = 10  # of a part of the lines, or with a feature and without it: with fewer, a figure means little
+LEAST_TESTED = 20  # lines: with fewer, a test means little
+NORMAL = 1.96  # standard deviations on either side that hold 95 %, as calibration and luck round it
 NORMAL_QUANTILE = 1.959963984540054  # the normal distribution's quantile at 97.5 %
+GEVAL_TAIL = (1 - CONFIDENCE + 0.0001) / 2  # the share that GEval cuts from each end; 0.0001 guards against rounding
 _FEW = (12.706204736174698, 4.302652729749464, 3.1824463052837078)  # Student's, with 1, 2 and 3 degrees
 
 
 def normal_cdf(z: float) -> float:
-    """Give the probability that a standard normal variable is at most z.
+    """Return the probability that a standard normal variable is at most z.
 
     >>> normal_cdf(0.0), round(normal_cdf(-1.959964), 6)
     (0.5, 0.025)
@@ -28,7 +43,7 @@ def normal_cdf(z: float) -> float:
 
 
 def t_quantile(degrees: int) -> float:
-    """Give the quantile at 97.5 % of Student's t with some degrees of freedom (at least 1), to six digits.
+    """Return the quantile at 97.5 % of Student's t with ``degrees`` of freedom (at least 1), to six digits.
 
     Source: G. W. Hill, "Algorithm 396: Student's t-quantiles", Communications of the ACM 13, 1970.
 
@@ -48,19 +63,12 @@ def t_quantile(degrees: int) -> float:
     return math.sqrt(degrees * math.expm1(a * y**2))
 
 
-# A confidence interval, from the values that a score takes on resamples, or from the spread of its documents.
-
-
-CONFIDENCE = 0.95
-GEVAL_TAIL = (1 - CONFIDENCE + 0.0001) / 2  # the share that GEval cuts from each end; 0.0001 guards against rounding
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
     """A 95 % interval: low <= high, in the unit of the score, both possibly inf, or both NaN.
 
-    ``samples`` is the number of resamples, ``seed`` that of their random numbers; both are None where nothing was
-    drawn. ``documents`` is the number of documents that it is by, None for one by lines.
+    ``samples`` is the number of resamples, ``seed`` the seed of the random numbers; both are None for an interval
+    without resampling. ``documents`` is the number of documents, None for an interval by lines.
     """
 
     low: float
@@ -79,17 +87,17 @@ class Interval:
         tail: float = GEVAL_TAIL,
         documents: int | None = None,
     ) -> Interval:
-        """Cut the values of the resamples (at least one) to the interval, by a ``tail`` at each end.
+        """Cut a ``tail`` from each end of the scores on resamples (at least one).
 
-        Rounding noise has no width. Resamples on which the score is not defined, NaN, are left out; where that is all
-        of them, so are the ends.
+        An interval as narrow as rounding noise gets width 0. Undefined scores (NaN) are left out; if all are
+        undefined, both ends are NaN.
         """
         low, high = percentile_bounds([value for value in values if not math.isnan(value)] or [math.nan], tail)
         return cls(low=low, high=_without_noise(low, high), samples=samples, seed=seed, documents=documents)
 
     @classmethod
     def between(cls, low: float, high: float, *, documents: int) -> Interval:
-        """Make one that was computed; rounding noise has no width."""
+        """Make an interval from computed ends; one as narrow as rounding noise gets width 0."""
         return cls(low=low, high=_without_noise(low, high), documents=documents)
 
     @property
@@ -99,16 +107,16 @@ class Interval:
 
     @property
     def middle(self) -> float:
-        """The centre; inf if the upper end is."""
+        """The centre; inf if the upper end is infinite."""
         return self.low if self.low == self.high else self.low / 2 + self.high / 2
 
     @property
     def half_width(self) -> float:
-        """Half the distance of the ends: 0 where they are equal, else inf if the upper end is."""
+        """Half the distance between the ends: 0 for equal ends, otherwise inf if the upper end is infinite."""
         return 0.0 if self.low == self.high else self.high / 2 - self.low / 2
 
     def to_dict(self) -> dict[str, Any]:
-        """Give what JSON documents show, the number of documents where it is by them; the ends may be inf."""
+        """Return the fields for JSON, without ``documents`` for an interval by lines; ends may be inf."""
         shown = {
             "low": self.low,
             "high": self.high,
@@ -124,18 +132,19 @@ def _without_noise(low: float, high: float) -> float:
 
 
 def expansion(units: int) -> float:
-    """Give how much wider the spread of resamples of so many units (two at least) should be: 1 of many.
+    """Return the factor by which the spread of resamples of n units (at least two) is too small; near 1 for many.
 
-    Resamples vary too little, by the square root of (n - 1) / n, and know nothing of how uncertain their spread is.
+    Resamples vary too little by the square root of (n - 1) / n, and do not know how uncertain their spread is.
     """
     return math.sqrt(units / (units - 1)) * t_quantile(units - 1) / NORMAL_QUANTILE
 
 
 def expanded_tail(units: int) -> float:
-    """Give the share to cut from each end of the means of resamples of so many lines, or documents (at least one).
+    """Return the share to cut from each end of the means of resamples of n lines or documents (at least one).
 
-    Of few, less is cut: Phi(-sqrt(n / (n - 1)) t), where t is the quantile of Student's with n - 1 degrees of freedom
-    (Hesterberg, "What teachers should know about the bootstrap", 2015, section 5.3). Nothing is cut for one.
+    The fewer units, the smaller the share: Phi(-sqrt(n / (n - 1)) t), where t is the quantile of Student's t with
+    n - 1 degrees of freedom (Hesterberg, "What teachers should know about the bootstrap", 2015, section 5.3). For a
+    single unit nothing is cut.
 
     >>> [round(expanded_tail(units), 4) for units in (5, 20, 100, 10_000)]
     [0.001, 0.0159, 0.0231, 0.025]
@@ -144,9 +153,9 @@ def expanded_tail(units: int) -> float:
 
 
 def percentile_bounds(values: Iterable[float], tail: float = GEVAL_TAIL) -> tuple[float, float]:
-    """Cut floor(tail N) of N values (at least one) from each end; give the ends of what is left.
+    """Cut floor(tail N) of N values (at least one) from each end; return the least and the greatest value left.
 
-    By default it is GEval's cut (getConfidenceBounds), floor((1 - 0.95 + 0.0001) N / 2).
+    The default is GEval's cut (getConfidenceBounds), floor((1 - 0.95 + 0.0001) N / 2).
 
     >>> percentile_bounds(range(1000))
     (25, 974)
@@ -156,11 +165,8 @@ def percentile_bounds(values: Iterable[float], tail: float = GEVAL_TAIL) -> tupl
     return ordered[cut], ordered[-1 - cut]
 
 
-# Corrections of p-values for their number: of many tests, some find what is not there.
-
-
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Correct p-values for their number: each at least as great as before, at most 1, in the same order.
+    """Correct p-values for the number of tests (Holm's method); the order stays, and no p-value falls or exceeds 1.
 
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]
@@ -173,8 +179,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return corrected
 
 
-def benjamini_hochberg(p_values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Give each p-value's q, the least level at which it is a find: at least its p, at most 1; in the same order.
+def benjamini_hochberg(p_values: Array) -> Array:
+    """Return each p-value's q: the lowest false discovery rate at which it counts as a discovery; the order stays.
 
     >>> import numpy as np
     >>> benjamini_hochberg(np.array([0.01, 0.04, 0.03])).tolist()
@@ -189,14 +195,8 @@ def benjamini_hochberg(p_values: npt.NDArray[np.float64]) -> npt.NDArray[np.floa
     return np.minimum(corrected, 1.0)
 
 
-# Which of many systems can be told apart, as groups of those that cannot.
-
-
-LEVEL = 0.05
-
-
 def samples_needed(pairs: int) -> int:
-    """Give the least number of samples with which the smallest p-value of so many can pass Holm's correction.
+    """Return the least number of samples with which the smallest of ``pairs`` p-values can pass Holm's correction.
 
     >>> samples_needed(1), samples_needed(1225)
     (20, 24500)
@@ -205,11 +205,11 @@ def samples_needed(pairs: int) -> int:
 
 
 def undistinguished_groups(systems: int, distinct: frozenset[tuple[int, int]]) -> list[tuple[int, ...]]:
-    """Group systems, numbered in order of score, of whom ``distinct`` pairs (the lesser first) can be told apart.
+    """Group systems that cannot be told apart; ``distinct`` are the pairs that can be, the lesser number first.
 
-    No group holds a distinct pair, to none can a system be added, and every pair that is not distinct, like every
-    system, is in one. There may be more such groups, exponentially many; of those, these are the first that are
-    needed, in order of score.
+    Systems are numbered in order of score. No group holds a distinct pair, no system could be added to a group, and
+    every system and every pair that is not distinct is in some group. There may be exponentially many such groups:
+    only the first that are needed to cover all pairs are returned, in order of score.
     """
     groups: list[tuple[int, ...]] = []
     covered: set[tuple[int, int]] = set()
@@ -223,7 +223,7 @@ def undistinguished_groups(systems: int, distinct: frozenset[tuple[int, int]]) -
 
 
 def _grow(group: set[int], systems: int, distinct: frozenset[tuple[int, int]]) -> tuple[int, ...]:
-    """Add to a group every system, in order, that can be told apart from none of it."""
+    """Add to a group, in order, every system that is distinct from none of its members."""
     for new in range(systems):
         if not any((min(new, old), max(new, old)) in distinct for old in group):
             group.add(new)

@@ -1,8 +1,9 @@
-"""Sums that are the same in whatever order, and in whatever groups, their terms are added.
+"""Counting the features of items, with the sums of the items' weights, in one pass, here or on a cluster.
 
-A term is split into multiples of powers of two, each so great that no sum of such parts needs more bits than a double
-has; so sums of parts are exact (Demmel and Nguyen, "Parallel Reproducible Summation", 2015). Terms of like size have
-two parts or three; the more they differ, the more parts there are. Sums may not be too large for a double.
+Sums are the same in whatever order, and in whatever groups, their terms are added: a term is split into multiples of
+powers of two, each so great that no sum of such parts needs more bits than a double has; so sums of parts are exact
+(Demmel and Nguyen, "Parallel Reproducible Summation", 2015). Terms of similar size have two or three parts; the more
+they differ, the more parts there are. Sums must not be too large for a double.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from itertools import compress, count, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from geval_py.reading.features import FIELD_NUMBER, FeatureKinds, Field, Fields
 from geval_py.reading.items import ScoredItem
@@ -23,18 +23,19 @@ from geval_py.reading.lines import LineReader, decode_lines
 from geval_py.scoring.parallel import Progress
 
 if TYPE_CHECKING:
+    from geval_py.explaining.significance import Array, Flags, Integers
     from geval_py.scoring.blocks import Block, Workers
     from geval_py.scoring.scores import ScoredOutput
 
 
-Floats = npt.NDArray[np.float64]
-BITS = 52  # of a sum, beside one to be sure
-LEAST = 5e-324  # of which each double is a multiple
+ITEMS_AT_ONCE = 4096
+BITS = 52  # of a sum, one less than a double has
+LEAST = 5e-324  # each double is a multiple of it
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Parts of some rows of terms: ``rows`` are the parts, ``of`` tells of which row each is, the greatest first.
+    """Parts of rows of terms: ``rows`` are the parts, ``of`` the row that each belongs to, the greatest first.
 
     >>> parts = Parts.split(np.array([[0.1, 1e300, np.inf], [1, 2, 4]]))
     >>> parts.sums(parts.rows[:, ::-1].cumsum(axis=1))[:, :2]
@@ -42,13 +43,13 @@ class Parts:
            [ 4.,  6.]])
     """
 
-    rows: Floats
+    rows: Array
     of: tuple[int, ...]
 
     @classmethod
-    def split(cls, terms: Floats) -> Parts:
-        """Split rows of terms, some of which may be infinite: these are in the first part."""
-        rows: list[Floats] = []
+    def split(cls, terms: Array) -> Parts:
+        """Split rows of terms; infinite terms go into the first part."""
+        rows: list[Array] = []
         of: list[int] = []
         left = terms
         while not of or left.any():
@@ -60,44 +61,40 @@ class Parts:
                 left = np.where(np.isfinite(left), left - part, 0.0)
         return cls(np.concatenate(rows), tuple(of))
 
-    def sums(self, of_parts: Floats) -> Floats:
-        """Give the sums of terms, a row each, from those of the parts."""
+    def sums(self, of_parts: Array) -> Array:
+        """Compute the sums of terms, a row each, from the sums of the parts."""
         sums = np.zeros((max(self.of) + 1, of_parts.shape[1]))
         for row, part in zip(reversed(self.of), of_parts[::-1], strict=True):
             sums[row] += part
         return sums
 
 
-def _truncated(terms: Floats) -> Floats:
-    """Cut each row down to multiples of a power of two, such that all sums of its terms are exact."""
+def _truncated(terms: Array) -> Array:
+    """Truncate each row to multiples of a power of two, such that all sums of its terms are exact."""
     finite = np.where(np.isfinite(terms), np.abs(terms), 0.0)
     _, exponents = np.frexp(finite.max(axis=1, initial=0.0))
     unit = np.maximum(np.ldexp(1.0, exponents + terms.shape[1].bit_length() - BITS), LEAST)[:, None]
-    truncated: Floats = np.trunc(terms / unit) * unit  # to round might be to overflow
+    truncated: Array = np.trunc(terms / unit) * unit  # rounding might overflow
     return truncated
 
 
-# Count the features of many items in one pass, a few thousand items at a time.
-
-
-ITEMS_AT_ONCE = 4096
-Integers = npt.NDArray[np.int64]
+# Tallies
 
 
 @dataclass(slots=True)
 class Tally:
-    """The features of one kind in one field: on how many items each is, and the sums of these items' weights.
+    """The features of one kind in one field: the number of items of each, and the sums of these items' weights.
 
     ``codes`` numbers the features from 0; ``figures`` has a column a feature: the number of items, then a row a
-    weight. ``places`` are the (items, codes) at which they are, where that is wanted.
+    weight. ``places`` are the (items, codes) of the occurrences, if they are kept.
     """
 
     codes: defaultdict[str, int] = field(default_factory=lambda: defaultdict(count().__next__))
-    figures: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    figures: Array = field(default_factory=lambda: np.zeros((0, 0)))
     places: list[tuple[Integers, Integers]] = field(default_factory=list)
 
-    def add(self, items: Integers, features: Sequence[Sequence[str]], weights: Floats, *, keep: bool) -> None:
-        """Count the features of some items, distinct within each; ``weights`` has a column an item of all."""
+    def add(self, items: Integers, features: Sequence[Sequence[str]], weights: Array, *, keep: bool) -> None:
+        """Count the features of some items, distinct within each; ``weights`` has a column for each of all items."""
         codes = array("q")
         for of_item in features:
             codes.extend(map(self.codes.__getitem__, of_item))
@@ -105,36 +102,35 @@ class Tally:
         owners = np.repeat(items, [len(of_item) for of_item in features])
         size = len(self.codes)
         sums = (np.bincount(flat, of_item[owners], size) for of_item in weights)
-        figures = np.array([np.bincount(flat, minlength=size), *sums], np.float64)
-        if self.figures.size:
-            with np.errstate(invalid="ignore"):  # opposite infinities
-                figures[:, : self.figures.shape[1]] += self.figures
-        self.figures = figures
+        self._add_to(np.array([np.bincount(flat, minlength=size), *sums], np.float64))
         if keep:
             self.places.append((owners, flat))
 
     def extend(self, later: Tally, first: int) -> None:
-        """Add what was counted of later items, which are numbered from ``first`` on here."""
+        """Add the tally of later items, which are numbered from ``first`` on here."""
         codes = np.array([self.codes[feature] for feature in later.codes], np.int64)
         figures = np.zeros((len(later.figures), len(self.codes)))
         figures[:, codes] = later.figures
+        self._add_to(figures)
+        self.places.extend((owners + first, codes[flat]) for owners, flat in later.places)
+
+    def _add_to(self, figures: Array) -> None:
         if self.figures.size:
             with np.errstate(invalid="ignore"):  # opposite infinities
                 figures[:, : self.figures.shape[1]] += self.figures
         self.figures = figures
-        self.places.extend((owners + first, codes[flat]) for owners, flat in later.places)
 
 
 @dataclass(slots=True)
 class Numbers:
-    """A field's lengths in characters and, as long as all of them are numbers, its values; aligned with ``items``."""
+    """A field's lengths in characters and, as long as all texts are numbers, its values; aligned with ``items``."""
 
     items: array[int] = field(default_factory=lambda: array("q"))
     lengths: array[int] = field(default_factory=lambda: array("q"))
     values: array[float] | None = field(default_factory=lambda: array("d"))
 
     def add(self, items: Iterable[int], texts: Sequence[str]) -> None:
-        """Take the texts of some items."""
+        """Add the texts of some items."""
         self.items.extend(items)
         self.lengths.extend(map(len, texts))
         if self.values is not None and all(map(FIELD_NUMBER.fullmatch, texts)):
@@ -143,7 +139,7 @@ class Numbers:
             self.values = None
 
     def extend(self, later: Numbers, first: int) -> None:
-        """Add those of later items, which are numbered from ``first`` on here."""
+        """Add the numbers of later items, which are numbered from ``first`` on here."""
         self.items.extend(first + item for item in later.items)
         self.lengths.extend(later.lengths)
         if self.values is not None and later.values is not None:
@@ -154,14 +150,14 @@ class Numbers:
 
 @dataclass(slots=True)
 class FieldTally:
-    """What is counted of one field of the items: a tally a kind of feature, and numbers where they are wanted."""
+    """The counts of one field of the items: a tally a kind of feature, and numbers if they are asked for."""
 
     kinds: FeatureKinds
     keep: bool
     tallies: list[Tally] = field(default_factory=list)
     numbers: Numbers = field(default_factory=Numbers)
 
-    def add(self, items: Sequence[int], texts: Sequence[str], weights: Floats) -> None:
+    def add(self, items: Sequence[int], texts: Sequence[str], weights: Array) -> None:
         """Count the features of some items' texts."""
         by_kind = list(zip(*map(self.kinds.of_text, texts), strict=True))
         self.tallies.extend(Tally() for _ in by_kind[len(self.tallies) :])
@@ -172,7 +168,7 @@ class FieldTally:
             self.numbers.add(items, texts)
 
     def extend(self, later: FieldTally, first: int) -> None:
-        """Add what was counted of later items, which are numbered from ``first`` on here."""
+        """Add the tally of later items, which are numbered from ``first`` on here."""
         self.tallies.extend(Tally() for _ in later.tallies[len(self.tallies) :])
         for tally, of_later in zip(self.tallies, later.tallies, strict=True):
             tally.extend(of_later, first)
@@ -181,23 +177,23 @@ class FieldTally:
 
 def tally_features(
     items: Iterator[ScoredItem],
-    weights: Floats,
+    weights: Array,
     fields: Fields,
     kinds: FeatureKinds,
     *,
     keep: bool = False,
     progress: Progress | None = None,
 ) -> dict[Field, FieldTally]:
-    """Count the features of all items; gives the fields in order. ``weights`` has a column an item.
+    """Count the features of all items; return the fields in order. ``weights`` has a column an item.
 
-    With ``keep``, or for pairs of features, it is kept on which items each feature is.
+    With ``keep``, or for pairs of features, the occurrences are kept.
     """
     parts = Parts.split(weights)
     return added_up(tally_parts(items, parts.rows, fields, kinds, keep=keep, progress=progress), parts)
 
 
 def added_up(found: dict[Field, FieldTally], parts: Parts) -> dict[Field, FieldTally]:
-    """Make sums of weights from those of their parts; gives the fields in order."""
+    """Turn sums of parts of weights into sums of weights; return the fields in order."""
     for of_field in found.values():
         for tally in of_field.tallies:
             tally.figures = np.concatenate([tally.figures[:1], parts.sums(tally.figures[1:])])
@@ -206,14 +202,14 @@ def added_up(found: dict[Field, FieldTally], parts: Parts) -> dict[Field, FieldT
 
 def tally_parts(
     items: Iterator[ScoredItem],
-    parts: Floats,
+    parts: Array,
     fields: Fields,
     kinds: FeatureKinds,
     *,
     keep: bool = False,
     progress: Progress | None = None,
 ) -> dict[Field, FieldTally]:
-    """Do as :func:`tally_features` for some of all items, with the parts of their weights."""
+    """Count as :func:`tally_features`, but some of all items, with the parts of their weights."""
     keep = keep or kinds.cartesian
     found: dict[Field, FieldTally] = {}
     first = 0
@@ -232,45 +228,41 @@ def tally_parts(
     return found
 
 
-# The features of an evaluation's lines, counted by workers, each of the pieces that it reads.
-
-
-Truths = npt.NDArray[np.bool_]
-Found = dict[Field, FieldTally]
+# On workers elsewhere, which each count the pieces that they read
 
 
 class _Lines(NamedTuple):
-    """What goes with some lines: their inputs and expected words; which of them count; the parts of their weights."""
+    """Data beside some lines: their inputs and expected words; which of them count; the parts of their weights."""
 
     beside: list[tuple[str, str]]
-    known: Truths
-    parts: Floats
+    known: Flags
+    parts: Array
 
 
 @dataclass(frozen=True, slots=True)
 class _Counted:
-    """What was counted: Dask sends a dictionary in a way of its own, which would make plain tuples of its fields."""
+    """A tally to send: Dask sends a plain dictionary in its own way, which would turn its keys into plain tuples."""
 
-    found: Found
+    found: dict[Field, FieldTally]
 
 
 def tally_on(
     workers: Workers,
     evaluation: ScoredOutput,
-    known: Truths,
-    weights: Floats,
+    known: Flags,
+    weights: Array,
     kinds: FeatureKinds,
     *,
     keep: bool,
     progress: Progress | None = None,
-) -> Found:
+) -> dict[Field, FieldTally]:
     """Count the features of an evaluation's lines as :func:`tally_features` does.
 
-    ``known`` tells which lines count, and ``weights`` has a column each of them. Raises UsageError where the lines
-    were selected, or the output can be read only once, UnreadableFileError where it was changed, and ClusterError.
+    ``known`` is whether each line counts, and ``weights`` has a column for each that does. Raises UsageError if the
+    lines were selected or the output can be read only once, UnreadableFileError if it was changed, and ClusterError.
     """
     parts, fields = Parts.split(weights), Fields(evaluation.split.in_header)
-    found: Found = {}
+    found: dict[Field, FieldTally] = {}
     first = 0
     with LineReader(evaluation.output.path, header=evaluation.split.output_header) as outputs:
         evaluation.kept_texts().outputs.check(outputs)
@@ -285,8 +277,8 @@ def tally_on(
     return added_up(found, parts)
 
 
-def _lines_of(evaluation: ScoredOutput, known: Truths, parts: Parts) -> Callable[[Block], _Lines]:
-    """Give what tells what goes with the lines of a block, for blocks in order."""
+def _lines_of(evaluation: ScoredOutput, known: Flags, parts: Parts) -> Callable[[Block], _Lines]:
+    """Return a function from a block to the data beside its lines, for blocks in order."""
     beside = zip(evaluation.input.lines(), evaluation.kept_texts().expected.read(), strict=False)  # "" without end
     before = 0
 
@@ -306,5 +298,5 @@ def _tally(blocks: Iterable[Block], lines: _Lines, fields: Fields, kinds: Featur
     found = tally_parts(compress(items, lines.known.tolist()), lines.parts, fields, kinds, keep=keep)
     for of_field in found.values():
         for tally in of_field.tallies:
-            tally.codes.default_factory = None  # which cannot be sent
+            tally.codes.default_factory = None  # it cannot be sent
     return _Counted(found)

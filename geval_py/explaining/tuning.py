@@ -1,11 +1,11 @@
-"""What each parameter would bring, on lines that were held out, and those that are worth taking.
+"""Tuning: how much each parameter would improve an output on held-out lines, and which parameters to take.
 
     evaluation ──> guesses ──> trials, one parameter after the other ──> parameters ──> tuned outputs
 
-The parameters and their formulas are in :mod:`geval_py.reading.derived`. Each is tried on top of those taken before
-it: it is found anew on nine tenths of the lines, with the others, and tried on the last tenth, in turn; it is taken
-if the 95 % interval of what the lines then lose, less what they lost before, lies below 0. The mean alone would take
-one that is of no use in a tenth of cases or more.
+The parameters and their formulas are in :mod:`geval_py.reading.derived`. Each is tried on top of the parameters taken
+before it: all are fitted on nine tenths of the lines and tried on the last tenth, in turn. A parameter is taken if
+the 95 % interval of the change of the mean loss is below 0. By the mean alone, a useless parameter would be taken in
+a tenth of cases or more.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import numpy as np
 
 from geval_py.errors import UsageError
 from geval_py.explaining import cross_validation
-from geval_py.explaining.cross_validation import Change, Folds, HeldTogether, score_text, ten_digits
-from geval_py.explaining.guesses import Guesses, read_guesses
+from geval_py.explaining.cross_validation import score_text, ten_digits
+from geval_py.explaining.guesses import read_guesses
 from geval_py.reading.derived import DEFAULT_WORDS, FrequentWords, Parameters, frequent_words_of_train, tuned_output
 from geval_py.reading.options import DEFAULT_SEED, check_sampling
 from geval_py.scoring.parallel import Progress
@@ -31,7 +31,10 @@ from geval_py.text import visible
 from geval_py.version import __version__
 
 if TYPE_CHECKING:
-    from geval_py.scoring.scores import Signature
+    from geval_py.explaining.cross_validation import Change, Folds, HeldTogether
+    from geval_py.explaining.guesses import Guesses
+    from geval_py.scoring.parallel import Progress
+    from geval_py.scoring.scores import ScoredOutput, Signature
 
 
 LADDER = (("temperature",), ("lambda",), ("lambda", "nu"))  # what is tried, one after the other
@@ -39,12 +42,11 @@ LADDER = (("temperature",), ("lambda",), ("lambda", "nu"))  # what is tried, one
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """Some parameters, tried on held-out lines, on top of others.
+    """Parameters tried on held-out lines, on top of others.
 
-    ``names`` are those of the parameters found together, ``against`` those that had been taken before; ``found`` are
-    their values on all lines. ``score`` is that of the held-out lines, in the metric's unit, ``infinite`` the number
-    of them with an infinite loss. ``change`` is what they lose, in nats, less what they lost before; ``taken`` says
-    that it is surely less.
+    ``names`` are the parameters fitted together, ``against`` the parameters taken before; ``found`` has the values
+    fitted on all lines. ``score`` is on the held-out lines, in the metric's unit; ``infinite`` of these lines have an
+    infinite loss. ``change`` is the change of the mean loss in nats; ``taken`` is whether it is surely below 0.
     """
 
     names: tuple[str, ...]
@@ -56,7 +58,7 @@ class Trial:
     taken: bool
 
     def to_dict(self) -> dict[str, Any]:
-        """Give what JSON documents show; values may be inf."""
+        """Return the trial for JSON; values may be inf."""
         return {
             "parameters": {name: self.found.named[name] for name in self.names},
             "against": list(self.against),
@@ -69,14 +71,14 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuning(Tabular):
-    """What tuning would bring to an output; printed, as a table.
+    """How much tuning would improve an output; printed, as a table.
 
-    ``test`` is the test set's name, ``output`` the output's; ``score`` is that of the output as it is, on ``lines``
-    lines, of which ``infinite`` have an infinite loss. The lines were held out in ``folds`` folds; ``documents`` is
-    the number of documents that were kept together, None where lines were dealt one by one, both by ``seed``.
-    ``words`` is the number of frequent words that nu was tried with, 0 where it was not. ``trials`` are in the order
-    in which they were made. ``parameters`` are those taken, found on all lines; ``predicted`` is the score with them
-    on the same lines, a little better than what other lines would give. ``notes`` are warnings, for people;
+    ``test`` is the name of the test set, ``output`` of the output; ``score`` is the output's present score on
+    ``lines`` lines, of which ``infinite`` have an infinite loss. The lines were held out in ``folds`` folds, dealt
+    with ``seed``; ``documents`` is the number of documents that were kept together, None if lines were dealt one by
+    one. ``words`` is the number of frequent words that nu was tried with, 0 if it was not tried. ``trials`` are in
+    the order in which they were made. ``parameters`` are the ones taken, fitted on all lines; ``predicted`` is the
+    score with them on the same lines, slightly better than on other lines. ``notes`` are warnings, for people;
     ``header`` is the first name of the header line that the output may begin with.
     """
 
@@ -101,11 +103,11 @@ class Tuning(Tabular):
 
     @property
     def taken(self) -> tuple[str, ...]:
-        """The names of the parameters that are worth taking; none where the output is best left as it is."""
+        """The names of the parameters to take; none if the output is best left as it is."""
         return next((trial.names for trial in reversed(self.trials) if trial.taken), ())
 
     def to_dict(self) -> dict[str, Any]:
-        """Give what ``--format json`` shows; values may be inf."""
+        """Return what ``--format json`` shows; values may be inf."""
         values = {known.name: getattr(self, known.name) for known in fields(self) if known.name != "header"}
         return values | {
             "infinite_losses": values.pop("infinite"),
@@ -154,11 +156,11 @@ class Tuning(Tabular):
     def apply(
         self, output: str | os.PathLike[str], *, folder: str | os.PathLike[str] | None = None, force: bool = False
     ) -> str:
-        """Write an output of the same model, tuned with the parameters taken, and give the path of what is written.
+        """Tune an output of the same model with the parameters taken; return the path of the file written.
 
-        It is named as the output is, with ``tuned=…`` behind, and lies beside it or in a ``folder``, with a
-        ``.tuning.json`` that has the parameters. Raises UsageError where no parameter was worth taking,
-        ExistingFileError for what would be written over without ``force``, MalformedLineError and the other
+        Its name is the output's with ``tuned=…`` appended. It is written beside the output or into a ``folder``, with
+        a ``.tuning.json`` that has the parameters. Raises UsageError if no parameter was worth taking,
+        ExistingFileError if a file would be overwritten without ``force``, MalformedLineError and the other
         DataErrors of a file.
         """
         path = os.fspath(output)
@@ -181,18 +183,17 @@ def tune(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Tuning:
-    """Find what would make an output better at once, on a test set whose answers are known.
+    """Find parameters that would improve an output at once, on a test set with known answers.
 
-    What is tried is ``temperature``, if it is asked for, lambda and nu; ``words`` is the number of frequent words
-    that nu is for, those of the challenge's train (by default 100, and none where it has no train; 0: none).
-    ``documents`` tells the lines of a document, which are held out together: by a column of the input, its name or
-    its number from 1, or by a number a line. Without it they are those by which the lines are alike, if the input
-    tells such; False holds out each line by itself. ``seed`` is that of the random folds; ``progress`` is called as
-    the output is read.
+    Lambda, nu and, if asked for, a ``temperature`` are tried. ``words`` is the number of frequent words of the
+    challenge's train that nu is for (default: 100, or 0 without a train; 0: none). Lines of a document are held out
+    together: ``documents`` is a column of the input (its name, or its number from 1) or has a number a line. By
+    default, documents are used if the input has a column by which lines are alike; False holds out each line by
+    itself. ``seed`` is for the random folds; ``progress`` is called as the output is read.
 
     Raises UsageError for a metric that is not hashed or has flags that choose or change lines, for fewer than a
-    hundred lines without ``force``, for words without a train, for files that can be read only once, and where scipy
-    is missing.
+    hundred lines without ``force``, for words without a train, for files that can be read only once, and if SciPy is
+    missing.
     """
     checked_evaluation(evaluation)
     check_sampling(1, seed)
@@ -200,7 +201,9 @@ def tune(
     folds, alike = cross_validation.folds_of([evaluation], documents, seed)
     frequent, without = _frequent(evaluation, words)
     guesses = read_guesses(evaluation, frequent, keep_entries=temperature, threads=threads, progress=progress)
-    steps = [step for step in LADDER if _is_tried(step, temperature, frequent)]
+    steps = [
+        step for step in LADDER if (temperature or "temperature" not in step) and (frequent.words or "nu" not in step)
+    ]
     trials, parameters = _climb(evaluation, guesses, folds, steps)
     first = evaluation.scores[0]
     return Tuning(
@@ -222,7 +225,7 @@ def tune(
 def _climb(
     evaluation: ScoredOutput, guesses: Guesses, folds: Folds, steps: Sequence[tuple[str, ...]]
 ) -> tuple[list[Trial], Parameters]:
-    """Try one step after the other, each on top of those taken; gives the trials, and the parameters taken."""
+    """Try the steps in order, each on top of the ones taken; return the trials and the parameters taken."""
     taken: tuple[str, ...] = ()
     parameters = _as_it_is(guesses)
     losses = np.array(evaluation.line_losses)
@@ -255,12 +258,8 @@ def _as_it_is(guesses: Guesses) -> Parameters:
     return Parameters(frequent=guesses.frequent, bits=guesses.bits)
 
 
-def _is_tried(step: tuple[str, ...], temperature: bool, frequent: FrequentWords) -> bool:
-    return (temperature or "temperature" not in step) and (bool(frequent.words) or "nu" not in step)
-
-
 def _frequent(evaluation: ScoredOutput, words: int | None) -> tuple[FrequentWords, list[str]]:
-    """Read the frequent words, and say where there are none; raises UsageError where they were asked for."""
+    """Read the frequent words; if there are none, return a note or, if they were asked for, raise UsageError."""
     if words == 0:
         return FrequentWords(), []
     found = frequent_words_of_train(evaluation.split, DEFAULT_WORDS if words is None else words)

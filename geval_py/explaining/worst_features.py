@@ -1,8 +1,9 @@
-"""Few features that together explain the bad lines: a forward selection.
+"""Features that go with bad lines: a ranking by the Mann-Whitney U test, and few features that explain most.
 
-The list of features is redundant: words that stand on the same lines are bad together. Features are chosen one by
-one, each time that which says most of what those before it left open: with the residual r of the losses after a
-regression on these, and the part x' of the feature's 0s and 1s that they do not tell, the greatest
+The ranked list is redundant: words on the same lines are bad together. A forward selection chooses *distinct*
+features one by one, each time the feature that explains most of what the ones before left open: with the residual r
+of the losses after a regression on these, and the part x' of the feature's 0s and 1s that they do not explain, the
+feature with the greatest
 
     z = x'.r / sqrt(s^2 |x'|^2),    s^2 = |r|^2 / (n - k - 1) after k features,
 
@@ -21,14 +22,13 @@ from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from geval_py.errors import UsageError
 from geval_py.explaining.documents import documents_of
 from geval_py.explaining.feature_ranking import Frequencies, Occurrences, Ranked, Ranking
 from geval_py.explaining.line_by_line import explained_head
 from geval_py.explaining.rank_tests import Losses, rank_scores
-from geval_py.explaining.significance import LEVEL, benjamini_hochberg, normal_cdf
+from geval_py.explaining.significance import LEAST_LINES, LEVEL, benjamini_hochberg, normal_cdf
 from geval_py.explaining.tally import FieldTally, tally_features
 from geval_py.reading.features import BETWEEN_TOKENS, FIELD_NUMBER, OUTPUT, SHAPE, FeatureKinds, Field, Fields
 from geval_py.reading.items import ScoredItem
@@ -40,21 +40,23 @@ from geval_py.text import visible
 
 if TYPE_CHECKING:
     import pandas as pd
+    from numpy.typing import NDArray
 
     from geval_py.explaining.documents import Documents
-    from geval_py.explaining.losses import Floats
+    from geval_py.explaining.significance import Array, Flags, Integers
     from geval_py.scoring.blocks import Workers
     from geval_py.scoring.scores import ScoredOutput
 
 
-LEAST_NEW = 1e-9  # the share of a feature's own variance below which the chosen ones tell it all
+LEAST_NEW = 1e-9  # share of a feature's variance: with less left, the chosen ones explain it fully
+MOST_CULPRITS = 10
 _NUMBER_SHAPE = re.compile(r"[9.]*9[9.]*(?:a\.?9+)?")  # of 0.5, -2.31 and 1e-05, for example
 
 
-def select_distinct(badness: Floats, occurrences: Occurrences, features: int) -> tuple[list[int], list[float]]:
-    """Choose features, the one that says most first; gives them, and the share of the variance explained so far.
+def select_distinct(badness: Array, occurrences: Occurrences, features: int) -> tuple[list[int], list[float]]:
+    """Choose features, the one that explains most first; return them and the share of the variance explained so far.
 
-    ``badness`` is a number an item, the greater the worse, all finite. Features that go with less of it are none.
+    ``badness`` is a finite number an item, the greater the worse. Features that go with less of it are not chosen.
     """
     items = len(badness)
     residual = badness - badness.mean()
@@ -63,7 +65,7 @@ def select_distinct(badness: Floats, occurrences: Occurrences, features: int) ->
     left = counts * (1 - counts / items)  # |x'|^2
     own = left.copy()
     usable = occurrences.sums(residual, features) > 0
-    directions: list[Floats] = []
+    directions: list[Array] = []
     chosen: list[int] = []
     explained: list[float] = []
     while len(chosen) < min(features, items - 2):
@@ -84,18 +86,18 @@ def select_distinct(badness: Floats, occurrences: Occurrences, features: int) ->
     return chosen, explained
 
 
-def _new_direction(values: Floats, directions: list[Floats]) -> Floats:
-    """Give the part of some values that neither their mean nor other directions tell, as a vector of length 1."""
+def _new_direction(values: Array, directions: list[Array]) -> Array:
+    """Return the part of values that is orthogonal to their mean and to other directions, as a unit vector."""
     rest = values - values.mean()
-    for _ in range(2):  # twice, since the first time leaves rounding noise
+    for _ in range(2):  # twice: the first time leaves rounding noise
         for direction in directions:
             rest = rest - (rest @ direction) * direction
-    unit: Floats = rest / np.sqrt(rest @ rest)
+    unit: Array = rest / np.sqrt(rest @ rest)
     return unit
 
 
 def is_output_number(name: str) -> bool:
-    """Tell whether a feature is a number of the output, which is its probabilities and no word, or has one.
+    """Whether a feature is, or has, a number of the output: a probability, and no word.
 
     >>> [is_output_number(name) for name in ("out:0.5", "out:SHAPE:9.99", "out:the++0.5", "out:the", "exp:1901")]
     [True, True, True, False, False]
@@ -108,74 +110,49 @@ def is_output_number(name: str) -> bool:
     return any(_NUMBER_SHAPE.fullmatch(part) if shapes else FIELD_NUMBER.fullmatch(part) for part in parts)
 
 
-# Features and their figures, a row a feature.
-
-
-Integers = npt.NDArray[np.int64]
-Truths = npt.NDArray[np.bool_]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorstFeatures:
-    """Features, each with the number of its items, their mean score, its p and q, and more columns; all aligned.
+    """Features with the number of their items, their mean score, p and q, and more columns; all aligned.
 
-    ``q_values`` are p, corrected for ties and, by Benjamini and Hochberg, for the number of these features. Pairs of
-    features, which are only here if their p is small, were more than are counted by it: their q is too small.
+    ``q_values`` are p, corrected for ties and, by Benjamini and Hochberg, for the number of these features. More
+    pairs of features were tested than are shown, which are only the ones with a small p: their q is too small.
 
-    ``more`` are further columns by their names: ``perplexity``, ``gain``, ``gain_low`` and ``gain_high`` where there
-    are losses in nats (:mod:`geval_py.explaining.rank_tests`), ``documents`` where these were asked for, and
-    ``explained`` of distinct features (:mod:`geval_py.explaining.worst_features`). What is not known is NaN.
+    ``more`` are further columns by their names: ``perplexity``, ``gain``, ``gain_low`` and ``gain_high`` for losses
+    in nats (:mod:`geval_py.explaining.rank_tests`), ``documents`` if asked for, and ``explained`` of distinct
+    features. Unknown figures are NaN.
     """
 
     names: list[str]
     counts: Integers
-    means: Floats
-    p_values: Floats
-    q_values: Floats
-    more: dict[str, Floats | Integers]
+    means: Array
+    p_values: Array
+    q_values: Array
+    more: dict[str, Array | Integers]
 
     def __len__(self) -> int:
         return len(self.names)
 
     @property
-    def columns(self) -> dict[str, npt.NDArray[Any]]:
+    def columns(self) -> dict[str, NDArray[Any]]:
         """The columns of figures by their names, as JSON, CSV and Python show them."""
         own = {"count": self.counts, "score": self.means, "p": self.p_values, "q": self.q_values}
         return own | self.more
 
     def to_frame(self) -> pd.DataFrame:
-        """Make a table with a row a feature: ``feature``, ``count``, ``score`` (the mean), ``p``, ``q``, and more."""
+        """Return a table with a row a feature: ``feature``, ``count``, ``score`` (the mean), ``p``, ``q``, more."""
         import pandas as pd
 
         return pd.DataFrame({"feature": pd.Series(self.names, dtype=object)} | self.columns)
 
-    def only(self, wanted: Truths) -> WorstFeatures:
-        """Give some of the features."""
-        return self._taken(list(compress(self.names, wanted.tolist())), wanted)
-
-    def reordered(self, order: Integers) -> WorstFeatures:
-        """Give features in another order, by their places."""
-        return self._taken([self.names[index] for index in order.tolist()], order)
-
-    def with_column(self, name: str, values: Floats) -> WorstFeatures:
-        """Add a column."""
+    def at(self, places: Integers) -> WorstFeatures:
+        """Return the features at some places, in this order."""
         return WorstFeatures(
-            names=self.names,
-            counts=self.counts,
-            means=self.means,
-            p_values=self.p_values,
-            q_values=self.q_values,
-            more=self.more | {name: values},
-        )
-
-    def _taken(self, names: list[str], which: Truths | Integers) -> WorstFeatures:
-        return WorstFeatures(
-            names=names,
-            counts=self.counts[which],
-            means=self.means[which],
-            p_values=self.p_values[which],
-            q_values=self.q_values[which],
-            more={name: column[which] for name, column in self.more.items()},
+            names=[self.names[place] for place in places.tolist()],
+            counts=self.counts[places],
+            means=self.means[places],
+            p_values=self.p_values[places],
+            q_values=self.q_values[places],
+            more={name: column[places] for name, column in self.more.items()},
         )
 
 
@@ -225,16 +202,16 @@ def _mean(value: float) -> str:
     return f"{value:.8f}" if math.isfinite(value) else special(value)
 
 
-# Which features go with bad scores: a ranking by the Mann-Whitney U test.
+# The ranking
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What is told of features beside GEval's figures.
+    """Figures of features that are wanted beside GEval's.
 
-    ``losses``, in nats, an item each, ask for what a feature costs; ``documents``, an item's each, for the number of
-    those that it is on; ``distinct`` for the few features only that together explain the bad items or, where the
-    ``best`` scores are ranked as if they were bad, the good ones.
+    ``losses``, in nats, one an item, ask for the cost of a feature; ``documents`` of the items, for the number of
+    documents with it; ``distinct``, for only the few features that together explain the bad items or, if the ``best``
+    scores are ranked as if they were bad, the good items.
     """
 
     losses: Sequence[float] | None = None
@@ -242,8 +219,8 @@ class Wanted:
     distinct: bool = False
     best: bool = False
 
-    def of_known(self, known: Truths) -> Wanted:
-        """Give the same of some items."""
+    def of_known(self, known: Flags) -> Wanted:
+        """Keep some of the items."""
         places = np.flatnonzero(known)
         return replace(
             self,
@@ -265,9 +242,9 @@ def rank_features(
     progress: Progress | None = None,
     workers: Workers | None = None,
 ) -> WorstFeatures:
-    """Rank the features of an evaluation's lines as :meth:`ScoredOutput.worst_features` does, into aligned arrays.
+    """Rank the features of an evaluation's lines, as :meth:`Evaluation.worst_features` does, into aligned arrays.
 
-    With ``costs`` it is told what they cost. ``workers`` elsewhere count the features there.
+    ``costs`` asks for the cost of each feature. ``workers`` elsewhere count the features there.
     """
     score = evaluation.scores[0]
     in_nats = score.metric.measure.in_nats and other is None
@@ -291,7 +268,7 @@ def rank_features(
 
 def _elsewhere(
     workers: Workers, evaluation: ScoredOutput, kinds: FeatureKinds, progress: Progress | None
-) -> Callable[[Truths, Floats, bool], dict[Field, FieldTally]]:
+) -> Callable[[Flags, Array, bool], dict[Field, FieldTally]]:
     from geval_py.explaining.tally import tally_on
 
     return lambda known, weights, keep: tally_on(
@@ -309,15 +286,15 @@ def worst_features(
     frequencies: Frequencies | None = None,
     wanted: Wanted | None = None,
     progress: Progress | None = None,
-    elsewhere: Callable[[Truths, Floats, bool], dict[Field, FieldTally]] | None = None,
+    elsewhere: Callable[[Flags, Array, bool], dict[Field, FieldTally]] | None = None,
 ) -> WorstFeatures:
     """Rank the features of items by how surely they go with bad scores, the smallest p first.
 
-    ``items`` and ``scores`` are as many; an item whose score is NaN is left out. ``worst_is_greatest`` tells which
-    scores are bad. A feature whose p is not defined, since all items have it, is left out. Those that tie in p come
-    by field (expected, output, then the columns of the input), then by token in the order of its characters. Distinct
-    features come in the order in which they were chosen. ``progress`` is called every few thousand items. The
-    features may be counted ``elsewhere``, given which items are known, their weights, and whether places are kept.
+    ``items`` and ``scores`` are aligned; items with score NaN are left out. ``worst_is_greatest`` is whether great
+    scores are bad. A feature of all items, whose p is not defined, is left out. Features with equal p are sorted by
+    field (expected, output, then the columns of the input), then by token, character by character. Distinct features
+    stay in the order in which they were chosen. ``progress`` is called every few thousand items. ``elsewhere``, if
+    given, counts the features, from a flag for each known item, their weights, and whether to keep occurrences.
 
     Raises UsageError for distinct features and pairs of features at once.
     """
@@ -327,7 +304,7 @@ def worst_features(
     all_scores = np.array(scores, np.float64)
     known = ~np.isnan(all_scores)
     figures = all_scores[known]
-    # Each score is taken as its share of the mean, since a sum of scores may be too large for a double.
+    # Scores are divided by their number, since a sum of scores may be too large for a double.
     weights = np.array([rank_scores(figures.tolist(), greatest_first=worst_is_greatest), figures / len(figures)])
     wanted = wanted if known.all() else wanted.of_known(known)
     costs = None if wanted.losses is None else Losses(np.array(wanted.losses, np.float64))
@@ -339,15 +316,15 @@ def worst_features(
         some = compress(items, known.tolist())
         found = tally_features(some, weights, Fields(header), kinds, keep=keep, progress=progress)
     ranked, occurrences = Ranking(weights, kinds, frequencies).of(found)
-    return _told(ranked, occurrences, weights, costs, wanted)
+    return _figures(ranked, occurrences, weights, costs, wanted)
 
 
-def _told(
-    ranked: Ranked, occurrences: Occurrences, weights: Floats, costs: Losses | None, wanted: Wanted
+def _figures(
+    ranked: Ranked, occurrences: Occurrences, weights: Array, costs: Losses | None, wanted: Wanted
 ) -> WorstFeatures:
-    """Give the features that are wanted with what is told of them."""
+    """Compute the wanted figures of ranked features, and choose the distinct ones."""
     items = len(weights[0])
-    more: dict[str, Floats | Integers] = {}
+    more: dict[str, Array | Integers] = {}
     if costs is not None:
         more |= costs.columns(ranked.counts.astype(np.float64), ranked.sums[2:])
     if wanted.documents is not None:
@@ -366,29 +343,27 @@ def _told(
     candidates = np.flatnonzero((features.q_values < LEVEL) & ~numbers)
     badness = _badness(weights[0], costs, best=wanted.best)
     chosen, explained = select_distinct(badness, occurrences.only(candidates, len(features)), len(candidates))
-    return features.reordered(candidates[chosen]).with_column("explained", np.array(explained))
+    distinct = features.at(candidates[chosen])
+    return replace(distinct, more=distinct.more | {"explained": np.array(explained)})
 
 
-def _badness(ranks: Floats, costs: Losses | None, *, best: bool) -> Floats:
-    """Give what distinct features are to explain: the losses or, where there are none or infinite ones, the ranks."""
+def _badness(ranks: Array, costs: Losses | None, *, best: bool) -> Array:
+    """Return the figures for distinct features to explain: the losses or, without finite losses, the ranks."""
     if costs is None or not np.isfinite(costs.losses).all():
         return -ranks
     return -costs.losses if best else costs.losses
 
 
-# What goes with bad lines: few features that together explain them, and what each costs.
-
-
-MOST_CULPRITS = 10
-LEAST_LINES = 10  # that have a feature, and that have it not
+# The few features in a report, with their cost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Culprit:
-    """A feature that goes with bad lines: how many lines have it, their perplexity, its q.
+    """A feature that goes with bad lines: the number of its lines, their perplexity, its q.
 
-    ``fall`` is the share by which the perplexity would fall if their mean loss were that of the others, from ``low``
-    to ``high`` with 95 %; ``explained`` the share of the losses' variance that it and those before it explain.
+    ``fall`` is the share by which the perplexity would fall if the mean loss of these lines were that of the others,
+    with its 95 % interval from ``low`` to ``high``; ``explained`` is the share of the losses' variance that this
+    feature and the ones before it explain.
     """
 
     feature: str
@@ -401,11 +376,10 @@ class Culprit:
     explained: float
 
 
-def culprits_of(items: Iterable[ScoredItem], losses: Floats, header: tuple[str, ...]) -> list[Culprit]:
-    """Give at most ten features, words and shapes of words, that together explain the bad lines, the best first.
+def culprits_of(items: Iterable[ScoredItem], losses: Array, header: tuple[str, ...]) -> list[Culprit]:
+    """Choose at most ten distinct features, words and shapes of words, the one that explains most first.
 
-    How they are chosen is said in :mod:`geval_py.explaining.worst_features`. Lines with an infinite loss are left
-    out.
+    Lines with an infinite loss are left out.
     """
     scores = np.where(np.isfinite(losses), losses, np.nan)
     found = worst_features(

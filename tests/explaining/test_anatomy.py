@@ -17,13 +17,14 @@ from geval_py.explaining.losses import (
     by_column,
     by_frequency,
     by_length,
-    by_quantiles,
     distribution_at,
     guess_of,
     in_context,
     loss_bins,
     outcome_shares,
     outcomes_of,
+    parts_of,
+    quantiles_of,
     worst_and_best,
 )
 from geval_py.explaining.worst_features import culprits_of
@@ -95,7 +96,7 @@ def test_parts_hold_each_line_once(losses, data):
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=200))
 def test_quantiles_never_part_equal_values(values):
-    parts = by_quantiles(np.ones(len(values)), np.array(values))
+    parts = parts_of(np.ones(len(values)), *quantiles_of(np.array(values)))
     assert sum(part.lines for part in parts) == len(values)
     assert len(parts) <= MOST_PARTS
 

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from resampled import bootstrap_scores
 
 from geval_py import UsageError, evaluate
 from geval_py.cli import main
 from geval_py.explaining import resampling
-from geval_py.explaining.bootstrap import bootstrap_scores, interval
+from geval_py.explaining.bootstrap import interval
 from geval_py.explaining.resampling import StatisticsTable, bootstrap_weights, swap_weights
 from geval_py.explaining.significance import Interval, percentile_bounds
 from geval_py.scoring.metrics import METRICS, LineStatistics

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from geval_py import UsageError
 from geval_py.explaining.bootstrap import resample_totals, scores_on
 from geval_py.explaining.paired import (
+    Systems,
     bootstrap_p_values,
     difference_intervals,
     equal_systems,
@@ -21,7 +22,6 @@ from geval_py.explaining.paired import (
 )
 from geval_py.explaining.resampling import StatisticsTable
 from geval_py.explaining.significance import holm, samples_needed, undistinguished_groups
-from geval_py.explaining.systems import Systems
 from geval_py.scoring.metrics import METRICS, LineStatistics
 
 PROPERTY = settings(deadline=None, derandomize=True)

@@ -6,16 +6,16 @@ import os
 import numpy as np
 import pytest
 import sacrebleu
+from resampled import bootstrap_scores
 from sacrebleu.metrics import BLEU
 from sacrebleu.significance import PairedTest
 from scipy.stats import bootstrap as scipy_bootstrap
 from scipy.stats import spearmanr
 
-from geval_py.explaining.bootstrap import RuledTable, bootstrap_scores, interval, scores_on, table_of
-from geval_py.explaining.paired import equal_systems, line_shares, randomisation_p_values
+from geval_py.explaining.bootstrap import RuledTable, interval, scores_on, table_of
+from geval_py.explaining.paired import Systems, equal_systems, line_shares, randomisation_p_values
 from geval_py.explaining.resampling import bootstrap_weights, swap_weights
 from geval_py.explaining.significance import Interval
-from geval_py.explaining.systems import Systems
 from geval_py.scoring.metrics import column_of, find_metric
 
 RULED = ["Macro-F1", "NMI", "Pearson", "Spearman", "Probabilistic-MultiLabel-F1"]

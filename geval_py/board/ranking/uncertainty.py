@@ -18,8 +18,8 @@ import numpy as np
 from sqlalchemy import and_, insert, select
 
 from geval_py.board.database.schema import evaluations, exchanges
-from geval_py.board.database.store import unpack
 from geval_py.board.settings import measure_of
+from geval_py.board.submission import unpack
 from geval_py.explaining import resampling
 from geval_py.explaining.bootstrap import percentile_interval, scores_on
 from geval_py.explaining.paired import randomisation_p_values
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from geval_py.board.settings import Settings
     from geval_py.board.submission import Scored
-    from geval_py.explaining.significance import Interval
+    from geval_py.explaining.significance import Array, Interval
 
 
 SAMPLES = 1000  # of the bootstrap
@@ -55,11 +55,11 @@ def with_interval(scored: Scored, seed: int) -> Scored:
 
 
 @lru_cache(maxsize=2)
-def _kept_weights(lines: int, samples: int, seed: int) -> tuple[resampling.Array, ...]:
+def _kept_weights(lines: int, samples: int, seed: int) -> tuple[Array, ...]:
     return tuple(resampling.bootstrap_weights(lines, samples, seed))
 
 
-def _totals(table: resampling.StatisticsTable, blocks: Iterable[resampling.Array]) -> resampling.Totals:
+def _totals(table: resampling.StatisticsTable, blocks: Iterable[Array]) -> resampling.Totals:
     """Sum the statistics on resamples. Finite ones use one core: a matrix product takes all cores, and longer."""
     if table.infinite.any():
         return table.totals(blocks)
@@ -83,10 +83,10 @@ class SwappedMeans:
     """A system prepared for comparisons: its mean loss, and its mean in each sample (empty if infinite)."""
 
     mean: float
-    means: resampling.Array
+    means: Array
 
 
-def swapped_means(losses: resampling.Array, *, samples: int, seed: int) -> SwappedMeans:
+def swapped_means(losses: Array, *, samples: int, seed: int) -> SwappedMeans:
     """Prepare a system from its line losses (in [0, inf], at least one)."""
     if not (np.abs(losses) <= resampling.MOST).all():
         return SwappedMeans(math.inf, np.empty(0))
