@@ -73,7 +73,7 @@ def make_parser() -> QuietParser:
 
 
 class _OutFile(argparse.Action):
-    """Tell users who know ``-o`` of scoring how outputs are given here."""
+    """Refuse ``-o``, which users know from scoring, and name the way to give outputs here."""
 
     def __call__(
         self, parser: argparse.ArgumentParser, _: object, value: object, option: str | None = None

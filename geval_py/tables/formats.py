@@ -65,7 +65,7 @@ class Tabular:
 
         below = self._below()
         yield from self.table().html()
-        yield f"<p>{'<br>'.join(map(html_text, below))}</p>" if below else ""
+        yield f"<p>{'<br>'.join(map(html_text, below))}</p>\n" if below else ""
 
     def __str__(self) -> str:
         notes = (f"Note: {note}.\n" for note in self.notes)
