@@ -1,4 +1,4 @@
-"""How many random samples are drawn, and from which seed, where nothing else is said."""
+"""The options of ``geval`` in one table, the reading of words into their values, and the defaults of resampling."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 
-DEFAULT_SAMPLES = 10_000  # a p-value of 0.05 is then right to about 0.004, an interval's end to a third of a percent
+DEFAULT_SAMPLES = 10_000  # errors: about 0.004 of a p-value of 0.05, a third of a percent of an interval's end
 MOST_SAMPLES = 1_000_000
 DEFAULT_SEED = 12345
 
 
 def check_sampling(samples: int, seed: int = DEFAULT_SEED) -> None:
-    """Raise UsageError for a number of samples that is not from 1 to MOST_SAMPLES, or a seed below 0."""
+    """Raise UsageError unless there are 1 to MOST_SAMPLES samples and the seed is at least 0."""
     if samples < 1:
         raise UsageError(message="the number of bootstrap samples is at least 1")
     if samples > MOST_SAMPLES:
@@ -29,19 +29,16 @@ def check_sampling(samples: int, seed: int = DEFAULT_SEED) -> None:
         raise UsageError(message="the seed is a whole number from 0 on")
 
 
-# From words, as a command line or a config.txt has them, to the values of options.
-
-
 class Option(Value):
-    """One option: its names, the field that its value goes to, and what a user should know.
+    """One option: its names, the field for its value, and its help.
 
-    ``read`` makes the value of a word, or raises ValueError with a sentence about it; an option without it is a
-    switch. A ``repeatable`` one collects its values; those of the command line come behind those of config.txt or, if
-    it ``replaces``, in their place. One that may be given only ``once`` is no less in both. ``mode`` tells that it
-    chooses what is shown; ``goes_with`` are the modes in which it means something (none named: in all), elsewhere it
-    is refused, with ``otherwise`` behind, as it is in modes that it is ``useless_with``. One without ``help`` is
-    known but not shown. ``argument`` is its name in Python, where that is not the field's; ``said`` how a sentence
-    calls it, where that is not by its first name.
+    ``read`` converts a word into a value, or raises ValueError with a sentence about it; an option without it is a
+    switch. A ``repeatable`` option collects its values; the command line's are appended to those of config.txt or, if
+    it ``replaces``, take their place. An option that may be given only ``once`` may still be in both. A ``mode``
+    chooses what is shown. ``goes_with`` are the modes that an option affects (all if empty); in other modes, and in
+    those of ``useless_with``, it is refused with a message that ends in ``otherwise``. An option without ``help`` is
+    known but not shown. ``argument`` is its name in Python, if not the field's; ``said`` is its name in messages, if
+    not the first one.
     """
 
     names: tuple[str, ...]
@@ -78,7 +75,7 @@ def natural_number(text: str) -> int:
 
 
 def one_of(choices: tuple[str, ...]) -> Callable[[str], str]:
-    """Read one of some words; raises ValueError."""
+    """Return a reader of one of the choices, which raises ValueError."""
 
     def read(text: str) -> str:
         if text not in choices:
@@ -89,9 +86,9 @@ def one_of(choices: tuple[str, ...]) -> Callable[[str], str]:
 
 
 def read_words(words: Sequence[str], options: Sequence[Option]) -> tuple[dict[str, object], list[str]]:
-    """Read words into the values of those options that they name, and the words that name none.
+    """Read words into the values of options, by field, and the remaining words.
 
-    Of an option named twice, the later value counts. Raises UsageError.
+    If an option is given twice, the later value counts. Raises UsageError.
     """
     by_name = {name: option for option in options for name in option.names}
     values: dict[str, object] = {}
@@ -106,7 +103,7 @@ def read_words(words: Sequence[str], options: Sequence[Option]) -> tuple[dict[st
 
 
 def _named(word: str, by_name: dict[str, Option]) -> Iterator[tuple[Option, str | None]]:
-    """Give the options that a word names, each with the value behind it, if there is one; none for another word."""
+    """Yield the options in a word, each with its value, if the word has one; nothing for other words."""
     name, equals, value = word.partition("=")
     if word in by_name:
         yield by_name[word], None
@@ -117,7 +114,7 @@ def _named(word: str, by_name: dict[str, Option]) -> Iterator[tuple[Option, str 
 
 
 def _letters(word: str, by_name: dict[str, Option]) -> Iterator[tuple[Option, str | None]]:
-    """Give the options of a word such as ``-lsp2``: switches, and at most one with a value."""
+    """Yield the options of a word such as ``-lsp2``: switches, and at most one with a value."""
     found: list[tuple[Option, str | None]] = []
     for place, letter in enumerate(word[1:], 2):
         option = by_name.get(f"-{letter}")
@@ -131,7 +128,7 @@ def _letters(word: str, by_name: dict[str, Option]) -> Iterator[tuple[Option, st
 
 
 def _take(option: Option, value: str | None, rest: Iterator[str], values: dict[str, object]) -> None:
-    """Add an option's value, which may be the next of the rest of the words."""
+    """Store an option's value, which may be the next word."""
     if option.read is None:
         if value is not None:
             raise _wrong(option, f"ignored explicit argument {value!r}")
@@ -160,9 +157,6 @@ def _wrong(option: Option, message: str) -> UsageError:
     return UsageError(message=f"{message}\n  geval --help shows the options")
 
 
-# The options of ``geval``, in one table: for the command line, config.txt, the help and the documentation.
-
-
 COMMANDS = {
     "baseline": "outputs of simple models, trained on the challenge's train",
     "board": "submissions collected, scored, ranked and published",
@@ -181,14 +175,14 @@ COMMANDS = {
 }
 FORMATS = ("text", "json", "csv")
 MOST_DIGITS = 1100  # after the point: the smallest double has 1074
-SCORES = "scores"  # the mode without an option
+SCORES = "scores"  # the default mode, without an option
 LINES = ("line_by_line", "diff")
 FEATURES = ("worst_features", "most_worsening_features")
 AUTHORING = ("init", "validate")  # modes that score no output
 WHAT, METRICS, SHOWN, HOW = "what is scored", "metrics", "what is shown", "how it is shown"
 CHALLENGE = "a challenge's folder, named by --expected-directory"
 
-# What GEval has and geval-py has not; and what no score depends on, so that it does no harm in config.txt.
+# Options of GEval that geval-py lacks; the IGNORED ones affect no score, so they are allowed in config.txt.
 SUBMIT = "--submit"
 NOT_AVAILABLE = (
     f"{SUBMIT} is not available in geval-py, since it asks a Gonito server to fetch a branch\n"
@@ -344,12 +338,12 @@ OPTIONS = (
 
 
 def option_of(field: str) -> Option:
-    """Give the option whose value goes to a field."""
+    """Return the option for a field."""
     return next(option for option in OPTIONS if option.field == field)
 
 
 def said_option(argument: str) -> str:
-    """Give how a sentence on the command line calls what is an argument in Python.
+    """Return the name of a Python argument in messages of the command line.
 
     >>> said_option("out"), said_option("min_frequency")
     ('-o', '--min-frequency')
@@ -359,7 +353,7 @@ def said_option(argument: str) -> str:
 
 
 def unknown_word(word: str, *, of_challenge: bool = False) -> str:
-    """Say that a word is no option, and what might have been meant, where a challenge's folder may be wanted."""
+    """Return the message about an unknown word, with a suggestion: a challenge's folder if one may be meant."""
     kind = "option" if word.startswith("-") else "argument"
     if of_challenge and kind == "argument":
         advice: str | None = f"did you mean --expected-directory {visible(word)}?"
