@@ -1,4 +1,4 @@
-"""Suggestions for unknown command-line words ("did you mean …?"): synonyms, and words that are spelt alike."""
+"""Suggestions for unknown command-line words ("did you mean …?"): synonyms, and words with a similar spelling."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-# What others call our options: other tools of the field, and what people try first.
+# Names of options in other tools of the field, and names that people try first.
 SYNONYMS = {
     "--answers": "--expected-file",
     "--bootstrap-resamples": "--bootstrap",
@@ -58,7 +58,7 @@ SYNONYMS = {
     "--workers": "--threads",
     "--worst": "--worst-features",
 }
-# What others call our commands, or what works without a command.
+# Names of commands in other tools, and what to write here.
 OTHER_COMMANDS = {
     "bootstrap": "geval --bootstrap 1000",
     "completions": "geval completion",
@@ -87,7 +87,7 @@ OTHER_COMMANDS = {
 
 
 def option_meant(word: str, names: Iterable[str], commands: Iterable[str] = ()) -> str | None:
-    """Return the option, or the command, that was meant by a misspelt option; None if none is like it.
+    """Return the option or command that an unknown option probably means; None if none is similar.
 
     >>> option_meant("--output", ["--out-file", "--output-width"]), option_meant("--smaples", ["--samples"])
     ('--out-file', '--samples')
@@ -97,13 +97,13 @@ def option_meant(word: str, names: Iterable[str], commands: Iterable[str] = ()) 
     known = {name: name for name in names}
     meant = {other: ours for other, ours in SYNONYMS.items() if ours.partition(" ")[0] in known}
     name = word.partition("=")[0]
-    alike = (command for command in commands if nearest(name.lstrip("-"), [command]))  # not by the dashes alone
-    meanings = meant | {f"--{command}": command for command in alike} | known
+    similar = (command for command in commands if nearest(name.lstrip("-"), [command]))  # the dashes do not count
+    meanings = meant | {f"--{command}": command for command in similar} | known
     return _meant(name, meanings)
 
 
 def command_meant(word: str, commands: Iterable[str]) -> str | None:
-    """Return the command that was meant by a misspelt one, or words that do the same; None if none is like it.
+    """Return the command that an unknown one probably means, or its equivalent; None if none is similar.
 
     >>> command_meant("comapre", ["check", "compare"]), command_meant("lint", ["check", "compare"])
     ('compare', 'geval check')

@@ -12,7 +12,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import chain, zip_longest
+from itertools import chain, repeat, zip_longest
 
 from geval_py.errors import LineCountError, MissingFileError
 from geval_py.reading import splits
@@ -108,28 +108,22 @@ class DataSet:
         with ExitStack() as stack:
             inputs = _lines_of(self.input, self.in_header, stack)
             expected = _lines_of(self.expected, self.out_header, stack)
-            if inputs is not None and expected is not None:
-                yield from self._pairs_of(inputs, expected)
-            elif inputs is not None:
-                yield from ((text, None) for text in inputs)
-            elif expected is not None:
-                yield from ((None, word) for word in expected)
-            else:
+            if inputs is None and expected is None:
                 raise self._without_files()
-
-    def _pairs_of(self, inputs: Iterator[str], expected: Iterator[str]) -> Iterator[tuple[str, str]]:
-        for lines, (text, word) in enumerate(zip_longest(inputs, expected)):
-            if text is None or word is None:
-                of_input = lines if text is None else lines + 1 + sum(1 for _ in inputs)
-                of_expected = lines if word is None else lines + 1 + sum(1 for _ in expected)
-                raise LineCountError(
-                    what="input",
-                    path=self.input or "",
-                    lines=of_input,
-                    expected_path=self.expected or "",
-                    expected_lines=of_expected,
-                )
-            yield text, word
+            if inputs is None or expected is None:
+                missing: Iterator[None] = repeat(None)
+                yield from zip(inputs or missing, expected or missing, strict=False)
+                return
+            for lines, (text, word) in enumerate(zip_longest(inputs, expected)):
+                if text is None or word is None:
+                    raise LineCountError(
+                        what="input",
+                        path=self.input or "",
+                        lines=lines if text is None else lines + 1 + sum(1 for _ in inputs),
+                        expected_path=self.expected or "",
+                        expected_lines=lines if word is None else lines + 1 + sum(1 for _ in expected),
+                    )
+                yield text, word
 
     def _without_files(self) -> MissingFileError:
         return MissingFileError(what="No file with the input or the expected results", path=self.directory)

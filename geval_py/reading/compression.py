@@ -14,7 +14,7 @@ from geval_py.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from typing import IO, Any, Protocol
 
     class Readable(Protocol):
@@ -45,6 +45,78 @@ COMPRESSED_CHUNK = 1 << 18
 XZ_MEMORY_LIMIT = 1 << 30  # bytes: a stranger's .xz may ask for 4 GiB of dictionary
 
 
+class Compression(Value):
+    """A compression: its name in messages, the ending of file names, and the possible beginnings of a file.
+
+    ``padding`` is allowed between and after members. Modules are imported only when they are needed.
+    """
+
+    name: str
+    ending: str
+    magic: tuple[bytes, ...]
+    padding: bytes = b""
+
+    def decompressor(self) -> tuple[Decompressor, type[Exception]]:
+        """Return a decompressor of one member, and the error that it raises."""
+        match self.name:
+            case "xz":
+                import lzma
+
+                return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=XZ_MEMORY_LIMIT), lzma.LZMAError
+            case "gzip":
+                import zlib
+
+                return _Gunzip(), zlib.error
+            case "bzip2":
+                import bz2
+
+                return bz2.BZ2Decompressor(), OSError
+        zstd = zstd_module()
+        return zstd.ZstdDecompressor(), zstd.ZstdError
+
+    def compressor(self, file: IO[bytes]) -> io.BufferedIOBase:
+        """Return a writer that compresses into an open file and leaves it open; equal bytes give equal files."""
+        match self.name:
+            case "xz":
+                import lzma
+
+                return lzma.LZMAFile(file, "wb")
+            case "gzip":
+                import gzip
+
+                return gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0)
+            case "bzip2":
+                import bz2
+
+                return bz2.BZ2File(file, "wb")
+        zstd = zstd_module()
+        stream: io.BufferedIOBase = zstd.ZstdFile(file, "wb", options={zstd.CompressionParameter.checksum_flag: 1})
+        return stream
+
+
+# Magic numbers: the xz file format 1.2.1, section 2.1.1.1; RFC 1952; bzip2 ("BZh", a level, and the digits of pi or,
+# in an empty file, of its square root); RFC 8878, sections 3.1.1 and 3.1.2.
+_BZIP2_MAGIC = tuple(b"BZh%d" % n + end for n in range(1, 10) for end in (b"1AY&SY", b"\x17rE8P\x90"))
+_ZSTD_MAGIC = (b"\x28\xb5\x2f\xfd", *(bytes([0x50 + n]) + b"\x2a\x4d\x18" for n in range(16)))
+COMPRESSIONS = (
+    Compression(name="xz", ending=".xz", magic=(b"\xfd7zXZ\0",), padding=b"\0"),
+    Compression(name="gzip", ending=".gz", magic=(b"\x1f\x8b\x08",), padding=b"\0"),
+    Compression(name="bzip2", ending=".bz2", magic=_BZIP2_MAGIC),
+    Compression(name="zstd", ending=".zst", magic=_ZSTD_MAGIC),
+)
+COMPRESSED_ENDINGS = tuple(compression.ending for compression in COMPRESSIONS)
+MAGIC_BYTES = max(len(m) for c in COMPRESSIONS for m in c.magic)
+
+
+def zstd_module() -> Any:
+    """Return Python's ``compression.zstd``, or its backport."""
+    if sys.version_info >= (3, 14):
+        from compression import zstd
+    else:
+        from backports import zstd
+    return zstd
+
+
 class _Gunzip:
     """One member of a .gz file, with the interface of the other decompressors."""
 
@@ -66,95 +138,6 @@ class _Gunzip:
         out = self._inflate.decompress(self._inflate.unconsumed_tail + data, max(max_length, 0))
         self.needs_input = not self._inflate.unconsumed_tail and len(out) < max_length
         return out
-
-
-def zstd_module() -> Any:
-    """Return Python's ``compression.zstd``, or its backport."""
-    if sys.version_info >= (3, 14):
-        from compression import zstd
-    else:
-        from backports import zstd
-    return zstd
-
-
-def _gunzip() -> tuple[Decompressor, type[Exception]]:
-    import zlib
-
-    return _Gunzip(), zlib.error
-
-
-def _gzip(file: IO[bytes]) -> io.BufferedIOBase:
-    import gzip
-
-    return gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0)
-
-
-def _unxz() -> tuple[Decompressor, type[Exception]]:
-    import lzma
-
-    return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=XZ_MEMORY_LIMIT), lzma.LZMAError
-
-
-def _xz(file: IO[bytes]) -> io.BufferedIOBase:
-    import lzma
-
-    return lzma.LZMAFile(file, "wb")
-
-
-def _bunzip2() -> tuple[Decompressor, type[Exception]]:
-    import bz2
-
-    return bz2.BZ2Decompressor(), OSError
-
-
-def _bzip2(file: IO[bytes]) -> io.BufferedIOBase:
-    import bz2
-
-    return bz2.BZ2File(file, "wb")
-
-
-def _unzstd() -> tuple[Decompressor, type[Exception]]:
-    zstd = zstd_module()
-    return zstd.ZstdDecompressor(), zstd.ZstdError
-
-
-def _zstd(file: IO[bytes]) -> io.BufferedIOBase:
-    zstd = zstd_module()
-    stream: io.BufferedIOBase = zstd.ZstdFile(file, "wb", options={zstd.CompressionParameter.checksum_flag: 1})
-    return stream
-
-
-class Compression(Value):
-    """A compression: its name in messages, the ending of file names, and how to decompress and compress.
-
-    ``magic`` are the possible beginnings of a file. ``compressor`` wraps an open file for writing, which stays open
-    when the compressor is closed; equal bytes give equal files.
-    """
-
-    name: str
-    ending: str
-    magic: tuple[bytes, ...]
-    padding: bytes  # allowed between and after members
-    decompressor: Callable[[], tuple[Decompressor, type[Exception]]]  # of one member, and its error
-    compressor: Callable[[IO[bytes]], io.BufferedIOBase]
-
-
-# Magic numbers: the xz file format 1.2.1, section 2.1.1.1; RFC 1952; bzip2 ("BZh", a level, and the digits of pi or,
-# in an empty file, of its square root); RFC 8878, sections 3.1.1 and 3.1.2.
-_XZ_MAGIC = (b"\xfd7zXZ\0",)
-_GZIP_MAGIC = (b"\x1f\x8b\x08",)
-_BZIP2_MAGIC = tuple(b"BZh%d" % n + end for n in range(1, 10) for end in (b"1AY&SY", b"\x17rE8P\x90"))
-_ZSTD_MAGIC = (b"\x28\xb5\x2f\xfd", *(bytes([0x50 + n]) + b"\x2a\x4d\x18" for n in range(16)))
-COMPRESSIONS = (
-    Compression(name="xz", ending=".xz", magic=_XZ_MAGIC, padding=b"\0", decompressor=_unxz, compressor=_xz),
-    Compression(name="gzip", ending=".gz", magic=_GZIP_MAGIC, padding=b"\0", decompressor=_gunzip, compressor=_gzip),
-    Compression(
-        name="bzip2", ending=".bz2", magic=_BZIP2_MAGIC, padding=b"", decompressor=_bunzip2, compressor=_bzip2
-    ),
-    Compression(name="zstd", ending=".zst", magic=_ZSTD_MAGIC, padding=b"", decompressor=_unzstd, compressor=_zstd),
-)
-COMPRESSED_ENDINGS = tuple(compression.ending for compression in COMPRESSIONS)
-MAGIC_BYTES = max(len(m) for c in COMPRESSIONS for m in c.magic)
 
 
 def compression_of(head: bytes) -> Compression | None:
@@ -218,7 +201,9 @@ class Decompressed(io.RawIOBase):
             if data is None:
                 file.seek(start)
                 self._start_next_member(b"")
-                self._skip(self._given - position_of_start)
+                left = self._given - position_of_start
+                while left and (skipped := self._unpack(min(left, COMPRESSED_CHUNK))):
+                    left -= len(skipped)
                 return
             yield memoryview(data)[self._given - position :]
             position += len(data)
@@ -239,23 +224,16 @@ class Decompressed(io.RawIOBase):
                 self._pending = self._compressed.read(COMPRESSED_CHUNK) or b""
                 if not self._pending:
                     raise self._corrupt("it ends before its end mark")
-            data = self._decompress(limit)
+            pending, self._pending = self._pending, b""
+            try:
+                data = self._member.decompress(pending, limit)
+            except self._error as error:
+                raise self._corrupt(str(error)) from error
             if self._member.eof:
                 self._start_next_member(self._member.unused_data)
             if data:
                 return data
         return b""
-
-    def _skip(self, left: int) -> None:
-        while left and (data := self._unpack(min(left, COMPRESSED_CHUNK))):
-            left -= len(data)
-
-    def _decompress(self, limit: int) -> bytes:
-        pending, self._pending = self._pending, b""
-        try:
-            return self._member.decompress(pending, limit)
-        except self._error as error:
-            raise self._corrupt(str(error)) from error
 
     def _start_next_member(self, following: bytes) -> None:
         """Skip padding and begin another member; anything else is damage."""
