@@ -75,7 +75,6 @@ class System:
     signature: Signature | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields by name, intervals as dictionaries; values may be inf."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         shown = {n: value.to_dict() if isinstance(value, Interval) else value for n, value in values.items()}
         return shown | {"signature": None if self.signature is None else str(self.signature)}

@@ -57,7 +57,6 @@ class Points:
     n: list[int]
 
     def rows(self) -> list[dict[str, float]]:
-        """Return a dictionary a point."""
         names = [field.name for field in fields(self)]
         return [dict(zip(names, row, strict=True)) for row in zip(*asdict(self).values(), strict=True)]
 
@@ -94,7 +93,6 @@ class Reliability:
         return self.bins.to_frame()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what ``--format json`` shows."""
         return asdict(self) | {"bins": self.bins.rows()}
 
 
@@ -243,7 +241,6 @@ class Corp:
         return self.curve.to_frame()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what ``--format json`` shows."""
         return asdict(self) | {"curve": self.curve.rows()}
 
 
