@@ -1,6 +1,6 @@
-"""The command's way in, also as ``python -m geval_py``; and its way out when it is interrupted.
+"""Entry point of the ``geval`` command, also as ``python -m geval_py``, including signal handling.
 
-A command that a signal ends must end by that signal: or a shell's loop around it goes on.
+A command that a signal ends must end by that signal: otherwise a shell's loop around it goes on.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ else:
 
 
 def main() -> int:
-    """Run the command and give its exit status.
+    """Run the command and return its exit status.
 
-    Until all is there to end in order, an interrupt ends it at once; from then on it first removes what is half done.
+    During the first imports an interrupt ends it at once; later, unfinished files are removed first.
     """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     from geval_py.cli import main as run
@@ -34,23 +34,19 @@ def main() -> int:
     _handle(interrupt)
     try:
         return run()
-    finally:  # whatever came of it: an interrupt amid an import may be another error by now
+    finally:  # always: an interrupt amid an import may have become another error
         _handle(signal.SIG_IGN if received else signal.SIG_DFL)
         if received:
-            _remove_unfinished()
+            rewriting = sys.modules.get("geval_py.reading.rewriting")
+            # The interrupt may have come amid the import of this module.
+            if rewriting is not None and hasattr(rewriting, "remove_unfinished"):
+                rewriting.remove_unfinished()
             _handle(signal.SIG_DFL)
             signal.raise_signal(received[0])
 
 
-def _remove_unfinished() -> None:
-    """Remove files in the making, if any were made: the interrupt may have come amid their own removal."""
-    rewriting = sys.modules.get("geval_py.reading.rewriting")
-    if rewriting is not None and hasattr(rewriting, "remove_unfinished"):  # it may have come amid the import, too
-        rewriting.remove_unfinished()
-
-
 def _handle(handler: Callable[[int, object], NoReturn] | signal.Handlers) -> None:
-    """Say what becomes of both signals that ask for an end."""
+    """Set the handler of both signals that ask for an end."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, handler)
 

@@ -1,26 +1,26 @@
-"""Everything that can be wrong with what a user gave us.
+"""All errors that geval-py raises on purpose.
 
     GevalError
     ├── UsageError              the command line is at fault (exit status 2)
-    │   └── SchemeError         a metric, or its flags, cannot be read or is not known
+    │   └── SchemeError         a metric or its flags are unknown or malformed
     ├── ClusterError            a cluster does not answer, has no worker, or went away (exit status 1)
-    └── DataError               the data is at fault (exit status 1)
-        ├── MissingFileError    a file or a folder is not there
-        ├── UnreadableFileError a file is there but cannot be read: a folder, no permission, no answer
+    └── DataError               the data are at fault (exit status 1)
+        ├── MissingFileError    a file or folder does not exist
+        ├── UnreadableFileError a file exists but cannot be read: a folder, no permission, no answer
         ├── CorruptFileError    a compressed file is truncated or damaged
-        ├── TooLargeError       a compressed file, or a line, is larger than is allowed
-        ├── AmbiguousFileError  two compressed files where one was expected
-        ├── PartsError          the parts of a file (out-3-of-64.tsv) do not make a whole
-        ├── ExistingFileError   a file or a folder is there, where a new one was to be written
-        ├── ConfigError         config.txt cannot be understood
-        ├── ModelError          a language model cannot be made of a text, or read, or used
-        ├── EmptyFileError      a file without a line
-        ├── LineCountError      files that should have the same number of lines do not
-        └── MalformedLineError  a line that is not in the format, at its line and column
+        ├── TooLargeError       a compressed file, or a line, exceeds the limit
+        ├── AmbiguousFileError  several compressed files instead of one
+        ├── PartsError          the parts of a file (out-3-of-64.tsv) are incomplete or contradictory
+        ├── ExistingFileError   a file or folder exists where a new one should be written
+        ├── ConfigError         config.txt is malformed
+        ├── ModelError          a language model cannot be trained, read or used
+        ├── EmptyFileError      a file has no lines
+        ├── LineCountError      two files differ in their number of lines
+        └── MalformedLineError  a line is not in the format, with its line and column
 
-Errors hold data; ``str(error)`` makes the sentence. Sentences begin with GEval's own words, so that whoever
-searches for them finds the old answers too. What a caller should give is said in the caller's words: ``out=…`` in
-Python, ``-o`` on the command line, which makes its sentences by :meth:`GevalError.said`.
+Errors hold data; ``str(error)`` makes the sentence. Sentences begin with GEval's own words, so that a search for them
+finds the old answers too. Arguments are named as the caller knows them: ``out=…`` in Python, ``-o`` on the command
+line, which calls :meth:`GevalError.sentence`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass_transform(kw_only_default=True, eq_default=False)
 class GevalError(Fields, Exception):
-    """The root of all errors that geval-py raises on purpose."""
+    """Base class of all errors that geval-py raises on purpose."""
 
     exit_status = 1
 
@@ -44,9 +44,9 @@ class GevalError(Fields, Exception):
         super().__init__()
         self._fill(values)
 
-    def said(self, call: Callable[[str], str]) -> str:
-        """Make the sentence for those who know Python's arguments by the names that ``call`` gives to them."""
-        del call  # most errors name none
+    def sentence(self, call: Callable[[str], str]) -> str:
+        """Return the message, with each Python argument named by ``call``."""
+        del call  # most messages name no argument
         return str(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -57,8 +57,7 @@ def _in_python(argument: str) -> str:
     return f"{argument}=…"
 
 
-def _naming(text: str, arguments: tuple[str, ...], call: Callable[[str], str]) -> str:
-    """End a sentence with the arguments that would mend it, any of which will do."""
+def _with_arguments(text: str, arguments: tuple[str, ...], call: Callable[[str], str]) -> str:
     return f"{text} {' or '.join(map(call, arguments))}" if arguments else text
 
 
@@ -67,7 +66,7 @@ def _rebuild(kind: type[GevalError], values: dict[str, Any]) -> GevalError:
 
 
 class UsageError(GevalError):
-    """The command line, or a call's arguments, cannot be understood; ``arguments`` are those that mend it."""
+    """The command line, or a call's arguments, are wrong; any one of ``arguments`` would correct it."""
 
     message: str
     arguments: tuple[str, ...] = ()
@@ -75,16 +74,16 @@ class UsageError(GevalError):
     exit_status = 2
 
     def __str__(self) -> str:
-        return self.said(_in_python)
+        return self.sentence(_in_python)
 
-    def said(self, call: Callable[[str], str]) -> str:
-        return _naming(self.message, self.arguments, call)
+    def sentence(self, call: Callable[[str], str]) -> str:
+        return _with_arguments(self.message, self.arguments, call)
 
 
 class SchemeError(UsageError):
-    """A metric's name or flags cannot be read, or no line has what its filter asks for; ``scheme`` is what was given.
+    """A metric's name or flags are malformed, or its filter selects no line; ``scheme`` is the text as given.
 
-    ``path`` is that of the output where the filter speaks of outputs: of another one, it may select lines.
+    ``path`` is the output's if the filter depends on the output: the filter may select lines of another output.
     """
 
     scheme: str
@@ -95,12 +94,12 @@ class SchemeError(UsageError):
         if self.path:
             self.exit_status = 1
 
-    def said(self, call: Callable[[str], str]) -> str:
-        return super().said(call) + (f"\n  in {named(self.path)}" if self.path else "")
+    def sentence(self, call: Callable[[str], str]) -> str:
+        return super().sentence(call) + (f"\n  in {named(self.path)}" if self.path else "")
 
 
 class ClusterError(GevalError):
-    """A cluster of workers does not answer, has no workers or others than are wanted, or went away."""
+    """A cluster does not answer, has no suitable workers, or went away."""
 
     address: str
     reason: str
@@ -110,28 +109,28 @@ class ClusterError(GevalError):
 
 
 class DataError(GevalError):
-    """A file or a folder is at fault; ``path`` says which."""
+    """A file or folder is at fault: the one at ``path``."""
 
     path: str = ""
 
 
 class MissingFileError(DataError):
-    """A file or folder is not there; ``what`` is GEval's sentence for it, ``hint`` and ``arguments`` what helps."""
+    """A file or folder does not exist; ``what`` is GEval's sentence, ``hint`` and ``arguments`` are advice."""
 
     what: str
     hint: str = ""
     arguments: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return self.said(_in_python)
+        return self.sentence(_in_python)
 
-    def said(self, call: Callable[[str], str]) -> str:
-        hint = _naming(self.hint, self.arguments, call)
+    def sentence(self, call: Callable[[str], str]) -> str:
+        hint = _with_arguments(self.hint, self.arguments, call)
         return f"{self.what}: {named(self.path)}" + (f"\n  {hint}" if hint else "")
 
 
 class UnreadableFileError(DataError):
-    """A file cannot be read; ``reason`` says why."""
+    """A file exists but cannot be read, for a ``reason``."""
 
     reason: str
 
@@ -140,7 +139,7 @@ class UnreadableFileError(DataError):
 
 
 class CorruptFileError(DataError):
-    """A compressed file ends too early or is damaged."""
+    """A compressed file is truncated or damaged."""
 
     compression: str
     reason: str
@@ -153,18 +152,18 @@ class CorruptFileError(DataError):
 
 
 class TooLargeError(DataError):
-    """A compressed file unpacks to more than ``max_bytes``, or a line has more; ``what`` says which."""
+    """A compressed file, or one of its lines, has more than ``max_bytes`` when unpacked."""
 
     max_bytes: int
     what: Literal["file", "line"] = "file"
 
     def __str__(self) -> str:
-        is_larger = "has a line of" if self.what == "line" else "unpacks to"
-        return f"Too large: {named(self.path)} {is_larger} more than {self.max_bytes} bytes"
+        verb = "has a line of" if self.what == "line" else "unpacks to"
+        return f"Too large: {named(self.path)} {verb} more than {self.max_bytes} bytes"
 
 
 class AmbiguousFileError(DataError):
-    """Several compressed files stand where one was asked for."""
+    """Several compressed files match a name that should mean one file."""
 
     candidates: tuple[str, ...]
 
@@ -174,7 +173,7 @@ class AmbiguousFileError(DataError):
 
 
 class PartsError(DataError):
-    """A part of a file is missing, or there twice, or one too many; ``names`` are the files that do not fit."""
+    """A part of a file is missing, duplicated or superfluous; ``names`` are the parts at fault."""
 
     reason: str
     names: tuple[str, ...] = ()
@@ -185,7 +184,7 @@ class PartsError(DataError):
 
 
 class ExistingFileError(DataError):
-    """A file, or a folder with something in it, is there already; ``others`` are more of them."""
+    """A file, or a folder that is not empty, already exists, and perhaps ``others``."""
 
     others: tuple[str, ...] = ()
 
@@ -195,7 +194,7 @@ class ExistingFileError(DataError):
 
 
 class ConfigError(DataError):
-    """The options in a challenge's config.txt cannot be understood."""
+    """The options in a challenge's config.txt are malformed."""
 
     message: str
 
@@ -204,7 +203,7 @@ class ConfigError(DataError):
 
 
 class ModelError(DataError):
-    """A language model cannot be made of a text, or read, or used for what was asked."""
+    """A language model cannot be trained, read or used."""
 
     message: str
 
@@ -213,7 +212,7 @@ class ModelError(DataError):
 
 
 class EmptyFileError(DataError):
-    """A file that should have lines has none; ``what`` says which: output, expected, input, vocabulary, text."""
+    """A file has no lines; ``what`` is its role: output, expected, input, vocabulary, text."""
 
     what: str
 
@@ -222,7 +221,7 @@ class EmptyFileError(DataError):
 
 
 class LineCountError(DataError):
-    """``what`` (the output or the input) has another number of lines than the expected file."""
+    """The output or the input (``what``) and the expected file differ in their number of lines."""
 
     what: str
     lines: int
@@ -240,9 +239,8 @@ class LineCountError(DataError):
 class MalformedLineError(DataError):
     """A line that is not in the format.
 
-    ``line`` and ``column`` count from 1, the column in characters; ``reason`` is GEval's bracketed message;
-    ``token`` is what stands there; ``hint`` says what was expected; ``text`` is the line; ``role`` tells which
-    of the files that were read together it is; ``prepared_by`` are the flags that made the line what it is, if any.
+    ``line`` and ``column`` count from 1, the column in characters. ``reason`` is GEval's bracketed message, ``hint``
+    says what was expected instead of ``token``. ``text`` is the whole line, as the flags ``prepared_by`` left it.
     """
 
     line: int

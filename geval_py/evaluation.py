@@ -10,10 +10,11 @@ from geval_py.errors import UsageError
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.items import unused_name
 from geval_py.reading.options import DEFAULT_SAMPLES, DEFAULT_SEED
+from geval_py.reading.outputs import only_output
 from geval_py.reading.splits import Split, Task, locate, locate_pair
 from geval_py.scoring.evaluate import evaluate_split
 from geval_py.scoring.scores import MetricScore, ScoredOutput, evaluations_of
-from geval_py.text import shown, visible
+from geval_py.text import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,27 +45,25 @@ def evaluate(
     """Score one output of a challenge, or one file against another.
 
     ``challenge`` is a Challenge or its directory; ``test`` the name of the test set; ``out`` the output, looked
-    for in the test set's directory and then as a path (by default the only one there is); ``metrics`` replace
-    those of the challenge, and so does the ``tokenizer``, for metrics of words such as BLEU. ``keep_texts`` keeps
-    the texts in memory, for :meth:`Evaluation.to_frame`.
+    for in the test set's directory and then as a path (by default the only output); ``metrics`` replace
+    the challenge's, and the ``tokenizer``, for metrics of words such as BLEU, does too. ``keep_texts`` keeps the
+    texts in memory, for :meth:`Evaluation.to_frame`.
 
-    In place of a challenge, its ``test`` and ``out``, there may be a pair of paths, of the output and of the answers.
-    An input beside the answers is then read where it is asked for; the metrics have to be given.
+    Instead of a challenge, its ``test`` and ``out``, there may be a pair of paths: of the output and of the answers.
+    An input beside the answers is read when it is needed; the metrics have to be given.
 
-    ``cluster`` is the client of a Dask cluster, whose workers score then, to the same last bit. They have to have
-    this version of geval-py, and to be able to read the output under the same path. The texts are not kept, but read
-    again when they are asked for.
+    ``cluster`` is the client of a Dask cluster, whose workers score, with the same result to the last bit. They must
+    have this version of geval-py, and read the output under the same path. The texts are not kept, but read again
+    when they are needed.
 
-    Raises GevalError: UsageError where a call is at fault, DataError where the data is.
+    Raises GevalError: UsageError if the call is at fault, DataError if the data are.
     """
     task, split = _located(challenge, test, out, metrics, tokenizer)
-    if len(split.outputs) > 1:
-        names = visible(", ".join(output.name for output in split.outputs))
-        raise UsageError(message=f"there are several outputs ({names}): choose one with", arguments=("out",))
-    from geval_py.scoring.cluster import cluster_of
+    only_output(split.outputs)
+    from geval_py.scoring.cluster import workers_of
 
-    workers = cluster_of(cluster)
-    (scored,) = evaluations_of(evaluate_split(task, split, keep_texts=keep_texts, sign=True, cluster=workers))
+    workers = workers_of(cluster)
+    (scored,) = evaluations_of(evaluate_split(task, split, keep_texts=keep_texts, sign=True, workers=workers))
     return Evaluation.of(scored)
 
 
@@ -77,22 +76,21 @@ def evaluate_all(
     keep_texts: bool = True,
     cluster: distributed.Client | None = None,
 ) -> list[Evaluation]:
-    """Score all outputs of a test set, by their names; arguments and errors are those of :func:`evaluate`.
+    """Score all outputs of a test set, in the order of their names; see :func:`evaluate`.
 
-    An output that is at fault raises, at the first of them: to go on behind it, evaluate them one by one.
+    Raises the error of the first output that is at fault. To score the others, evaluate them one by one.
     """
     task, split = _located(challenge, test, None, metrics, tokenizer)
-    from geval_py.scoring.cluster import cluster_of
+    from geval_py.scoring.cluster import workers_of
 
-    workers = cluster_of(cluster)
-    results = evaluate_split(task, split, keep_texts=keep_texts, sign=True, cluster=workers)
+    results = evaluate_split(task, split, keep_texts=keep_texts, sign=True, workers=workers_of(cluster))
     return [Evaluation.of(scored) for scored in evaluations_of(results)]
 
 
 def _located(
     challenge: Scored, test: str, out: FilePath | None, metrics: str | Sequence[str], tokenizer: str | None
 ) -> tuple[Task, Split]:
-    """Give what is scored, and its files."""
+    """Return the task and its files."""
     if isinstance(challenge, tuple | list):
         task, find = _task_of_pair(challenge, test, out), locate_pair
     else:
@@ -133,10 +131,10 @@ class Score(MetricScore):
         as_geval: bool = False,
         progress: Progress | None = None,
     ) -> Interval:
-        """Give the 95 % interval, from as many resamples of the lines as ``samples``.
+        """Compute the 95 % interval from ``samples`` resamples of the lines.
 
-        With ``documents``, those of all lines of the file, it is by these. With ``as_geval``, the percentiles are
-        GEval's, which are too near to each other where lines are few.
+        With ``documents``, of all lines of the file, documents are resampled. With ``as_geval``, the percentiles are
+        GEval's, which are too near to each other for few lines.
 
         Raises UsageError for fewer than one sample, a seed below 0, and a single document.
         """
@@ -153,14 +151,14 @@ class Score(MetricScore):
 
 
 class Evaluation(ScoredOutput):
-    """One output, scored; printed, a line a score, or in Jupyter a table.
+    """The scores of one output; printed as a line a score, in Jupyter as a table.
 
     ``scores`` are in the order of the metrics. ``file_lines`` is the number of lines of the output, scored or not,
-    and ``input`` what goes with them. Two equal ``signature`` mean the same scores; it is None where it was not asked
-    for, since it costs time.
+    and ``input`` the input beside it. Equal ``signature`` mean equal scores; it is None unless it was asked for,
+    since it costs time.
 
-    Evaluations are equal if their signatures are, whatever their files are called; one without a signature equals
-    itself alone.
+    Evaluations are equal if their signatures are, whatever the names of their files; an evaluation without a
+    signature equals only itself.
     """
 
     scores: tuple[Score, ...]
@@ -178,17 +176,17 @@ class Evaluation(ScoredOutput):
     def interval(
         self, *, samples: int = DEFAULT_SAMPLES, seed: int = DEFAULT_SEED, documents: str | int | None = None
     ) -> Interval:
-        """Give the 95 % interval of the first metric's value, from as many resamples of the lines as ``samples``.
+        """Compute the 95 % interval of the first metric's value from ``samples`` resamples of the lines.
 
-        With ``documents``, a column of the input (its name or its number, from 1), lines on which it is the same
-        belong together: the interval is by documents, since lines of one are alike.
+        ``documents`` is a column of the input (its name or its number, from 1): lines with the same value in it are
+        one document. Documents are then resampled, since lines of one document are alike.
 
-        Raises UsageError for fewer than one sample, a seed below 0, what is no column and a single document.
+        Raises UsageError for fewer than one sample, a seed below 0, an unknown column and a single document.
         """
         return self.scores[0].interval(samples=samples, seed=seed, documents=self._documents(documents))
 
     def _documents(self, column: str | int | None) -> Documents | None:
-        """Give the documents of all lines of the file."""
+        """Return the documents of all lines of the file."""
         from geval_py.explaining.documents import documents_in
 
         return None if column is None else documents_in(self, column)
@@ -196,14 +194,14 @@ class Evaluation(ScoredOutput):
     def to_frame(self) -> pd.DataFrame:
         """Make a table with a row a line.
 
-        Columns: ``line`` (from 1), those of the input by their header names (or numbers, from 1), ``expected``,
-        ``output``, ``loss`` (or what else the first metric is made from) and ``score`` (of that metric). A column of
-        the input whose name is taken is called ``in<name>``, or by its number. Raises as :meth:`read_items`.
+        Columns: ``line`` (from 1), the columns of the input by their header names (or numbers, from 1), ``expected``,
+        ``output``, ``loss`` (or the other statistics of the first metric) and ``score`` (of that metric). If the name
+        of a column of the input is taken, it becomes ``in<name>``, or its number. Raises as :meth:`read_items`.
         """
         return self._frame(None)
 
     def _frame(self, selected: Sequence[bool] | None) -> pd.DataFrame:
-        """Make the table of all lines, or of those selected; the index tells a line's place among all."""
+        """Make the table of all or of selected lines; the index is a line's place among all."""
         keep = [True] * self.line_count if selected is None else selected
         first = self.scores[0]
         statistics = zip(first.metric.measure.columns, first.statistics.columns, strict=True)
@@ -227,10 +225,10 @@ class Evaluation(ScoredOutput):
         numerical_features: bool = False,
         cartesian: bool = False,
     ) -> pd.DataFrame:
-        """Give the table of :meth:`to_frame`: the worst or the best lines first, or only those with some features.
+        """Make the table of :meth:`to_frame`, the worst or the best lines first, or only of lines with some features.
 
-        ``filter`` is a feature, such as ``"exp:the"`` or ``"in<Year>:1901"``, or several, which a line must all
-        have; as :meth:`worst_features` gives them, with the same ``tokenizer`` and ``cartesian``. With
+        ``filter`` is a feature, such as ``"exp:the"`` or ``"in<Year>:1901"``, or several, all of which a line must
+        have; they are written as in :meth:`worst_features`, with the same ``tokenizer`` and ``cartesian``. With
         ``numerical_features``, lengths and numbers are features too: ``"in<Text>:=#8"``, ``"in<Year>:=1901"``.
 
         Raises UsageError for a feature that cannot be read, or that no line has, and for another ``sort``.
@@ -266,23 +264,24 @@ class Evaluation(ScoredOutput):
     ) -> pd.DataFrame:
         """Rank the features of the lines by how surely they go with bad scores, in a table by rising p.
 
-        ``count`` lines have a ``feature``, ``score`` is their mean, ``p`` one-sided, of the Mann-Whitney U test, and
-        ``q`` is p corrected for ties and, by Benjamini and Hochberg, for the number of features in the table. Where
-        losses are in nats there are ``perplexity`` (exp of their mean) and, with a 95 % interval, ``gain``: by what
-        share the perplexity of all lines would fall if these were no worse than the others. A numerical feature has
-        the figures of the quarter at one end, and p of Kendall's rank correlation, two-sided.
+        ``count`` is the number of lines with a ``feature``, ``score`` their mean, ``p`` one-sided, of the
+        Mann-Whitney U test, and ``q`` is p corrected for ties and, by Benjamini and Hochberg, for the number of
+        features in the table. For losses in nats there are ``perplexity`` (exp of their mean) and, with a 95 %
+        interval, ``gain``: the share by which the perplexity of all lines would fall if these lines were no worse
+        than the others. A numerical feature has the figures of the quarter at one end, and p of Kendall's rank
+        correlation, two-sided.
 
-        ``documents``, a column of the input (its name or number, from 1), asks for how many of these are concerned.
-        With ``distinct`` there are only the few features that together explain the bad lines, the one that says most
-        first, with the share of the losses' variance ``explained`` so far. With an ``other`` evaluation, differences
-        to its scores are ranked. ``best`` ranks what goes with good scores. The workers of a ``cluster``, a Dask
-        client, may count the features. The other arguments are those of the command line. Raises UsageError for what
-        is no column, and for distinct features among pairs.
+        ``documents``, a column of the input (its name or number, from 1), adds the number of documents with a
+        feature. ``distinct`` chooses the few features that together explain the bad lines, the most telling first,
+        with the share of the losses' variance ``explained`` so far. With an ``other`` evaluation, differences to its
+        scores are ranked. ``best`` ranks features that go with good scores. The workers of a ``cluster``, a Dask
+        client, count the features. The other arguments are those of the command line. Raises UsageError for an
+        unknown column, and for distinct pairs of features.
         """
         from geval_py.explaining.feature_ranking import Frequencies
         from geval_py.explaining.worst_features import rank_features
         from geval_py.reading.features import FeatureKinds, tokens_of
-        from geval_py.scoring.cluster import cluster_of
+        from geval_py.scoring.cluster import workers_of
 
         kinds = FeatureKinds(
             bigrams=bigrams, word_shapes=word_shapes, numerical=numerical_features, cartesian=cartesian,
@@ -291,7 +290,7 @@ class Evaluation(ScoredOutput):
         least = Frequencies(least=min_frequency, least_cartesian=min_cartesian_frequency)
         return rank_features(
             self, kinds, other=other, best=best, frequencies=least, costs=True, documents=documents,
-            distinct=distinct, cluster=cluster_of(cluster),
+            distinct=distinct, workers=workers_of(cluster),
         ).to_frame()  # fmt: skip
 
     def _repr_html_(self) -> str:

@@ -1,4 +1,4 @@
-"""Text that strangers wrote: made visible, measured, shortened, excerpted with a caret, put in order."""
+"""Text from strangers in messages: escaped, measured, shortened, with a caret below; names in natural order."""
 
 from __future__ import annotations
 
@@ -6,18 +6,15 @@ import re
 from collections.abc import Iterable
 from functools import cmp_to_key
 
-# White space as Haskell knows it (Data.Char.isSpace), for a regular expression: neither U+0085, U+001C to 1F, nor
-# U+2028 and 2029.
+# White space by Haskell's Data.Char.isSpace, for a regular expression: without U+0085, U+001C to 1F, U+2028 and 2029.
 SPACES = r"\t-\r \u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"
 _SPACES = "\t\n\v\f\r \u00a0\u1680\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))  # the same
-EXCERPT_WIDTH = 76  # columns of a line that are shown around the caret
 
 
 def visible(text: str) -> str:
-    r"""Write every character that a terminal would act on, or not show, as an escape.
+    r"""Escape every character that a terminal would not print: control characters, marks of direction and the like.
 
-    Text from strangers is shown in error messages: no byte of it may move the cursor, change a colour or
-    reverse the line.
+    In an error message, text from strangers must not move the cursor, change a colour or reverse the line.
 
     >>> visible("a\x1b[31mb")
     'a\\x1b[31mb'
@@ -26,7 +23,7 @@ def visible(text: str) -> str:
 
 
 def strip_spaces(text: str) -> str:
-    r"""Strip white space at both ends as Haskell's ``Data.Text.strip``, which knows less of it than ``str.strip``.
+    r"""Strip white space at both ends like Haskell's ``Data.Text.strip``, which strips less than ``str.strip``.
 
     >>> strip_spaces(" a\u00a0"), strip_spaces("a\x1c")
     ('a', 'a\x1c')
@@ -35,7 +32,7 @@ def strip_spaces(text: str) -> str:
 
 
 def split_words(text: str) -> list[str]:
-    r"""Split at white space as Haskell's ``Data.Text.words``: at space, TAB to CR, U+00A0 and the category Zs.
+    r"""Split at white space like Haskell's ``Data.Text.words``: at space, TAB to CR, U+00A0 and the category Zs.
 
     >>> split_words(" a\tb\u3000c\u2028d ")
     ['a', 'b', 'c\u2028d']
@@ -44,7 +41,7 @@ def split_words(text: str) -> list[str]:
 
 
 def display_width(text: str) -> int:
-    """Count the terminal columns that a text takes: two for wide characters, none for combining ones.
+    """Count the terminal columns of a text: two for wide characters, none for combining ones.
 
     >>> display_width("水e\N{COMBINING ACUTE ACCENT}")
     3
@@ -57,7 +54,7 @@ def display_width(text: str) -> int:
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """Give the known word that is most like a misspelt one, None if none is like it.
+    """Return the known word most similar to a misspelt one, None if no word is similar.
 
     >>> nearest("perplexity", ["Perplexity", "LogLoss"])
     'Perplexity'
@@ -67,13 +64,23 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     return next(iter(get_close_matches(word, list(known), n=1)), None)
 
 
+def suggestion(word: str, known: Iterable[str], written: str = "{}") -> str:
+    """Return the beginning of a hint for a misspelt word, "" if no known word is similar.
+
+    >>> suggestion("perplexity", ["Perplexity", "LogLoss"])
+    'did you mean Perplexity? '
+    """
+    close = nearest(word, known)
+    return f"did you mean {written.format(visible(close))}? " if close else ""
+
+
 def shorten(text: str, limit: int = 40) -> str:
     """Cut a long token in the middle, for a message."""
     return text if len(text) <= limit else f"{text[: limit // 2]}…{text[-(limit // 2 - 1) :]}"
 
 
 def shown(value: object) -> str:
-    """Show any value in a sentence, as Python writes it, but short.
+    """Return the ``repr()`` of any value, shortened and escaped.
 
     >>> print(shown(1.5), shown("out.tsv"))
     1.5 'out.tsv'
@@ -81,8 +88,8 @@ def shown(value: object) -> str:
     return visible(shorten(repr(value)))
 
 
-def excerpt(text: str, column: int, width: int = EXCERPT_WIDTH) -> str:
-    """Show the part of a line around a column (from 1), with a caret below it, on two lines."""
+def excerpt(text: str, column: int, width: int = 76) -> str:
+    """Return two lines: the part of a line around a column (from 1), and a caret below that column."""
     start = max(0, column - 1 - width // 2)
     end = start + width
     head, tail = ("…" if start else ""), ("…" if end < len(text) else "")
@@ -91,7 +98,7 @@ def excerpt(text: str, column: int, width: int = EXCERPT_WIDTH) -> str:
 
 
 def named(path: str) -> str:
-    """Name a file in a sentence; of an address, without its credentials.
+    """Quote a file's name for a sentence; an address loses its credentials.
 
     >>> named("out.tsv"), named("-"), named("sftp://me:secret@host/out.tsv")
     ('`out.tsv`', 'standard input', '`sftp://host/out.tsv`')
@@ -100,7 +107,7 @@ def named(path: str) -> str:
 
 
 def without_credentials(text: str) -> str:
-    """Leave out, of the addresses in a text, who asks and with which password.
+    """Remove user names and passwords from the addresses in a text.
 
     >>> without_credentials("cannot connect to sftp://me:secret@host:22/runs")
     'cannot connect to sftp://host:22/runs'
@@ -109,7 +116,7 @@ def without_credentials(text: str) -> str:
 
 
 def _compare_names(one: str, other: str) -> int:
-    """Compare names as glibc's ``strverscmp``: numbers by their size, those that begin with 0 as fractions."""
+    """Compare names like glibc's ``strverscmp``: numbers by size, numbers that begin with 0 as fractions."""
     a, b = (name.encode("utf-8", "surrogateescape") for name in (one, other))
     same = next((index for index, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
     before = a[len(a[:same].rstrip(b"0123456789")) : same]  # the digits that both have where they part
@@ -125,4 +132,4 @@ def _compare_names(one: str, other: str) -> int:
     return (a[same:] > b[same:]) - (a[same:] < b[same:])
 
 
-natural_order = cmp_to_key(_compare_names)  # a sort key by which out-2 comes before out-10
+natural_order = cmp_to_key(_compare_names)  # a sort key: out-2 comes before out-10

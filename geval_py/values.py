@@ -1,52 +1,56 @@
 """Frozen values with named fields, which cost nothing to define.
 
-The command starts in a few hundredths of a second, and forty data classes alone take as long to make: each compiles
-its methods from text, and the module that does so imports inspect. A Value has the same methods, inherited.
+The command starts in a few hundredths of a second, and forty dataclasses would take as long: each compiles its
+methods from text, and ``dataclasses`` imports ``inspect``. A Value inherits the same methods.
 """
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import Any, ClassVar, NoReturn, Self
     from typing import dataclass_transform as dataclass_transform
 else:
 
     def dataclass_transform(**_: object) -> object:
-        """Stand in for typing's, which only a type checker looks at."""
+        """Replace typing's at run time; only a type checker needs it."""
         return lambda kind: kind
 
 
+class _FieldNames:
+    """The names of a class's fields, found when they are first asked for: defining a class then costs nothing."""
+
+    def __get__(self, value: object, kind: type[Any]) -> tuple[str, ...]:
+        names: tuple[str, ...] | None = vars(kind).get("_field_names")
+        if names is None:
+            annotations = [vars(base).get("__annotations__", {}) for base in reversed(kind.__mro__)]
+            own = [name for of in annotations for name, text in of.items() if "ClassVar" not in str(text)]
+            kind._field_names = names = tuple(dict.fromkeys(own))
+        return names
+
+
 class Fields:
-    """What has named fields: the annotated names of its class and its bases, some with a default."""
+    """A base class that takes its fields from the annotations of the class and its bases, some with a default."""
 
-    fields: ClassVar[tuple[str, ...]] = ()
-
-    def __init_subclass__(cls) -> None:
-        own = (name for name, of in cls.__annotations__.items() if "ClassVar" not in str(of))
-        cls.fields = tuple(dict.fromkeys((*cls.fields, *own)))
+    fields = _FieldNames()
 
     def _fill(self, values: dict[str, Any]) -> None:
-        """Take the values of the fields; raises TypeError for one that is missing, and for one too many."""
+        """Set the fields; raises TypeError for a missing field and for an unknown one."""
         mine = vars(self)
         for name in self.fields:
-            mine[name] = values.pop(name) if name in values else self._default(name)
+            try:
+                mine[name] = values.pop(name) if name in values else getattr(type(self), name)
+            except AttributeError:
+                raise TypeError(f"{type(self).__name__} needs {name}=…") from None
         if values:
             raise TypeError(f"{type(self).__name__} has no field {', '.join(values)}")
-
-    def _default(self, name: str) -> object:
-        try:
-            return getattr(type(self), name)
-        except AttributeError:
-            raise TypeError(f"{type(self).__name__} needs {name}=…") from None
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 class Value(Fields):
-    """A frozen value, made of the values of its fields, by keyword.
+    """A frozen value; its fields are given by keyword.
 
-    Values of one class with equal fields are equal. ``hidden`` are the fields left out of ``repr()``.
+    Values of one class with equal fields are equal. ``hidden`` names the fields left out of ``repr()``.
     """
 
     hidden: ClassVar[frozenset[str]] = frozenset()
@@ -56,10 +60,10 @@ class Value(Fields):
         self.check()
 
     def check(self) -> None:
-        """Raise an error for fields that do not go together."""
+        """Raise an error for fields that contradict each other."""
 
     def replace(self, **changes: Any) -> Self:
-        """Give the same value but for some fields."""
+        """Return a copy with some fields changed."""
         return type(self)(**(vars(self) | changes))
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
@@ -68,14 +72,11 @@ class Value(Fields):
     def __delattr__(self, name: str) -> NoReturn:
         raise AttributeError(f"{type(self).__name__} is frozen: {name} cannot be deleted")
 
-    def _values(self) -> Iterator[object]:
-        return (vars(self)[name] for name in self.fields)
-
     def __eq__(self, other: object) -> bool:
         return vars(self) == vars(other) if type(other) is type(self) else NotImplemented
 
     def __hash__(self) -> int:
-        return hash(tuple(self._values()))
+        return hash(tuple(vars(self)[name] for name in self.fields))
 
     def __repr__(self) -> str:
         shown = (f"{name}={vars(self)[name]!r}" for name in self.fields if name not in self.hidden)

@@ -16,6 +16,7 @@ from benchmark import Data, command, make_data, options, run_command
 
 from geval_py.reading.outputs import output_at
 from geval_py.reading.splits import Split, Task
+from geval_py.scoring.blocks import Threads
 from geval_py.scoring.cluster import LOCAL, Cluster, opened_cluster
 from geval_py.scoring.evaluate import evaluate_output, select_schemes
 from geval_py.scoring.parallel import available_cores
@@ -58,8 +59,8 @@ def measure_cluster(data: Data, times: int) -> None:
     with opened_cluster(LOCAL, WORKERS) as client:
         cluster = Cluster.of(client)
         runs = [
-            ("threads", lambda: evaluate_output(split, output, schemes, frozenset(), threads=WORKERS)),
-            ("workers", lambda: evaluate_output(split, output, schemes, frozenset(), cluster=cluster)),
+            ("threads", lambda: evaluate_output(split, output, schemes, frozenset(), workers=Threads(WORKERS))),
+            ("workers", lambda: evaluate_output(split, output, schemes, frozenset(), workers=cluster)),
         ]
         seconds = best_in_turns(runs, times)
     ratio = seconds["workers"] / seconds["threads"]

@@ -16,8 +16,8 @@ import geval_py
 from geval_py.authoring.leak_items import LEAK_RULES
 from geval_py.checking.rules import RULES, Rule
 from geval_py.cli.help import group_of, parser_of
+from geval_py.cli.options import COMMANDS
 from geval_py.errors import GevalError
-from geval_py.reading.options import COMMANDS
 from geval_py.scoring.metrics import METRICS, Metric
 
 PARSERS = {"geval": parser_of} | {f"geval {name}": partial(parser_of, name) for name in COMMANDS}

@@ -6,17 +6,26 @@ import shutil
 import sys
 
 import pytest
-from hypothesis import HealthCheck, settings
+from profiles import LONG, NORMAL, load_profile
 
 from geval_py.cli import main
 from geval_py.scoring.cluster import Cluster, opened_cluster
 from geval_py.scoring.kernel import native, reference
 
-# No test asserts a time: what else the machine does is not the code's fault.
-settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("any machine")
+load_profile(NORMAL)
 
 KERNELS = {"python": reference, "native": native}
+
+
+def pytest_addoption(parser):
+    parser.addoption("--long", action="store_true", help="run the tests that are marked long too, on all examples")
+
+
+def pytest_configure(config):
+    if config.getoption("--long"):
+        load_profile(LONG)
+        if config.option.markexpr == "not long":  # pyproject.toml's
+            config.option.markexpr = ""
 
 
 @pytest.fixture(params=KERNELS, scope="session")
@@ -47,7 +56,7 @@ def geval(capsys, monkeypatch):
     return run
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def browser():
     """Debian's Chromium; a missing one is an error, not a skip."""
     from playwright.sync_api import sync_playwright

@@ -3,13 +3,12 @@
 import pytest
 
 from geval_py.scoring import cluster as clusters
-from geval_py.scoring import tasks
 
 QUIET = pytest.mark.filterwarnings("default")  # Dask's warnings are its own
 
 
 def cut(patch, size):
     """Let pieces be of so many bytes, and in this process a third of that be worked on at once."""
-    patch.setattr(tasks, "RANGE_BYTES", size // 3 + 1)
+    patch.setattr(clusters, "RANGE_BYTES", size // 3 + 1)
     patch.setattr(clusters, "LEAST_RANGE_BYTES", size)
     patch.setattr(clusters, "MOST_RANGE_BYTES", size)

@@ -10,8 +10,8 @@ from tables import PARSERS, TABLES, fill, options, without_tables
 
 import geval_py
 from geval_py.board import settings
+from geval_py.cli.options import COMMANDS
 from geval_py.errors import GevalError
-from geval_py.reading.options import COMMANDS
 from geval_py.scoring.metrics import METRICS
 
 README, *_ = PAGES

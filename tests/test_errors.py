@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import geval_py
 from geval_py import errors
+from geval_py.cli.options import OPTIONS, said_option
 from geval_py.errors import (
     AmbiguousFileError,
     ClusterError,
@@ -32,7 +33,6 @@ from geval_py.errors import (
     UnreadableFileError,
     UsageError,
 )
-from geval_py.reading.options import OPTIONS, said_option
 from geval_py.text import SPACES, display_width, excerpt, shorten, strip_spaces, visible
 
 PROPERTY = settings(deadline=None, derandomize=True)
@@ -382,6 +382,6 @@ SAID = {
 @pytest.mark.parametrize(("error", "in_python", "on_the_command_line"), SAID.values(), ids=SAID)
 def test_python_speaks_of_arguments_and_the_command_line_of_options(error, in_python, on_the_command_line):
     assert str(error) == in_python
-    assert error.said(said_option) == on_the_command_line
+    assert error.sentence(said_option) == on_the_command_line
     again = pickle.loads(pickle.dumps(error))
-    assert (str(again), again.said(said_option)) == (in_python, on_the_command_line)
+    assert (str(again), again.sentence(said_option)) == (in_python, on_the_command_line)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parent.parent / "geval_py"
-MOST_LINES_OF_A_FILE, MOST_LINES_OF_A_FUNCTION = 350, 45
+MOST_LINES_OF_A_FILE, MOST_LINES_OF_A_FUNCTION = 500, 60
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 

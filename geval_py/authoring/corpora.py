@@ -16,8 +16,7 @@ import numpy as np
 from geval_py.errors import EmptyFileError, MissingFileError, UnreadableFileError, UsageError
 from geval_py.reading.compression import COMPRESSED_ENDINGS
 from geval_py.reading.lines import LineReader
-from geval_py.reading.rewriting import DEV_SET, HIDDEN_SET
-from geval_py.reading.splits import TRAINING_SET
+from geval_py.reading.splits import DEV_SET, HIDDEN_SET, TRAINING_SET
 from geval_py.text import named, natural_order, nearest, visible
 
 if TYPE_CHECKING:

@@ -7,18 +7,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from geval_py.errors import UsageError
-from geval_py.reading.config import words_of
-from geval_py.reading.rewriting import (
-    CONFIG_FILE,
+from geval_py.reading.challenge import README_FILE
+from geval_py.reading.config import CONFIG_FILE, words_of
+from geval_py.reading.rewriting import GITIGNORE, GITIGNORE_FILE, write_files
+from geval_py.reading.splits import (
     DEV_SET,
-    GITIGNORE,
-    GITIGNORE_FILE,
+    EXPECTED_FILE,
     IN_HEADER_FILE,
+    INPUT_FILE,
     OUT_HEADER_FILE,
-    README_FILE,
-    write_files,
+    TRAINING_SET,
+    Task,
 )
-from geval_py.reading.splits import EXPECTED_FILE, INPUT_FILE, TRAINING_SET, Task
 from geval_py.scoring.columns import Named, select_schemes
 from geval_py.scoring.metrics import Metric
 from geval_py.text import SPACES, visible

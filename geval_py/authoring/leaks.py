@@ -37,7 +37,8 @@ from geval_py.checking.rules import Place, Problem, Report, Rule
 from geval_py.errors import DataError
 from geval_py.reading.compression import COMPRESSED_ENDINGS
 from geval_py.reading.lines import LineReader
-from geval_py.reading.splits import EXPECTED_FILE, TRAINING_SET, names_in
+from geval_py.reading.sources import names_in
+from geval_py.reading.splits import EXPECTED_FILE, TRAINING_SET
 from geval_py.scoring.parallel import ProgressOf, no_progress
 from geval_py.text import visible
 from geval_py.version import __version__

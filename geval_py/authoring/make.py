@@ -31,9 +31,15 @@ from geval_py.authoring.publishing import (
 )
 from geval_py.errors import EmptyFileError, LineCountError, MissingFileError, UnreadableFileError, UsageError
 from geval_py.reading.lines import read_lines
-from geval_py.reading.rewriting import IN_HEADER_FILE, OUT_HEADER_FILE
 from geval_py.reading.sources import find_file
-from geval_py.reading.splits import EXPECTED_FILE, INPUT_FILE, TRAINING_SET, read_header
+from geval_py.reading.splits import (
+    EXPECTED_FILE,
+    IN_HEADER_FILE,
+    INPUT_FILE,
+    OUT_HEADER_FILE,
+    TRAINING_SET,
+    read_header,
+)
 from geval_py.scoring.parallel import Progress, ProgressOf, no_progress
 
 CONTEXTS = ("LeftContext", "RightContext")

@@ -13,19 +13,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from geval_py.authoring.init import config_text
 from geval_py.errors import UsageError
-from geval_py.reading.rewriting import (
-    CONFIG_FILE,
-    GITIGNORE,
-    GITIGNORE_FILE,
-    HIDDEN_SET,
-    IN_HEADER_FILE,
-    OUT_HEADER_FILE,
-    README_FILE,
-    check_new_folder,
-    new_folder,
-    write_files,
-)
-from geval_py.reading.splits import EXPECTED_FILE, TRAINING_SET, Task
+from geval_py.reading.challenge import README_FILE
+from geval_py.reading.config import CONFIG_FILE
+from geval_py.reading.rewriting import GITIGNORE, GITIGNORE_FILE, check_new_folder, new_folder, write_files
+from geval_py.reading.splits import EXPECTED_FILE, HIDDEN_SET, IN_HEADER_FILE, OUT_HEADER_FILE, TRAINING_SET, Task
 from geval_py.scoring.columns import select_schemes
 from geval_py.scoring.parallel import Progress, ProgressOf, no_progress
 from geval_py.text import named

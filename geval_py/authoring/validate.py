@@ -11,12 +11,22 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from geval_py.errors import DataError, GevalError, MalformedLineError, UsageError
+from geval_py.reading.challenge import README_FILE
 from geval_py.reading.compression import COMPRESSED_ENDINGS
-from geval_py.reading.config import config_task
+from geval_py.reading.config import CONFIG_FILE, config_task
 from geval_py.reading.lines import LineReader, read_lines
 from geval_py.reading.outputs import OUTPUT_FILE
-from geval_py.reading.rewriting import CONFIG_FILE, DEV_SET, GITIGNORE_FILE, HIDDEN_SET, README_FILE
-from geval_py.reading.splits import EXPECTED_FILE, INPUT_FILE, TRAINING_SET, Split, Task, locate
+from geval_py.reading.rewriting import GITIGNORE_FILE
+from geval_py.reading.splits import (
+    DEV_SET,
+    EXPECTED_FILE,
+    HIDDEN_SET,
+    INPUT_FILE,
+    TRAINING_SET,
+    Split,
+    Task,
+    locate,
+)
 from geval_py.scoring.columns import Named, select_schemes
 from geval_py.scoring.evaluate import evaluate_output, vocabulary_for
 from geval_py.scoring.metrics import Metric

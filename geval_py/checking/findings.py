@@ -1,4 +1,4 @@
-"""What the rules found in one file, as it is found: counts, and the first places."""
+"""Blocks of lines as the kernel flags them, and the findings of the rules in one file: counts, and first places."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ class Findings:
         self._max_places = max_places
         self._counts: dict[str, int] = {}
         self._places: dict[str, list[Place]] = {}
-        self._places_before: dict[str, int] = {}  # how many earlier lines have, which others looked at
+        self._places_before: dict[str, int] = {}  # those of earlier lines, which other checkers found
         self._summaries: dict[str, str] = {}
 
-    def asks_for(self, code: str) -> bool:
-        """Tell whether a rule is asked for."""
+    def selects(self, code: str) -> bool:
+        """Whether a rule is selected."""
         return code in self._rules
 
     def most_places(self, code: str) -> int:
-        """How many places of a rule are kept at most."""
-        if not self.asks_for(code):
+        """Return how many places of a rule are kept at most."""
+        if not self.selects(code):
             return 0
         return self._max_places or 1 << 62
 
     def wants_places(self, code: str) -> int:
-        """How many more places of a rule are wanted."""
+        """Return how many more places of a rule are wanted."""
         return max(0, self.most_places(code) - self._known_places(code))
 
     def _known_places(self, code: str) -> int:
         return self._places_before.get(code, 0) + len(self._places.get(code, ()))
 
     def count(self, code: str, lines: int) -> None:
-        """Count lines of a rule, asked for or not: one may be the cause of another."""
+        """Count lines that break a rule, selected or not: it may explain another problem."""
         if lines:
             self._counts[code] = self._counts.get(code, 0) + lines
 
-    def show(self, code: str, place: Callable[[], Place]) -> None:
+    def add_place(self, code: str, place: Callable[[], Place]) -> None:
         """Keep a place, if one more is wanted."""
         if self.wants_places(code):
             self._places.setdefault(code, []).append(place())
@@ -55,47 +55,47 @@ class Findings:
     def add(self, code: str, place: Callable[[], Place]) -> None:
         """Count a line, and keep its place if one more is wanted."""
         self.count(code, 1)
-        self.show(code, place)
+        self.add_place(code, place)
 
     def add_file(self, code: str, message: str, *, line: int = 0, column: int = 0, token: str = "") -> None:
-        """Note a problem of the file as a whole."""
+        """Add a problem of the file as a whole."""
         self._summaries[code] = message
         self.add(code, lambda: Place(line=line, column=column, token=token, message=message))
 
     def replace(self, code: str, lines: int, message: str, places: Iterable[Callable[[], Place]]) -> None:
-        """Say something of the whole file instead of what was found line by line."""
+        """Replace the findings of single lines by one statement on the whole file."""
         self._counts.pop(code, None)
         self._places.pop(code, None)
         self.count(code, lines)
         self._summaries[code] = message
         for place in places:
-            self.show(code, place)
+            self.add_place(code, place)
 
-    def later(self) -> Findings:
-        """Give findings for later lines: without any, and of the places only those that are wanted still."""
+    def for_later_lines(self) -> Findings:
+        """Return empty findings for later lines, which keep only the places that are still wanted."""
         found = Findings(self.path, self._rules, self._max_places)
         found._places_before = {code: self._known_places(code) for code in {*self._places_before, *self._places}}
         return found
 
     def extend(self, later: Findings) -> None:
-        """Add what was found in the next lines."""
+        """Add the findings of the next lines."""
         for code, lines in later._counts.items():
             self.count(code, lines)
         for code, places in later._places.items():
             self._places.setdefault(code, []).extend(places[: self.wants_places(code)])
 
-    def forget(self) -> None:
-        """Drop all that was found: something is wrong with the whole file."""
+    def clear(self) -> None:
+        """Drop all findings, because the whole file cannot be read."""
         self._counts.clear()
         self._places.clear()
         self._summaries.clear()
 
     def counted(self, code: str) -> int:
-        """How many lines of a rule were counted."""
+        """Return how many lines break a rule."""
         return self._counts.get(code, 0)
 
     def problems(self, lines: int) -> list[Problem]:
-        """Give a problem a rule, in the order of the table."""
+        """Return a problem for each broken rule, in the order of the table; ``lines`` is the number of lines."""
         return [
             Problem(
                 rule=rule,
@@ -106,17 +106,14 @@ class Findings:
                 places=tuple(self._places.get(rule.code, ())),
             )
             for rule in RULES
-            if rule.code in self._counts and self.asks_for(rule.code)
+            if rule.code in self._counts and self.selects(rule.code)
         ]
 
 
-# What the kernel says of a block of an output, and the lines themselves.
+class FlaggedBlock:
+    """A block of lines with the kernel's ``losses`` and ``flags``, which hold a value for each line.
 
-
-class Seen:
-    """A block that the kernel looked at: ``losses`` and ``flags`` hold a value a line.
-
-    Lines are split and decoded only if one is asked for, by its index in the block, from 0.
+    Lines are split and decoded only when one is needed; ``index`` is its place in the block, from 0.
     """
 
     def __init__(self, block: Block) -> None:
@@ -125,27 +122,27 @@ class Seen:
 
     @cached_property
     def combinations(self) -> Counter[int]:
-        """How many lines have just these flags."""
+        """The number of lines with each combination of flags."""
         return Counter(self.flags)
 
     def has(self, flag: int) -> bool:
-        """Tell whether a line has a flag, or one of several."""
+        """Whether a line has a flag, or one of several."""
         return any(flags & flag for flags in self.combinations)
 
     def number(self, index: int) -> int:
-        """Give a line's number in the file, from 1."""
+        """Return the number of a line in the file, from 1."""
         return self.block.first_line + index
 
     def raw(self, index: int) -> bytes:
-        """Give a line as it is stored, without its line end."""
+        """Return a line as it is stored, without its line end."""
         return self._raw[index]
 
     def text(self, index: int) -> str:
-        """Give a line as it is read."""
+        """Return a line as it is read: decoded, without carriage returns."""
         return str(self.raw(index), "utf-8", "replace").replace("\r", "")
 
     def words(self) -> list[str]:
-        """Give the expected words, without stand-ins."""
+        """Return the expected words of the lines that have one."""
         return decode_lines(self.block.expected)[: self.block.known]
 
     @cached_property

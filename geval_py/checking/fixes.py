@@ -1,9 +1,9 @@
-"""Mend lines where that can be done without guessing.
+"""Fixes of lines and of whole output files, where a problem can be fixed without guessing.
 
-A line keeps its number, its words and their order; a number that does not change keeps its digits. Of the rules of
-:mod:`geval_py.checking.rules`, these are mended: E112, W201 (tiny overshoots), W202, W203, W204 (if a rest mass is
-given), W206, W207, W210 and W211. All but W201, W204 and W211 keep the loss of every word (for E112, that of the
-line without its stray spaces). What was mended once is not mended again.
+A line keeps its number, its words and their order; a number that does not change keeps its digits. These rules of
+:mod:`geval_py.checking.rules` have a fix: E112, W201 (tiny overshoots), W202, W203, W204 (if a rest mass is given),
+W206, W207, W210 and W211. All but W201, W204 and W211 keep the loss of every word (E112: the loss of the line without
+its stray spaces). Fixing a fixed line again changes nothing.
 """
 
 from __future__ import annotations
@@ -16,50 +16,31 @@ from dataclasses import dataclass
 
 from geval_py.checking.rules import RULES
 from geval_py.errors import MalformedLineError, UsageError
+from geval_py.reading import wordprobs
 from geval_py.reading.lines import BYTE_ORDER_MARK, LineReader
 from geval_py.reading.rewriting import check_replaceable, replacement
-from geval_py.reading.wordprobs import (
-    DEFAULT_BITS,
-    LEAST_TOTAL,
-    REST,
-    TOLERANCE,
-    are_probabilities,
-    parse_line,
-    sum_in_order,
-)
-from geval_py.scoring.kernel import (
-    ABOVE_ONE,
-    BELOW_ONE,
-    CARRIAGE_RETURN,
-    HAS_REST,
-    LOGARITHMS,
-    LOOKS_LIKE_PROBABILITIES,
-    MALFORMED,
-    REPEATED,
-    ROUNDED,
-    STRAY_SPACE,
-    TINY,
-    VECTOR,
-    WRONG_LENGTH,
-    ZERO_ENTRY,
-    ZERO_REST,
-)
+from geval_py.reading.wordprobs import LEAST_TOTAL, REST, sum_in_order
+from geval_py.scoring import kernel
 from geval_py.scoring.kernel.backends import score_lines
 from geval_py.scoring.kernel.reference import OVERSHOOT, is_explained, numbers_of, rounding
 
+DIFF_LINES = 1000
+TEMPORARY_BEGINNING = ".geval-fix-"
+
 FIXABLE = frozenset(rule.code for rule in RULES if rule.fixable)
-_UNCHANGED: frozenset[str] = frozenset()
+UNCHANGED: frozenset[str] = frozenset()  # the codes of the rules applied: none
 
 
 def fix_line(
     text: str, *, rest_mass: float | None = None, rules: Collection[str] = FIXABLE
 ) -> tuple[str, frozenset[str]]:
-    """Mend one line, without its line end; give it with the codes of the rules that were applied.
+    """Fix one line, without its line end; return the new line and the codes of the rules that were applied.
 
-    ``rest_mass``, in (0, 1), is what a line that leaves nothing for other words is to leave. A line that is not in
-    the format, of logarithms or a vector loses its stray spaces at most, and those only if it is in the format then.
-    ``rules`` are the codes of the only rules to apply. Without W206, a line that repeats a word loses stray spaces at
-    most; a line whose sum stays off, for want of W202 or W203, is given no rest.
+    ``rest_mass``, in (0, 1), is given to the rest entry of a line that leaves no mass for other words. ``rules`` are
+    the codes of the only rules to apply. A vector and a line of logarithms lose their stray spaces, nothing else is
+    changed; a malformed line loses them only if it is well formed without them. Without W206, a line that repeats a
+    word loses at most its stray spaces. A line whose sum stays wrong because W202 or W203 is not selected is given no
+    rest.
 
     Raises UsageError on a rest mass outside (0, 1).
 
@@ -73,101 +54,95 @@ def fix_line(
     'the:1 :1'
     """
     check_rest_mass(rest_mass)
-    tidy = " ".join(filter(None, text.split(" "))) if "E112" in rules else text
+    tidy = without_stray_spaces(text) if "E112" in rules else text
     try:
-        line = parse_line(tidy)
+        line = wordprobs.parse_line(tidy)
     except MalformedLineError:
-        return text, _UNCHANGED
-    spaces = frozenset({"E112"}) if tidy != text else _UNCHANGED
+        return text, UNCHANGED
+    spaces = frozenset({"E112"}) if tidy != text else UNCHANGED
     if line.words is None:
         return tidy, spaces
-    masses, codes = _mend_entries(line.words, line.values, rest_mass if "W204" in rules else None, rules, tidy)
-    return (_write_entries(masses, tidy) if codes else tidy), spaces | codes
+    masses, codes = _fix_entries(line.words, line.values, rest_mass if "W204" in rules else None, rules, tidy)
+    if not codes:
+        return tidy, spaces
+    numbers = _write_numbers(masses, tidy)
+    return " ".join(f"{word}:{number}" for word, number in zip(masses, numbers, strict=True)), spaces | codes
+
+
+def without_stray_spaces(text: str) -> str:
+    """Remove the spaces at both ends of each line, and all but one between two entries (E112)."""
+    while "  " in text:
+        text = text.replace("  ", " ")
+    return f"\n{text}\n".replace("\n ", "\n").replace(" \n", "\n")[1:-1]
 
 
 def check_rest_mass(rest_mass: float | None) -> None:
-    """Raise UsageError for a rest mass that is not between 0 and 1."""
+    """Raise UsageError if a rest mass is not between 0 and 1."""
     if rest_mass is not None and not 0 < rest_mass < 1:
         raise UsageError(message=f"the rest mass is {rest_mass!r}, which is not between 0 and 1 (both excluded)")
 
 
-def _mend_entries(
+def _fix_entries(
     words: Sequence[str], values: Sequence[float], rest_mass: float | None, rules: Collection[str], text: str
 ) -> tuple[dict[str, float], frozenset[str]]:
-    """Give the mended mass of each word, in order, and the codes of the rules applied; no codes: leave the line."""
-    values, clipped = _clip(values) if "W201" in rules else (list(values), _UNCHANGED)
-    repetition = _repetition(words, values)
-    if not are_probabilities(values) or ("W206" in repetition and "W206" not in rules):
-        return {}, _UNCHANGED
-    added = _add_up(words, values)
+    """Return the fixed mass of each word, in order, and the codes of the rules applied; without codes, no mass."""
+    values, clipped = _clip(values) if "W201" in rules else (list(values), UNCHANGED)
+    repetition = {"W206"} if len(set(words)) < len(words) else set()
+    if any(word and value == 0.0 for word, value in zip(words, values, strict=True)):
+        repetition.add("W207")
+    if not wordprobs.are_probabilities(values) or ("W206" in repetition and "W206" not in rules):
+        return {}, UNCHANGED
+    added: dict[str, float] = {}  # each word, the rest too, at its first place
+    for word, value in zip(words, values, strict=True):
+        added[word] = added.get(word, 0.0) + value
     total = sum_in_order(values)
-    if _is_below_one(added) != (total < LEAST_TOTAL):  # by rounding; it would be another distribution
-        return {}, _UNCHANGED
+    if (_total(added) < LEAST_TOTAL) != (total < LEAST_TOTAL):  # adding up rounds: it would be another distribution
+        return {}, UNCHANGED
     off = _off_rule(total, added, numbers_of(text))
     codes = clipped | ((repetition | off) & frozenset(rules))
     kept = {word: mass for word, mass in added.items() if mass or not word or "W207" not in rules}
     if off <= frozenset(rules) and (off or (codes and _must_be_divided(kept, text, rules))):
         masses = _scale(kept, 1.0, _total(kept))
-    elif max(kept.values()) > 1.0:  # it would be a logarithm
-        return {}, _UNCHANGED
+    elif max(kept.values()) > 1.0:  # it would be read as a logarithm
+        return {}, UNCHANGED
     elif not off <= frozenset(rules):
         return kept, codes
     else:
         masses = kept
     if masses is None:
-        return {}, _UNCHANGED
+        return {}, UNCHANGED
     with_rest = _leave_rest(masses, rest_mass) if rest_mass is not None else None
     return (masses, codes) if with_rest is None else (with_rest, codes | {"W204"})
 
 
 def _clip(values: Sequence[float]) -> tuple[list[float], frozenset[str]]:
-    """Clip to [0, 1] what overshoots it by rounding (W201)."""
+    """Clip to [0, 1] the values that overshoot it by rounding (W201)."""
     low, high = min(values), max(values)
     inside = sum(0.0 <= value <= 1.0 for value in values)
     looks_like_probabilities = high >= 0.5 or (high > 0.0 and 2 * inside > len(values))
     if (low < 0.0 or high > 1.0) and looks_like_probabilities and low >= -OVERSHOOT and high <= 1.0 + OVERSHOOT:
         return [min(max(value, 0.0), 1.0) for value in values], frozenset({"W201"})
-    return list(values), _UNCHANGED
-
-
-def _add_up(words: Sequence[str], values: Sequence[float]) -> dict[str, float]:
-    """Add up the values of each word, the rest too, at its first place (W206)."""
-    masses: dict[str, float] = {}
-    for word, value in zip(words, values, strict=True):
-        masses[word] = masses.get(word, 0.0) + value
-    return masses
-
-
-def _repetition(words: Sequence[str], values: Sequence[float]) -> frozenset[str]:
-    """Tell which of W206 and W207 hold; both go when values are added up and zeros dropped."""
-    codes = {"W206"} if len(set(words)) < len(words) else set()
-    if 0.0 in values and any(word and value == 0.0 for word, value in zip(words, values, strict=True)):
-        codes.add("W207")
-    return frozenset(codes)
+    return list(values), UNCHANGED
 
 
 def _total(masses: Mapping[str, float]) -> float:
     return sum_in_order(list(masses.values()))
 
 
-def _is_below_one(masses: Mapping[str, float]) -> bool:
-    return _total(masses) < LEAST_TOTAL
-
-
 def _off_rule(total: float, masses: Mapping[str, float], numbers: Sequence[str]) -> frozenset[str]:
-    """Tell which of W202 and W203 holds, if any, of a total of numbers that are written so."""
-    above = total > 1.0 + TOLERANCE
+    """Return the rule that a total breaks, W202 or W203; ``numbers`` are the numbers as written."""
+    above = total > 1.0 + wordprobs.TOLERANCE
     if not above and not (REST in masses and total < LEAST_TOTAL):
-        return _UNCHANGED
+        return UNCHANGED
     if is_explained(total, rounding(numbers)):
-        return _UNCHANGED
+        return UNCHANGED
     return frozenset({"W202" if above else "W203"})
 
 
 def _must_be_divided(masses: Mapping[str, float], text: str, rules: Collection[str]) -> bool:
-    """Tell whether what was added up or dropped would leave a line that another run, with the rules, had to mend.
+    """Whether another run would have to fix the line again, if it were only added up (W206) and rid of zeros (W207).
 
-    Of fewer numbers rounding explains less, and a word that was added up to more than 1 would be a logarithm.
+    Rounding explains less of a sum of fewer numbers, and a word above 1 would be read as a logarithm.
     """
     if max(masses.values()) > 1.0:
         return "W202" in rules
@@ -175,157 +150,39 @@ def _must_be_divided(masses: Mapping[str, float], text: str, rules: Collection[s
 
 
 def _scale(masses: Mapping[str, float], factor: float, total: float) -> dict[str, float] | None:
-    """Multiply and divide all masses; None if one became subnormal: it would lose digits, or all."""
+    """Return all masses times ``factor / total``; None if one became subnormal and so lost digits."""
     scaled = {word: mass * factor / total for word, mass in masses.items()}
     lost = any(mass > 0.0 and scaled[word] < sys.float_info.min for word, mass in masses.items())
     return None if lost else scaled
 
 
 def _leave_rest(masses: dict[str, float], rest_mass: float) -> dict[str, float] | None:
-    """Take the rest's mass from all words alike (W204); None if there is some for it already."""
-    if masses.get(REST) or (REST not in masses and _is_below_one(masses)):
+    """Take the mass of the rest from all words in proportion (W204); None if the line leaves some for it."""
+    if masses.get(REST) or (REST not in masses and _total(masses) < LEAST_TOTAL):
         return None
     words = {word: mass for word, mass in masses.items() if word}
     scaled = _scale(words, 1.0 - rest_mass, _total(words))
     return None if scaled is None else {**masses, **scaled, REST: rest_mass}
 
 
-def _write_entries(masses: Mapping[str, float], text: str) -> str:
-    """Write a line; a mass that is as it was in ``text`` has the digits that it had there."""
-    numbers = _write_numbers(masses, text)
-    return " ".join(f"{word}:{number}" for word, number in zip(masses, numbers, strict=True))
-
-
 def _write_numbers(masses: Mapping[str, float], text: str) -> list[str]:
+    """Write each mass; one that did not change has the digits that it has in ``text``."""
     written: dict[str, str] = {}
     for token in text.split(" "):
         word, _, number = token.rpartition(":")
         written.setdefault(word, number)
-    return [_digits(mass, written.get(word)) for word, mass in masses.items()]
-
-
-def _digits(mass: float, written: str | None) -> str:
-    if written is not None and float(written) == mass:
-        return written
-    return repr(mass).removesuffix(".0")
-
-
-# Which rules mending applies to the lines of a block, told from the kernel's flags: most lines need not be parsed.
-
-
-Codes = frozenset[str]
-NOTHING: Codes = frozenset()
-_RETURN = frozenset({"W210"})
-_SPACE = frozenset({"E112"})
-
-
-def codes_of_lines(lines: Sequence[bytes], rest_mass: float | None) -> list[Codes | None]:
-    """Give for each line the codes of the rules that mending it applies; None where only mending it tells."""
-    text = b"\n".join(lines)
-    flags = _flags_of(text, len(lines))
-    known = {each: codes_of(each, rest_mass) for each in set(flags)}
-    if not _is_text(text):  # other lines are mended in part
-        known = {each: codes if codes == NOTHING else None for each, codes in known.items()}
-        return [known[each] for each in flags]
-    codes = [known[each] for each in flags]
-    if any(each & STRAY_SPACE for each in known):
-        strays = [index for index, each in enumerate(flags) if each & STRAY_SPACE]
-        found = _codes_without_spaces([lines[index] for index in strays], rest_mass)
-        for index, of_line in zip(strays, found, strict=True):
-            codes[index] = of_line
-    return codes
-
-
-def _flags_of(text: bytes, lines: int) -> Sequence[int]:
-    return score_lines(text + b"\n", b"\n" * lines, DEFAULT_BITS, 1)[1]
-
-
-def _is_text(data: bytes) -> bool:
-    """Tell whether there is nothing but UTF-8, and no NUL."""
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return b"\0" not in data
-
-
-def codes_of(flags: int, rest_mass: float | None) -> Codes | None:
-    """Give the codes of the rules that mending applies to a line with such flags; None where flags do not tell.
-
-    They do not of a line that overshoots [0,1] by rounding, repeats a word, has stray spaces, or has masses so small
-    that dividing might lose them.
-    """
-    if flags & CARRIAGE_RETURN:
-        others = codes_of(flags & ~CARRIAGE_RETURN, rest_mass)
-        return None if others is None else others | _RETURN
-    if flags & (STRAY_SPACE | LOOKS_LIKE_PROBABILITIES):
-        return None
-    if flags & (MALFORMED | LOGARITHMS | VECTOR):
-        return NOTHING
-    if flags & REPEATED:
-        return None
-    codes = _codes_of_probabilities(flags, rest_mass)
-    return None if codes and flags & TINY else codes
-
-
-def _codes_of_probabilities(flags: int, rest_mass: float | None) -> Codes:
-    has_room = flags & BELOW_ONE or flags & HAS_REST
-    holding = {
-        "W202": flags & (ABOVE_ONE | ROUNDED) == ABOVE_ONE,
-        "W203": flags & (BELOW_ONE | HAS_REST | ROUNDED) == BELOW_ONE | HAS_REST,
-        "W204": rest_mass is not None and (flags & ZERO_REST or not has_room),
-        "W207": flags & ZERO_ENTRY,
-    }
-    return frozenset(code for code, holds in holding.items() if holds)
-
-
-def _codes_without_spaces(lines: Sequence[bytes], rest_mass: float | None) -> list[Codes | None]:
-    """Give the codes for lines with stray spaces, which go if the line is in the format then."""
-    text = b"\n".join(lines)
-    flags = _flags_of(tidied(text), len(lines))
-    known = {each: _codes_of_tidied(each, rest_mass) for each in set(flags)}
-    codes = [known[each] for each in flags]
-    if b"\r" in text:
-        returns = (_RETURN if b"\r" in line else NOTHING for line in lines)
-        codes = [None if of_line is None else of_line | more for of_line, more in zip(codes, returns, strict=True)]
-    return codes
-
-
-def _codes_of_tidied(flags: int, rest_mass: float | None) -> Codes | None:
-    if flags & MALFORMED and not flags & WRONG_LENGTH:  # a vector's length is not a matter of its format
-        return NOTHING
-    codes = codes_of(flags, rest_mass)
-    return None if codes is None else codes | _SPACE
-
-
-def tidied(text: bytes) -> bytes:
-    """Give lines without carriage returns and stray spaces."""
-    text = text.replace(b"\r", b"")
-    while b"  " in text:
-        text = text.replace(b"  ", b" ")
-    return (b"\n" + text + b"\n").replace(b"\n ", b"\n").replace(b" \n", b"\n")[1:-1]
-
-
-def mended_spacing(line: bytes, codes: Codes) -> bytes | None:
-    """Mend a line of which nothing but spaces and carriage returns is to be mended; None if there is more."""
-    if codes == _RETURN:
-        return line.replace(b"\r", b"")
-    return tidied(line) if codes <= _RETURN | _SPACE else None
-
-
-# Mend an output file: its lines as :mod:`geval_py.checking.fixes` says, its place and compression as they were.
-
-
-DIFF_LINES = 1000
-TEMPORARY_BEGINNING = ".geval-fix-"
+    return [
+        written[word] if word in written and float(written[word]) == mass else repr(mass).removesuffix(".0")
+        for word, mass in masses.items()
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fixed:
-    """What mending a file did, or would do.
+    """The changes that were made to a file, or would be made.
 
-    ``changes`` counts the lines mended, by the code of the rule (W211: 1 for the file). ``diff`` holds the first
-    mended lines: number, before, after, undecodable bytes as U+FFFD. ``backup_path`` is where the original is now.
+    ``changes`` counts the fixed lines by the code of the rule (W211: 1 for the file). ``diff`` holds the first fixed
+    lines: number, before, after; undecodable bytes are U+FFFD. ``backup_path`` is the new place of the original.
     """
 
     path: str
@@ -344,150 +201,157 @@ def fix_file(
     diff_lines: int = DIFF_LINES,
     rules: Collection[str] = FIXABLE,
 ) -> Fixed:
-    """Mend a file; the original becomes ``PATH.orig`` (or ``.orig.1`` …), unless ``backup`` is false.
+    """Fix an output file; the original becomes ``PATH.orig`` (or ``.orig.1`` …), unless ``backup`` is false.
 
-    The mended file is written beside the original, compressed as it was and with its permissions, and then takes its
-    place at once. If there is nothing to mend, or ``write`` is false, nothing is written. Lines with bytes that are
-    not UTF-8 lose their carriage returns at most, lines with a NUL (as in UTF-16) nothing. ``diff_lines`` limits the
-    diff. ``rules`` are the codes of the only rules to apply.
+    The new file is written beside the original, with its compression and permissions, and then replaces it
+    atomically. If there is nothing to fix, or ``write`` is false, nothing is written. Lines with bytes that are not
+    UTF-8 lose at most their carriage returns; lines with a NUL (as in UTF-16) stay as they are. ``diff_lines`` limits
+    the diff. ``rules`` are the codes of the only rules to apply; the other arguments are as for :func:`fix_line`.
 
-    Raises UsageError for standard input, an address, what is no regular file (a symbolic link leads to a file that
-    was not named), what was changed meanwhile, what cannot be written, and a rest mass outside (0, 1);
-    UnreadableFileError or CorruptFileError for what cannot be read. The file is then as it was.
+    Raises UsageError for standard input, an address, a file that is not regular (also a symbolic link, which leads to
+    a file that was not named), a file that was changed meanwhile or cannot be written, and a rest mass outside
+    (0, 1); UnreadableFileError or CorruptFileError if the file cannot be read. The file is then unchanged.
     """
     check_rest_mass(rest_mass)
     original = check_replaceable(path, verb="mend")
-    fixes = Fixes(rest_mass, diff_lines, rules, only_counts=not write)
+    fixes = Fixes(rest_mass, diff_lines, rules)
     backup_path = None
     if not write:
         with LineReader(path) as reader:
-            _mend(reader, fixes, _discard)
+            _fix_blocks(reader, fixes, lambda _: None)
     else:
         permissions = stat.S_IMODE(original.st_mode)
         with replacement(path, permissions, original=original, verb="mend", beginning=TEMPORARY_BEGINNING) as new:
             with LineReader(path) as reader, new.writer(reader.source.compression) as file:
-                _mend(reader, fixes, file.write)
+                _fix_blocks(reader, fixes, file.write)
             if fixes.changes:
                 backup_path = new.take_place(backup=backup)
     return Fixed(path=path, lines=fixes.lines, changes=fixes.changes, diff=fixes.diff, backup_path=backup_path)
 
 
-def _mend(reader: LineReader, fixes: Fixes, write: Callable[[bytes], object]) -> None:
-    if reader.has_byte_order_mark:
-        fixes.drop_mark()
+def _fix_blocks(reader: LineReader, fixes: Fixes, write: Callable[[bytes], object]) -> None:
+    fixes.has_mark = reader.has_byte_order_mark
     while block := reader.block():
-        write(fixes.mend(block))
-
-
-def _discard(_: bytes) -> None:
-    """Write nowhere."""
+        write(fixes.fix_block(block))
 
 
 class Fixes:
-    """Mends the lines of one file in order, and tells what it did.
+    """Fixes the lines of one file in order, and counts the changes.
 
-    ``lines`` counts the lines, ``diff`` holds the first ``diff_lines`` mended ones: number, before, after,
-    undecodable bytes as U+FFFD. ``rules`` are the codes of the only rules to apply. With ``only_counts``, lines
-    beyond the diff are not mended where it is known how they would be.
+    ``lines`` counts the lines, ``diff`` holds the first ``diff_lines`` fixed ones: number, before, after;
+    undecodable bytes are U+FFFD. ``has_mark`` says that the file began with a byte order mark, which is not in its
+    first block. ``rules`` are the codes of the only rules to apply.
     """
 
-    def __init__(
-        self,
-        rest_mass: float | None,
-        diff_lines: int,
-        rules: Collection[str] = FIXABLE,
-        *,
-        only_counts: bool = False,
-    ) -> None:
+    def __init__(self, rest_mass: float | None, diff_lines: int, rules: Collection[str] = FIXABLE) -> None:
         self._rest_mass, self._diff_lines, self._rules = rest_mass, diff_lines, frozenset(rules)
-        self._only_counts = only_counts
-        self._has_mark = False
         self._changes: Counter[str] = Counter()
+        self.has_mark = False
         self.lines = 0
         self.diff: list[tuple[int, str, str]] = []
 
     @property
     def changes(self) -> dict[str, int]:
-        """How many lines were mended, by the code of the rule (W211: 1 for the file)."""
-        mark = {"W211": 1} if self._has_mark and "W211" in self._rules else {}
+        """How many lines were fixed, by the code of the rule (W211: 1 for the file)."""
+        mark = {"W211": 1} if self.has_mark and "W211" in self._rules else {}
         return dict(sorted({**self._changes, **mark}.items()))
 
-    def drop_mark(self) -> None:
-        """Note that the file began with a byte order mark, which is no part of its first line any more."""
-        self._has_mark = True
-
-    def mend(self, block: bytes) -> bytes:
-        """Mend the next lines, as they are stored, each ended by LF."""
+    def fix_block(self, block: bytes) -> bytes:
+        """Fix the next lines, as they are stored, each ended by LF."""
         lines = block.removesuffix(b"\n").split(b"\n")
-        known_codes = self._known_codes(lines)
-        for index in self._to_mend(known_codes):
-            number = self.lines + index + 1
-            lines[index], known_codes[index] = self._mend_line(lines[index], number, known_codes[index])
+        for index, spaced in self._suspects(lines):
+            raw, number = lines[index], self.lines + index + 1
+            lines[index], codes = self._fix_first(raw) if number == 1 else self._fix_bytes(raw, spaced)
+            if codes:
+                self._changes.update(codes)
+                if len(self.diff) < self._diff_lines:
+                    before = BYTE_ORDER_MARK + raw if number == 1 and self.has_mark else raw
+                    after = lines[index].decode(errors="replace")
+                    self.diff.append((number, before.decode(errors="replace"), after))
         self.lines += len(lines)
-        for codes, times in Counter(known_codes).items():
-            self._changes.update(dict.fromkeys(codes or (), times))
         return b"\n".join(lines) + b"\n"
 
-    def _known_codes(self, lines: list[bytes]) -> list[Codes | None]:
-        """Give the codes of the rules that mending each line applies, None where only mending it tells."""
-        if not self._rules >= FIXABLE:
-            return [None] * len(lines)
-        known_codes = codes_of_lines(lines, self._rest_mass)
-        if not self.lines:
-            known_codes[0] = None
-        return known_codes
+    def _suspects(self, lines: Sequence[bytes]) -> Iterator[tuple[int, str | None]]:
+        """Yield the index of each line that may need a fix, by the kernel's flags, which spares parsing the others.
 
-    def _to_mend(self, known_codes: Sequence[Codes | None]) -> Iterator[int]:
-        """Give the indices of the lines that are mended, since nothing else tells how, or since they are wanted."""
-        kinds = set(known_codes)
-        if None not in kinds and (kinds == {NOTHING} or not self._wants_lines()):
+        With it comes the fixed line, where only stray spaces and carriage returns are to be removed.
+        """
+        flags = _flags_of(b"\n".join(lines), len(lines))
+        spacing = kernel.CARRIAGE_RETURN | kernel.STRAY_SPACE
+        suspicious = {each for each in set(flags) if each & spacing or _needs_parsing(each, self._rest_mass)}
+        indices = [index for index, each in enumerate(flags) if each in suspicious] if suspicious else []
+        if not self.lines and indices[:1] != [0]:
+            indices.insert(0, 0)  # a byte order mark may stand before it
+        text = _decoded(b"\n".join(lines[index] for index in indices))
+        if not indices or text is None or not self._rules >= {"E112", "W210"}:
+            yield from ((index, None) for index in indices)
             return
-        for index, codes in enumerate(known_codes):
-            if codes is None or (codes and self._wants_lines()):
-                yield index
+        returnless = tidy = text.replace("\r", "")
+        of_tidy = [flags[index] for index in indices]
+        if any(each & kernel.STRAY_SPACE for each in suspicious):
+            tidy = without_stray_spaces(returnless)
+            of_tidy = list(_flags_of(tidy.encode(), len(indices)))
+        for index, line, spaced, each in zip(indices, returnless.split("\n"), tidy.split("\n"), of_tidy, strict=True):
+            is_in_format = not each & kernel.MALFORMED or each & kernel.WRONG_LENGTH  # a vector may have any length
+            yield index, None if _needs_parsing(each, self._rest_mass) else spaced if is_in_format else line
 
-    def _wants_lines(self) -> bool:
-        return not self._only_counts or len(self.diff) < self._diff_lines
+    def _fix_first(self, raw: bytes) -> tuple[bytes, frozenset[str]]:
+        """Fix the first line: no byte order mark may come to the beginning of the file, where it would be dropped."""
+        fixed, codes = self._fix_bytes(raw)
+        if "W211" in self._rules:
+            codes |= {"W211"} if self.has_mark else UNCHANGED
+            while fixed.startswith(BYTE_ORDER_MARK):
+                fixed, more = self._fix_bytes(fixed.removeprefix(BYTE_ORDER_MARK))
+                codes |= more | {"W211"}
+        elif self.has_mark:
+            fixed = BYTE_ORDER_MARK + fixed
+        elif fixed.startswith(BYTE_ORDER_MARK):
+            return raw, UNCHANGED
+        return fixed, codes
 
-    def _mend_line(self, raw: bytes, line: int, codes: Codes | None) -> tuple[bytes, Codes]:
-        mended = mended_spacing(raw, codes) if codes else None
-        if mended is None or codes is None:
-            mended, codes = self._mend_first(raw) if line == 1 else self._mend_bytes(raw)
-        if line == 1 and self._has_mark:
-            raw = BYTE_ORDER_MARK + raw
-            if "W211" in self._rules:
-                codes |= {"W211"}
-            else:
-                mended = BYTE_ORDER_MARK + mended
-        if codes and len(self.diff) < self._diff_lines:
-            self.diff.append((line, raw.decode(errors="replace"), mended.decode(errors="replace")))
-        return mended, codes
-
-    def _mend_first(self, raw: bytes) -> tuple[bytes, Codes]:
-        """Mend the first line: no byte order mark may come to the file's beginning, where it would mean nothing."""
-        mended, codes = self._mend_bytes(raw)
-        if "W211" not in self._rules:
-            is_new = mended.startswith(BYTE_ORDER_MARK) and not self._has_mark
-            return (raw, NOTHING) if is_new else (mended, codes)
-        while mended.startswith(BYTE_ORDER_MARK):
-            mended, more = self._mend_bytes(mended.removeprefix(BYTE_ORDER_MARK))
-            codes |= more | {"W211"}
-        return mended, codes
-
-    def _mend_bytes(self, raw: bytes) -> tuple[bytes, Codes]:
-        """Mend a line as it is stored, without its LF."""
+    def _fix_bytes(self, raw: bytes, spaced: str | None = None) -> tuple[bytes, frozenset[str]]:
+        """Fix a line as it is stored, without its LF; ``spaced`` is the fixed line, if it is known."""
         if b"\0" in raw:
-            return raw, NOTHING
-        line, end, codes = raw.rstrip(b"\r"), b"", NOTHING
+            return raw, UNCHANGED
+        line, end, codes = raw.rstrip(b"\r"), b"", UNCHANGED
         if b"\r" in raw and "W210" in self._rules:
             line, codes = raw.replace(b"\r", b""), frozenset({"W210"})
-        elif b"\r" in line:  # amid what would be mended
-            return raw, NOTHING
+        elif b"\r" in line:  # inside what would be fixed
+            return raw, UNCHANGED
         else:
             end = raw[len(line) :]
-        try:
-            text = line.decode()
-        except UnicodeDecodeError:
+        if spaced is not None:
+            fixed = spaced.encode()
+            return fixed, codes if fixed == line else codes | {"E112"}
+        text = _decoded(line)
+        if text is None:
             return line + end, codes
-        mended, more = fix_line(text, rest_mass=self._rest_mass, rules=self._rules)
-        return mended.encode() + end, codes | more
+        new, more = fix_line(text, rest_mass=self._rest_mass, rules=self._rules)
+        return new.encode() + end, codes | more
+
+
+def _flags_of(text: bytes, lines: int) -> Sequence[int]:
+    return score_lines(text + b"\n", b"\n" * lines, wordprobs.DEFAULT_BITS, 1)[1]
+
+
+def _decoded(data: bytes) -> str | None:
+    """Decode UTF-8; None if the bytes are not text."""
+    try:
+        return None if b"\0" in data else data.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _needs_parsing(flags: int, rest_mass: float | None) -> bool:
+    """Whether a line with such flags may need a fix of its entries."""
+    if flags & kernel.LOOKS_LIKE_PROBABILITIES:
+        return True
+    if flags & (kernel.MALFORMED | kernel.LOGARITHMS | kernel.VECTOR):
+        return False
+    has_room = flags & (kernel.BELOW_ONE | kernel.HAS_REST)
+    is_off = flags & kernel.ABOVE_ONE or has_room == kernel.BELOW_ONE | kernel.HAS_REST
+    return bool(
+        flags & (kernel.REPEATED | kernel.ZERO_ENTRY)
+        or (is_off and not flags & kernel.ROUNDED)
+        or (rest_mass is not None and (flags & kernel.ZERO_REST or not has_room))
+    )

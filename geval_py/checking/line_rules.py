@@ -1,49 +1,31 @@
-"""The rules of lines: what the kernel flagged, which error it is, and characters that should not be there.
+"""The rules of lines of word gaps, and the rules of an output as a whole.
 
-Most rules are a pattern of the kernel's flags and are counted without parsing a line; a line is parsed in Python only
-where a flag is not the whole truth (which character it is), or to show its place.
+Most rules of lines are patterns of the kernel's flags, so that lines are counted without being parsed. A line is
+parsed in Python only to find the place of a problem, or odd characters. The rules of the whole output are about its
+beginning, its number of lines and mixed scales.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import islice
 from typing import NamedTuple
 
-from geval_py.checking.findings import Findings, Seen
+from geval_py.checking.findings import Findings, FlaggedBlock
 from geval_py.checking.places import lists_word, odd_character_in, place_of
 from geval_py.checking.targets import Target
 from geval_py.reading.lines import Bytes, LineReader
-from geval_py.scoring.kernel import (
-    ABOVE_ONE,
-    ALL_ZERO,
-    BELOW_ONE,
-    CARRIAGE_RETURN,
-    CONTROL,
-    EMPTY_LINE,
-    HAS_REST,
-    LOGARITHMS,
-    LOOKS_LIKE_PROBABILITIES,
-    MALFORMED,
-    NO_COLON,
-    NOT_A_NUMBER,
-    NOT_ASCII,
-    NUMBER_TOO_LARGE,
-    REPEATED,
-    REST_ALONE,
-    ROUNDED,
-    SEPARATOR,
-    STRAY_SPACE,
-    VECTOR,
-    WRONG_LENGTH,
-    ZERO_ENTRY,
-    ZERO_REST,
-)
+from geval_py.scoring import kernel
 from geval_py.text import visible
+
+UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+LINES_FOR_SHIFT = 2000  # of the beginning, compared with the expected words one line up and down
 
 
 class FlagRule(NamedTuple):
-    """A rule that holds where all of some flags are set and none of some others."""
+    """A rule that a line breaks if it has all flags of ``has`` and none of ``lacks``."""
 
     code: str
     has: int
@@ -51,26 +33,26 @@ class FlagRule(NamedTuple):
 
 
 FLAG_RULES = (
-    FlagRule("E111", EMPTY_LINE, 0),
-    FlagRule("E112", STRAY_SPACE, 0),
-    FlagRule("E113", NO_COLON, 0),
-    FlagRule("E114", NOT_A_NUMBER, 0),
-    FlagRule("E115", WRONG_LENGTH, 0),
-    FlagRule("E116", NUMBER_TOO_LARGE, 0),
-    FlagRule("W201", LOOKS_LIKE_PROBABILITIES, 0),
-    FlagRule("W202", ABOVE_ONE, LOGARITHMS | ROUNDED),
-    FlagRule("W203", HAS_REST | BELOW_ONE, LOGARITHMS | ROUNDED),
-    FlagRule("W204", 0, HAS_REST | BELOW_ONE | MALFORMED | VECTOR | ALL_ZERO),
-    FlagRule("W204", ZERO_REST, 0),
-    FlagRule("W205", ALL_ZERO, 0),
-    FlagRule("W206", REPEATED, 0),
-    FlagRule("W207", ZERO_ENTRY, LOGARITHMS),
-    FlagRule("W209", SEPARATOR, 0),
-    FlagRule("W210", CARRIAGE_RETURN, 0),
-    FlagRule("W214", REST_ALONE, 0),
+    FlagRule("E111", kernel.EMPTY_LINE, 0),
+    FlagRule("E112", kernel.STRAY_SPACE, 0),
+    FlagRule("E113", kernel.NO_COLON, 0),
+    FlagRule("E114", kernel.NOT_A_NUMBER, 0),
+    FlagRule("E115", kernel.WRONG_LENGTH, 0),
+    FlagRule("E116", kernel.NUMBER_TOO_LARGE, 0),
+    FlagRule("W201", kernel.LOOKS_LIKE_PROBABILITIES, 0),
+    FlagRule("W202", kernel.ABOVE_ONE, kernel.LOGARITHMS | kernel.ROUNDED),
+    FlagRule("W203", kernel.HAS_REST | kernel.BELOW_ONE, kernel.LOGARITHMS | kernel.ROUNDED),
+    FlagRule("W204", 0, kernel.HAS_REST | kernel.BELOW_ONE | kernel.MALFORMED | kernel.VECTOR | kernel.ALL_ZERO),
+    FlagRule("W204", kernel.ZERO_REST, 0),
+    FlagRule("W205", kernel.ALL_ZERO, 0),
+    FlagRule("W206", kernel.REPEATED, 0),
+    FlagRule("W207", kernel.ZERO_ENTRY, kernel.LOGARITHMS),
+    FlagRule("W209", kernel.SEPARATOR, 0),
+    FlagRule("W210", kernel.CARRIAGE_RETURN, 0),
+    FlagRule("W214", kernel.REST_ALONE, 0),
 )
 
-# Odd characters beyond ASCII, as UTF-8: patterns that begin with fixed bytes, which are searched for fast.
+# Odd characters beyond ASCII, as UTF-8. The patterns begin with fixed bytes, so that the search is fast.
 _ODD_BYTES = (
     re.compile(rb"\xc2[\x80-\xa0]"),
     re.compile(rb"\xe2\x80[\x87\x8b-\x8f\xa8-\xaf]"),
@@ -79,53 +61,37 @@ _ODD_BYTES = (
 )
 
 
-def check_lines(seen: Seen, findings: Findings) -> None:
+def check_lines(block: FlaggedBlock, findings: Findings) -> None:
     """Apply the rules of lines to a block."""
     for rule in FLAG_RULES:
-        _apply(rule, seen, findings)
-    _look_at_characters(seen, findings)
+        _apply(rule, block, findings)
+    _check_characters(block, findings)
 
 
-def _apply(rule: FlagRule, seen: Seen, findings: Findings) -> None:
-    holding = {flags for flags in seen.combinations if flags & rule.has == rule.has and not flags & rule.lacks}
+def _apply(rule: FlagRule, block: FlaggedBlock, findings: Findings) -> None:
+    holding = {flags for flags in block.combinations if flags & rule.has == rule.has and not flags & rule.lacks}
     if not holding:
         return
-    findings.count(rule.code, sum(seen.combinations[flags] for flags in holding))
+    findings.count(rule.code, sum(block.combinations[flags] for flags in holding))
     wanted = findings.wants_places(rule.code)
-    for index, flags in enumerate(seen.flags):
-        if not wanted:
-            break
-        if flags in holding:
-            wanted -= 1
-            _show(rule.code, seen, index, findings)
+    indices = (index for index, flags in enumerate(block.flags) if flags in holding)
+    for index in islice(indices, wanted):
+        findings.add_place(rule.code, partial(place_of, rule.code, block.text(index), block.number(index)))
 
 
-def _show(code: str, seen: Seen, index: int, findings: Findings) -> None:
-    findings.show(code, lambda: place_of(code, seen.text(index), seen.number(index)))
-
-
-def _look_at_characters(seen: Seen, findings: Findings) -> None:
-    look = _suspect_flags(seen)
-    if not look:
-        return
-    for index, flags in enumerate(seen.flags):
-        if flags & look and not flags & MALFORMED:
-            if not _is_utf8(seen.raw(index)):
-                findings.count("W212", 1)
-                _show("W212", seen, index, findings)
-            if odd_character_in(seen.text(index)):
-                findings.count("W208", 1)
-                _show("W208", seen, index, findings)
-
-
-def _suspect_flags(seen: Seen) -> int:
-    """Give the flags of the lines that may have an odd character; 0 if the block has none."""
-    look = CONTROL if seen.has(CONTROL) else 0
-    if seen.has(NOT_ASCII):
-        data = seen.block.outputs
+def _check_characters(block: FlaggedBlock, findings: Findings) -> None:
+    suspicious = kernel.CONTROL if block.has(kernel.CONTROL) else 0  # flags of lines that may have an odd character
+    if block.has(kernel.NOT_ASCII):
+        data = block.block.outputs
         if not _is_utf8(data) or any(pattern.search(data) for pattern in _ODD_BYTES):
-            look |= NOT_ASCII
-    return look
+            suspicious |= kernel.NOT_ASCII
+    for index, flags in enumerate(block.flags if suspicious else ()):
+        if flags & suspicious and not flags & kernel.MALFORMED:
+            text, line = block.text(index), block.number(index)
+            if not _is_utf8(block.raw(index)):
+                findings.add("W212", partial(place_of, "W212", text, line))
+            if odd_character_in(text):
+                findings.add("W208", partial(place_of, "W208", text, line))
 
 
 def _is_utf8(data: Bytes) -> bool:
@@ -136,13 +102,10 @@ def _is_utf8(data: Bytes) -> bool:
     return True
 
 
-# Why an output may have another number of lines than there are items.
-
-
 def line_count_causes(
     findings: Findings, lines: int, items: int, texts: Sequence[str], words: Sequence[str], input_path: str | None
 ) -> Iterator[str]:
-    """Give the likely causes; ``texts`` and ``words`` are the first lines of the output and of the answers."""
+    """Yield likely causes of a wrong number of lines; ``texts`` and ``words`` begin the output and the answers."""
     if findings.counted("E111") and lines > items:
         yield "there are empty lines"
     if findings.counted("W215"):
@@ -164,7 +127,7 @@ def _has_quotes(input_path: str | None) -> bool:
 
 
 def _shift(texts: Sequence[str], words: Sequence[str]) -> str:
-    """Tell whether more expected words are listed one line up or down; "" if not."""
+    """Return "up" or "down" if more expected words are listed one line away in that direction, else ""."""
     hits = {
         "": sum(map(lists_word, texts, words)),
         "up": sum(map(lists_word, texts[1:], words)),
@@ -174,19 +137,12 @@ def _shift(texts: Sequence[str], words: Sequence[str]) -> str:
     return best if hits[best] > max(3, 2 * hits[""]) else ""
 
 
-# What is said of an output as a whole: how it begins, how many lines it has and why, and of mixed scales.
-
-
-UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
-LINES_FOR_SHIFT = 2000  # how many of the first lines are compared with the expected words, one line up and down
-
-
 class NotTextError(Exception):
-    """No line of the file can be read, and it is not text."""
+    """No line of the file can be read, because it is not text."""
 
 
 class FileRules:
-    """Looks at one output as a whole; ``lines`` counts those that were seen."""
+    """The rules of one output as a whole; ``lines`` counts the lines that were checked."""
 
     def __init__(self, target: Target, findings: Findings) -> None:
         self._target, self._findings = target, findings
@@ -195,59 +151,54 @@ class FileRules:
         self._first_texts: list[str] = []
         self._first_words: list[str] = []
 
-    def begin(self, seen: Seen) -> None:
-        """Look at how the output begins, in its first block as one reader reads it; raises NotTextError."""
-        data = bytes(seen.block.outputs)
+    def begin(self, block: FlaggedBlock) -> None:
+        """Check the first block of the output; raises NotTextError."""
+        data = bytes(block.block.outputs)
         is_binary = b"\0" in data or data.startswith(UTF_16_MARKS)
-        if is_binary and all(flags & MALFORMED for flags in seen.flags):
+        if is_binary and all(flags & kernel.MALFORMED for flags in block.flags):
             raise NotTextError
-        self._first_texts = [seen.text(index) for index in range(min(LINES_FOR_SHIFT, seen.block.lines))]
-        self._first_words = seen.words()[:LINES_FOR_SHIFT]
+        self._first_texts = [block.text(index) for index in range(min(LINES_FOR_SHIFT, block.block.lines))]
+        self._first_words = block.words()[:LINES_FOR_SHIFT]
         name = self._target.header
         field = self._first_texts[0].split("\t")[0]
         if name is not None and not self._target.header_is_skipped and field.casefold() == name.casefold():
             message = f"the first line is the header's name, `{visible(name)}`, and is read as the first item"
             self._findings.add_file("W215", message, line=1, column=1, token=field)
 
-    def see(self, seen: Seen) -> None:
-        """Look at the next block."""
-        self.lines += seen.block.lines
-        self._count_scales(seen)
-
-    def _count_scales(self, seen: Seen) -> None:
-        for flags, lines in seen.combinations.items():
-            if flags & (MALFORMED | ALL_ZERO | LOOKS_LIKE_PROBABILITIES | REST_ALONE):
+    def check(self, block: FlaggedBlock) -> None:
+        """Count the lines of the next block, and their scales."""
+        self.lines += block.block.lines
+        for flags, lines in block.combinations.items():
+            if flags & (kernel.MALFORMED | kernel.ALL_ZERO | kernel.LOOKS_LIKE_PROBABILITIES | kernel.REST_ALONE):
                 continue
-            if flags & LOGARITHMS:
+            if flags & kernel.LOGARITHMS:
                 self._logarithm_lines += lines
             else:
                 self._probability_lines += lines
 
-    def later(self, findings: Findings) -> FileRules:
-        """Give the same for later lines."""
+    def for_later_lines(self, findings: Findings) -> FileRules:
+        """Return the same rules for later lines."""
         return FileRules(self._target, findings)
 
     def extend(self, later: FileRules) -> None:
-        """Add what was seen in the next lines."""
+        """Add the counts of the next lines."""
         self.lines += later.lines
         self._logarithm_lines += later._logarithm_lines
         self._probability_lines += later._probability_lines
 
-    def conclude(self, items: int | None) -> None:
-        """Say what can be told when all lines are seen; ``items`` is how many there should be, None if unknown."""
+    def finish(self, items: int | None) -> None:
+        """Apply the rules that need all lines; ``items`` is the number of lines there should be, None if unknown."""
         findings = self._findings
         if self.lines == 0:
             findings.add_file("E102", "the output has no line")
         elif items is not None and self.lines != items:
             few = self.lines < items
-            message = f"the output has {self.lines} lines, there are {items} items{self._causes(items)}"
+            causes = line_count_causes(
+                findings, self.lines, items, self._first_texts, self._first_words, self._target.input
+            )
+            message = f"the output has {self.lines} lines, there are {items} items"
+            message += "".join(f"; {cause}" for cause in causes)
             findings.add_file("E103" if few else "E104", message, line=self.lines if few else items + 1, column=1)
         if self._logarithm_lines and self._probability_lines:
             message = f"{self._probability_lines} lines hold probabilities, {self._logarithm_lines} logarithms"
             findings.add_file("W213", message)
-
-    def _causes(self, items: int) -> str:
-        causes = line_count_causes(
-            self._findings, self.lines, items, self._first_texts, self._first_words, self._target.input
-        )
-        return "".join(f"; {cause}" for cause in causes)

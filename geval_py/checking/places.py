@@ -1,6 +1,6 @@
-"""Where on a line a problem is, and what is said there: one function a rule, and one for all malformed lines.
+"""Places of problems on a line, with their messages: one function for each rule, and one for all malformed lines.
 
-All take the decoded line and its number. They are called for the few lines that are shown.
+Each takes the decoded line and its number. They are called only for the few lines that are shown.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NAMES = {
 
 
 def malformed(text: str, line: int) -> Place:
-    """Say where a malformed line is at fault."""
+    """Return the place of the first error of a malformed line."""
     error = malformed_error(text, DEFAULT_BITS, line)
     message = error.hint
     if error_kind(error) == NOT_A_NUMBER and error.token:
@@ -39,7 +39,7 @@ def malformed(text: str, line: int) -> Place:
 
 
 def _entries(text: str) -> list[tuple[int, str, str, float]]:
-    """Give each entry's column, token, word and value."""
+    """Return the column, token, word and value of each entry."""
     words, values = parse_entries(text, 0)
     found, column = [], 1
     for token, word, value in zip(text.split(" "), words, values, strict=True):
@@ -57,7 +57,7 @@ def _total(text: str) -> str:
 
 
 def read_as_logs(text: str, line: int) -> Place:
-    """Name the token that flips the line."""
+    """Point at the number that makes the line one of logarithms."""
     column, token, word, _ = next(entry for entry in _entries(text) if not 0 <= entry[3] <= 1)
     number = token[len(word) + 1 :]
     message = f"`{visible(shorten(number))}` is not in [0,1], so all values of the line are read as logarithms"
@@ -65,12 +65,12 @@ def read_as_logs(text: str, line: int) -> Place:
 
 
 def sum_above_one(text: str, line: int) -> Place:
-    """Say what the line sums to."""
+    """Name the sum of the line."""
     return _place(text, line, 1, "", f"the probabilities sum to {_total(text)}; they are divided by it")
 
 
 def sum_below_one(text: str, line: int) -> Place:
-    """Say what the line sums to."""
+    """Name the sum of the line."""
     message = f"the probabilities sum to {_total(text)} with the rest entry; they are divided by it"
     return _place(text, line, 1, "", message)
 
@@ -91,7 +91,7 @@ def zero_read_as_certainty(text: str, line: int) -> Place:
 
 
 def repeated_word(text: str, line: int) -> Place:
-    """Point at the second time."""
+    """Point at the second entry of a word."""
     seen: dict[str, int] = {}
     for column, token, word, _ in _entries(text):
         if word in seen:
@@ -115,7 +115,7 @@ def odd_character_in(text: str) -> re.Match[str] | None:
 
 
 def odd_character(text: str, line: int) -> Place:
-    """Point at the first one."""
+    """Point at the first odd character."""
     match = odd_character_in(text)
     if match is None:
         return _place(text, line, 1, "", "an odd character")
@@ -126,7 +126,7 @@ def odd_character(text: str, line: int) -> Place:
 
 
 def wrong_separator(text: str, line: int) -> Place:
-    """Point at what looks like a separator."""
+    """Point at the character that looks like a separator."""
     for column, _, word, _ in _entries(text):
         places = [match.end() for match in re.finditer(r"[0-9][,;\t]", word)] if ":" in word else []
         if places:
@@ -144,7 +144,7 @@ def carriage_return(text: str, line: int) -> Place:
 
 
 def not_utf8(text: str, line: int) -> Place:
-    """Point at the first replacement."""
+    """Point at the first replacement character."""
     column = text.find("\ufffd") + 1
     return _place(text, line, max(1, column), "\ufffd", "bytes that are not UTF-8, read as U+FFFD")
 
@@ -155,7 +155,7 @@ def no_guess(text: str, line: int) -> Place:
 
 
 def impossible_word(text: str, line: int, expected: str) -> Place:
-    """Name the word that has no mass."""
+    """Name the expected word, which has no mass."""
     message = f"the expected word `{visible(shorten(expected))}` has no mass: the loss is infinite"
     return _place(text, line, 1, expected, message)
 
@@ -178,7 +178,7 @@ PLACERS: dict[str, Callable[[str, int], Place]] = {
 
 
 def case_mismatch(text: str, line: int, expected: str) -> Place:
-    """Point at the entry that differs in case only, or at the line."""
+    """Point at the entry that differs only in case, or at the beginning of the line."""
     folded = expected.casefold()
     for column, token, word, _ in _entries(text):
         if word.casefold() == folded:
@@ -189,7 +189,7 @@ def case_mismatch(text: str, line: int, expected: str) -> Place:
 
 
 def lists_in_other_case_only(text: str, expected: str) -> bool:
-    """Tell whether a line lists a word, but only with other capitals."""
+    """Whether a line lists a word only in another case."""
     folded = expected.casefold()
     if f" {folded}:" not in f" {text.casefold()}":
         return False
@@ -198,9 +198,9 @@ def lists_in_other_case_only(text: str, expected: str) -> bool:
 
 
 def place_of(code: str, text: str, line: int) -> Place:
-    """Say where on a line a rule's problem is; on a line too long to be taken apart, only that it is there.
+    """Return the place of a rule's problem on a line; on a very long line, its beginning.
 
-    A malformed line is taken apart whatever its length: its error stops the scoring too, with the same place.
+    A malformed line is parsed whatever its length, because its error stops the scoring too, with the same place.
     """
     if len(text) > LONGEST_LINE and PLACERS[code] is not malformed:
         message = f"{RULES_BY_CODE[code].summary} (the line has {len(text)} characters, too many to say where)"
@@ -209,13 +209,13 @@ def place_of(code: str, text: str, line: int) -> Place:
 
 
 def has_capital_word(text: str) -> bool:
-    """Tell whether a word on the line has a capital letter (an exponent's E is none)."""
+    """Whether a word on the line has a capital letter (the E of an exponent does not count)."""
     words = (match.group().rpartition(":")[0] for match in re.finditer("[^ ]+", text))
     return any(word != word.lower() for word in words)
 
 
 def lists_word(text: str, word: str) -> bool:
-    """Tell whether a line has an entry for a word."""
+    """Whether a line has an entry for a word."""
     return any(
         token.rpartition(":")[0] == word and NUMBER.fullmatch(token.rpartition(":")[2]) for token in text.split(" ")
     )

@@ -1,4 +1,7 @@
-"""What every format says of a problem: how far it goes, where it is, and what to do."""
+"""The formats of a report of problems, and their registry: text, JSON, GitHub's commands, SARIF, JUnit XML.
+
+SARIF is version 2.1.0, https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,15 @@ from geval_py.text import excerpt, visible
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
+COLOURS: dict[Severity, str] = {"error": RED, "warning": YELLOW}
+MOST_LINES_IN_ANNOTATION = 20
+PLAIN_SPELLINGS = ("\\::", "##\\[")
+XML_SPELLINGS = ("&#58;:", "##&#91;")
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+
 
 def number(count: int, noun: str) -> str:
-    """Count things: one line, two lines.
+    """Write a number of things.
 
     >>> number(1, "line"), number(2, "line")
     ('1 line', '2 lines')
@@ -27,7 +36,7 @@ def number(count: int, noun: str) -> str:
 
 
 def share_in_percent(share: float) -> str:
-    """Write a share in percent; only none is 0 %, and only all is 100 %."""
+    """Write a share in percent; rounding makes neither 0 % nor 100 %."""
     if 0 < share < 0.001:
         return "less than 0.1 %"
     if 0.999 < share < 1:
@@ -36,24 +45,24 @@ def share_in_percent(share: float) -> str:
 
 
 def extent(problem: Problem) -> str:
-    """Say on how many lines a problem is; "" where it is the file's as a whole."""
+    """Write the number and the share of the lines with a problem; "" for a problem of the whole file."""
     if problem.places and not any(place.line for place in problem.places):
         return ""
     return f"{number(problem.count, 'line')}, {share_in_percent(problem.share)}"
 
 
 def what_to_do(rule: Rule) -> str:
-    """Say how to mend what breaks a rule."""
+    """Write the remedy for a broken rule."""
     return f"{rule.mend} --fix does it." if rule.fixable and "--fix" not in rule.mend else rule.mend
 
 
 def places_of(problem: Problem) -> tuple[Place, ...]:
-    """Give a problem's places, or the file as a whole where none was kept."""
+    """Return the places of a problem, or the file as a whole if none was kept."""
     return problem.places or (Place(line=0, column=0, token="", message=problem.summary),)
 
 
 def paths_of(report: Report) -> list[str]:
-    """Give the files, and those that should have been there."""
+    """Return the paths of the checked files and of the missing ones."""
     return list(dict.fromkeys([*report.files, *(problem.path for problem in report.problems)]))
 
 
@@ -63,24 +72,21 @@ def position(path: str, place: Place) -> str:
 
 
 def path_from_root(path: str) -> str:
-    """Write a path as platforms name a repository's files: with slashes, and no `./` before it."""
+    """Write a path as GitHub names the files of a repository: with slashes, without `./` in front."""
     return path.replace(os.sep, "/").removeprefix("./")
 
 
-# A report for people: by file, then by rule, with the lines cut around a caret.
-
-
-COLOURS: dict[Severity, str] = {"error": RED, "warning": YELLOW}
-
-
 def as_text(report: Report, *, colour: bool = False) -> str:
-    """Write a report for people: by file, then by rule, with the lines cut around a caret; a last line sums up."""
+    """Write a report for people: by file, then by rule, with excerpts of the lines; the last line sums up."""
     lines: list[str] = []
     for path, problems in groupby(report.problems, key=lambda problem: problem.path):
         lines.append(visible(path))
         for problem in problems:
             lines += [*_problem_lines(problem, colour=colour), ""]
-    return inert("".join(f"{line}\n" for line in [*lines, _conclusion(report)]))
+    errors = sum(problem.rule.severity == "error" for problem in report.problems)
+    found = f"{number(errors, 'error')}, {number(len(report.problems) - errors, 'warning')}"
+    lines.append(f"{found if report.problems else 'no problems'} in {number(len(paths_of(report)), 'file')}")
+    return escape_commands("".join(f"{line}\n" for line in lines))
 
 
 def _problem_lines(problem: Problem, *, colour: bool) -> Iterator[str]:
@@ -104,20 +110,8 @@ def _picture(place: Place, *, colour: bool) -> Iterator[str]:
             yield f"      {start}| {line}{end}"
 
 
-def _conclusion(report: Report) -> str:
-    files = number(len(paths_of(report)), "file")
-    if not report.problems:
-        return f"no problems in {files}"
-    errors = sum(problem.rule.severity == "error" for problem in report.problems)
-    warnings = len(report.problems) - errors
-    return f"{number(errors, 'error')}, {number(warnings, 'warning')} in {files}"
-
-
-# A report for programs: one JSON document.
-
-
 def as_json(report: Report) -> str:
-    """Write one JSON document that strict parsers read."""
+    """Write one JSON document."""
     return json_text(
         {
             "version": report.version,
@@ -130,7 +124,7 @@ def as_json(report: Report) -> str:
 
 
 def problem_document(problem: Problem) -> dict[str, Any]:
-    """Give what the document shows of one problem."""
+    """Return one problem as the JSON document shows it."""
     return {
         "rule": problem.rule.code,
         "name": problem.rule.name,
@@ -146,23 +140,16 @@ def problem_document(problem: Problem) -> dict[str, Any]:
     }
 
 
-# Workflow commands, which GitHub shows as annotations; and how to keep its runner from seeing others.
-
-
-MOST_LINES_IN_ANNOTATION = 20
-PLAIN_SPELLINGS = ("\\::", "##\\[")
-
-
 def as_github(report: Report) -> str:
-    """Write a workflow command a problem, at its first place: GitHub shows ten of each kind a step."""
+    """Write a workflow command for each problem, at its first place: GitHub shows ten of each kind in a step."""
     return "".join(_workflow_command(problem) for problem in report.problems)
 
 
-def inert(document: str, spellings: tuple[str, str] = PLAIN_SPELLINGS) -> str:
-    """Keep GitHub's runner, which reads all that a job prints, from seeing a command in a submission's words.
+def escape_commands(document: str, spellings: tuple[str, str] = PLAIN_SPELLINGS) -> str:
+    """Escape what GitHub's runner, which reads all that a job prints, would take for a command in a submission.
 
-    It takes `::name::` at the beginning of a line, spaces aside, and `##[name]` anywhere; ``spellings`` are what to
-    write for `::` and `##[`.
+    A command is `::name::` at the beginning of a line (after spaces) or `##[name]` anywhere; ``spellings`` replace
+    `::` and `##[`.
     """
     colons, brackets = spellings
     return re.sub(r"(?m)^(\s*)::", lambda match: match[1] + colons, document).replace("##[", brackets)
@@ -180,7 +167,7 @@ def _workflow_command(problem: Problem) -> str:
 
 
 def _extent_with_lines(problem: Problem) -> str:
-    """Say on how many lines a problem is, and on which first."""
+    """Write the extent of a problem with the numbers of its first lines."""
     lines = [str(place.line) for place in problem.places if place.line][:MOST_LINES_IN_ANNOTATION]
     if len(lines) < 2:
         return extent(problem)
@@ -195,16 +182,10 @@ def _property(value: str) -> str:
     return _data(value).replace(":", "%3A").replace(",", "%2C")
 
 
-# A report for test dashboards: JUnit XML as Jenkins and GitLab read it.
-
-
-XML_SPELLINGS = ("&#58;:", "##&#91;")
-
-
 def as_junit(report: Report) -> str:
-    """Write JUnit XML: a suite a file, a case a problem, or a passing one; in ASCII.
+    """Write JUnit XML in ASCII, as Jenkins and GitLab read it: a suite for each file, a case for each problem.
 
-    Errors are failures, and warnings only where they make the status 1.
+    A file without problems has one passing case. Errors are failures; warnings are failures in a strict report.
     """
     from xml.etree.ElementTree import Element, indent, tostring
 
@@ -213,7 +194,7 @@ def as_junit(report: Report) -> str:
     _add_counts(root)
     indent(root)
     document = tostring(root, encoding="us-ascii", xml_declaration=True).decode("ascii")
-    return inert(document, XML_SPELLINGS) + "\n"
+    return escape_commands(document, XML_SPELLINGS) + "\n"
 
 
 def _suite(path: str, report: Report) -> Element:
@@ -249,14 +230,8 @@ def _add_counts(element: Element) -> None:
     element.set("errors", "0")
 
 
-# A report for code scanning: SARIF 2.1.0, https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html.
-
-
-SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-
-
 def as_sarif(report: Report) -> str:
-    """Write SARIF 2.1.0: a result a place, or one for the file where a problem has none."""
+    """Write SARIF 2.1.0 for code scanning: a result for each place; one for the file if a problem has no place."""
     driver = {"name": "geval-py", "version": report.version, "rules": [_rule(rule) for rule in report.rules]}
     run = {
         "tool": {"driver": driver},
@@ -294,12 +269,12 @@ def _result(problem: Problem, place: Place, rules: tuple[Rule, ...]) -> dict[str
 
 
 def _message(message: str) -> dict[str, str]:
-    """Make a message: braces are doubled (3.11.5), and `[words](address)` is no link (3.11.6)."""
+    """Write a message: braces are doubled (3.11.5), and `[words](address)` is no link (3.11.6)."""
     return {"text": visible(message).replace("{", "{{").replace("}", "}}").replace("](", "\\](")}
 
 
 def _uri(path: str) -> str:
-    """Write a path as a URI: relative as the path is, its bytes percent-encoded."""
+    """Write a path as a URI, relative if the path is, with percent-encoded bytes."""
     from urllib.parse import quote
 
     try:
@@ -307,9 +282,6 @@ def _uri(path: str) -> str:
     except UnicodeEncodeError:
         quoted = quote(path_from_root(path), errors="surrogatepass")
     return f"file:///{quoted.lstrip('/')}" if os.path.isabs(path) else quoted
-
-
-# A report in the form that its reader takes: people, programs, GitHub, code scanning, test dashboards.
 
 
 FORMATS: dict[str, Callable[[Report], str]] = {
@@ -322,5 +294,5 @@ FORMATS: dict[str, Callable[[Report], str]] = {
 
 
 def render(report: Report, name: str, *, colour: bool = False) -> str:
-    """Write a report in the format of that name (a key of FORMATS); only text has colours."""
+    """Write a report in a format, a key of FORMATS; only text has colours."""
     return as_text(report, colour=colour) if name == "text" else FORMATS[name](report)

@@ -1,4 +1,4 @@
-"""The rules: one table that says all there is about each, and what a finding is made of."""
+"""The table of the checker's rules, and the values of a report: rules, places, problems."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Severity = Literal["error", "warning"]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Something that can be wrong.
+    """A kind of problem.
 
-    ``summary`` says what in one line, ``why`` what GEval makes of it, ``mend`` what to do about it. ``fixable``:
-    ``geval check --fix`` mends it without guessing. ``needs_answers``: it can be found only where there are answers.
+    ``summary`` describes it in one line, ``why`` its consequence, ``mend`` the remedy. ``fixable``:
+    ``geval check --fix`` mends it without guessing. ``needs_answers``: it can be found only beside the answers.
     """
 
     code: str
@@ -37,9 +37,9 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a problem is: line and column from 1 (the column in characters), what stands there, what is wrong.
+    """The place of a problem: line and column from 1 (the column in characters), the token there, the message.
 
-    ``line`` 0 is the file as a whole. ``text`` is the line, for a picture; it may be "".
+    ``line`` 0 is the file as a whole. ``text`` is the whole line, to be shown with a caret; it may be "".
     """
 
     line: int
@@ -51,7 +51,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """What a rule found in a file: on how many lines, which share of them that is, and the first places."""
+    """The findings of a rule in a file: the number and the share of the lines, and the first places."""
 
     rule: Rule
     path: str
@@ -240,12 +240,12 @@ RULES = (
 )  # fmt: skip
 COMMAND = "geval check"
 RULES_BY_CODE = {rule.code: rule for rule in RULES}
-UNREADABLE = frozenset({"E101", "E105", "E106"})  # what a file that was not read at all breaks
-COUNTED = frozenset({"E103", "E104"})  # what can be told only where the number of items is known
+UNREADABLE = frozenset({"E101", "E105", "E106"})  # broken by a file that cannot be read
+COUNTED = frozenset({"E103", "E104"})  # need the number of items
 
 
 def find_rule(name: str, rules: Sequence[Rule] = RULES, command: str = COMMAND) -> Rule:
-    """Find a rule of a table, which a command lists, by its code or name; raises UsageError."""
+    """Find a rule of a table by its code or name; raises UsageError, which names the command that lists them."""
     for rule in rules:
         if name.strip().casefold() in {rule.code.casefold(), rule.name}:
             return rule
@@ -253,7 +253,7 @@ def find_rule(name: str, rules: Sequence[Rule] = RULES, command: str = COMMAND) 
 
 
 def find_rules(name: str, rules: Sequence[Rule] = RULES, command: str = COMMAND) -> list[Rule]:
-    """Find the rules of a code, a name or the beginning of codes, as E1; raises UsageError.
+    """Find rules by a code, a name or the beginning of codes, such as E1; raises UsageError.
 
     >>> [rule.code for rule in find_rules("w3")]
     ['W301', 'W302']
@@ -264,29 +264,25 @@ def find_rules(name: str, rules: Sequence[Rule] = RULES, command: str = COMMAND)
 
 
 def select_rules(select: Iterable[str] | None = None, ignore: Iterable[str] = ()) -> frozenset[str]:
-    """Give the codes of some rules: those to select (by default all), but not to ignore, as for :func:`find_rules`.
+    """Return the codes of the selected rules (by default all) without the ignored ones.
 
-    The rules of UNREADABLE are always selected, or a file that was not read would pass, unless one is ignored by its
-    whole code or name. Raises UsageError.
+    Both are named as for :func:`find_rules`. The rules of UNREADABLE are always selected, or an unreadable file would
+    pass, unless one is ignored by its whole code or name. Raises UsageError.
 
     >>> sorted(select_rules(["no-guess"], ignore=["E106", "E1"]))
     ['E101', 'E105', 'W214']
     """
-    codes = set(RULES_BY_CODE) if select is None else _codes(select)
     names = list(ignore)
-    ignored = _codes(names)
+    codes = set(RULES_BY_CODE) if select is None else {rule.code for name in select for rule in find_rules(name)}
+    ignored = {rule.code for name in names for rule in find_rules(name)}
     whole = {name.strip().casefold() for name in names}
     kept = {code for code in UNREADABLE if not {code.casefold(), RULES_BY_CODE[code].name} & whole}
     return frozenset((codes - ignored) | kept)
 
 
-def _codes(names: Iterable[str]) -> set[str]:
-    return {rule.code for name in names for rule in find_rules(name)}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uncounted:
-    """An output whose number of lines could not be compared with that of the items, and why."""
+    """An output whose number of lines could not be compared with the number of items, and the reason."""
 
     path: str
     reason: str
@@ -294,12 +290,12 @@ class Uncounted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What checking some files gave.
+    """The result of checking files.
 
-    ``problems`` are in order of files, then of the rules' table. ``unreadable`` says which files of the test sets
-    could not be read: what they were needed for was not checked. ``uncounted`` are the outputs that may have too few
-    lines, or too many. ``strict``: warnings too make the status 1. ``rules`` is the table whose rules were
-    checked, and ``command`` what checked them.
+    ``problems`` are in order of files, then of the table of rules. ``unreadable`` holds the errors of the test sets'
+    files that could not be read; the rules that need them were not checked. ``uncounted`` are the outputs that may
+    have too few lines, or too many. ``strict``: warnings too make the status 1. ``rules`` is the table of the rules
+    that were checked, ``command`` the command that checked them.
     """
 
     version: str
@@ -317,11 +313,8 @@ class Report:
         return int(any(self.strict or problem.rule.severity == "error" for problem in self.problems))
 
 
-# What there is: the metrics; the rules of the checker, all of them or one.
-
-
 def rules_table(rules: Sequence[Rule] = RULES) -> Table:
-    """Make a table with a row a rule."""
+    """Return a table with a row for each rule."""
     columns = [Column(name=name) for name in ("rule", "", "what is wrong")]
     return Table(
         columns,
@@ -330,7 +323,7 @@ def rules_table(rules: Sequence[Rule] = RULES) -> Table:
 
 
 def explanation(rule: Rule) -> str:
-    """Write all that the table says of a rule."""
+    """Return the text of ``--explain`` for a rule."""
     lines = [f"{rule.code} {rule.name} ({rule.severity})", f"  {rule.summary}", "", rule.why, rule.mend]
     if rule.fixable:
         lines.append("geval check --fix mends it, where that needs no guessing.")

@@ -1,4 +1,8 @@
-"""Which test set an output is for: that of its folder, that which is named, or the only one of the challenge."""
+"""The outputs that a user's paths name, each with what is known of its test set.
+
+The test set of an output is the one that is named, the one that its folder is called after, or the only one of the
+challenge.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,6 @@ from geval_py.reading.splits import (
     INPUT_FILE,
     OUT_HEADER_FILE,
     TRAINING_SET,
-    Task,
     outputs_named,
     read_header,
 )
@@ -32,43 +35,46 @@ if TYPE_CHECKING:
 
 
 DATA_FILES = frozenset(name + end for name in (INPUT_FILE, EXPECTED_FILE) for end in ("", *COMPRESSED_ENDINGS))
+_LEADS_OUTSIDE = "a link that leads outside of the submission; it is not followed"
+_CANNOT_BE_READ = "what there is of its test set cannot be read"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Meant:
-    """The test set that is meant, and its challenge; ``test`` is None where it cannot be told, as ``doubt`` says."""
+class GuessedSet:
+    """The test set that an output is for, and its challenge; ``test`` is None if unknown, ``doubt`` says why."""
 
     challenge: str
     test: str | None = None
     doubt: str = ""
 
 
-def meant_test_set(folder: str | None, challenge: str | None = None, test: str | None = None) -> Meant:
-    """Tell which test set an output in a folder (None: in none) is for; challenge and test set may be named."""
+def guess_test_set(folder: str | None, challenge: str | None = None, test: str | None = None) -> GuessedSet:
+    """Find the test set that an output in a folder (None: no folder) is for; challenge and test set may be named."""
     if test is not None:
-        return Meant(challenge=challenge or _challenge_with(test, folder), test=test)
+        places = [os.curdir] if folder is None else [os.path.dirname(folder), folder, os.curdir]
+        with_test = (place for place in places if holds_data(os.path.join(place, test)))
+        return GuessedSet(challenge=challenge or next(with_test, places[0]), test=test)
     name = None if folder is None else os.path.basename(folder)
     if challenge is None:
         if folder is not None and (holds_data(folder) or not test_sets(folder)):
-            return Meant(challenge=os.path.dirname(folder), test=name)
+            return GuessedSet(challenge=os.path.dirname(folder), test=name)
         challenge = folder or os.curdir
     known = test_sets(challenge)
     if name in known or len(known) == 1:
-        return Meant(challenge=challenge, test=name if name in known else known[0])
+        return GuessedSet(challenge=challenge, test=name if name in known else known[0])
     doubt = f"it may be for {visible(' or '.join(known))}" if known else f"`{visible(challenge)}` has no test set"
-    return Meant(challenge=challenge, doubt=doubt)
-
-
-def _challenge_with(test: str, folder: str | None) -> str:
-    """Find the challenge with a test set: above an output's folder, the folder itself, or the current one."""
-    places = [os.curdir] if folder is None else [os.path.dirname(folder), folder, os.curdir]
-    return next((place for place in places if holds_data(os.path.join(place, test))), places[0])
+    return GuessedSet(challenge=challenge, doubt=doubt)
 
 
 def check_challenge(path: str, tests: Sequence[str] = ()) -> None:
-    """Raise UsageError for what is no challenge, and for a challenge with test sets, but not those named."""
+    """Raise UsageError if a folder is no challenge, or has test sets, but not all of ``tests``."""
     if not os.path.isdir(path):
-        raise _no_challenge(path, "it is a file, not a folder" if os.path.exists(path) else _not_there(path))
+        if os.path.exists(path):
+            raise _no_challenge(path, "it is a file, not a folder")
+        folder, name = os.path.split(os.path.normpath(path))
+        close = nearest(name, _folders_in(folder or os.curdir))
+        advice = f"\n  did you mean `{visible(os.path.join(folder, close))}`?" if close else ""
+        raise _no_challenge(path, f"there is no such folder{advice}")
     try:
         names = _names_in(path)
     except OSError as error:
@@ -89,25 +95,14 @@ def _no_challenge(path: str, reason: str) -> UsageError:
     return UsageError(message=f"`{visible(path)}` is no challenge: {reason}")
 
 
-def _not_there(path: str) -> str:
-    folder, name = os.path.split(os.path.normpath(path))
-    close = nearest(name, _folders_in(folder or os.curdir))
-    return "there is no such folder" + (
-        f"\n  did you mean `{visible(os.path.join(folder, close))}`?" if close else ""
-    )
-
-
 def test_sets(challenge: str) -> list[str]:
-    """Give the folders with answers or inputs, but those to train with, in natural order; none where nothing is."""
+    """Return the names of the folders with answers or inputs, without training sets, in natural order."""
     names = (name for name in _folders_in(challenge) if not name.startswith(TRAINING_SET))
     return sorted((name for name in names if holds_data(os.path.join(challenge, name))), key=natural_order)
 
 
 def holds_data(folder: str) -> bool:
-    """Tell whether a folder has answers or inputs, be they links that lead nowhere.
-
-    Where it may not be looked into, its name tells.
-    """
+    """Whether a folder has answers or inputs, also as broken links; if it may not be listed, its name decides."""
     try:
         return not DATA_FILES.isdisjoint(os.listdir(folder))
     except PermissionError:
@@ -117,7 +112,7 @@ def holds_data(folder: str) -> bool:
 
 
 def submitted_sets(submission: str) -> list[str]:
-    """Give the folders of a submission that are called as test sets are; raises UnreadableFileError."""
+    """Return the folders of a submission that have names of test sets; raises UnreadableFileError."""
     with naming(submission):
         names = _names_in(submission)
     return [name for name in _folders(submission, names) if _is_called_test_set(name)]
@@ -128,7 +123,7 @@ def _is_called_test_set(name: str) -> bool:
 
 
 def _names_in(folder: str) -> list[str]:
-    """List a folder; raises OSError, also where it may be listed, but not entered."""
+    """List a folder; raises OSError, also if the folder may be listed, but not entered."""
     os.stat(os.path.join(folder, os.curdir))
     return os.listdir(folder)
 
@@ -144,20 +139,17 @@ def _folders(folder: str, names: Sequence[str], beginning: str = "") -> list[str
     return [name for name in names if name.startswith(beginning) and os.path.isdir(os.path.join(folder, name))]
 
 
-# From the paths that a user names to the outputs to check, each with what is known of its test set.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
     """An output to check, and what is known of its test set.
 
-    ``expected`` and ``input`` are None where there is none; ``without_count`` says why, if there is neither, and
-    ``unreadable`` holds the errors of those that are there. ``header`` is the name that a header line would begin
-    with, and ``header_is_skipped`` tells whether the challenge's options name it. ``words_are_plain`` is False where
-    the challenge's metric changes the lines before it compares words, as ``l`` for lower case does: whether a word
-    is found can then not be told from the lines as they are. ``metric`` is the challenge's first one where none is of
-    word gaps: other rules hold then; ``training`` are the training set's answers, where they are, and ``preparation``
-    what that metric does to lines before it reads them.
+    ``expected`` and ``input`` are None if they are missing; ``without_count`` is the reason, if both are;
+    ``unreadable`` holds the errors of files that cannot be read. ``header`` is the name that a header line would
+    begin with; ``header_is_skipped`` if the challenge's options name the header. ``words_are_plain`` is False if the
+    challenge's metric changes the lines before it compares words, as the flag ``l`` (lower case) does: the lines as
+    they are do not show then whether a word is found. ``metric`` is the challenge's first metric if none is of word
+    gaps: other rules apply then; ``training`` is the file with the training set's answers, and ``preparation``
+    changes lines before that metric reads them.
     """
 
     output: str
@@ -179,7 +171,7 @@ class Target:
         return self.header if self.header_is_skipped else None
 
     def without(self, error: DataError) -> Target:
-        """Leave out the file of the test set that cannot be read."""
+        """Return the target without the file of the test set that cannot be read."""
         return replace(
             self,
             expected=None if self.expected == error.path else self.expected,
@@ -189,22 +181,18 @@ class Target:
         )
 
 
-_LEADS_OUTSIDE = "a link that leads outside of the submission; it is not followed"
-_CANNOT_BE_READ = "what there is of its test set cannot be read"
-
-
 def find_targets(
     paths: Sequence[str], challenge: str | None = None, tests: Sequence[str] = ()
 ) -> Iterator[Target | Problem]:
-    """Give the outputs to check; where one is missing, the problem.
+    """Yield the outputs to check, and a problem for each one that is missing.
 
-    A path is an output, a test set's folder, or a submission's folder with dev-* and test-* folders (only those named
-    in ``tests``, if any are). With ``tests``, an output is looked for in their folders first, and may be named as
-    :func:`geval_py.reading.splits.outputs_named` says. ``challenge`` is the folder with the answers and inputs: by
+    A path is an output, a test set's folder, or a submission's folder with dev-* and test-* folders (only those in
+    ``tests``, if any are named). With ``tests``, an output is looked for in their folders first, and may have a name
+    as for :func:`geval_py.reading.splits.outputs_named`. ``challenge`` is the folder with the answers and inputs: by
     default the submission's folder, or the one above an output's folder.
 
-    Raises UsageError for what is no challenge, for an output of several test sets, and where standard input would be
-    read twice.
+    Raises UsageError for a folder that is no challenge, for an output of several test sets, and if standard input
+    would be read twice.
     """
     if paths.count(STANDARD_INPUT) > 1:
         raise UsageError(message="standard input (-) can be read only once: give one output as -")
@@ -215,11 +203,11 @@ def find_targets(
             check_challenge(path, tests)
         if not os.path.isdir(path):
             yield from _output_targets(path, challenge, tests)
-        elif _is_submission(path, tests):
+        elif not _holds_outputs(path) or _holds_test_sets(path, tests):
             yield from _submission_targets(path, challenge or path, tests)
         else:
-            meant = meant_test_set(os.path.abspath(path), challenge, _only_one(tests, path))
-            yield from _folder_targets(path, meant, path)
+            guessed = guess_test_set(os.path.abspath(path), challenge, _only_one(tests, path))
+            yield from _folder_targets(path, guessed, path)
 
 
 def _missing(path: str, message: str) -> Problem:
@@ -234,10 +222,8 @@ def _only_one(tests: Sequence[str], path: str) -> str | None:
     return tests[0] if tests else None
 
 
-def _is_submission(path: str, tests: Sequence[str]) -> bool:
-    """Tell whether a folder holds test sets' folders, rather than outputs; if it cannot be told, it is one."""
-    if not _holds_outputs(path):
-        return True
+def _holds_test_sets(path: str, tests: Sequence[str]) -> bool:
+    """Whether a folder holds folders of test sets; true if it cannot be read."""
     if tests:
         return any(os.path.isdir(os.path.join(path, test)) for test in tests)
     try:
@@ -247,7 +233,7 @@ def _is_submission(path: str, tests: Sequence[str]) -> bool:
 
 
 def _holds_outputs(folder: str) -> bool:
-    """Tell whether a folder itself holds outputs, be they at fault."""
+    """Whether a folder itself holds outputs, faulty ones too."""
     try:
         return any(output.name != OUT_HEADER_FILE for output in find_outputs(folder))
     except UnreadableFileError:
@@ -255,7 +241,7 @@ def _holds_outputs(folder: str) -> bool:
 
 
 def _output_targets(path: str, challenge: str | None, tests: Sequence[str]) -> Iterator[Target | Problem]:
-    """Give the outputs that a path or a name means, of each of the test sets if some are named."""
+    """Yield the outputs that a path or a name stands for, in each of the named test sets."""
     if not tests:
         yield from _named_targets(path, challenge, None, os.curdir)
     seen: set[str] = set()
@@ -270,7 +256,7 @@ def _output_targets(path: str, challenge: str | None, tests: Sequence[str]) -> I
 
 
 def _named_targets(path: str, challenge: str | None, test: str | None, base: str) -> Iterator[Target | Problem]:
-    """Give the outputs that a path means or, in a test set's folder if one is named, a name."""
+    """Yield the outputs of a path or, if a test set is named, of a name in its folder."""
     folder = None if test is None else os.path.join(base, test)
     try:
         outputs = _outputs_at(path) if folder is None else outputs_named(folder, path)
@@ -285,18 +271,14 @@ def _named_targets(path: str, challenge: str | None, test: str | None, base: str
         elif os.path.dirname(output.path) == folder and _leads_outside(output.path, base):
             yield _missing(output.path, _LEADS_OUTSIDE)
         else:
-            yield _output_target(output, challenge, test)
+            in_no_folder = output.path == STANDARD_INPUT or is_address(output.path) or is_remote(output.path)
+            place = None if in_no_folder else os.path.dirname(os.path.abspath(output.path))
+            yield _with_test_set(Target(output=output.path), guess_test_set(place, challenge, test))
 
 
 def _outputs_at(path: str) -> tuple[Output, ...]:
     found = path if path == STANDARD_INPUT or is_address(path) else find_file(path)
     return () if found is None else (output_at(found),)
-
-
-def _output_target(output: Output, challenge: str | None, test: str | None) -> Target:
-    in_no_folder = output.path == STANDARD_INPUT or is_address(output.path) or is_remote(output.path)
-    folder = None if in_no_folder else os.path.dirname(os.path.abspath(output.path))
-    return _with_test_set(Target(output=output.path), meant_test_set(folder, challenge, test))
 
 
 def _submission_targets(path: str, challenge: str, tests: Sequence[str]) -> Iterator[Target | Problem]:
@@ -308,10 +290,10 @@ def _submission_targets(path: str, challenge: str, tests: Sequence[str]) -> Iter
     if not names:
         yield _missing(os.path.join(path, OUTPUT_FILE), "there is no output here, and no dev-* or test-* folder")
     for name in names:
-        yield from _folder_targets(os.path.join(path, name), Meant(challenge=challenge, test=name), path)
+        yield from _folder_targets(os.path.join(path, name), GuessedSet(challenge=challenge, test=name), path)
 
 
-def _folder_targets(folder: str, meant: Meant, submission: str) -> Iterator[Target | Problem]:
+def _folder_targets(folder: str, guessed: GuessedSet, submission: str) -> Iterator[Target | Problem]:
     try:
         outputs = find_outputs(folder) if find_file(folder) == folder else ()
     except DataError as error:
@@ -327,7 +309,7 @@ def _folder_targets(folder: str, meant: Meant, submission: str) -> Iterator[Targ
         elif not is_file(output.path):
             yield _missing(output.path, "it is not a file")
         else:
-            yield _with_test_set(Target(output=output.path), meant)
+            yield _with_test_set(Target(output=output.path), guessed)
 
 
 def _leads_outside(path: str, folder: str) -> bool:
@@ -337,12 +319,12 @@ def _leads_outside(path: str, folder: str) -> bool:
     return any(os.path.commonpath([os.path.realpath(part), root]) != root for part in parts_of(path))
 
 
-def _with_test_set(target: Target, meant: Meant) -> Target:
-    """Add what the challenge has of a test set: answers, input and headers."""
-    target = with_options(target, meant.challenge)
-    if meant.test is None:
-        return replace(target, without_count=meant.doubt)
-    folder = os.path.join(meant.challenge, meant.test)
+def _with_test_set(target: Target, guessed: GuessedSet) -> Target:
+    """Add the answers, the input and the headers of a test set to a target."""
+    target = with_options(target, guessed.challenge)
+    if guessed.test is None:
+        return replace(target, without_count=guessed.doubt)
+    folder = os.path.join(guessed.challenge, guessed.test)
     found: dict[str, str | None] = {}
     unreadable: list[DataError] = []
     for name in (EXPECTED_FILE, INPUT_FILE):
@@ -361,7 +343,7 @@ def _with_test_set(target: Target, meant: Meant) -> Target:
 
 
 def _find_regular(path: str) -> str | None:
-    """Find one of the test set's files; raises DataError, also if it is no regular file, which might never end."""
+    """Find a file of a test set; raises DataError, also if it is not a regular file, which might never end."""
     found = find_file(path)
     if found is not None and not is_file(found):
         raise UnreadableFileError(path=found, reason="it is not a regular file")
@@ -373,7 +355,7 @@ def _one_line(error: DataError) -> str:
 
 
 def with_options(target: Target, challenge: str) -> Target:
-    """Add what the challenge's options say: the headers, and whether its main metric changes the lines."""
+    """Add the headers of a challenge's options, and how its first metric changes and reads lines."""
     try:
         options = config_task(challenge)
         if options.out_header is not None:
@@ -383,8 +365,12 @@ def with_options(target: Target, challenge: str) -> Target:
         else:
             names = ()
         inputs = read_header(challenge, options.in_header)
-        metric = _other_metric(options)
-        preparation = None if metric is None else _preparation(options)
+        metrics = [find_metric(scheme.metric) for scheme in options.schemes()]
+        metric = None if any(each.is_of_words for each in metrics) else next(iter(metrics), None)
+        preparation = None
+        if metric is not None:
+            (scheme, _), *_ = select_schemes(options.replace(select_metrics=()))
+            preparation = preparation_for(scheme)
         training = find_file(os.path.join(challenge, TRAINING_SET, EXPECTED_FILE))
     except (DataError, SchemeError):
         return target  # a challenge that is broken is not the submission's fault
@@ -398,15 +384,3 @@ def with_options(target: Target, challenge: str) -> Target:
         training=training,
         preparation=preparation,
     )
-
-
-def _preparation(options: Task) -> Preparation | None:
-    """Give what the challenge's first metric, by its flags or a tokenizer, does to lines before it reads them."""
-    (scheme, _), *_ = select_schemes(options.replace(select_metrics=()))
-    return preparation_for(scheme)
-
-
-def _other_metric(options: Task) -> Metric | None:
-    """Give a challenge's first metric; None where one is of word gaps, or there is none."""
-    metrics = [find_metric(scheme.metric) for scheme in options.schemes()]
-    return None if any(metric.is_of_words for metric in metrics) else next(iter(metrics), None)

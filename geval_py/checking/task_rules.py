@@ -1,4 +1,4 @@
-"""The rules that need the answers: words without mass, and words that differ from the expected one in case only."""
+"""The rules that need the answers of word gaps, and the rules of outputs that are no distributions over words."""
 
 from __future__ import annotations
 
@@ -8,15 +8,8 @@ from functools import partial
 from math import inf
 from typing import TYPE_CHECKING
 
-from geval_py.checking.findings import Findings, Seen
-from geval_py.checking.places import (
-    carriage_return,
-    case_mismatch,
-    has_capital_word,
-    impossible_word,
-    lists_in_other_case_only,
-    not_utf8,
-)
+from geval_py.checking import places
+from geval_py.checking.findings import Findings, FlaggedBlock
 from geval_py.checking.rules import Place
 from geval_py.checking.targets import Target
 from geval_py.errors import DataError, MalformedLineError
@@ -31,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class AnswerRules:
-    """Compares the lines of one output with the expected words."""
+    """The rules of word gaps with answers: words without mass (W301), words that differ only in case (W302)."""
 
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
@@ -40,50 +33,48 @@ class AnswerRules:
         self._capital_places: list[Callable[[], Place]] = []
         self._most_capital_places = findings.most_places("W302")
 
-    def see(self, seen: Seen) -> None:
-        """Compare a block."""
-        words = seen.words()
-        if inf in seen.losses:
-            self._look_for_impossible_words(seen, words)
-        self._look_for_other_case(seen, words)
-        if not self._output_has_capitals and seen.has(CAPITAL | NOT_ASCII):
+    def check(self, block: FlaggedBlock) -> None:
+        """Compare the lines of a block with the expected words."""
+        words = block.words()
+        if inf in block.losses:
+            for index, word in enumerate(words):
+                if block.losses[index] == inf:
+                    place = partial(places.impossible_word, block.text(index), block.number(index), word)
+                    self._findings.add("W301", place)
+        self._check_case(block, words)
+        if not self._output_has_capitals and block.has(CAPITAL | NOT_ASCII):
             self._output_has_capitals = any(
-                flags & (CAPITAL | NOT_ASCII) and has_capital_word(seen.text(index))
-                for index, flags in enumerate(seen.flags)
+                flags & (CAPITAL | NOT_ASCII) and places.has_capital_word(block.text(index))
+                for index, flags in enumerate(block.flags)
             )
 
-    def _look_for_impossible_words(self, seen: Seen, words: list[str]) -> None:
+    def _check_case(self, block: FlaggedBlock, words: list[str]) -> None:
         for index, word in enumerate(words):
-            if seen.losses[index] == inf:
-                self._findings.add("W301", partial(impossible_word, seen.text(index), seen.number(index), word))
-
-    def _look_for_other_case(self, seen: Seen, words: list[str]) -> None:
-        for index, word in enumerate(words):
-            if word == word.lower() or seen.flags[index] & (MALFORMED | VECTOR):
+            if word == word.lower() or block.flags[index] & (MALFORMED | VECTOR):
                 continue
             self._expected_capitals += 1
-            place = partial(case_mismatch, seen.text(index), seen.number(index), word)
+            place = partial(places.case_mismatch, block.text(index), block.number(index), word)
             if len(self._capital_places) < self._most_capital_places:
                 self._capital_places.append(place)
-            if lists_in_other_case_only(seen.text(index), word):
+            if places.lists_in_other_case_only(block.text(index), word):
                 self._findings.add("W302", place)
 
-    def later(self, findings: Findings) -> AnswerRules:
-        """Give the same for later lines."""
+    def for_later_lines(self, findings: Findings) -> AnswerRules:
+        """Return the same rules for later lines."""
         later = AnswerRules(findings)
         later._output_has_capitals = self._output_has_capitals
         later._most_capital_places = self._most_capital_places - len(self._capital_places)
         return later
 
     def extend(self, later: AnswerRules) -> None:
-        """Add what was seen in the next lines."""
+        """Add the findings of the next lines."""
         self._output_has_capitals |= later._output_has_capitals
         self._expected_capitals += later._expected_capitals
         wanted = self._most_capital_places - len(self._capital_places)
         self._capital_places += later._capital_places[:wanted]
 
-    def conclude(self) -> None:
-        """Say what can be told when all lines are seen: that the output never has capitals."""
+    def finish(self) -> None:
+        """Report an output that never has capitals, when all lines were checked."""
         if self._expected_capitals and not self._output_has_capitals:
             self._findings.replace(
                 "W302",
@@ -93,19 +84,16 @@ class AnswerRules:
             )
 
 
-# The rules of outputs that are no distributions over words: of translations, classes, labels, numbers, tags.
-
-
-class SeenTexts(Seen):
-    """A block of lines that the kernel knows nothing of; those with a NUL are flagged as malformed, as no text."""
+class TextBlock(FlaggedBlock):
+    """A block of lines that are no distributions; a line with a NUL is not text, and flagged as malformed."""
 
     def __init__(self, block: Block) -> None:
         self.block = block
         self.flags = array("q", (MALFORMED if b"\0" in line else 0 for line in self._raw[: block.lines]))
 
 
-class OtherRules:
-    """Looks at the lines of one output for a metric that is not of word gaps."""
+class MetricRules:
+    """The rules of an output for a metric that is not of word gaps: translations, classes, labels, numbers, tags."""
 
     def __init__(
         self,
@@ -118,25 +106,25 @@ class OtherRules:
         self._prepare: Callable[[str], str] = prepare or str
 
     @classmethod
-    def of(cls, target: Target, findings: Findings) -> OtherRules:
-        """Make those of a target's metric, and of the classes of its training set."""
+    def of_target(cls, target: Target, findings: Findings) -> MetricRules:
+        """Make the rules for the metric of a target and the classes of its training set."""
         return cls(target.metric, target.preparation, _classes_of(target), findings)
 
-    def later(self, findings: Findings) -> OtherRules:
-        """Give the same for later lines."""
-        return OtherRules(self._metric, self._prepare, self._classes, findings)
+    def for_later_lines(self, findings: Findings) -> MetricRules:
+        """Return the same rules for later lines."""
+        return MetricRules(self._metric, self._prepare, self._classes, findings)
 
-    def see(self, seen: Seen) -> None:
-        """Look at a block."""
-        for index in range(seen.block.lines):
-            text, line = seen.text(index), seen.number(index)
-            if b"\r" in seen.raw(index):
-                self._findings.add("W210", partial(carriage_return, text, line))
-            if "\ufffd" in text and "\ufffd".encode() not in seen.raw(index):
-                self._findings.add("W212", partial(not_utf8, text, line))
-            self._look_at(text, line)
+    def check(self, block: FlaggedBlock) -> None:
+        """Check the lines of a block."""
+        for index in range(block.block.lines):
+            text, line = block.text(index), block.number(index)
+            if b"\r" in block.raw(index):
+                self._findings.add("W210", partial(places.carriage_return, text, line))
+            if "\ufffd" in text and "\ufffd".encode() not in block.raw(index):
+                self._findings.add("W212", partial(places.not_utf8, text, line))
+            self._check_text(text, line)
 
-    def _look_at(self, text: str, line: int) -> None:
+    def _check_text(self, text: str, line: int) -> None:
         parse = None if self._metric is None else self._metric.parse
         try:
             if parse is not None:
@@ -147,9 +135,9 @@ class OtherRules:
         if not strip_spaces(text):
             self._findings.add("W217", partial(_empty, text, line))
         elif self._classes:
-            self._look_at_class(text, line)
+            self._check_class(text, line)
 
-    def _look_at_class(self, text: str, line: int) -> None:
+    def _check_class(self, text: str, line: int) -> None:
         stripped = strip_spaces(self._prepare(text))
         guess = best_guess(stripped)
         found = stripped if guess is None else guess
@@ -158,7 +146,7 @@ class OtherRules:
 
 
 def _classes_of(target: Target) -> frozenset[str]:
-    """Read the classes of the training set; none where the metric has none, or they cannot be read."""
+    """Read the classes of the training set; empty if the metric has no classes or the file cannot be read."""
     if target.training is None or target.metric is None or not target.metric.has_classes:
         return frozenset()
     try:
@@ -169,8 +157,7 @@ def _classes_of(target: Target) -> frozenset[str]:
 
 
 def _not_in_format(error: MalformedLineError, text: str) -> Place:
-    """Give the place of an error; where the metric's flags changed the line, what stands where is not known."""
-    if error.text != text:
+    if error.text != text:  # the metric's flags changed the line, so the error's column is not a column of the file
         return Place(line=error.line, column=1, token=error.token, message=error.hint, text=text)
     return Place(line=error.line, column=error.column, token=error.token, message=error.hint, text=error.text)
 

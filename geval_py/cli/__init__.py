@@ -1,6 +1,6 @@
-"""The ``geval`` command: the only place that prints or exits.
+"""The ``geval`` command: the only package that prints or exits. Here the first word chooses what is run.
 
-Without a command's name it is GEval's plain command line (:mod:`geval_py.cli.score`).
+Without a command's name it is GEval's plain command line: the scores, or one of its modes.
 """
 
 from __future__ import annotations
@@ -8,36 +8,24 @@ from __future__ import annotations
 import os
 import sys
 
+from geval_py.cli.options import COMMANDS, SCORES, parse
 from geval_py.cli.terminal import show_error
 from geval_py.errors import GevalError
+from geval_py.reading.options import AUTHORING
 from geval_py.text import visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from types import ModuleType
 
-COMMANDS = {
-    "baseline": "geval_py.cli.baseline",
-    "board": "geval_py.cli.board",
-    "calibration": "geval_py.cli.calibration",
-    "challenge": "geval_py.cli.challenge",
-    "check": "geval_py.cli.check",
-    "compare": "geval_py.cli.compare",
-    "completion": "geval_py.cli.completion",
-    "help": "geval_py.cli.help",
-    "lm": "geval_py.cli.lm",
-    "luck": "geval_py.cli.luck",
-    "mix": "geval_py.cli.mix",
-    "report": "geval_py.cli.report",
-    "sample": "geval_py.cli.sample",
-    "tune": "geval_py.cli.tune",
-}
+    from geval_py.cli.options import Settings
+    from geval_py.reading.splits import Task
+
 CLOSED_PIPE_STATUS = 128 + 13  # what a shell reports for a program ended by SIGPIPE
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and give its exit status: 0 fine, 1 the data is at fault, 2 the command line is."""
+    """Run the command line and return its exit status: 0 fine, 1 the data is at fault, 2 the command line is."""
     words = list(sys.argv[1:] if argv is None else argv)
     if sys.stderr is None:  # closed by the caller, who wants no messages
         sys.stderr = open(os.devnull, "w")
@@ -68,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _forget_output() -> None:
-    """Drop what is still buffered, which has nowhere to go: or the interpreter tries again at exit."""
+    """Drop what is still buffered and cannot be written: or the interpreter tries again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -76,15 +64,34 @@ def _run(words: list[str]) -> int:
     if words[0:1] in (["-h"], ["--help"]) and 2 <= len(words) <= 3 and not words[1].startswith("-"):
         words = ["help", *words[1:]]
     if words and words[0] in COMMANDS:
-        run: Callable[[Sequence[str]], int] = module_of(words[0]).run
+        from importlib import import_module
+
+        run: Callable[[Sequence[str]], int] = import_module(COMMANDS[words[0]][1]).run
         return run(words[1:])
     from geval_py.cli import score
 
-    return score.run(words)
+    task, settings = parse(words)
+    with score.blaming_config(task):
+        return score.run(task, settings) if settings.mode == SCORES else _run_mode(task, settings)
 
 
-def module_of(command: str) -> ModuleType:
-    """Import the module of a command, which has ``make_parser`` and ``run``."""
-    from importlib import import_module
+def _run_mode(task: Task, settings: Settings) -> int:
+    """Run the mode that an option asks for; its name is the option's field."""
+    if settings.mode in AUTHORING:
+        from geval_py.cli import challenge
 
-    return import_module(COMMANDS[command])
+        return challenge.init(task, settings) if settings.init else challenge.validate(task)
+    from geval_py.cli import features, lines
+
+    if settings.mode == "just_tokenize":
+        lines.write_tokens(task.tokenizer)
+        return 0
+    modes = {
+        "line_by_line": lines.show_lines,
+        "diff": lines.show_difference,
+        "oracle_item_based": lines.show_best,
+        "worst_features": features.show_worst,
+        "most_worsening_features": features.show_worsening,
+    }
+    modes[settings.mode](task, settings)
+    return 0

@@ -1,4 +1,4 @@
-"""``geval baseline``: what simple models, trained on the challenge's train, answer for a test set."""
+"""``geval baseline``: outputs of simple models, which are trained on the challenge's train."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 
-from geval_py.cli.parsers import QuietParser, add_fields, number_type
-from geval_py.cli.settings import merged
+from geval_py.cli.options import merged
+from geval_py.cli.parsers import STATUS, QuietParser, add_fields, number_type
 from geval_py.cli.terminal import ProgressBar
 from geval_py.errors import MissingFileError, UsageError
 from geval_py.modelling import gap_models
 from geval_py.modelling.baselines import DEFAULT, SIDES, SUMMARIES, TOP, NgramGapModel, WordModel, baseline, predict
-from geval_py.modelling.gap_models import learn
 from geval_py.modelling.windows import texts_of
 from geval_py.reading.challenge import Challenge, DataSet
 from geval_py.reading.config import task_of
@@ -22,10 +21,10 @@ from geval_py.reading.splits import EXPECTED_FILE, INPUT_FILE, TRAINING_SET
 from geval_py.reading.writing import write_output
 from geval_py.text import named
 
-_MODELS = "\n".join(f"  {name:11} {summary.replace('`', '')}" for name, summary in SUMMARIES.items())
-_EPILOG = f"""\
+MODELS = "\n".join(f"  {name:11} {summary.replace('`', '')}" for name, summary in SUMMARIES.items())
+EPILOG = f"""\
 models:
-{_MODELS}
+{MODELS}
   kenlm:FILE  a model that KenLM reads, for the most frequent words (pip install ./geval-py[models])
 
 examples:
@@ -33,30 +32,30 @@ examples:
   geval baseline -t dev-0 unigram --top 1000
   geval -t dev-0                       and score it
 
-Exit status: 0 fine, 1 the data is at fault, 2 the command line is at fault."""
+{STATUS}"""
 
 
 def make_parser() -> QuietParser:
     """Make the parser of ``geval baseline``."""
     parser = QuietParser(
         prog="geval baseline",
-        description="Write what a simple model answers for a test set, trained on the challenge's train.",
-        epilog=_EPILOG,
+        description="Write the output of a simple model, trained on the challenge's train, for a test set.",
+        epilog=EPILOG,
         argument_default=argparse.SUPPRESS,
     )
     add = parser.add_argument
     names = ", ".join(SUMMARIES)
     add("model", nargs="?", default=DEFAULT, metavar="MODEL", help=f"{names} or kenlm:FILE (default: {DEFAULT})")
     add_fields(parser, "test_name", "out_directory", "expected_directory", "in_header", "out_header")
-    top = f"words a line, the likeliest; the others share the rest (default: {TOP}; 0: all words of train)"
+    top = f"the likeliest words, so many a line; the others share the rest (default: {TOP}; 0: all words of train)"
     add("--top", type=number_type, default=TOP, metavar="K", help=top)
     add("--force", action="store_true", default=False, help="write over an output of that name")
-    add("--no-cache", action="store_true", default=False, help="train anew, and do not keep what was learnt")
+    add("--no-cache", action="store_true", default=False, help="train anew, and do not keep the model")
     return parser.with_help()
 
 
 def run(words: Sequence[str]) -> int:
-    """Run the command; gives the exit status, raises GevalError."""
+    """Run the command; returns the exit status, raises GevalError."""
     understood = make_parser().understood(words)
     if understood is None:
         return 0
@@ -80,7 +79,7 @@ def run(words: Sequence[str]) -> int:
 
 
 def _name(model: str) -> str:
-    """Name a model in an output's name, in which some characters mean something.
+    """Return a model's name as a part of an output's name, in which some characters mean something.
 
     >>> _name("kenlm:models/a,b.arpa")
     'kenlm-a-b.arpa'
@@ -90,7 +89,7 @@ def _name(model: str) -> str:
 
 
 def _watched(test: DataSet, progress: ProgressBar) -> Iterator[Item]:
-    """Give the items without their answers, which no model may see."""
+    """Yield the items without their answers, which no model may see."""
     inputs = DataSet(
         name=test.name, directory=test.directory, input=test.input, expected=None, in_header=test.in_header
     )
@@ -101,24 +100,18 @@ def _watched(test: DataSet, progress: ProgressBar) -> Iterator[Item]:
 
 
 def _fit(model: WordModel, name: str, challenge: Challenge, *, keep: bool) -> None:
-    """Train a model on train, or take what was learnt of these files before; raises MissingFileError."""
-    train = _train(challenge)
+    """Train a model on train, or load what was learnt from the same files; raises MissingFileError."""
+    train = challenge[TRAINING_SET]
+    for path, file in ((train.input, INPUT_FILE), (train.expected, EXPECTED_FILE)):
+        if path is None:
+            place = os.path.join(challenge.path, TRAINING_SET, file)
+            raise MissingFileError(what="There is nothing to train on", path=place)
     if not isinstance(model, NgramGapModel) or not keep:
         model.fit(train)
         return
     digest = gap_models.digest_of([path for path in (train.input, train.expected) if path], SIDES[name])
     learnt = gap_models.load(digest)
     if learnt is None:
-        learnt = learn(texts_of(train), SIDES[name])
+        learnt = gap_models.learn(texts_of(train), SIDES[name])
         gap_models.save(digest, learnt)
     model.take(learnt)
-
-
-def _train(challenge: Challenge) -> DataSet:
-    """Find what baselines are trained on; raises MissingFileError where it, or a file of it, is missing."""
-    train = challenge[TRAINING_SET]
-    for path, name in ((train.input, INPUT_FILE), (train.expected, EXPECTED_FILE)):
-        if path is None:
-            place = os.path.join(challenge.path, TRAINING_SET, name)
-            raise MissingFileError(what="There is nothing to train on", path=place)
-    return train

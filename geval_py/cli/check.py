@@ -1,55 +1,102 @@
-"""What the commands that find problems share: options on rules, and how a report is shown."""
+"""``geval check``: every problem of a submission, at its line and column, before anyone scores it.
+
+``geval challenge leaks`` shares the options on rules, and how a report is shown.
+"""
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from geval_py.checking import problem_formats
 from geval_py.checking.check import DEFAULT_MAX_BYTES, DEFAULT_MAX_PLACES, check_targets, unreadable_output
 from geval_py.checking.fixes import DIFF_LINES, fix_file
-from geval_py.checking.problem_formats import FORMATS, inert, render
+from geval_py.checking.problem_formats import escape_commands
 from geval_py.checking.rules import COMMAND, RULES, Problem, explanation, find_rule, rules_table, select_rules
 from geval_py.checking.targets import Target, find_targets
-from geval_py.cli.evaluations import cluster_at
-from geval_py.cli.parsers import QuietParser, add_fields, number_type
-from geval_py.cli.terminal import ProgressBar, write_listing
+from geval_py.cli.parsers import QuietParser, add_fields, add_format, argument_type, command_parser, number_type
+from geval_py.cli.score import workers_at
+from geval_py.cli.terminal import ProgressBar, show, write_listing
 from geval_py.errors import GevalError, UsageError
 from geval_py.reading.sources import STANDARD_INPUT
+from geval_py.tables.formats import Shown
+from geval_py.tables.table import Column, Table
 from geval_py.tables.terminals import shows_colours
 from geval_py.text import named, visible
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from geval_py.checking.rules import Report, Rule
 
-
 TEXT_MAX_PLACES = 3  # for people, who see the line too
+ADVICE = "; --challenge and --test-name (-t) say which test set is meant"
+EXAMPLES = """\
+  geval check                          the submission in the current folder
+  geval check -t dev-0                 only its dev-0
+  geval check bigram -t dev-0          an output of its dev-0, by its name
+  geval check out.tsv --challenge DIR  one output, for a challenge that is elsewhere
+  predict | geval check - -t dev-0     standard input
+  geval check --fix --rest-mass 0.01   mend what can be mended without guessing
+  geval check --explain W204           what a rule means, and what to do
+"""
+STATUS = "Exit status: 0 no error (with --strict: no warning either), 1 problems, 2 the command line is at fault."
 
 
-def add_choice(parser: QuietParser, beginning: str) -> None:
-    """Add the options that say which rules count, and how they are shown; ``beginning`` is that of some codes."""
+def make_parser() -> QuietParser:
+    """Make the parser of ``geval check``."""
+    what = "Find every problem of a submission, at its line and column, without the hidden answers."
+    parser = command_parser("check", what, EXAMPLES, STATUS)
     add = parser.add_argument
-    add("--format", choices=FORMATS, default="text", help="text (the default), or for programs")
+    paths = "an output (-: standard input), or a submission's folder (default: .)"
+    add("paths", nargs="*", metavar="PATH", help=paths)
+    add("--challenge", metavar="DIR", help="the challenge's folder, with answers, inputs and headers")
+    tests = "only this test set; the one that an output is for"
+    add("-t", "--test-name", dest="tests", action="append", default=[], metavar="TEST", help=tests)
+    add_rules(parser, "E1")
+    most = "bytes that a compressed output may unpack to (default: 20 GB)"
+    add("--max-bytes", type=number_type, default=DEFAULT_MAX_BYTES, metavar="N", help=most)
+    add_fields(parser, "cluster")
+    add("--fix", action="store_true", help="mend what can be mended without guessing; keeps OUTPUT.orig")
+    add("--diff", action="store_true", help="show what --fix would change, and write nothing")
+    rest = "with --fix: the rest to add where none is left"
+    add("--rest-mass", type=argument_type(_mass), metavar="EPS", help=rest)
+    add("--no-backup", action="store_true", help="with --fix: keep no OUTPUT.orig")
+    add_listing(parser)
+    return parser.with_help()
+
+
+def _mass(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < 1:
+        raise ValueError(f"{text!r} is not a number between 0 and 1")
+    return value
+
+
+def add_rules(parser: QuietParser, beginning: str) -> None:
+    """Add the options about which rules count, and how they are shown; some codes have that ``beginning``."""
+    add = parser.add_argument
+    add_format(parser, *problem_formats.FORMATS)
     add("--strict", action="store_true", help="warnings too make the exit status 1")
     add("--select", metavar="RULE,…", help=f"only these rules, by code, its beginning ({beginning}) or name")
     add("--ignore", metavar="RULE,…", help="not these rules")
-    add(
-        "--max-problems",
-        type=number_type,
-        metavar="N",
-        help=f"places shown of each rule (default: {DEFAULT_MAX_PLACES}, in text {TEXT_MAX_PLACES}; 0: all)",
-    )
+    most = f"places shown of each rule (default: {DEFAULT_MAX_PLACES}, in text {TEXT_MAX_PLACES}; 0: all)"
+    add("--max-problems", type=number_type, metavar="N", help=most)
 
 
 def add_listing(parser: QuietParser) -> None:
-    """Add the options that only tell of the rules."""
+    """Add the options that only show the rules."""
     parser.add_argument("--rules", action="store_true", help="list the rules and exit")
     parser.add_argument("--explain", metavar="RULE", help="explain a rule and exit")
 
 
 def listed(given: argparse.Namespace, rules: Sequence[Rule], command: str) -> bool:
-    """Show the rules of a table, or one of them, if that is wanted, and tell whether it was; raises UsageError."""
+    """Show the rules of a table, or one of them, if that is wanted; return whether it was. Raises UsageError."""
     if given.rules:
         write_listing(rules_table(rules))
     elif given.explain is not None:
@@ -59,96 +106,51 @@ def listed(given: argparse.Namespace, rules: Sequence[Rule], command: str) -> bo
     return True
 
 
-def chosen(given: argparse.Namespace) -> tuple[list[str] | None, list[str]]:
-    """Give the names of the rules to select, None for all, and of those to ignore."""
+def chosen_rules(given: argparse.Namespace) -> tuple[list[str] | None, list[str]]:
+    """Return the names of the rules to select, None for all, and of the rules to ignore."""
     select = None if given.select is None else given.select.split(",")
     return select, given.ignore.split(",") if given.ignore else []
 
 
 def most_places(given: argparse.Namespace) -> int:
-    """Give how many places are shown of each rule."""
+    """Return how many places are shown of each rule."""
     if given.max_problems is not None:
         return int(given.max_problems)
     return TEXT_MAX_PLACES if given.format == "text" else DEFAULT_MAX_PLACES
 
 
-def show(report: Report, form: str) -> int:
-    """Show a report; gives the exit status."""
-    sys.stdout.write(render(report, form, colour=form == "text" and shows_colours(sys.stdout)))
+def show_report(report: Report, format: str) -> int:
+    """Show a report in a format of its own or, as a table, in any other; returns its exit status."""
+    if format in problem_formats.FORMATS:
+        colour = format == "text" and shows_colours(sys.stdout)
+        sys.stdout.write(problem_formats.render(report, format, colour=colour))
+    else:
+        shown = Shown(
+            table=lambda: _problems_table(report), to_dict=lambda: json.loads(problem_formats.as_json(report))
+        )
+        show(shown, format)
     return report.status
 
 
-# ``geval check``: every problem of a submission, at its line and column, before anyone scores it.
-
-
-_ADVICE = "; --challenge and --test-name (-t) say which test set is meant"
-_EPILOG = """\
-examples:
-  geval check                          the submission in the current folder
-  geval check -t dev-0                 only its dev-0
-  geval check bigram -t dev-0          an output of its dev-0, by its name
-  geval check out.tsv --challenge DIR  one output, for a challenge that is elsewhere
-  predict | geval check - -t dev-0     standard input
-  geval check --fix --rest-mass 0.01   mend what can be mended without guessing
-  geval check --explain W204           what a rule means, and what to do
-
-Exit status: 0 no error (with --strict: no warning either), 1 problems, 2 the command line is at fault."""
-
-
-def make_parser() -> QuietParser:
-    """Make the parser of ``geval check``."""
-    parser = QuietParser(
-        prog=COMMAND,
-        description="Find every problem of a submission, at its line and column, without the hidden answers.",
-        epilog=_EPILOG,
+def _problems_table(report: Report) -> Table:
+    """Make a table with a row a place, in which GitHub's runner sees no command."""
+    names = ("path", "line", "column", "rule", "name", "severity", "message")
+    rows = [
+        (problem.path, place.line or None, place.column or None, *_names(problem.rule), place.message)
+        for problem in report.problems
+        for place in problem_formats.places_of(problem)
+    ]
+    return Table(
+        [Column(name=name, write=lambda value: escape_commands(visible(str(value)))) for name in names], rows
     )
-    add = parser.add_argument
-    paths = "an output (-: standard input), or a submission's folder (default: .)"
-    add("paths", nargs="*", metavar="PATH", help=paths)
-    add("--challenge", metavar="DIR", help="the challenge's folder, with answers, inputs and headers")
-    add(
-        "-t",
-        "--test-name",
-        dest="tests",
-        action="append",
-        default=[],
-        metavar="TEST",
-        help="only this test set; the one that an output is for",
-    )
-    add_choice(parser, "E1")
-    add(
-        "--max-bytes",
-        type=number_type,
-        default=DEFAULT_MAX_BYTES,
-        metavar="N",
-        help="what a compressed output may unpack to (default: 20 GB)",
-    )
-    add_fields(parser, "cluster")
-    _add_mending(parser)
-    add_listing(parser)
-    return parser.with_help()
 
 
-def _add_mending(parser: QuietParser) -> None:
-    add = parser.add_argument
-    add("--fix", action="store_true", help="mend what can be mended without guessing; keeps OUTPUT.orig")
-    add("--diff", action="store_true", help="show what --fix would change, and write nothing")
-    add("--rest-mass", type=_mass, metavar="EPS", help="with --fix: the rest to add where none is left")
-    add("--no-backup", action="store_true", help="with --fix: keep no OUTPUT.orig")
-
-
-def _mass(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 < value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number between 0 and 1")
-    return value
+def _names(rule: Rule) -> tuple[str, str, str]:
+    return rule.code, rule.name, rule.severity
 
 
 def run(words: Sequence[str]) -> int:
-    """Run the command; gives the exit status, raises GevalError."""
+    """Run the command; returns the exit status, raises GevalError."""
     given = make_parser().understood(words)
     if given is None or listed(given, RULES, COMMAND):
         return 0
@@ -161,13 +163,10 @@ def run(words: Sequence[str]) -> int:
     return _report(given)
 
 
-def _targets(given: argparse.Namespace) -> list[Target | Problem]:
-    return list(find_targets(given.paths or ["."], given.challenge, given.tests))
-
-
 def _report(given: argparse.Namespace) -> int:
-    targets, rules = _targets(given), select_rules(*chosen(given))
-    with cluster_at(given.cluster) as cluster:
+    targets = list(find_targets(given.paths or ["."], given.challenge, given.tests))
+    rules = select_rules(*chosen_rules(given))
+    with workers_at(given.cluster) as workers:
         report = check_targets(
             targets,
             rules,
@@ -175,19 +174,19 @@ def _report(given: argparse.Namespace) -> int:
             max_bytes=given.max_bytes,
             progress_of=ProgressBar,
             strict=given.strict,
-            cluster=cluster,
+            workers=workers,
         )
     for error in report.unreadable:
         _complain(f"note: checked without a file of the test set: {error}")
     for output in report.uncounted if given.format != "json" else ():
-        _complain(f"note: the lines of {named(output.path)} are not counted: {output.reason}{_ADVICE}")
-    return show(report, given.format)
+        _complain(f"note: the lines of {named(output.path)} are not counted: {output.reason}{ADVICE}")
+    return show_report(report, given.format)
 
 
 def _fix(given: argparse.Namespace) -> int:
-    """Mend the outputs, and check them again; gives 1 if one could not be mended, or still has errors."""
-    rules = select_rules(*chosen(given))
-    targets = _targets(given)
+    """Mend the outputs, and check them again; returns 1 if one could not be mended, or still has errors."""
+    rules = select_rules(*chosen_rules(given))
+    targets = list(find_targets(given.paths or ["."], given.challenge, given.tests))
     if any(isinstance(target, Target) and target.output == STANDARD_INPUT for target in targets):
         raise UsageError(message="--fix and --diff mend files: standard input is none")
     failed = False
@@ -207,34 +206,27 @@ def _fix(given: argparse.Namespace) -> int:
 
 
 def _mend(path: str, rules: frozenset[str], given: argparse.Namespace) -> bool:
-    """Mend an output, or show what would be; tells whether that worked."""
+    """Mend an output, or show what would change; returns whether that worked."""
     write = not given.diff
     try:
         fixed = fix_file(path, rest_mass=given.rest_mass, backup=not given.no_backup, write=write, rules=rules)
     except GevalError as error:
         _complain(str(error))
         return False
+    name = visible(fixed.path)
     if given.diff:
-        _show_diff(fixed.path, fixed.diff, given.max_problems)
-    _say_what_changed(fixed.path, fixed.changes, fixed.backup_path, would=given.diff)
+        shown = fixed.diff[: given.max_problems or len(fixed.diff)]
+        for line, before, after in shown:
+            print(escape_commands(f"{name}:{line}\n- {visible(before)}\n+ {visible(after)}"))
+        if len(fixed.diff) > len(shown) or len(fixed.diff) == DIFF_LINES:
+            print("…")
+    changes = ", ".join(f"{code} on {lines} lines" for code, lines in sorted(fixed.changes.items()))
+    done = f"{'would mend' if given.diff else 'mended'} {changes}" if changes else "nothing to mend"
+    kept = f"; the original is `{visible(fixed.backup_path)}`" if fixed.backup_path else ""
+    print(f"geval: `{name}`: {done}{kept}", file=sys.stderr)
     return True
 
 
 def _complain(message: str) -> None:
-    """Say something on standard error, in which GitHub's runner sees no command."""
-    print(inert(f"geval: {message}"), file=sys.stderr)
-
-
-def _show_diff(path: str, diff: Sequence[tuple[int, str, str]], most: int | None) -> None:
-    shown = diff[: most or len(diff)]
-    for line, before, after in shown:
-        print(inert(f"{visible(path)}:{line}\n- {visible(before)}\n+ {visible(after)}"))
-    if len(diff) > len(shown) or len(diff) == DIFF_LINES:
-        print("…")
-
-
-def _say_what_changed(path: str, changes: dict[str, int], backup: str | None, *, would: bool) -> None:
-    shown = ", ".join(f"{code} on {lines} lines" for code, lines in sorted(changes.items()))
-    verb = "would mend" if would else "mended"
-    kept = f"; the original is `{visible(backup)}`" if backup else ""
-    print(f"geval: `{visible(path)}`: {f'{verb} {shown}' if shown else 'nothing to mend'}{kept}", file=sys.stderr)
+    """Write to standard error, without anything that GitHub's runner would take for a command."""
+    print(escape_commands(f"geval: {message}"), file=sys.stderr)

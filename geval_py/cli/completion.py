@@ -6,12 +6,13 @@ import sys
 from typing import TYPE_CHECKING
 
 from geval_py.cli.help import group_of, parser_of
+from geval_py.cli.options import COMMANDS
 from geval_py.cli.parsers import QuietParser
 from geval_py.errors import UsageError
 from geval_py.modelling.baselines import BASELINES
-from geval_py.reading.options import COMMANDS, FORMATS
 from geval_py.reading.tokenizers import TOKENIZERS
 from geval_py.scoring.metrics import METRICS
+from geval_py.tables.formats import FORMATS
 
 if TYPE_CHECKING:
     import argparse
@@ -21,15 +22,15 @@ if TYPE_CHECKING:
 
 SHELLS = ("bash", "zsh", "fish")
 FILES, FOLDERS = ("FILE", "OTHER", "OUT", "PATH", "TEXT"), ("DIR",)  # how values are named in the help
-CHOICES = {  # of the values of options, by field
+CHOICES = {  # for the values of options, by field
     "alt_metrics": tuple(METRICS),
     "command": tuple(COMMANDS),
-    "format": FORMATS,
+    "format": tuple(FORMATS),
     "metrics": tuple(METRICS),
     "model": tuple(BASELINES),
     "tokenizer": tuple(TOKENIZERS),
 }
-TEST_SETS = ("test_name", "tests")  # options by field whose values are folders, by their names
+TEST_SETS = ("test_name", "tests")  # fields of options whose values are names of folders
 _EPILOG = """\
 examples:
   eval "$(geval completion bash)"      in ~/.bashrc
@@ -51,7 +52,7 @@ def make_parser() -> QuietParser:
 
 
 def run(words: Sequence[str]) -> int:
-    """Run the command; gives the exit status, raises UsageError."""
+    """Run the command; returns the exit status, raises UsageError."""
     given = make_parser().understood(words)
     if given is None:
         return 0
@@ -68,16 +69,15 @@ def script(shell: str) -> str:
     except ImportError as error:
         message = "completions are written by shtab: pip install shtab"
         raise UsageError(message=message) from error
-    parser = _whole_parser()
-    return shtab.complete(parser, shell) + "\n"
+    return shtab.complete(_whole_parser(), shell) + "\n"
 
 
 def _whole_parser() -> argparse.ArgumentParser:
-    """Make the parser of the plain command line and, below it, of its commands; values know what completes them."""
+    """Make the parser of the plain command line, with the commands below it and completions of all values."""
     parser = parser_of()
     _complete_values(parser)
     commands = parser.add_subparsers(metavar="COMMAND")
-    for name, summary in COMMANDS.items():
+    for name, (summary, _) in COMMANDS.items():
         group = group_of(name)
         own = parser_of(name) if group is None else _parser_of_group(group)
         _complete_values(own)
@@ -86,7 +86,6 @@ def _whole_parser() -> argparse.ArgumentParser:
 
 
 def _parser_of_group(group: Group) -> QuietParser:
-    """Make the parser of a command with those of its sub-commands below it."""
     parser = QuietParser(prog=f"geval {group.name}", description=group.description).with_help()
     below = parser.add_subparsers(metavar="COMMAND")
     for name, (summary, _) in group.subcommands.items():

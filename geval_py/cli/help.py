@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from typing import TYPE_CHECKING
 
-from geval_py.cli import module_of, parsers
+from geval_py.cli import parsers
+from geval_py.cli.options import COMMANDS
+from geval_py.cli.suggestions import command_meant
 from geval_py.errors import UsageError
-from geval_py.reading.meanings import command_meant
-from geval_py.reading.options import COMMANDS
 from geval_py.text import visible
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def make_parser() -> parsers.QuietParser:
 
 
 def run(words: Sequence[str]) -> int:
-    """Run the command; gives the exit status, raises UsageError."""
+    """Run the command; returns the exit status, raises UsageError."""
     given = make_parser().understood(words)
     if given is not None:
         sys.stdout.write(parser_of(*given.command).format_help())
@@ -37,15 +38,15 @@ def run(words: Sequence[str]) -> int:
 
 
 def group_of(command: str) -> Group | None:
-    """Give the sub-commands of a command; None where it has none."""
-    group: Group | None = getattr(module_of(command), "GROUP", None)
+    """Return the sub-commands of a command; None where it has none."""
+    group: Group | None = getattr(import_module(COMMANDS[command][1]), "GROUP", None)
     return group
 
 
 def parser_of(*command: str) -> parsers.QuietParser:
     """Make the parser of a command, of a sub-command, or of the plain command line.
 
-    Raises UsageError where there is no such command, or its extra is not installed.
+    Raises UsageError for an unknown command, or without its extra.
     """
     if not command:
         return parsers.make_parser()
@@ -54,12 +55,10 @@ def parser_of(*command: str) -> parsers.QuietParser:
     if group is not None and len(names) == 1:
         return group.parser_of(names[0])
     if name not in COMMANDS or names:
-        raise UsageError(message=_unknown(" ".join(command)))
-    parser: parsers.QuietParser = module_of(name).make_parser()
+        unknown = " ".join(command)
+        meant = command_meant(unknown, COMMANDS)
+        advice = "" if meant is None else f"did you mean {meant}? "
+        there = f"{advice}the commands are {', '.join(COMMANDS)}"
+        raise UsageError(message=f"there is no command `{visible(unknown)}`\n  {there}")
+    parser: parsers.QuietParser = import_module(COMMANDS[name][1]).make_parser()
     return parser
-
-
-def _unknown(command: str) -> str:
-    meant = command_meant(command, COMMANDS)
-    advice = "" if meant is None else f"did you mean {meant}? "
-    return f"there is no command `{visible(command)}`\n  {advice}the commands are {', '.join(COMMANDS)}"

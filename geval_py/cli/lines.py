@@ -1,4 +1,4 @@
-"""GEval's modes that show lines: line by line, what differs between two outputs, the best of several."""
+"""GEval's modes that show lines: line by line, the differences between two outputs, the best of several, tokens."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from dataclasses import replace
 from itertools import chain, compress, islice
 from math import isclose
 from operator import attrgetter
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from geval_py.cli.evaluations import document_head, evaluate_lines
 from geval_py.cli.features import kinds_of, rank
-from geval_py.cli.settings import Settings
-from geval_py.cli.terminal import note, write_table
+from geval_py.cli.score import evaluate_lines, show_of_task
+from geval_py.cli.terminal import note
 from geval_py.errors import UsageError
 from geval_py.explaining.line_by_line import (
     STYLES,
@@ -30,12 +29,15 @@ from geval_py.reading.features import Fields, ItemFilter, parse_filter
 from geval_py.reading.lines import LineReader, decode_lines
 from geval_py.reading.preparation import preparation_of
 from geval_py.reading.sources import STANDARD_INPUT
-from geval_py.reading.splits import Task
+from geval_py.reading.tokenizers import find_tokenizer
 from geval_py.scoring.metrics import NOISE
-from geval_py.scoring.scores import ScoredOutput
-from geval_py.tables.escapes import json_list_text
 from geval_py.tables.terminals import colours_are_unwanted, shows_colours
 from geval_py.text import visible
+
+if TYPE_CHECKING:
+    from geval_py.cli.options import Settings
+    from geval_py.reading.splits import Task
+    from geval_py.scoring.scores import ScoredOutput
 
 Row = TypeVar("Row", Line, LineDifference)
 
@@ -45,23 +47,17 @@ def show_lines(task: Task, settings: Settings) -> None:
     (evaluation,) = evaluate_lines(task, settings)
     prepared = _preparation(evaluation, settings)
     rows = _ordered(_filtered(read_lines(evaluation), evaluation, task, settings), "score", evaluation, settings)
-    lines = map(prepared, rows)
+    listing = LineListing(evaluation=evaluation, lines=map(prepared, rows), for_terminal=_escapes(settings))
     if settings.mark_worst_features and settings.format != "text":
         note("words are marked in text only")
-    listing = LineListing(evaluation=evaluation, lines=lines, for_terminal=sys.stdout.isatty())
-    if settings.format == "csv":
-        sys.stdout.writelines(listing.records().csv())
-    elif settings.format == "json":
-        head = document_head(task) | listing.to_dict()
-        sys.stdout.writelines(json_list_text(head, listing.name, listing.documents()))
     elif settings.mark_worst_features and shows_colours(sys.stdout):
-        marker = _marker(evaluation, task, settings)
+        listing = replace(listing, marker=_marker(evaluation, task, settings))
         note(f"marked words go with bad lines: {marks_text()}, not corrected for their number")
-        write_table(replace(listing, marker=marker).table())
-    else:
-        if settings.mark_worst_features:
-            note(_why_no_marks())
-        write_table(listing.table())
+    elif settings.mark_worst_features and colours_are_unwanted():
+        note("words are marked by colours, and NO_COLOR is set")
+    elif settings.mark_worst_features:
+        note("words are marked on a terminal only; FORCE_COLOR=1 marks them everywhere")
+    show_of_task(task, listing, settings.format)
 
 
 def show_difference(task: Task, settings: Settings) -> None:
@@ -76,21 +72,14 @@ def show_difference(task: Task, settings: Settings) -> None:
     first = list(islice(differences, 1))
     if not first:
         note("no line differs in both its output and its score")
-    shown = chain(first, differences)
     listing = DifferenceListing(
-        evaluation=evaluation, other=other, differences=shown, for_terminal=sys.stdout.isatty()
+        evaluation=evaluation, other=other, differences=chain(first, differences), for_terminal=_escapes(settings)
     )
-    if settings.format == "csv":
-        sys.stdout.writelines(listing.records().csv())
-    elif settings.format == "json":
-        head = document_head(task) | listing.to_dict()
-        sys.stdout.writelines(json_list_text(head, listing.name, listing.documents()))
-    else:
-        write_table(listing.table())
+    show_of_task(task, listing, settings.format)
 
 
 def show_best(task: Task, settings: Settings) -> None:
-    """Show of each line the output with the best score: of those that tie, the last."""
+    """Show for each line the output with the best score; if several tie, the last of them."""
     evaluations = evaluate_lines(task, settings, settings.alt_out_files)
     for other in evaluations[1:]:
         evaluations[0].check_same_lines(other)
@@ -106,8 +95,30 @@ def show_best(task: Task, settings: Settings) -> None:
         sys.stdout.write((visible(line) if for_terminal else line) + "\n")
 
 
+def write_tokens(name: str | None) -> None:
+    """Write each line of standard input with spaces between the tokens of a tokenizer (``geval --just-tokenize``).
+
+    A terminal is shown no control character but TAB. Raises UsageError without a tokenizer's name, or as
+    :func:`find_tokenizer`, and UnreadableFileError.
+    """
+    if name is None:
+        raise UsageError(message="a tokenizer must be specified with --tokenizer option")
+    tokenizer = find_tokenizer(name)
+    for_terminal = sys.stdout.isatty()
+    with LineReader(STANDARD_INPUT) as reader:
+        while block := reader.block():
+            for text in decode_lines(block):
+                line = tokenizer.line(text)
+                sys.stdout.write(("\t".join(map(visible, line.split("\t"))) if for_terminal else line) + "\n")
+
+
+def _escapes(settings: Settings) -> bool:
+    """Whether texts are escaped: files and pipes get them as they are, but only in GEval's own format."""
+    return settings.format != "text" or sys.stdout.isatty()
+
+
 def _preparation(evaluation: ScoredOutput, settings: Settings) -> Callable[[Line], Line]:
-    """Tell how lines are shown: as they are, or as the metric's flags leave them where that is asked for."""
+    """Return what a line is shown as: itself or, if that is asked for, as the metric's flags leave it."""
     preparation = preparation_of(evaluation.scores[0].scheme) if settings.show_preprocessed else None
     if preparation is None:
         return lambda line: line
@@ -120,7 +131,7 @@ def _preparation(evaluation: ScoredOutput, settings: Settings) -> Callable[[Line
 
 
 def _filtered(rows: Iterable[Row], evaluation: ScoredOutput, task: Task, settings: Settings) -> Iterable[Row]:
-    """Give the rows of the lines that have the feature asked for."""
+    """Keep the rows of the lines that have the wanted features."""
     if not settings.filters:
         return rows
     fields = Fields(evaluation.split.in_header)
@@ -129,7 +140,7 @@ def _filtered(rows: Iterable[Row], evaluation: ScoredOutput, task: Task, setting
 
 
 def _ordered(rows: Iterable[Row], key: str, evaluation: ScoredOutput, settings: Settings) -> Iterator[Row]:
-    """Order rows by a figure of theirs, the worst or the best first, where that is asked for; else one by one."""
+    """Order rows by one of their figures, the worst or the best first, if that is asked for; else one by one."""
     if not (settings.sort or settings.reverse_sort):
         return iter(rows)
     greatest_first = evaluation.scores[0].greatest_first(worst=settings.sort)
@@ -141,35 +152,3 @@ def _marker(evaluation: ScoredOutput, task: Task, settings: Settings) -> Marker:
     marked = features.at((features.p_values < STYLES[-1][0]).nonzero()[0])
     p_values = dict(zip(marked.names, marked.p_values.tolist(), strict=True))
     return Marker(p_values, Fields(evaluation.split.in_header), kinds_of(task, settings).tokens)
-
-
-def _why_no_marks() -> str:
-    if colours_are_unwanted():
-        return "words are marked by colours, and NO_COLOR is set"
-    return "words are marked on a terminal only; FORCE_COLOR=1 marks them everywhere"
-
-
-# ``geval --just-tokenize``: standard input, line by line, as its tokens.
-
-
-def write_tokens(name: str | None) -> None:
-    """Write each line of standard input with spaces between the tokens of a tokenizer.
-
-    A terminal is shown no control character but TAB. Raises UsageError if no tokenizer is named, or as
-    :func:`find_tokenizer`, and UnreadableFileError.
-    """
-    if name is None:
-        raise UsageError(message="a tokenizer must be specified with --tokenizer option")
-    from geval_py.reading.tokenizers import find_tokenizer
-
-    tokenizer = find_tokenizer(name)
-    for_terminal = sys.stdout.isatty()
-    with LineReader(STANDARD_INPUT) as reader:
-        while block := reader.block():
-            for text in decode_lines(block):
-                line = tokenizer.line(text)
-                sys.stdout.write(_shown(line) + "\n" if for_terminal else line + "\n")
-
-
-def _shown(line: str) -> str:
-    return "\t".join(map(visible, line.split("\t")))

@@ -1,4 +1,4 @@
-"""The help of ``geval``, and the parsers of its commands, made from the table of options."""
+"""The help of ``geval``, and what the parsers of its commands share: options of the table, ``--format``, groups."""
 
 from __future__ import annotations
 
@@ -9,20 +9,36 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from geval_py.cli.options import COMMANDS, OPTIONS, option_of
+from geval_py.cli.suggestions import option_meant
 from geval_py.errors import UsageError
-from geval_py.reading.meanings import option_meant
-from geval_py.reading.options import COMMANDS, OPTIONS, digits_after_point, natural_number, option_of
+from geval_py.reading.options import digits_after_point, natural_number
+from geval_py.tables.formats import FORMATS
 from geval_py.text import nearest, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from types import ModuleType
-    from typing import Self
+    from typing import Self, TypeVar
 
-    from geval_py.reading.options import Option
+    from geval_py.cli.options import Option
 
+    Value = TypeVar("Value")
 
-_HELP = ("-h", "--help")
+HELP = ("-h", "--help")
+STATUS = "Exit status: 0 fine, 1 the data is at fault, 2 the command line is at fault."
+PLACES = ("out_directory", "expected_directory", "expected_file", "input_file", "in_header", "out_header")
+EXAMPLES = f"""\
+examples:
+  geval -t dev-0                       score dev-0/out.tsv with the challenge's metrics
+  geval -t dev-0 -l -s | head -3       the three worst lines
+  geval -t dev-0 -w | head             the words on which the model does worst
+  geval -t dev-0 -a LogLossHashed -p 4 another metric, four digits
+  geval -o out.tsv -e expected.tsv -m PerplexityHashed
+                                       two files, without a challenge
+
+An output line is `word1:prob1 word2:prob2 … :prob0`, where :prob0 is for all other words.
+{STATUS}"""
 
 
 class QuietParser(argparse.ArgumentParser):
@@ -33,22 +49,19 @@ class QuietParser(argparse.ArgumentParser):
         super().__init__(formatter_class=formatter, allow_abbrev=False, add_help=False, **settings)
 
     def with_help(self) -> Self:
-        """Add ``--help``, as the last option, which :meth:`understood` shows; it is no value of a namespace."""
-        self.add_argument(*_HELP, action="store_true", default=argparse.SUPPRESS, help="show this and exit")
+        """Add ``--help`` as the last option; :meth:`understood` shows it, and no namespace holds it."""
+        self.add_argument(*HELP, action="store_true", default=argparse.SUPPRESS, help="show this and exit")
         return self
 
     def understood(self, words: Sequence[str]) -> argparse.Namespace | None:
-        """Understand words; None where only help was wanted, which is shown, whatever else stands there.
+        """Parse words; if help is among them, show it and return None, whatever else stands there.
 
-        Raises UsageError, which says what may have been meant by an option that there is not.
+        Raises UsageError, with what may have been meant by an unknown option.
         """
         options = words[: words.index("--")] if "--" in words else words
-        if any(word in _HELP for word in options):
+        if any(word in HELP for word in options):
             sys.stdout.write(self.format_help())
             return None
-        return self._read(words)
-
-    def _read(self, words: Sequence[str]) -> argparse.Namespace:
         given, strays = self.parse_known_args(words)
         if not strays:
             return given
@@ -60,32 +73,28 @@ class QuietParser(argparse.ArgumentParser):
         raise UsageError(message=f"{visible(message)}\n  {self.prog} --help shows the options")
 
 
-class _Once(argparse.Action):
-    """Store a value, and refuse a second one."""
-
-    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, value: Any, *_: Any) -> None:
-        if hasattr(namespace, self.dest):
-            first = getattr(namespace, self.dest)
-            parser.error(f"argument {'/'.join(self.option_strings)}: given twice: {first} and {value}; give one")
-        setattr(namespace, self.dest, value)
-
-
 def make_parser() -> QuietParser:
     """Make the parser of the plain command line, for its help."""
+    commands = "\n".join(f"  {name:15} {summary}" for name, (summary, _) in COMMANDS.items())
     parser = QuietParser(
         prog="geval",
         usage="geval [options]\n       geval COMMAND …",
         description="Score word-gap prediction exactly as GEval does, and learn why.",
-        epilog=_epilog(),
+        epilog=f"commands (geval help COMMAND says more):\n{commands}\n\n{EXAMPLES}",
         argument_default=argparse.SUPPRESS,
     )
     groups: dict[str, argparse._ArgumentGroup] = {}
     for option in OPTIONS:
-        if option.help:
-            if option.group not in groups:
-                groups[option.group] = parser.add_argument_group(option.group)
-            add_option(groups[option.group], option)
+        if option.group not in groups:
+            groups[option.group] = parser.add_argument_group(option.group)
+        add_option(groups[option.group], option)
     return parser
+
+
+def command_parser(command: str, description: str, examples: str, status: str = STATUS, **more: Any) -> QuietParser:
+    """Make the parser of a command, with no option yet; ``examples`` may end in words about them."""
+    epilog = f"examples:\n{examples}\n{status}"
+    return QuietParser(prog=f"geval {command}", description=description, epilog=epilog, **more)
 
 
 def add_option(group: argparse._ActionsContainer, option: Option, help: str | None = None) -> None:
@@ -98,10 +107,20 @@ def add_option(group: argparse._ActionsContainer, option: Option, help: str | No
         *option.names,
         dest=option.field,
         action="append" if option.repeatable else _Once if option.once else "store",
-        type=_type(option.read),
+        type=argument_type(option.read),
         metavar=option.metavar,
         help=text,
     )
+
+
+class _Once(argparse.Action):
+    """Store a value, and refuse a second one."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, value: Any, *_: Any) -> None:
+        if hasattr(namespace, self.dest):
+            first = getattr(namespace, self.dest)
+            parser.error(f"argument {'/'.join(self.option_strings)}: given twice: {first} and {value}; give one")
+        setattr(namespace, self.dest, value)
 
 
 def add_fields(group: argparse._ActionsContainer, *fields: str) -> None:
@@ -121,10 +140,17 @@ def add_metrics(group: argparse._ActionsContainer, help: str) -> None:
     )
 
 
-def _type(read: Callable[[str], object]) -> Callable[[str], object]:
-    """Let argparse say what a ValueError says."""
+def add_format(group: argparse._ActionsContainer, *more: str) -> None:
+    """Add ``--format``, with all output formats there are, and perhaps ``more``."""
+    formats = tuple(dict.fromkeys((*FORMATS, *more)))
+    listed = f"{', '.join(formats)} (default: text)"
+    group.add_argument("--format", choices=formats, default="text", metavar="FORMAT", help=listed)
 
-    def typed(text: str) -> object:
+
+def argument_type(read: Callable[[str], Value]) -> Callable[[str], Value]:
+    """Make a type for argparse, which then shows the words of a ValueError."""
+
+    def typed(text: str) -> Value:
         try:
             return read(text)
         except ValueError as error:
@@ -133,36 +159,19 @@ def _type(read: Callable[[str], object]) -> Callable[[str], object]:
     return typed
 
 
-number_type = _type(natural_number)
-digits_type = _type(digits_after_point)
+number_type = argument_type(natural_number)
+digits_type = argument_type(digits_after_point)
 
 
-def _epilog() -> str:
-    commands = "\n".join(f"  {name:15} {summary}" for name, summary in COMMANDS.items())
-    return f"commands (geval help COMMAND says more):\n{commands}\n\n{_EXAMPLES}"
-
-
-_EXAMPLES = """\
-examples:
-  geval -t dev-0                       score dev-0/out.tsv with the challenge's metrics
-  geval -t dev-0 -l -s | head -3       the three worst lines
-  geval -t dev-0 -w | head             the words on which the model does worst
-  geval -t dev-0 -a LogLossHashed -p 4 another metric, four digits
-  geval -o out.tsv -e expected.tsv -m PerplexityHashed
-                                       two files, without a challenge
-
-An output line is `word1:prob1 word2:prob2 … :prob0`, where :prob0 is for all other words.
-Exit status: 0 fine, 1 the data is at fault, 2 the command line is at fault."""
-
-
-# A command with sub-commands: its help, and which of them words name.
+# Commands with sub-commands, and packages of an extra.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """A command with sub-commands: of each by its name, what it does, and the module with its parser and ``run``.
+    """A command with sub-commands: by the name of each, what it does and its module.
 
-    ``packages`` are those that ``extra`` adds, without which no sub-command runs.
+    The module has a function ``make_NAME_parser`` and a function ``run_NAME``. Without the ``packages`` of ``extra``
+    no sub-command runs.
     """
 
     name: str
@@ -180,39 +189,31 @@ class Group:
             prog=f"geval {self.name}",
             usage=f"geval {self.name} COMMAND …",
             description=self.description,
-            epilog=f"commands (geval {self.name} COMMAND --help says more):\n{commands}\n\n{self.examples}",
+            epilog=f"commands (geval {self.name} COMMAND --help says more):\n{commands}\n\n"
+            f"examples:\n{self.examples}\n{STATUS}",
         )
         parser.add_argument("subcommand", nargs="?", metavar="COMMAND", help=", ".join(self.subcommands))
         return parser.with_help()
 
     def run(self, words: Sequence[str]) -> int:
-        """Run a sub-command; gives the exit status, raises GevalError."""
+        """Run a sub-command; returns the exit status, raises GevalError."""
         if words and words[0] in self.subcommands:
-            return self._run(words[0], words[1:])
+            status: int = self._use(words[0], lambda module: getattr(module, f"run_{words[0]}")(words[1:]))
+            return status
         if self.make_parser().understood(words[:1]) is None:
             return 0
         raise self._missing(words)
 
     def parser_of(self, name: str) -> QuietParser:
-        """Make the parser of a sub-command; raises UsageError, where there is none or its extra is not installed."""
+        """Make the parser of a sub-command; raises UsageError for an unknown one, or without its extra."""
         if name not in self.subcommands:
             raise self._missing([name])
-        parser: QuietParser = self._using(name, lambda module: module.make_parser())
+        parser: QuietParser = self._use(name, lambda module: getattr(module, f"make_{name}_parser")())
         return parser
 
-    def _run(self, name: str, words: Sequence[str]) -> int:
-        status: int = self._using(name, lambda module: module.run(words))
-        return status
-
-    def _using(self, name: str, use: Callable[[ModuleType], Any]) -> Any:
-        """Use the module of a sub-command; raises UsageError where a package of the extra is missing."""
-        try:
-            return use(import_module(self.subcommands[name][1]))
-        except ModuleNotFoundError as error:
-            if (error.name or "").partition(".")[0] not in self.packages:
-                raise
-            message = f"geval {self.name} needs {error.name}: pip install ./geval-py[{self.extra}]"
-            raise UsageError(message=message) from error
+    def _use(self, name: str, use: Callable[[ModuleType], Any]) -> Any:
+        module = self.subcommands[name][1]
+        return using_extra(lambda: use(import_module(module)), f"geval {self.name}", self.packages, self.extra)
 
     def _missing(self, words: Sequence[str]) -> UsageError:
         there = f"the commands are {', '.join(self.subcommands)}"
@@ -221,3 +222,13 @@ class Group:
         meant = nearest(words[0], self.subcommands)
         advice = "" if meant is None else f"did you mean {meant}? "
         return UsageError(message=f"there is no command `geval {self.name} {visible(words[0])}`\n  {advice}{there}")
+
+
+def using_extra(use: Callable[[], Value], command: str, packages: Iterable[str], extra: str) -> Value:
+    """Call a function; raises UsageError where one of the packages of an extra is missing."""
+    try:
+        return use()
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in packages:
+            raise
+        raise UsageError(message=f"{command} needs {error.name}: pip install ./geval-py[{extra}]") from error

@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from geval_py.cli.evaluations import blaming_config, evaluate_with_texts
-from geval_py.cli.parsers import QuietParser, add_fields, add_metrics
-from geval_py.cli.settings import Settings, task_and_settings
+from geval_py.cli.options import task_and_settings
+from geval_py.cli.parsers import PLACES, STATUS, QuietParser, add_fields, add_metrics, using_extra
+from geval_py.cli.score import blaming_config, evaluate_with_texts
 from geval_py.cli.terminal import ProgressBar
 from geval_py.errors import UsageError
 from geval_py.reading.challenge import Challenge
@@ -18,12 +17,11 @@ from geval_py.reading.rewriting import written_whole
 from geval_py.text import named, visible
 
 if TYPE_CHECKING:
-    from geval_py.reading.splits import Task
-    from geval_py.reports.contents import Overview, Report
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
 PACKAGES = ("altair", "jinja2", "markupsafe", "scipy", "vl_convert")  # those of the extra
-PLACES = ("out_directory", "expected_directory", "expected_file", "input_file", "in_header", "out_header")
-_EPILOG = """\
+EPILOG = f"""\
 examples:
   geval report -t dev-0 --html report.html
                                        the first output of dev-0, compared with the others
@@ -31,7 +29,7 @@ examples:
                                        one output; and its charts, a file each, in a folder
 
 It needs packages of its own: pip install ./geval-py[report]
-Exit status: 0 fine, 1 the data is at fault, 2 the command line is at fault."""
+{STATUS}"""
 
 
 def make_parser() -> QuietParser:
@@ -40,7 +38,7 @@ def make_parser() -> QuietParser:
         prog="geval report",
         description="Explain an output on one page: how good it is and how sure that is, where its loss comes from,\n"
         "which lines are hard. Of several outputs the first is explained, and compared with the others.",
-        epilog=_EPILOG,
+        epilog=EPILOG,
         argument_default=argparse.SUPPRESS,
     )
     add = parser.add_argument
@@ -53,7 +51,7 @@ def make_parser() -> QuietParser:
 
 
 def run(words: Sequence[str]) -> int:
-    """Run the command; gives the exit status, raises GevalError."""
+    """Run the command; returns the exit status, raises GevalError."""
     understood = make_parser().understood(words)
     if understood is None:
         return 0
@@ -61,47 +59,33 @@ def run(words: Sequence[str]) -> int:
     html, svg, metrics = (given.pop(name) for name in ("html", "svg", "metrics"))
     if html is None and svg is None:
         raise UsageError(message="nothing is written: name the page with --html FILE, or a folder with --svg DIR")
-    try:
-        _write(given, metrics, html, svg)
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in PACKAGES:
-            raise
-        raise UsageError(message=f"geval report needs {error.name}: pip install ./geval-py[report]") from error
+    using_extra(lambda: _write(given, metrics, html, svg), "geval report", PACKAGES, "report")
     return 0
 
 
 def _write(given: Mapping[str, Any], metrics: Sequence[str], html: str | None, svg: str | None) -> None:
+    from geval_py.reports.contents import has_log_losses, overview, report
     from geval_py.reports.page import charts, page
 
     task, settings = task_and_settings(given, metrics)
-    report = _report(task, settings)
-    if html is not None:
-        _write_text(html, page(report, Challenge(path=task.directory, task=task).title))
-    if svg is not None:
-        _make_folder(svg)
-        for name, text in charts(report):
-            _write_text(os.path.join(svg, f"{name}.svg"), text)
-
-
-def _report(task: Task, settings: Settings) -> Report | Overview:
-    from geval_py.reports.contents import has_log_losses, overview, report
-
     with blaming_config(task):
         evaluation, *others = evaluate_with_texts(task, settings)
     explain = report if has_log_losses(evaluation.scores[0]) else overview
     with ProgressBar("samples", unit="items") as progress:
-        return explain(evaluation, others, progress=progress)
+        contents = explain(evaluation, others, progress=progress)
+    if html is not None:
+        _write_text(html, page(contents, Challenge(path=task.directory, task=task).title))
+    if svg is not None:
+        try:
+            os.makedirs(svg, exist_ok=True)
+        except (OSError, ValueError) as error:
+            reason = visible(getattr(error, "strerror", None) or str(error))
+            raise UsageError(message=f"Cannot write {named(svg)}: {reason}") from error
+        for name, text in charts(contents):
+            _write_text(os.path.join(svg, f"{name}.svg"), text)
 
 
 def _write_text(path: str, text: str) -> None:
     with written_whole(path) as file:
         file.write(text.encode())
     sys.stdout.write(f"wrote {named(path)}\n")
-
-
-def _make_folder(path: str) -> None:
-    try:
-        os.makedirs(path, exist_ok=True)
-    except (OSError, ValueError) as error:
-        reason = visible(getattr(error, "strerror", None) or str(error))
-        raise UsageError(message=f"Cannot write {named(path)}: {reason}") from error

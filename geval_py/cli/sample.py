@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 PACKAGE = Path(__file__).parents[1]
 NOT_COPIED = ("gazette.txt",)  # the text that the challenge was cut from
-_EPILOG = """\
+EPILOG = """\
 examples:
   geval sample gazette                 copy it into the folder gazette, which must not be there yet
   cd gazette; geval -t dev-0           and score its two outputs
@@ -32,14 +32,14 @@ def make_parser() -> QuietParser:
     parser = QuietParser(
         prog="geval sample",
         description="Copy a sample challenge, words missing from an old newspaper, into a new folder.",
-        epilog=_EPILOG,
+        epilog=EPILOG,
     )
     parser.add_argument("folder", nargs="?", metavar="DIR", help="the folder to make")
     return parser.with_help()
 
 
 def run(words: Sequence[str]) -> int:
-    """Run the command; gives the exit status, raises UsageError and UnreadableFileError."""
+    """Run the command; returns the exit status, raises UsageError and UnreadableFileError."""
     given = make_parser().understood(words)
     if given is None:
         return 0
@@ -50,33 +50,37 @@ def run(words: Sequence[str]) -> int:
     except OSError as error:
         complain(f"cannot write {named(given.folder)}: {error.strerror}")
         return 1
-    sys.stdout.write(_what_next(given.folder))
+    sys.stdout.write(
+        f"The sample challenge is in {named(given.folder)}, with two outputs for its test set dev-0. Now try\n"
+        f"  cd {shlex.quote(visible(given.folder))}\n"
+        "  geval -t dev-0                                         # their scores\n"
+        "  geval -t dev-0 -o bigram --line-by-line --sort | less  # the worst lines of one\n"
+        "  geval compare -t dev-0                                 # whether the better one is better\n"
+        "  geval check -t dev-0                                   # whether all is well formed\n"
+    )
     return 0
 
 
 def copy_sample(folder: str) -> None:
-    """Copy the sample challenge into a new folder; what a failure or an interrupt leaves half done is removed.
+    """Copy the sample challenge into a new folder, which a failure or an interrupt removes again.
 
-    Raises UsageError where there is something of that name, and OSError.
+    Raises UsageError if the name is taken, and OSError.
     """
     try:
         os.makedirs(folder)
     except FileExistsError:
         raise UsageError(message=f"{named(folder)} is there already, and is left as it is\n  name another") from None
     try:
-        _copy_files(source(), Path(folder))
+        origin = source()
+        for path in sorted(origin.rglob("*")):
+            place = Path(folder) / path.relative_to(origin)
+            if path.is_dir():
+                place.mkdir()
+            elif path.name not in NOT_COPIED:
+                shutil.copyfile(path, place)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-
-
-def _copy_files(source: Path, folder: Path) -> None:
-    for path in sorted(source.rglob("*")):
-        place = folder / path.relative_to(source)
-        if path.is_dir():
-            place.mkdir()
-        elif path.name not in NOT_COPIED:
-            shutil.copyfile(path, place)
 
 
 def source() -> Path:
@@ -86,14 +90,3 @@ def source() -> Path:
         if place.is_dir():
             return place
     raise UnreadableFileError(path=str(installed), reason="it was not installed with geval-py")
-
-
-def _what_next(folder: str) -> str:
-    return (
-        f"The sample challenge is in {named(folder)}, with two outputs for its test set dev-0. Now try\n"
-        f"  cd {shlex.quote(visible(folder))}\n"
-        "  geval -t dev-0                                         # their scores\n"
-        "  geval -t dev-0 -o bigram --line-by-line --sort | less  # the worst lines of one\n"
-        "  geval compare -t dev-0                                 # whether the better one is better\n"
-        "  geval check -t dev-0                                   # whether all is well formed\n"
-    )

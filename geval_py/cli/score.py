@@ -1,53 +1,74 @@
-"""GEval's plain command line: scores, or one of its modes."""
+"""Scoring on the command line: the plain command's scores, and for all commands the outputs that are named, scored.
+
+What is wrong with one output, and what a user should know of a score, is written to standard error.
+"""
 
 from __future__ import annotations
 
 import math
+import os
 import sys
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import TYPE_CHECKING
+from contextlib import contextmanager
 
-from geval_py.cli.evaluations import blaming_config, document_head, evaluate_outputs
-from geval_py.cli.settings import Settings, parse
-from geval_py.cli.terminal import ProgressBar
-from geval_py.reading.options import AUTHORING, SCORES
-from geval_py.reading.splits import Task
+from geval_py.cli.terminal import ProgressBar, note, show, show_error
+from geval_py.errors import ConfigError, SchemeError, UsageError
+from geval_py.reading.config import CONFIG_FILE, config_task
+from geval_py.reading.schemes import parse_schemes
+from geval_py.reading.splits import locate, locate_others, other_test_set
+from geval_py.scoring.blocks import Threads
 from geval_py.scoring.columns import select_schemes, shown_name
-from geval_py.scoring.kernel.backends import choose_backend
-from geval_py.scoring.score_tables import scores_text
-from geval_py.scoring.scores import Failure, MetricScore, ScoredOutput, each_score, what_is_scored
-from geval_py.tables.escapes import json_text
-from geval_py.tables.terminals import width_of
+from geval_py.scoring.evaluate import evaluate_split
+from geval_py.scoring.scores import Failure, each_score, evaluations_of, what_is_scored
+from geval_py.tables.formats import FOR_PEOPLE, Shown, Tabular
+from geval_py.text import named, visible
 from geval_py.version import __version__
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import Any
+
+    from geval_py.cli.options import Settings
+    from geval_py.explaining.documents import Documents
     from geval_py.explaining.significance import Interval
+    from geval_py.reading.splits import Split, Task
+    from geval_py.scoring.blocks import Workers
+    from geval_py.scoring.columns import Named
+    from geval_py.scoring.scores import MetricScore, ScoredOutput
+    from geval_py.tables.table import Table
 
 
-def run(words: Sequence[str]) -> int:
-    """Run the plain command line; gives the exit status, raises GevalError."""
-    task, settings = parse(words)
-    with blaming_config(task):
-        return _show(task, settings)
+def run(task: Task, settings: Settings) -> int:
+    """Show the scores of each output, or the help, the version or the metrics; returns the exit status.
 
-
-def _show(task: Task, settings: Settings) -> int:
+    It is 1 where an output could not be scored.
+    """
     if settings.help:
         from geval_py.cli.parsers import make_parser
 
         sys.stdout.write(make_parser().format_help())
-    elif settings.version:
+        return 0
+    if settings.version:
+        from geval_py.scoring.kernel.backends import choose_backend
+
         print(f"geval-py {__version__} ({choose_backend().name} backend)")
-    elif settings.list_metrics:
+        return 0
+    if settings.list_metrics:
         _list_metrics()
-    elif settings.mode == SCORES:
-        return _show_scores(task, settings)
-    elif settings.mode in AUTHORING:
-        return _author(task, settings)
-    else:
-        _show_mode(task, settings)
-    return 0
+        return 0
+    split, schemes = locate(task), select_schemes(task)
+    others = [metric.name for _, metric in schemes if not metric.is_of_words and not metric.is_tokenised]
+    if task.tokenizer is not None and others:
+        note(f"--tokenizer {task.tokenizer} does not change {others[0]}, which is of the lines as they are")
+    results = scored(task, split, schemes, settings, sign=settings.format not in FOR_PEOPLE)
+    for evaluation in what_is_scored(results):
+        _note_unknown_words(evaluation)
+        _note_infinite_losses(evaluation)
+    if settings.by_score:
+        results.sort(key=_place_by_score)
+    with ProgressBar("samples", unit="items") as progress:
+        show(Scores(task, settings, results, _interval(results, settings, progress)), settings.format)
+    return 1 if any(isinstance(result, Failure) for result in results) else 0
 
 
 def _list_metrics() -> None:
@@ -59,32 +80,14 @@ def _list_metrics() -> None:
     print("An F-score's and NDCG's may be any: F2, Macro-F0.5, NDCG@3.")
 
 
-def _show_scores(task: Task, settings: Settings) -> int:
-    """Show the scores of each output; gives the exit status, which tells whether all could be scored."""
-    results = evaluate_outputs(task, settings)
-    if settings.by_score:
-        results.sort(key=_place_by_score)
-    with ProgressBar("samples", unit="items") as progress:
-        interval = _interval(results, settings, progress)
-        if settings.format == "json":
-            text = json_text(_document(task, results, interval))
-        else:
-            text = _text(results, _names(task), settings, interval)
-    sys.stdout.write(text)
-    return 1 if any(isinstance(result, Failure) for result in results) else 0
-
-
-def _names(task: Task) -> list[str]:
-    return [shown_name(*named) for named in select_schemes(task)]
-
-
 def _interval(
     results: Sequence[ScoredOutput | Failure], settings: Settings, progress: ProgressBar
 ) -> Callable[[MetricScore], Interval] | None:
-    """Tell how a score's interval is made, where that is asked for: in text as GEval does."""
+    """Return the function that computes a score's interval, if intervals are wanted; for people it is GEval's."""
     if settings.bootstrap is None:
         return None
-    from geval_py.cli.evaluations import documents_asked_for, warn_of_ruin
+    from functools import partial
+
     from geval_py.explaining.bootstrap import score_interval
 
     evaluations = what_is_scored(results)
@@ -93,64 +96,283 @@ def _interval(
         score_interval,
         samples=settings.bootstrap,
         seed=settings.seed,
-        documents=documents_asked_for(evaluations, settings.documents, settings.seed),
-        as_geval=settings.format == "text",
+        documents=_documents(evaluations, settings.documents, settings.seed),
+        as_geval=settings.format in FOR_PEOPLE,
         progress=progress,
     )
 
 
-def _text(
-    results: Sequence[ScoredOutput | Failure],
-    names: Sequence[str],
-    settings: Settings,
-    interval: Callable[[MetricScore], Interval] | None,
-) -> str:
-    if settings.format == "csv":
-        from geval_py.scoring.score_tables import scores_table
-
-        return "".join(scores_table(results, names, interval).csv())
-    return scores_text(
-        results,
-        settings.precision,
-        names=names,
-        percentage=settings.percentage,
-        interval=interval,
-        width=width_of(sys.stdout),
-    )
-
-
 def _place_by_score(result: ScoredOutput | Failure) -> tuple[bool, float]:
-    """Give a key that sorts by the first metric, the best first, and puts behind what has no score."""
+    """Return a key that sorts by the first metric, the best first; outputs without a score come last."""
     first = each_score(result, 1)[0]
     if first is None or math.isnan(first.value):
         return True, 0.0
     return False, -first.value if first.greatest_first(worst=False) else first.value
 
 
-def _document(
-    task: Task, results: Sequence[ScoredOutput | Failure], interval: Callable[[MetricScore], Interval] | None
-) -> dict[str, object]:
-    outputs = [result.to_dict(interval) for result in results]
-    return document_head(task) | {"test": task.test_name, "outputs": outputs}
+class Scores(Tabular):
+    """The scores of outputs: as GEval shows them in text, elsewhere a row an output."""
+
+    def __init__(
+        self,
+        task: Task,
+        settings: Settings,
+        results: Sequence[ScoredOutput | Failure],
+        interval: Callable[[MetricScore], Interval] | None,
+    ) -> None:
+        self._task, self._settings, self._results, self._interval = task, settings, results, interval
+        self._names = [shown_name(*named) for named in select_schemes(task)]
+
+    def text(self, width: int | None = None) -> Iterator[str]:
+        from geval_py.scoring.score_tables import scores_text
+
+        settings = self._settings
+        yield scores_text(
+            self._results,
+            settings.precision,
+            names=self._names,
+            percentage=settings.percentage,
+            interval=self._interval,
+            width=width,
+        )
+
+    def table(self) -> Table:
+        from geval_py.scoring.score_tables import FAILED
+        from geval_py.tables.table import Column, Table
+
+        def cell(score: MetricScore | None) -> str:
+            return FAILED if score is None else self._number(score)
+
+        columns = [Column(name="output"), *(Column(name=name, alignment="right") for name in self._names)]
+        rows = ([of.output.name, *map(cell, each_score(of, len(self._names)))] for of in self._results)
+        return Table(columns, list(rows))
+
+    def _number(self, score: MetricScore) -> str:
+        from geval_py.tables.numbers import number, with_half_width
+
+        precision, percentage = self._settings.precision, self._settings.percentage
+        if self._interval is None:
+            return number(score.value, precision, percentage=percentage)
+        ends = self._interval(score)
+        return with_half_width(ends.middle, ends.half_width, precision, percentage=percentage)
+
+    def legend(self) -> Iterator[str]:
+        settings = self._settings
+        if self._interval is not None:
+            of = "lines" if settings.documents is None else f"documents by {visible(settings.documents)}"
+            yield f"±: half of the 95 % interval, from {settings.bootstrap} resamples of {of}, seed {settings.seed}."
+
+    def records(self) -> Table:
+        from geval_py.scoring.score_tables import scores_table
+
+        return scores_table(self._results, self._names, self._interval)
+
+    def to_dict(self) -> dict[str, Any]:
+        outputs = [result.to_dict(self._interval) for result in self._results]
+        return document_head(self._task) | {"test": self._task.test_name, "outputs": outputs}
 
 
-def _author(task: Task, settings: Settings) -> int:
-    from geval_py.cli.challenge import init, validate
+def document_head(task: Task) -> dict[str, Any]:
+    """Return what every JSON document begins with."""
+    return {"version": __version__, "challenge": os.path.basename(os.path.abspath(task.directory))}
 
-    return init.run(task, settings) if settings.init else validate.run(task)
+
+def show_of_task(task: Task, value: Tabular, format: str, **more: object) -> None:
+    """Show a value; its JSON document names the challenge first, and ``more`` at the end."""
+    show(Shown(value, to_dict=lambda: document_head(task) | value.to_dict() | more), format)
 
 
-def _show_mode(task: Task, settings: Settings) -> None:
-    from geval_py.cli import features, lines
+@contextmanager
+def blaming_config(task: Task) -> Iterator[None]:
+    """Turn an error in a metric that config.txt asks for into an error of config.txt."""
+    try:
+        yield
+    except SchemeError as error:
+        config = config_task(task.directory)
+        texts = config.alt_metrics if task.alt_metrics else config.metrics
+        schemes = (scheme for text in texts for scheme in parse_schemes(text))
+        if not any(error.scheme in (scheme.text, scheme.metric) for scheme in schemes):
+            raise
+        path = os.path.join(task.directory, CONFIG_FILE)
+        raise ConfigError(path=path, message=error.message) from error
 
-    if settings.just_tokenize:
-        lines.write_tokens(task.tokenizer)
+
+# Outputs, scored for a command.
+
+
+@contextmanager
+def workers_at(address: str | None, threads: int | None = None) -> Iterator[Workers]:
+    """Connect to the cluster that ``--cluster`` names, or let so many threads of this process be the workers.
+
+    With ``local``, a cluster of so many workers is started on this machine. Raises UsageError and ClusterError.
+    """
+    if address is None:
+        yield Threads(threads)
         return
-    modes = {
-        "line_by_line": lines.show_lines,
-        "diff": lines.show_difference,
-        "oracle_item_based": lines.show_best,
-        "worst_features": features.show_worst,
-        "most_worsening_features": features.show_worsening,
-    }
-    modes[settings.mode](task, settings)
+    import logging
+
+    from geval_py.scoring.cluster import Cluster, opened_cluster
+
+    logging.disable()  # a user cannot mend what Dask logs of a worker that died; what matters is an error
+    try:
+        with opened_cluster(address, threads) as client:
+            yield Cluster.of(client)
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+def scored(
+    task: Task, split: Split, schemes: Sequence[Named], settings: Settings, *, sign: bool
+) -> list[ScoredOutput | Failure]:
+    """Score the outputs of a split, with a progress bar for each; ``sign`` computes the signatures.
+
+    The errors of an output are shown, and the others scored; if the only output has no score at all, its error is
+    raised.
+    """
+    with workers_at(settings.cluster, settings.threads) as workers:
+        results = list(_evaluated(task, split, schemes, settings, sign=sign, workers=workers))
+    evaluations = what_is_scored(results)
+    if len(results) == 1 and not evaluations:
+        evaluations_of(results)
+    for result in results:
+        for error in result.errors if isinstance(result, Failure) else ():
+            show_error(error)
+    _note_places(task, split, settings, evaluations)
+    return results
+
+
+def evaluate_lines(
+    task: Task, settings: Settings, others: Sequence[str] = (), *, workers: Workers | None = None
+) -> list[ScoredOutput]:
+    """Score one output, and the others named, with the first metric, and keep their texts.
+
+    The metric's filters select lines as they are, as in GEval's modes.
+    """
+    split = locate(task)
+    if len(split.outputs) > 1:
+        names = visible(", ".join(output.name for output in split.outputs))
+        raise UsageError(
+            message="Multiple outputs are not possible in this mode, use -o option to select an output file"
+            f"\n  there are {names}"
+        )
+    split = locate_others(split, task, others)
+    sign = settings.format not in FOR_PEOPLE
+    results = _evaluated(task, split, select_schemes(task)[:1], settings, sign=sign, of_lines=True, workers=workers)
+    return _noted(evaluations_of(results), task, split, settings)
+
+
+def evaluate_with_texts(task: Task, settings: Settings) -> list[ScoredOutput]:
+    """Score each output with the first metric, and keep their texts; raises the error of the first at fault."""
+    split = locate(task)
+    results = _evaluated(task, split, select_schemes(task)[:1], settings, sign=True, keep_texts=True)
+    return _noted(evaluations_of(results), task, split, settings)
+
+
+def _evaluated(
+    task: Task,
+    split: Split,
+    schemes: Sequence[Named],
+    settings: Settings,
+    *,
+    sign: bool,
+    of_lines: bool = False,
+    keep_texts: bool = False,
+    workers: Workers | None = None,
+) -> Iterator[ScoredOutput | Failure]:
+    """Score as :func:`scored`; ``of_lines`` keeps the texts, and lets filters select lines as they are."""
+    return evaluate_split(
+        task,
+        split,
+        schemes,
+        keep_texts=of_lines or keep_texts,
+        reread=of_lines,
+        raw_filters=of_lines,
+        sign=sign,
+        workers=workers or Threads(settings.threads),
+        watch=lambda output: ProgressBar(output.name),
+    )
+
+
+# What a user should know of outputs and their scores.
+
+
+def _noted(evaluations: list[ScoredOutput], task: Task, split: Split, settings: Settings) -> list[ScoredOutput]:
+    _note_places(task, split, settings, evaluations)
+    for evaluation in evaluations:
+        _note_unknown_words(evaluation)
+    return evaluations
+
+
+def _note_places(task: Task, split: Split, settings: Settings, evaluations: Iterable[ScoredOutput]) -> None:
+    if settings.ignored:
+        path = os.path.join(task.directory, CONFIG_FILE)
+        note(f"{named(path)}: {', '.join(settings.ignored)} ignored; no score depends on it")
+    if task.input_file is not None and split.input is None:
+        note(f"there is no file {named(task.input_file)}; the input is not needed here")
+    for evaluation in evaluations:
+        test = other_test_set(evaluation.split, evaluation.output)
+        if test is not None:
+            note(
+                f"{named(evaluation.output.path)} lies beside other answers than {named(evaluation.split.expected)}, "
+                f"with which it was scored; was -t {visible(test)} meant?"
+            )
+
+
+def _note_unknown_words(evaluation: ScoredOutput) -> None:
+    counts = ((score.statistics.out_of_vocabulary, score.statistics.lines) for score in evaluation.scores)
+    unknown, lines = max(counts)
+    if unknown:
+        note(
+            f"{unknown} of {lines} expected words are not in the vocabulary; "
+            "where the output does not list them, their loss is infinite"
+        )
+
+
+def _note_infinite_losses(evaluation: ScoredOutput) -> None:
+    tables = [score.statistics for score in evaluation.scores]
+    for infinite, lines in dict.fromkeys((table.infinite, table.lines) for table in tables):
+        if infinite:
+            note(f"{named(evaluation.output.path)}: the loss of {infinite} of {lines} lines is infinite")
+
+
+def _documents(evaluations: Sequence[ScoredOutput], column: str | None, seed: int) -> Documents | None:
+    """Return the documents by which intervals are wanted; if none are, advise those that would widen them."""
+    from geval_py.explaining.documents import documents_in
+
+    if column is None:
+        advise_documents(evaluations, seed)
+        return None
+    if not evaluations:
+        return None
+    documents = documents_in(evaluations[0], column)
+    if documents.are_lines:
+        note(documents.nothing_gained)
+    return documents
+
+
+def advise_documents(evaluations: Sequence[ScoredOutput], seed: int) -> None:
+    """Name the column of the input by whose documents an interval would be wider, if there is one."""
+    from geval_py.explaining.documents import find_dependence
+
+    found = find_dependence(evaluations, seed=seed)
+    if found is not None:
+        column = visible(found.column)
+        note(
+            f"lines with the same {column} are alike: by document, an interval is {found.widening:.1f} times as wide"
+            f"\n  --documents {column} shows it"
+        )
+
+
+def warn_of_ruin(evaluations: Sequence[ScoredOutput]) -> None:
+    """Name the outputs of which one line could lose far more than any did, which no interval shows."""
+    from geval_py.explaining.documents import find_ruin
+
+    for evaluation in evaluations:
+        ruin = find_ruin(evaluation)
+        if ruin is not None:
+            most = f"up to {ruin.bound:.0f} nats" if math.isfinite(ruin.bound) else "everything"
+            path = named(evaluation.output.path)
+            note(
+                f"a line of {path} could lose {most}, and none lost more than {ruin.seen:.1f}"
+                "\n  one such line would move the score far beyond its interval: leave more to the rest"
+            )

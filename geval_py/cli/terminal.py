@@ -1,12 +1,12 @@
-"""Tables on standard output: as their reader, a person or a program, takes them."""
+"""What a command writes: results to standard output in the format asked for; errors, notes and progress elsewhere."""
 
 from __future__ import annotations
 
 import sys
 import time
 
-from geval_py.reading.options import said_option
-from geval_py.tables.table import Table
+from geval_py.cli.options import said_option
+from geval_py.tables.formats import FORMATS
 from geval_py.tables.terminals import is_able_terminal, shows_colours, width_of
 from geval_py.text import visible
 
@@ -17,8 +17,17 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from geval_py.errors import GevalError
+    from geval_py.tables.formats import Tabular
+    from geval_py.tables.table import Table
 
     Unit = Literal["bytes", "items"]
+
+PATIENCE_SECONDS = 1.0
+
+
+def show(value: Tabular, format: str) -> None:
+    """Write a value to standard output in a format of FORMATS."""
+    sys.stdout.writelines(FORMATS[format](value, width_of(sys.stdout)))
 
 
 def write_table(table: Table) -> None:
@@ -33,35 +42,30 @@ def write_listing(table: Table) -> None:
     sys.stdout.writelines(table.text(header=False) if width is None else table.terminal(width, header=False))
 
 
-# What goes to standard error.
-
-
 def show_error(error: GevalError) -> None:
-    """Say what is wrong, and which options mend it.
+    """Write an error to standard error, with the options that mend it.
 
-    Errors escape what they show; this is a second wall, against what one may have missed.
+    Errors escape what they show; this escapes once more, in case one does not.
     """
-    complain("\n".join(map(visible, error.said(said_option).split("\n"))))
+    complain("\n".join(map(visible, error.sentence(said_option).split("\n"))))
 
 
 def complain(message: str) -> None:
-    """Say what is wrong, in text that is safe to show."""
+    """Write an error to standard error; the message must be safe to show."""
     print(f"geval: {message}", file=sys.stderr)
 
 
-def note(message: str) -> None:
-    """Say what a user should know beside the result."""
-    print(f"geval: note: {message}", file=sys.stderr)
-
-
-# A progress bar for work that takes longer than a second, on a terminal's standard error only.
-
-
-PATIENCE_SECONDS = 1.0
+def note(*messages: str) -> None:
+    """Write to standard error what a user should know beside the result."""
+    for message in messages:
+        print(f"geval: note: {message}", file=sys.stderr)
 
 
 class ProgressBar:
-    """Call it with what is done and what there is to do, in bytes or in items; it shows itself if that takes long."""
+    """A bar on a terminal's standard error, shown for work that takes longer than a second.
+
+    Call it with what is done and what there is to do, in bytes or in items.
+    """
 
     def __init__(self, what: str, *, unit: Unit = "bytes") -> None:
         self._what, self._unit = what, unit

@@ -1,59 +1,72 @@
-"""``geval tune``: what would make an output better at once, found where the answers are known, and applied."""
+"""``geval tune``: what would make an output better at once, found where the answers are known, and applied.
+
+``geval mix`` shares its options, and how new outputs are written into the folders of test sets.
+"""
 
 from __future__ import annotations
 
+import argparse
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from geval_py.cli.derive import OWN, PLACES, add_options, derive, parser_of, say, sources_of
-from geval_py.cli.evaluations import blaming_config, document_head, scored
-from geval_py.cli.parsers import QuietParser, add_option
-from geval_py.cli.settings import Settings, one_metric, task_and_settings
-from geval_py.cli.terminal import ProgressBar
-from geval_py.errors import UsageError
+from geval_py.cli.options import check_one_metric, option_of, task_and_settings
+from geval_py.cli.parsers import (
+    PLACES,
+    QuietParser,
+    add_fields,
+    add_format,
+    add_metrics,
+    add_option,
+    command_parser,
+    number_type,
+)
+from geval_py.cli.score import blaming_config, scored, show_of_task
+from geval_py.cli.terminal import ProgressBar, note
+from geval_py.errors import ExistingFileError, UsageError
 from geval_py.explaining.cross_validation import FEW_LINES
-from geval_py.explaining.tuning import Tuning, tune
+from geval_py.explaining.tuning import tune
 from geval_py.reading.challenge import Challenge
-from geval_py.reading.derived import DEFAULT_WORDS, Derived, Parameters, read_parameters, tuned_output
-from geval_py.reading.options import option_of
-from geval_py.reading.outputs import Output
+from geval_py.reading.derived import (
+    DEFAULT_WORDS,
+    Derived,
+    Parameters,
+    find_output,
+    read_parameters,
+    tuned_output,
+)
+from geval_py.reading.options import DEFAULT_SEED
+from geval_py.reading.outputs import Output, only_output
 from geval_py.reading.splits import Task, locate, outputs_named
 from geval_py.scoring.columns import select_schemes
-from geval_py.scoring.scores import ScoredOutput
-from geval_py.tables.escapes import json_text
-from geval_py.tables.terminals import width_of
-from geval_py.text import named, visible
+from geval_py.scoring.scores import evaluations_of
+from geval_py.tables.formats import FOR_PEOPLE, Tabular
+from geval_py.text import named
 
-_EPILOG = """\
-examples:
+if TYPE_CHECKING:
+    from geval_py.reading.derived import LineMaker
+
+OWN = ("metrics", "words", "documents", "apply", "force")  # the options that scoring does not have
+DESCRIPTION = """\
+Find what would make an output better at once: mass for all words (lambda), for the frequent ones (nu),
+another temperature. What helps on held-out lines by more than luck is taken."""
+EXAMPLES = """\
   geval tune -t dev-0 -o bigram        what would help out-model=bigram.tsv
   geval tune -t dev-0 -o bigram --apply dev-0 --apply test-A
                                        and write out-model=bigram,tuned=….tsv into both folders
   geval tune --parameters dev-0/out-model=bigram,tuned=lambda-nu.tuning.json --apply test-B
                                        the same again, for another set
-
-Exit status: 0 fine, 1 the data is at fault, 2 the command line is at fault."""
+"""
 
 
 def make_parser() -> QuietParser:
     """Make the parser of ``geval tune``."""
-    parser = parser_of(
-        "tune",
-        "Find what would make an output better at once: mass for all words (lambda), for the frequent ones (nu),\n"
-        "another temperature. What helps on held-out lines by more than luck is taken.",
-        _EPILOG,
-    )
-    for field in PLACES:
-        add_option(parser, option_of(field))
+    parser = command_parser("tune", DESCRIPTION, EXAMPLES, argument_default=argparse.SUPPRESS)
+    add_fields(parser, "test_name", *PLACES)
     add_option(parser, option_of("out_files"), "the output, as for scoring; where there are several, one of them")
     parser.add_argument("--temperature", action="store_true", default=False, help="try another temperature, too")
-    parser.add_argument(
-        "--parameters",
-        default=None,
-        metavar="FILE",
-        help="a .tuning.json that was written before: apply what it holds, and look for nothing",
-    )
+    parameters = "a .tuning.json that was written before: apply its parameters, and look for no others"
+    parser.add_argument("--parameters", default=None, metavar="FILE", help=parameters)
     add_options(
         parser,
         words=None,
@@ -64,61 +77,80 @@ def make_parser() -> QuietParser:
     return parser.with_help()
 
 
+def add_options(parser: QuietParser, *, words: int | None, words_help: str, apply_help: str, force_help: str) -> None:
+    """Add the options that tuning and mixing share; ``words`` is the default of ``--words``."""
+    add = parser.add_argument
+    add_metrics(parser, "a hashed metric")
+    add("--words", type=number_type, default=words, metavar="K", help=words_help)
+    documents = (
+        "hold out together the lines with the same value in a column of the input (its name or number; "
+        "default: the column by which lines are alike, if there is one)"
+    )
+    add("--documents", default=None, metavar="COLUMN", help=documents)
+    each = "hold out each line by itself, be they alike or not"
+    add("--no-documents", dest="documents", action="store_const", const=False, default=None, help=each)
+    add_option(parser, option_of("seed"), f"of the random folds (default: {DEFAULT_SEED})")
+    add("--apply", action="append", default=[], metavar="NAME", help=apply_help)
+    add("--force", action="store_true", default=False, help=force_help)
+    add_format(parser)
+    add_fields(parser, "threads")
+
+
 def run(words: Sequence[str]) -> int:
-    """Run the command; gives the exit status, raises GevalError."""
+    """Run the command; returns the exit status, raises GevalError."""
     understood = make_parser().understood(words)
     if understood is None:
         return 0
     given = vars(understood)
     own = {name: given.pop(name) for name in (*OWN, "temperature", "parameters")}
     task, settings = task_and_settings(given, own["metrics"], "documents")
-    task = one_metric(task, own["metrics"], "tune")
-    documents = settings.documents if own["documents"] is None else own["documents"]
+    check_one_metric(task, own["metrics"], "tune")
     if own["parameters"] is not None:
-        return _repeat(task, own)
+        if not own["apply"]:
+            raise UsageError(message="--parameters is for --apply NAME, with the test set to tune an output of")
+        if settings.format != "text":
+            raise UsageError(message="--parameters looks for nothing that --format would show: leave one of them out")
+        show_written(_apply_parameters(task, own), "text")
+        return 0
     with blaming_config(task):
-        evaluation = _evaluated(task, settings)
+        split = locate(task)
+        only_output(split.outputs)
+        (evaluation,) = evaluations_of(scored(task, split, select_schemes(task)[:1], settings, sign=True))
     with ProgressBar(evaluation.output.name) as progress:
         tuning = tune(
             evaluation,
             words=own["words"],
             temperature=own["temperature"],
-            documents=documents,
+            documents=settings.documents if own["documents"] is None else own["documents"],
             seed=settings.seed,
             force=own["force"],
             threads=settings.threads,
             progress=progress,
         )
-    _show_and_apply(task, evaluation.output, tuning, own)
+
+    def apply() -> list[str]:
+        if not own["apply"] or not tuning.taken:
+            if own["apply"] and settings.format == "text":
+                note("nothing is written, since no parameter is worth taking")
+            return []
+        challenge = Challenge(path=task.directory, task=task)
+        sources = sources_of(challenge, own["apply"], [evaluation.output], task.test_name)
+        return _apply(challenge, sources, tuning.parameters, tuning.kept(), force=own["force"])
+
+    show_and_write(task, tuning, settings.format, apply)
     return 0
 
 
-def _evaluated(task: Task, settings: Settings) -> ScoredOutput:
-    split = locate(task)
-    if len(split.outputs) > 1:
-        names = visible(", ".join(output.name for output in split.outputs))
-        raise UsageError(message=f"geval tune takes one output: choose one with -o\n  there are {names}")
-    (result,) = scored(task, split, select_schemes(task)[:1], settings, sign=True)
-    if not isinstance(result, ScoredOutput):
-        raise result.error
-    return result
-
-
-def _show_and_apply(task: Task, output: Output, tuning: Tuning, own: Mapping[str, Any]) -> None:
-    say(tuning.notes)
-    if own["form"] == "text":
-        sys.stdout.writelines(tuning.text(width_of(sys.stdout)))
-    written: list[str] = []
-    if own["apply"] and tuning.taken:
-        challenge = Challenge(path=task.directory, task=task)
-        sources = sources_of(challenge, own["apply"], [output], task.test_name)
-        written = _apply(challenge, sources, tuning.parameters, tuning.kept(), force=own["force"])
-    elif own["apply"] and own["form"] == "text":
-        say(["nothing is written, since no parameter is worth taking"])
-    if own["form"] == "json":
-        sys.stdout.write(json_text(document_head(task) | tuning.to_dict() | {"written": written}))
-    else:
-        sys.stdout.writelines(f"wrote {named(path)}\n" for path in written)
+def _apply_parameters(task: Task, own: Mapping[str, Any]) -> list[str]:
+    """Apply parameters of a file to the output that they were found for, or to another one that is named."""
+    parameters, kept = read_parameters(own["parameters"])
+    names = task.out_files or (str(kept.get("output")),)
+    challenge = Challenge(path=task.directory, task=task)
+    sources = {}
+    for test in own["apply"]:
+        found = [output for name in names for output in outputs_named(challenge[test].directory, name)]
+        sources[test] = [only_output(found).path]
+    return _apply(challenge, sources, parameters, kept, force=own["force"])
 
 
 def _apply(
@@ -135,24 +167,70 @@ def _apply(
     return derive(challenge, sources, plan, parameters.tune_lines, kept, force=force)
 
 
-def _repeat(task: Task, own: Mapping[str, Any]) -> int:
-    """Apply parameters that were kept, to the output that they were found for, or to another that is named."""
-    parameters, kept = read_parameters(own["parameters"])
-    if not own["apply"]:
-        raise UsageError(message="--parameters is for --apply NAME, with the test set to tune an output of")
-    if own["form"] != "text":
-        raise UsageError(message="--parameters looks for nothing that --format would show: leave one of them out")
-    names = task.out_files or (str(kept.get("output")),)
-    challenge = Challenge(path=task.directory, task=task)
-    sources = {test: [_only_output(challenge[test].directory, names)] for test in own["apply"]}
-    for path in _apply(challenge, sources, parameters, kept, force=own["force"]):
-        print(f"wrote {named(path)}")
-    return 0
+# Shared with geval mix: new outputs made of others.
 
 
-def _only_output(folder: str, names: Sequence[str]) -> str:
-    found = [output for name in names for output in outputs_named(folder, name)]
-    if len(found) > 1:
-        several = visible(", ".join(output.name for output in found))
-        raise UsageError(message=f"geval tune takes one output: choose one with -o\n  there are {several}")
-    return found[0].path
+def show_and_write(task: Task, value: Tabular, format: str, write: Callable[[], list[str]]) -> None:
+    """Show what was found and write the new outputs; text is shown before, and a document names what was written."""
+    note(*value.notes)
+    if format == "text":
+        show_of_task(task, value, format)
+    written = write()
+    if format != "text":
+        show_of_task(task, value, format, written=written)
+    show_written(written, format)
+
+
+def show_written(paths: Sequence[str], format: str) -> None:
+    """Name the new files on standard output or, where a table for people stands there, on standard error."""
+    if format in FOR_PEOPLE:
+        stream = sys.stdout if format == "text" else sys.stderr
+        stream.writelines(f"wrote {named(path)}\n" for path in paths)
+
+
+def derive(
+    challenge: Challenge,
+    sources: Mapping[str, Sequence[str]],
+    plan: Callable[[Sequence[str], str], Derived],
+    make: LineMaker,
+    kept: Mapping[str, Any],
+    *,
+    force: bool,
+) -> list[str]:
+    """Write a new output into the folder of each test set, made of the outputs that lie there; return the paths.
+
+    ``sources`` are the outputs' paths, by the name of a test set; ``plan`` names the new output of some paths in a
+    folder. All is checked before anything is written. Raises UsageError for what would be written over without
+    ``force``, and the DataErrors of files.
+    """
+    plans: list[tuple[Derived, int]] = []
+    for name, paths in sources.items():
+        test = challenge[name]
+        derived = plan(paths, test.directory)
+        try:
+            derived.check_free(force)
+        except ExistingFileError as error:
+            hint = "" if force else "\n  --force writes over it"
+            raise UsageError(message=f"{named(error.path)} is there already, and is left as it is{hint}") from error
+        plans.append((derived, derived.check_lines(test)))
+    for derived, lines in plans:
+        _write(derived, lines, make, kept)
+    return [derived.path for derived, _ in plans]
+
+
+def _write(derived: Derived, lines: int, make: LineMaker, kept: Mapping[str, Any]) -> None:
+    with ProgressBar("lines", unit="items") as progress:
+        derived.write(make, kept, progress=lambda done: progress(done, lines))
+
+
+def sources_of(
+    challenge: Challenge, tests: Sequence[str], outputs: Sequence[Output], own_test: str
+) -> dict[str, list[str]]:
+    """Find the outputs of one test set in others, by their names; in their own they are known.
+
+    Raises MissingFileError for a test set, or an output, that is not there.
+    """
+    return {
+        name: [output.path if name == own_test else find_output(challenge[name], output) for output in outputs]
+        for name in tests
+    }

@@ -18,8 +18,9 @@ from geval_py.explaining.reliability import Forecasts, Points, Reliability
 from geval_py.explaining.significance import NORMAL
 from geval_py.scoring.metrics.base import NOISE
 from geval_py.scoring.metrics.hashed import ProfileStatistics
+from geval_py.tables.formats import Tabular
 from geval_py.tables.numbers import fixed
-from geval_py.tables.table import Column, Table, Tabular, plain_table
+from geval_py.tables.table import Column, Table, plain_table
 from geval_py.text import visible
 
 if TYPE_CHECKING:

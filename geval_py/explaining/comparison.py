@@ -21,8 +21,9 @@ from geval_py.explaining.significance import LEAST_TESTED, LEVEL, samples_needed
 from geval_py.reading.options import DEFAULT_SAMPLES, DEFAULT_SEED, check_sampling
 from geval_py.reading.outputs import Output, by_accepted_names, unique_names
 from geval_py.scoring.scores import checked_evaluation
+from geval_py.tables.formats import Tabular
 from geval_py.tables.numbers import MOST_PLAIN, decimals_of, fixed, shortest
-from geval_py.tables.table import Column, Table, Tabular, plain_table
+from geval_py.tables.table import Column, Table, plain_table
 from geval_py.text import named, nearest, shown, visible
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from geval_py.reading.sources import can_be_reread
 from geval_py.scoring.blocks import MatchedBlockReader
 from geval_py.scoring.kernel.backends import choose_backend
 from geval_py.scoring.metrics import column_of
-from geval_py.scoring.metrics.hashed import HashedColumn
+from geval_py.scoring.metrics.base import HashedColumn
 from geval_py.text import named, visible
 
 if TYPE_CHECKING:

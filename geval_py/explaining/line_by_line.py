@@ -11,8 +11,9 @@ from geval_py.reading.features import OUTPUT, Fields
 from geval_py.reading.items import ScoredItem, column_names
 from geval_py.reading.wordprobs import NUMBER
 from geval_py.tables.escapes import terminal_text
+from geval_py.tables.formats import Listing
 from geval_py.tables.numbers import plain
-from geval_py.tables.table import Column, Listing, Table, plain_table
+from geval_py.tables.table import Column, Table, plain_table
 from geval_py.tables.terminals import BOLD_RED, PLAIN, RED, YELLOW
 from geval_py.text import visible
 

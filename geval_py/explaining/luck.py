@@ -26,8 +26,9 @@ from geval_py.reading.wordprobs import DEFAULT_BITS
 from geval_py.scoring.kernel.profile import SKETCHES
 from geval_py.scoring.metrics.base import NOISE, exp
 from geval_py.scoring.metrics.hashed import reseeded, unknown_words
+from geval_py.tables.formats import Tabular
 from geval_py.tables.numbers import fixed, shortest
-from geval_py.tables.table import Column, Table, Tabular, plain_table
+from geval_py.tables.table import Column, Table, plain_table
 from geval_py.text import named as shown_path
 from geval_py.text import visible
 

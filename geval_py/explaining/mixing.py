@@ -27,8 +27,9 @@ from geval_py.reading.derived import Derived, FrequentWords, Mixing, frequent_wo
 from geval_py.reading.options import DEFAULT_SEED, check_sampling
 from geval_py.reading.outputs import unique_names
 from geval_py.scoring.scores import checked_evaluation
+from geval_py.tables.formats import Tabular
 from geval_py.tables.numbers import fixed
-from geval_py.tables.table import Column, Table, Tabular
+from geval_py.tables.table import Column, Table
 from geval_py.text import visible
 from geval_py.version import __version__
 

@@ -17,16 +17,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from geval_py.errors import UsageError
 from geval_py.reading.features import FIELD_NUMBER, FeatureKinds, Field, Fields
 from geval_py.reading.items import ScoredItem
 from geval_py.reading.lines import LineReader, decode_lines
-from geval_py.scoring.cluster import Cluster, PieceReader
 from geval_py.scoring.parallel import Progress
 
 if TYPE_CHECKING:
     from geval_py.explaining.significance import Array, Flags, Integers
-    from geval_py.scoring.blocks import Block
+    from geval_py.scoring.blocks import Block, Workers
     from geval_py.scoring.scores import ScoredOutput
 
 
@@ -249,7 +247,7 @@ class _Counted:
 
 
 def tally_on(
-    cluster: Cluster,
+    workers: Workers,
     evaluation: ScoredOutput,
     known: Flags,
     weights: Array,
@@ -263,14 +261,12 @@ def tally_on(
     ``known`` is whether each line counts, and ``weights`` has a column for each that does. Raises UsageError if the
     lines were selected or the output can be read only once, UnreadableFileError if it was changed, and ClusterError.
     """
-    if evaluation.line_numbers is not None:
-        raise UsageError(message="a cluster looks at all lines: leave out metrics whose flags (f, p) select some")
     parts, fields = Parts.split(weights), Fields(evaluation.split.in_header)
     found: dict[Field, FieldTally] = {}
     first = 0
     with LineReader(evaluation.output.path, header=evaluation.split.output_header) as outputs:
         evaluation.kept_texts().outputs.check(outputs)
-        reader = PieceReader(outputs, None, cluster)
+        reader = workers.reader(outputs, selects=evaluation.line_numbers is not None)
         lines = _lines_of(evaluation, known, parts)
         for block, of_lines in reader.map_pieces(_tally, lambda block: (lines(block), fields, kinds, keep)):
             for where, tally in of_lines.found.items():

@@ -24,7 +24,8 @@ from geval_py.explaining.guesses import read_guesses
 from geval_py.reading.derived import DEFAULT_WORDS, FrequentWords, Parameters, frequent_words_of_train, tuned_output
 from geval_py.reading.options import DEFAULT_SEED, check_sampling
 from geval_py.scoring.scores import checked_evaluation
-from geval_py.tables.table import Column, Table, Tabular
+from geval_py.tables.formats import Tabular
+from geval_py.tables.table import Column, Table
 from geval_py.text import visible
 from geval_py.version import __version__
 

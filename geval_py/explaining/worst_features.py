@@ -33,8 +33,9 @@ from geval_py.explaining.tally import FieldTally, tally_features
 from geval_py.reading.features import BETWEEN_TOKENS, FIELD_NUMBER, OUTPUT, SHAPE, FeatureKinds, Field, Fields
 from geval_py.reading.items import ScoredItem
 from geval_py.scoring.parallel import Progress
+from geval_py.tables.formats import Listing
 from geval_py.tables.numbers import p_value, special
-from geval_py.tables.table import Column, Listing, Table, plain_table
+from geval_py.tables.table import Column, Table, plain_table
 from geval_py.text import visible
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 
     from geval_py.explaining.documents import Documents
     from geval_py.explaining.significance import Array, Flags, Integers
-    from geval_py.scoring.cluster import Cluster
+    from geval_py.scoring.blocks import Workers
     from geval_py.scoring.scores import ScoredOutput
 
 
@@ -235,11 +236,11 @@ def rank_features(
     documents: str | int | None = None,
     distinct: bool = False,
     progress: Progress | None = None,
-    cluster: Cluster | None = None,
+    workers: Workers | None = None,
 ) -> WorstFeatures:
     """Rank the features of an evaluation's lines, as :meth:`Evaluation.worst_features` does, into aligned arrays.
 
-    ``costs`` asks for the cost of each feature. The workers of a ``cluster``, if there is one, count the features.
+    ``costs`` asks for the cost of each feature. ``workers`` elsewhere, if any, count the features there.
     """
     score = evaluation.scores[0]
     in_nats = score.metric.measure.in_nats and other is None
@@ -257,17 +258,17 @@ def rank_features(
             best=best,
         ),
         progress=progress,
-        elsewhere=None if cluster is None else _elsewhere(cluster, evaluation, kinds, progress),
+        elsewhere=None if workers is None or workers.are_here else _elsewhere(workers, evaluation, kinds, progress),
     )
 
 
 def _elsewhere(
-    cluster: Cluster, evaluation: ScoredOutput, kinds: FeatureKinds, progress: Progress | None
+    workers: Workers, evaluation: ScoredOutput, kinds: FeatureKinds, progress: Progress | None
 ) -> Callable[[Flags, Array, bool], dict[Field, FieldTally]]:
     from geval_py.explaining.tally import tally_on
 
     return lambda known, weights, keep: tally_on(
-        cluster, evaluation, known, weights, kinds, keep=keep, progress=progress
+        workers, evaluation, known, weights, kinds, keep=keep, progress=progress
     )
 
 

@@ -1,6 +1,6 @@
-"""A set of a challenge, such as train, as data: its items one by one, without any output or score.
+"""A challenge's directory and its sets, such as train, as data: items one by one, without any output or score.
 
-Nothing is read before it is asked for, and little is held at a time: a set may be larger than the memory.
+Nothing is read before it is needed, and little is kept: a set may be larger than the memory.
 """
 
 from __future__ import annotations
@@ -15,30 +15,22 @@ from functools import cached_property, partial
 from itertools import chain, zip_longest
 
 from geval_py.errors import LineCountError, MissingFileError
+from geval_py.reading import splits
 from geval_py.reading.config import config_task
-from geval_py.reading.items import Item, column_name, unused_name
+from geval_py.reading.items import Item, column_name, column_names
 from geval_py.reading.lines import READ_AHEAD_BYTES, LineReader, decode_lines, read_lines
 from geval_py.reading.outputs import Output, find_outputs
-from geval_py.reading.schemes import EvaluationScheme
-from geval_py.reading.sources import absolute, find_file, is_folder, is_regular
-from geval_py.reading.splits import (
-    EXPECTED_FILE,
-    INPUT_FILE,
-    Split,
-    Task,
-    check_directory,
-    locate,
-    names_in,
-    read_header,
-)
-from geval_py.text import natural_order, nearest, visible
+from geval_py.reading.sources import absolute, find_file, is_folder, is_regular, names_in
+from geval_py.text import natural_order, suggestion, visible
 from geval_py.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import pandas as pd
 
+    from geval_py.reading.schemes import EvaluationScheme
 
+README_FILE = "README.md"
 UNPACKED_BYTES = 1 << 20  # at a time: the thread that unpacks then seldom waits for Python's lock
 
 
@@ -46,10 +38,10 @@ UNPACKED_BYTES = 1 << 20  # at a time: the thread that unpacks then seldom waits
 class DataSet:
     r"""One set of a challenge: ``challenge["train"]``.
 
-    ``input`` and ``expected`` are the files, None where there is none: the answers of a test set may be hidden.
-    The headers are the names of their columns, empty where the challenge gives none. ``directory`` is where the
-    set's outputs are. Iteration gives the items as they stand in the files, the two characters ``\n`` for a line end
-    inside a text included; :meth:`items` can turn them into line ends.
+    ``input`` and ``expected`` are the files, None for a missing one: the answers of a test set may be hidden. The
+    headers are the names of their columns, empty if the challenge gives none. ``directory`` contains the set's
+    outputs. Iteration yields the items as they are in the files, where the two characters ``\n`` stand for a line end
+    inside a text; :meth:`items` can turn them into line ends.
     """
 
     name: str
@@ -60,18 +52,18 @@ class DataSet:
     out_header: tuple[str, ...] = ()
 
     def __len__(self) -> int:
-        """Count the items: the lines of the answers or, where they are hidden, of the input. It is counted once."""
+        """Count the items, once: the lines of the answers or, if they are hidden, of the input."""
         return self._lines
 
     def __iter__(self) -> Iterator[Item]:
         return self.items()
 
     def items(self, *, unescape: bool = False) -> Iterator[Item]:
-        r"""Give the items, one by one.
+        r"""Yield the items.
 
         With ``unescape`` the two characters ``\n`` in the input become a line end. Items of a set without an input
-        have no columns. Raises MissingFileError where there is neither input nor answers, other DataErrors where a
-        file cannot be read, and LineCountError, at the end, where one file has more lines than the other.
+        have no columns. Raises MissingFileError if both input and answers are missing, other DataErrors if a file
+        cannot be read, and LineCountError, at the end, if one file has more lines than the other.
         """
         names = [column_name(self.in_header, index) for index in range(len(self.in_header))]
         for line, (text, expected) in enumerate(self._pairs(), 1):
@@ -83,24 +75,24 @@ class DataSet:
             yield Item(line, dict(zip(names, fields, strict=False)), expected)  # there may be fewer fields than names
 
     def to_frame(self, *, unescape: bool = False) -> pd.DataFrame:
-        """Give all items as a table: ``line``, a column for each of the input's, ``expected``.
+        """Return all items as a table in memory: ``line``, the columns of the input, ``expected``.
 
-        A column of the input with one of the other names is called ``in<name>``; what a line lacks is None.
-        ``unescape`` and what is raised are as in :meth:`items`. All texts are in memory then.
+        A column of the input with one of the other names is called ``in<name>``; missing fields are None.
+        ``unescape`` and the errors are as in :meth:`items`.
         """
         import pandas as pd
 
         items = list(self.items(unescape=unescape))
         rows = [tuple(item.columns.values()) for item in items]
+        width = max(len(self.in_header), *map(len, rows), 0)
         columns: dict[str, list[object]] = {"line": [item.line for item in items]}
-        for column in range(max(len(self.in_header), *map(len, rows), 0)):
-            name = unused_name(column, self.in_header, {*columns, "expected"})
+        for column, name in enumerate(column_names(width, self.in_header, {"line", "expected"})):
             columns[name] = [row[column] if column < len(row) else None for row in rows]
         return pd.DataFrame(columns | {"expected": [item.expected for item in items]})
 
     @property
     def outputs(self) -> tuple[Output, ...]:
-        """The outputs that are there now, in natural order of their names; none where there is no folder for them."""
+        """The present outputs, in natural order of their names; empty if their folder does not exist."""
         return find_outputs(self.directory) if is_folder(self.directory) else ()
 
     @cached_property
@@ -112,7 +104,7 @@ class DataSet:
             return reader.count_rest()
 
     def _pairs(self) -> Iterator[tuple[str | None, str | None]]:
-        """Give each line of the input with the answer; None for those of a file that is not there."""
+        """Yield each line of the input with the answer; None for a missing file."""
         with ExitStack() as stack:
             inputs = _lines_of(self.input, self.in_header, stack)
             expected = _lines_of(self.expected, self.out_header, stack)
@@ -144,7 +136,7 @@ class DataSet:
 
 
 def _lines_of(path: str | None, header: Sequence[str], stack: ExitStack) -> Iterator[str] | None:
-    """Give the decoded lines of a file, which is closed with the stack; None for no file."""
+    """Return the decoded lines of a file, to be closed with the stack; None for no file."""
     if path is None:
         return None
     reader = stack.enter_context(LineReader(path, header=next(iter(header), None)))
@@ -157,35 +149,29 @@ def _lines_of(path: str | None, header: Sequence[str], stack: ExitStack) -> Iter
 
 
 def _ahead(read: Callable[[], bytes], pool: Executor) -> Iterator[bytes]:
-    """Give blocks until one is empty, each read while the one before it is worked on."""
+    """Yield blocks until one is empty; read each while the one before it is used."""
     next_block = pool.submit(read)
     while block := next_block.result():
         next_block = pool.submit(read)
         yield block
 
 
-# A challenge's directory: where its answers, inputs and outputs are.
-
-
-README_FILE = "README.md"
-
-
 class Challenge(Value):
-    """A challenge: its directory, and what its config.txt says is scored."""
+    """A challenge: its directory, and the task of its config.txt."""
 
     path: str
-    task: Task
+    task: splits.Task
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Challenge:
         """Open a challenge's directory; raises MissingFileError, ConfigError."""
         directory = os.fspath(path)
-        check_directory(directory, "the expected results")
+        splits.check_directory(directory, "the expected results")
         return cls(path=directory, task=config_task(directory))
 
     @property
     def title(self) -> str:
-        """The first heading of README.md; the directory's name if there is none."""
+        """The first heading of README.md, else the directory's name."""
         return self._readme()[0] or os.path.basename(absolute(self.path))
 
     @property
@@ -195,53 +181,43 @@ class Challenge(Value):
 
     @property
     def split_names(self) -> tuple[str, ...]:
-        """The names of the sub-directories with data: train, dev-0, test-A …, in natural order.
-
-        Raises UnreadableFileError.
-        """
+        """The names of the sets (train, dev-0, test-A …) in natural order; raises UnreadableFileError."""
         entries = names_in(self.path, "directory")
         return tuple(sorted((n for n in entries if re.match(r"train|dev|test", n)), key=natural_order))
 
     def __iter__(self) -> Iterator[str]:
-        """Give the names of the sets."""
         return iter(self.split_names)
 
     def __getitem__(self, name: str) -> DataSet:
-        """Give a set, which needs no output: train, dev-0, test-A …, or another sub-directory.
+        """Return a set, with or without outputs: train, dev-0, test-A …, or another sub-directory.
 
-        Raises MissingFileError where there is none of that name, and AmbiguousFileError.
+        Raises MissingFileError for an unknown name, and AmbiguousFileError.
         """
         task = self.task
-        if name not in names_in(task.directory, "directory"):
-            place = os.path.join(task.directory, name)
-            raise MissingFileError(what="No such set in the challenge", path=place, hint=self._near(name))
         folder = os.path.join(task.directory, name)
+        if name not in names_in(task.directory, "directory"):
+            known = self.split_names
+            hint = suggestion(name, known) + (f"there are {visible(', '.join(known))}" if known else "it has no sets")
+            raise MissingFileError(what="No such set in the challenge", path=folder, hint=hint)
         return DataSet(
             name=name,
             directory=os.path.join(task.out_directory, name),
-            input=find_file(os.path.join(folder, task.input_file or INPUT_FILE)),
-            expected=find_file(os.path.join(folder, task.expected_file or EXPECTED_FILE)),
-            in_header=read_header(task.directory, task.in_header),
-            out_header=read_header(task.directory, task.out_header),
+            input=find_file(os.path.join(folder, task.input_file or splits.INPUT_FILE)),
+            expected=find_file(os.path.join(folder, task.expected_file or splits.EXPECTED_FILE)),
+            in_header=splits.read_header(task.directory, task.in_header),
+            out_header=splits.read_header(task.directory, task.out_header),
         )
 
-    def _near(self, name: str) -> str:
-        """Say which set might have been meant, and which there are."""
-        names = self.split_names
-        close = nearest(name, names)
-        guess = f"did you mean {visible(close)}? " if close else ""
-        return guess + (f"there are {visible(', '.join(names))}" if names else "it has no sets")
-
     def schemes(self) -> list[EvaluationScheme]:
-        """Give the challenge's metrics, the main one first."""
+        """Return the challenge's metrics, the main one first."""
         return self.task.schemes()
 
-    def split(self, test_name: str, out: str | None = None) -> Split:
-        """Resolve one test set's files; ``out`` names the output, by default out.tsv and all out-*.tsv.
+    def split(self, test_name: str, out: str | None = None) -> splits.Split:
+        """Find the files of a test set; ``out`` names the output, by default out.tsv and all out-*.tsv.
 
         Raises MissingFileError, AmbiguousFileError.
         """
-        return locate(self.task.replace(test_name=test_name, out_files=() if out is None else (out,)))
+        return splits.locate(self.task.replace(test_name=test_name, out_files=() if out is None else (out,)))
 
     def _readme(self) -> tuple[str, str]:
         path = os.path.join(self.path, README_FILE)
@@ -249,7 +225,7 @@ class Challenge(Value):
 
 
 def _title_and_paragraph(lines: list[str]) -> tuple[str, str]:
-    """Read the first heading (# or underlined) and the first paragraph after it."""
+    """Return the first heading (# or underlined) and the first paragraph after it."""
     title, body = "", lines
     for number, line in enumerate(lines):
         below = lines[number + 1] if number + 1 < len(lines) else ""

@@ -1,7 +1,7 @@
-"""Decompress what is compressed, told by its magic number, and compress as an ending says: .xz, .gz, .bz2 and .zst.
+"""Compression: .xz, .gz, .bz2 and .zst, recognised by the magic number when read, by the ending when written.
 
-Files of several members or frames are read whole; a truncated or damaged one is an error. (The readers in Python's
-own ``lzma`` and ``bz2`` drop damaged trailing data without a word, so the decompressors are driven here.)
+All members or frames of a file are read; truncated or damaged data is an error. (The file readers in Python's
+``lzma`` and ``bz2`` silently drop damaged trailing data, so this module calls the decompressors itself.)
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
         def read(self, size: int = -1, /) -> bytes | None: ...
 
     class Stored(Readable, Protocol):
-        """The bytes of a file, which can be sought."""
+        """A seekable stream of stored bytes."""
 
         def seek(self, offset: int, whence: int = 0, /) -> int: ...
         def tell(self) -> int: ...
 
     class Decompressor(Protocol):
-        """What Python's incremental decompressors have in common."""
+        """The interface of Python's incremental decompressors."""
 
         @property
         def eof(self) -> bool: ...
@@ -68,36 +68,19 @@ class _Gunzip:
         return out
 
 
-def _gunzip() -> tuple[Decompressor, type[Exception]]:
-    import zlib
-
-    return _Gunzip(), zlib.error
-
-
-def _unxz() -> tuple[Decompressor, type[Exception]]:
-    import lzma
-
-    return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=XZ_MEMORY_LIMIT), lzma.LZMAError
-
-
-def _bunzip2() -> tuple[Decompressor, type[Exception]]:
-    import bz2
-
-    return bz2.BZ2Decompressor(), OSError
-
-
-def _unzstd() -> tuple[Decompressor, type[Exception]]:
+def zstd_module() -> Any:
+    """Return Python's ``compression.zstd``, or its backport."""
     if sys.version_info >= (3, 14):
         from compression import zstd
     else:
         from backports import zstd
-    return zstd.ZstdDecompressor(), zstd.ZstdError
+    return zstd
 
 
-def _xz(file: IO[bytes]) -> io.BufferedIOBase:
-    import lzma
+def _gunzip() -> tuple[Decompressor, type[Exception]]:
+    import zlib
 
-    return lzma.LZMAFile(file, "wb")
+    return _Gunzip(), zlib.error
 
 
 def _gzip(file: IO[bytes]) -> io.BufferedIOBase:
@@ -106,82 +89,81 @@ def _gzip(file: IO[bytes]) -> io.BufferedIOBase:
     return gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0)
 
 
+def _unxz() -> tuple[Decompressor, type[Exception]]:
+    import lzma
+
+    return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=XZ_MEMORY_LIMIT), lzma.LZMAError
+
+
+def _xz(file: IO[bytes]) -> io.BufferedIOBase:
+    import lzma
+
+    return lzma.LZMAFile(file, "wb")
+
+
+def _bunzip2() -> tuple[Decompressor, type[Exception]]:
+    import bz2
+
+    return bz2.BZ2Decompressor(), OSError
+
+
 def _bzip2(file: IO[bytes]) -> io.BufferedIOBase:
     import bz2
 
     return bz2.BZ2File(file, "wb")
 
 
+def _unzstd() -> tuple[Decompressor, type[Exception]]:
+    zstd = zstd_module()
+    return zstd.ZstdDecompressor(), zstd.ZstdError
+
+
 def _zstd(file: IO[bytes]) -> io.BufferedIOBase:
-    if sys.version_info >= (3, 14):
-        from compression import zstd
-    else:
-        from backports import zstd
-    return zstd.ZstdFile(file, "wb", options={zstd.CompressionParameter.checksum_flag: 1})
+    zstd = zstd_module()
+    stream: io.BufferedIOBase = zstd.ZstdFile(file, "wb", options={zstd.CompressionParameter.checksum_flag: 1})
+    return stream
 
 
 class Compression(Value):
-    """A compression: its name in messages, the ending of such files, and how to undo and to do it.
+    """A compression: its name in messages, the ending of file names, and how to decompress and compress.
 
-    ``magic`` is what a file begins with. ``compressor`` compresses what is written to it into an open file, which
-    stays open when the compressor is closed; equal bytes give equal files.
+    ``magic`` are the possible beginnings of a file. ``compressor`` wraps an open file for writing, which stays open
+    when the compressor is closed; equal bytes give equal files.
     """
 
     name: str
     ending: str
     magic: tuple[bytes, ...]
-    padding: bytes  # what may stand between and after members
+    padding: bytes  # allowed between and after members
     decompressor: Callable[[], tuple[Decompressor, type[Exception]]]  # of one member, and its error
     compressor: Callable[[IO[bytes]], io.BufferedIOBase]
 
 
-# Magic numbers: the xz file format 1.2.1, section 2.1.1.1; RFC 1952; bzip2 ("BZh", a level, and the digits of
-# pi or, in a file of nothing, of its square root); RFC 8878, sections 3.1.1 and 3.1.2.
+# Magic numbers: the xz file format 1.2.1, section 2.1.1.1; RFC 1952; bzip2 ("BZh", a level, and the digits of pi or,
+# in an empty file, of its square root); RFC 8878, sections 3.1.1 and 3.1.2.
+_XZ_MAGIC = (b"\xfd7zXZ\0",)
+_GZIP_MAGIC = (b"\x1f\x8b\x08",)
+_BZIP2_MAGIC = tuple(b"BZh%d" % n + end for n in range(1, 10) for end in (b"1AY&SY", b"\x17rE8P\x90"))
+_ZSTD_MAGIC = (b"\x28\xb5\x2f\xfd", *(bytes([0x50 + n]) + b"\x2a\x4d\x18" for n in range(16)))
 COMPRESSIONS = (
+    Compression(name="xz", ending=".xz", magic=_XZ_MAGIC, padding=b"\0", decompressor=_unxz, compressor=_xz),
+    Compression(name="gzip", ending=".gz", magic=_GZIP_MAGIC, padding=b"\0", decompressor=_gunzip, compressor=_gzip),
     Compression(
-        name="xz",
-        ending=".xz",
-        magic=(b"\xfd7zXZ\0",),
-        padding=b"\0",
-        decompressor=_unxz,
-        compressor=_xz,
+        name="bzip2", ending=".bz2", magic=_BZIP2_MAGIC, padding=b"", decompressor=_bunzip2, compressor=_bzip2
     ),
-    Compression(
-        name="gzip",
-        ending=".gz",
-        magic=(b"\x1f\x8b\x08",),
-        padding=b"\0",
-        decompressor=_gunzip,
-        compressor=_gzip,
-    ),
-    Compression(
-        name="bzip2",
-        ending=".bz2",
-        magic=tuple(b"BZh%d" % n + end for n in range(1, 10) for end in (b"1AY&SY", b"\x17rE8P\x90")),
-        padding=b"",
-        decompressor=_bunzip2,
-        compressor=_bzip2,
-    ),
-    Compression(
-        name="zstd",
-        ending=".zst",
-        magic=(b"\x28\xb5\x2f\xfd", *(bytes([0x50 + n]) + b"\x2a\x4d\x18" for n in range(16))),
-        padding=b"",
-        decompressor=_unzstd,
-        compressor=_zstd,
-    ),
+    Compression(name="zstd", ending=".zst", magic=_ZSTD_MAGIC, padding=b"", decompressor=_unzstd, compressor=_zstd),
 )
 COMPRESSED_ENDINGS = tuple(compression.ending for compression in COMPRESSIONS)
 MAGIC_BYTES = max(len(m) for c in COMPRESSIONS for m in c.magic)
 
 
 def compression_of(head: bytes) -> Compression | None:
-    """Tell a compression by a file's first bytes; None if there is none."""
+    """Return the compression with a file's first bytes, None if it is not compressed."""
     return next((c for c in COMPRESSIONS if head.startswith(c.magic)), None)
 
 
 def compression_by_ending(path: str) -> str | None:
-    """Give the name of the compression that a path's ending stands for; None if there is none.
+    """Return the name of the compression with a path's ending, None if it has no such ending.
 
     >>> compression_by_ending("out.tsv.xz"), compression_by_ending("out.tsv")
     ('xz', None)
@@ -190,7 +172,7 @@ def compression_by_ending(path: str) -> str | None:
 
 
 def compressor(file: IO[bytes], compression: str | None) -> IO[bytes] | io.BufferedIOBase:
-    """Give what compresses into an open file by the compression of that name: the file itself for None."""
+    """Return a writer that compresses into an open file by the compression of that name; the file itself for None."""
     if compression is None:
         return file
     (found,) = (c for c in COMPRESSIONS if c.name == compression)
@@ -198,7 +180,7 @@ def compressor(file: IO[bytes], compression: str | None) -> IO[bytes] | io.Buffe
 
 
 class Decompressed(io.RawIOBase):
-    """The bytes of all members of a compressed stream; raises CorruptFileError where it is damaged."""
+    """The decompressed bytes of all members of a stream; raises CorruptFileError if it is damaged."""
 
     def __init__(self, compressed: Readable, compression: Compression, path: str, max_bytes: int | None) -> None:
         self._compressed, self.compression, self._path = compressed, compression, path
@@ -221,10 +203,10 @@ class Decompressed(io.RawIOBase):
         return len(data)
 
     def take(self, unpacked: Iterator[tuple[int, bytes | None]], file: Stored) -> None:
-        """Give from now on what others unpack of the compressed file, from its beginning on.
+        """From now on, return bytes that others have unpacked, from the beginning of the file on.
 
-        Each of theirs comes with the place in the file where a reader can begin to come to it. Where they have None,
-        this reader begins there itself, and reads on to the end.
+        Each piece comes with the offset of a member from which a reader can reach it. At a piece of None, this reader
+        starts from that offset itself and reads on to the end.
         """
         self._taken = self._taking(unpacked, file)
 
@@ -242,7 +224,7 @@ class Decompressed(io.RawIOBase):
             position += len(data)
 
     def _next(self, limit: int) -> bytes | memoryview:
-        """Give the next bytes, at most so many; none at the end."""
+        """Return at most ``limit`` of the next bytes; none at the end."""
         while not self._ready:
             ready = next(self._taken, None)
             if ready is None:
@@ -276,7 +258,7 @@ class Decompressed(io.RawIOBase):
             raise self._corrupt(str(error)) from error
 
     def _start_next_member(self, following: bytes) -> None:
-        """After one member: padding is skipped, another member begins, anything else is damage."""
+        """Skip padding and begin another member; anything else is damage."""
         while not (following := following.lstrip(self.compression.padding)):
             following = self._compressed.read(COMPRESSED_CHUNK) or b""
             if not following:

@@ -1,4 +1,4 @@
-"""The commonest answers of a challenge's train, and their shares: what to guess where nothing else is known."""
+"""Outputs derived from others: tuned by parameters, mixed by weights, or both with the frequent words of train."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
-from itertools import count
 
 from geval_py.errors import (
     ExistingFileError,
@@ -33,6 +32,7 @@ from geval_py.reading.wordprobs import (
     WordProbs,
     bucket_masses,
     entry_masses,
+    merge_masses,
     parse_entries,
     parse_line,
     parse_vector,
@@ -52,15 +52,18 @@ if TYPE_CHECKING:
 
 
 DEFAULT_WORDS = 100
+OUTPUT_ENDING = ".tsv"
+KEPT_ENDING = ".tuning.json"
+MOST_LABEL = 100  # characters of the names of mixed outputs
 
-# What would split a line, or what the rules take for a mistake in it: an odd character, or two entries in one.
+# Words that would split a line, or that the rules take for a mistake: an odd character, or two entries in one.
 _UNWRITABLE = re.compile(
     r"[\s\x00-\x1f\x7f-\xa0\u200b-\u200f\u2028-\u202f\u2066-\u2069\ufeff]|:.*[0-9][,;]|[0-9][,;].*:"
 )
 
 
 class FrequentWords(Value):
-    """Words, the commonest first, and the share of each among all answers, in (0, 1]; together at most 1."""
+    """Words, the most frequent first, and their shares of all answers, each in (0, 1] and together at most 1."""
 
     words: tuple[str, ...] = ()
     shares: tuple[float, ...] = ()
@@ -71,16 +74,19 @@ class FrequentWords(Value):
         return sum(self.shares)
 
     @property
+    def share_by_word(self) -> dict[str, float]:
+        return dict(zip(self.words, self.shares, strict=True))
+
+    @property
     def distribution(self) -> Distribution:
-        """The words by their shares, and the rest for all others."""
-        masses = dict(zip(self.words, self.shares, strict=True))
-        return Distribution(masses=masses, rest=max(0.0, 1.0 - self.total))
+        """The words with their shares as masses; the rest is for all other words."""
+        return Distribution(masses=self.share_by_word, rest=max(0.0, 1.0 - self.total))
 
 
 def frequent_words(answers: Iterable[str], count: int) -> FrequentWords:
-    """Give the ``count`` commonest answers that an output can list, of equal ones the first by code points.
+    """Return the ``count`` most frequent answers that an output can list, in case of ties the first by code points.
 
-    What an output cannot list, an answer with a space and an empty one, counts among all answers, but is left out.
+    Answers that an output cannot list, such as those with a space, count in the total but are left out.
     """
     counts = Counter(answers)
     total = counts.total()
@@ -89,25 +95,23 @@ def frequent_words(answers: Iterable[str], count: int) -> FrequentWords:
 
 
 def is_listable(word: str) -> bool:
-    """Tell whether an output can list a word, and nobody would take it for a mistake."""
+    """Whether an output can list a word without a warning."""
     return word != "" and not _UNWRITABLE.search(word)
 
 
 def frequent_words_of_train(split: Split, count: int) -> FrequentWords | None:
-    """Give the commonest answers of the train/expected.tsv beside a test set; None where there is no such file."""
+    """Return the most frequent answers in the train/expected.tsv beside a test set; None if there is no such file."""
     folder = os.path.dirname(split.expected)
     path = find_file(os.path.join(folder, os.pardir, TRAINING_SET, EXPECTED_FILE))
     return None if path is None else frequent_words(read_lines(path, header=split.output_header), count)
 
 
-# Lines of an output, tuned: sharper or flatter, mixed with all words, and with the frequent ones.
-
-
-NAMES = ("temperature", "lambda", "nu")  # in the order in which they are tried
-
-
 class Parameters(Value):
-    """What tuning changes, by the formulas above; by default nothing. ``bits`` are those of the metric's hash."""
+    """The parameters of tuning; the defaults change nothing. ``bits`` are those of the metric's hash.
+
+    The masses of words are raised to the power 1/``temperature`` and keep their total. The part ``lambda_`` of all
+    mass then goes to the rest, and the part ``nu`` of the rest to the ``frequent`` words, by their shares.
+    """
 
     temperature: float = 1.0
     lambda_: float = 0.0
@@ -122,21 +126,19 @@ class Parameters(Value):
 
     @property
     def changed(self) -> tuple[str, ...]:
-        """The names of those that change something."""
-        neutral = Parameters().named
-        return tuple(name for name, value in self.named.items() if value != neutral[name])
+        """The names of the parameters that change something."""
+        unchanged = Parameters().named
+        return tuple(name for name, value in self.named.items() if value != unchanged[name])
 
     def tune_line(self, text: str, line: int) -> str:
-        """Give an output line, tuned; ``line`` is its number. Raises MalformedLineError without a path."""
+        """Return a tuned output line; ``line`` is its number. Raises MalformedLineError without a path."""
         if ":" not in text:
             return line_of_buckets(self._tuned_vector(text, line))
         words, values = parse_entries(text, line)
         listed, rest = entry_masses(words, values)
         listed = self._tempered(listed, 1.0 - rest)
         rest = (1.0 - self.lambda_) * rest + self.lambda_
-        masses: dict[str, float] = {}
-        for word, mass in zip(filter(None, words), listed, strict=True):
-            masses[word] = masses.get(word, 0.0) + mass
+        masses = merge_masses(filter(None, words), listed)
         given = rest * self.nu
         if given:
             for word, share in zip(self.frequent.words, self.frequent.shares, strict=True):
@@ -144,12 +146,12 @@ class Parameters(Value):
         return line_of_masses(masses, rest - given * self.frequent.total)
 
     def tune_lines(self, texts: Sequence[str], line: int) -> str:
-        """Give the only one of some texts, tuned; see :meth:`tune_line`."""
+        """Tune the one line in a sequence; see :meth:`tune_line`."""
         (text,) = texts
         return self.tune_line(text, line)
 
     def _tempered(self, masses: Sequence[float], total: float) -> list[float]:
-        """Sharpen or flatten masses, which keep their total, and leave the part that is not given away."""
+        """Sharpen or flatten masses, which keep their total, and leave lambda of it out."""
         kept = 1.0 - self.lambda_
         greatest = max(masses, default=0.0)
         if self.temperature == 1.0 or greatest == 0.0:
@@ -173,13 +175,12 @@ class Parameters(Value):
         return masses
 
     def to_dict(self) -> dict[str, Any]:
-        """Give what is kept of them: the numbers, the bits, and the frequent words with their shares."""
-        frequent = dict(zip(self.frequent.words, self.frequent.shares, strict=True)) if self.nu else {}
-        return {**self.named, "bits": self.bits, "frequent_words": frequent}
+        """Return the parameters for JSON: the numbers, the bits, and the frequent words with their shares."""
+        return {**self.named, "bits": self.bits, "frequent_words": self.frequent.share_by_word if self.nu else {}}
 
     @classmethod
     def of_dict(cls, values: dict[str, Any]) -> Parameters:
-        """Make them of what :meth:`to_dict` gave; raises KeyError, TypeError and ValueError for anything else."""
+        """Read the result of :meth:`to_dict`; raises KeyError, TypeError and ValueError for anything else."""
         frequent = {str(word): float(share) for word, share in values["frequent_words"].items()}
         made = cls(
             temperature=float(values["temperature"]),
@@ -198,7 +199,7 @@ class Parameters(Value):
 
 
 def read_parameters(path: str) -> tuple[Parameters, dict[str, Any]]:
-    """Read the parameters that tuning wrote, and all that stands beside them; raises UnreadableFileError."""
+    """Read a file of tuning: its parameters and the whole document; raises UnreadableFileError."""
     try:
         with open(path, encoding="utf-8") as file:
             document = json.load(file)
@@ -210,13 +211,11 @@ def read_parameters(path: str) -> tuple[Parameters, dict[str, Any]]:
         raise UnreadableFileError(path=path, reason=reason) from error
 
 
-# Lines of several outputs, mixed: each word's masses added up by the outputs' weights, and so the rests.
-
-
 class Mixing(Value):
-    """The weight of each output and, behind them, that of the ``frequent`` words, if there are any; together 1.
+    """The weights of outputs and, last, of the ``frequent`` words, if there are any; together they are 1.
 
-    ``bits`` are those of the metric's hash: what is mixed with a vector becomes one.
+    A mixture adds up the masses of each word, and the rests, by these weights. ``bits`` are those of the metric's
+    hash: the mixture of a vector and words is a vector.
     """
 
     weights: tuple[float, ...]
@@ -224,9 +223,9 @@ class Mixing(Value):
     bits: int = DEFAULT_BITS
 
     def mix_lines(self, texts: Sequence[str], line: int) -> str:
-        """Give the mixture of a line of each output; ``line`` is its number in the files.
+        """Return the mixture of one line of each output; ``line`` is its number in the files.
 
-        Raises MalformedLineError, without a path, at the first text that is malformed.
+        Raises MalformedLineError, without a path, for the first malformed text.
         """
         parsed = [parse_line(text, line) for text in texts]
         if any(part.words is None for part in parsed):
@@ -250,23 +249,18 @@ class Mixing(Value):
         return [sum(weight * mass for weight, mass in zip(self.weights, row, strict=True)) for row in rows]
 
     def to_dict(self) -> dict[str, Any]:
-        """Give what is kept of it: the weights, the bits, and the frequent words with their shares."""
-        frequent = dict(zip(self.frequent.words, self.frequent.shares, strict=True))
-        return {"weights": list(self.weights), "bits": self.bits, "frequent_words": frequent}
-
-
-# Outputs made of others, line by line: where they are written, and that nothing is written over.
-
-
-OUTPUT_ENDING = ".tsv"
-KEPT_ENDING = ".tuning.json"
-MOST_LABEL = 100  # characters of the names of what is mixed
+        """Return the mixing for JSON: the weights, the bits, and the frequent words with their shares."""
+        return {
+            "weights": list(self.weights),
+            "bits": self.bits,
+            "frequent_words": self.frequent.share_by_word,
+        }
 
 
 class Derived(Value):
-    """An output that is to be made of others: the ``sources``, and the ``path`` that it is written to.
+    """An output that is computed line by line from the ``sources`` and written to ``path``.
 
-    ``header`` is the first name of the header line that a source may begin with. What is made has none.
+    ``header`` is the first name of the header line that a source may begin with. The new output has no header.
     """
 
     sources: tuple[str, ...]
@@ -275,92 +269,98 @@ class Derived(Value):
 
     @property
     def kept_path(self) -> str:
-        """The file beside it that says how it was made."""
-        plain, _ = _split_ending(self.path)
-        return plain.removesuffix(OUTPUT_ENDING) + KEPT_ENDING
+        """The file beside the output with its parameters."""
+        return self.path.removesuffix(_compressed_ending(self.path)).removesuffix(OUTPUT_ENDING) + KEPT_ENDING
 
     def check_free(self, force: bool) -> None:
-        """Raise ExistingFileError for what would be written over, unless it is forced; never over a source."""
+        """Raise ExistingFileError if a file would be overwritten, unless forced; a source is never overwritten."""
         for path in (self.path, self.kept_path):
-            if os.path.lexists(path) and (not force or any(map(_same_file(path), self.sources))):
+            if os.path.lexists(path) and (not force or any(_is_same_file(path, source) for source in self.sources)):
                 raise ExistingFileError(path=path)
         for source in self.sources:
             if not can_be_reread(source):
                 raise UsageError(message=f"{named(source)} has to be read more than once: give a file")
 
     def check_lines(self, test: DataSet | None = None) -> int:
-        """Give the number of lines.
+        """Return the number of lines.
 
-        Raises LineCountError for a source with another number of lines than a test set's files, or than the first.
+        Raises LineCountError for a source with another number of lines than a test set's files or the first source.
         """
         found = {source: _count_lines(source, self.header) for source in self.sources}
         beside = () if test is None else ((test.input, test.in_header), (test.expected, test.out_header))
         for path, names in beside:
             if path is not None:
-                self._check_counts(found, path, _count_lines(path, next(iter(names), None)))
+                _check_counts(found, path, _count_lines(path, next(iter(names), None)))
         first = self.sources[0]
-        self._check_counts(found, first, found[first])
+        _check_counts(found, first, found[first])
         return found[first]
-
-    @staticmethod
-    def _check_counts(found: Mapping[str, int], path: str, lines: int) -> None:
-        for source, of_source in found.items():
-            if of_source != lines:
-                raise LineCountError(
-                    what="output", path=source, lines=of_source, expected_path=path, expected_lines=lines
-                )
 
     def write(
         self, make: LineMaker, kept: Mapping[str, Any], *, progress: Callable[[int], None] | None = None
     ) -> None:
-        """Write the lines, compressed by the path's ending, and beside them what is kept of how they were made.
+        """Write the lines, compressed by the path's ending, and ``kept``, the parameters, as JSON beside them.
 
         Each file is written whole or not at all; ``progress`` is called with the number of each line. Raises
         MalformedLineError and UsageError.
         """
-        import json
-
-        with written_whole(self.path, compression=compression_by_ending(self.path)) as file:
-            for texts, number in self._lines():
-                file.write(f"{self._made(make, texts, number)}\n".encode())
+        with ExitStack() as stack:
+            compression = compression_by_ending(self.path)
+            file = stack.enter_context(written_whole(self.path, compression=compression))
+            readers = [stack.enter_context(closing(read_lines(path, header=self.header))) for path in self.sources]
+            for number, texts in enumerate(zip(*readers, strict=True), 1):
+                try:
+                    line = make(texts, number)
+                except MalformedLineError as error:
+                    at_fault = (path for path, text in zip(self.sources, texts, strict=True) if text == error.text)
+                    error.path = next(at_fault)
+                    raise
+                file.write(f"{line}\n".encode())
                 if progress is not None:
                     progress(number)
         with written_whole(self.kept_path) as file:
             file.write((json.dumps(kept, indent=2) + "\n").encode())
 
-    def _lines(self) -> Iterator[tuple[tuple[str, ...], int]]:
-        with ExitStack() as stack:
-            readers = [stack.enter_context(closing(read_lines(path, header=self.header))) for path in self.sources]
-            yield from zip(zip(*readers, strict=True), count(1), strict=False)
 
-    def _made(self, make: LineMaker, texts: Sequence[str], number: int) -> str:
-        try:
-            return make(texts, number)
-        except MalformedLineError as error:
-            error.path = next(path for path, text in zip(self.sources, texts, strict=True) if text == error.text)
-            raise
+def _is_same_file(path: str, other: str) -> bool:
+    return os.path.exists(path) and os.path.exists(other) and os.path.samefile(path, other)
+
+
+def _count_lines(path: str, header: str | None) -> int:
+    with LineReader(path, header=header) as reader:
+        return reader.count_rest()
+
+
+def _check_counts(found: Mapping[str, int], path: str, lines: int) -> None:
+    for source, of_source in found.items():
+        if of_source != lines:
+            raise LineCountError(
+                what="output", path=source, lines=of_source, expected_path=path, expected_lines=lines
+            )
+
+
+def _compressed_ending(path: str) -> str:
+    return next((ending for ending in COMPRESSED_ENDINGS if path.endswith(ending)), "")
 
 
 def derived_output(sources: Sequence[str], name: str, parameter: str, folder: str, header: str | None) -> Derived:
-    """Make an output in a folder, named after another by one more parameter, and compressed as the first source is.
+    """Return an output in a folder, with one more parameter in its name, compressed like the first source.
 
     >>> derived_output(["dev-0/out-model=bigram.tsv.xz"], "out-model=bigram.tsv", "tuned=nu", "dev-0", None).path
     'dev-0/out-model=bigram,tuned=nu.tsv.xz'
     """
-    _, ending = _split_ending(sources[0])
     stem = name.removesuffix(OUTPUT_ENDING)
-    joined = f"{stem}{',' if '-' in stem else '-'}{parameter}{OUTPUT_ENDING}{ending}"
+    joined = f"{stem}{',' if '-' in stem else '-'}{parameter}{OUTPUT_ENDING}{_compressed_ending(sources[0])}"
     return Derived(sources=tuple(sources), path=os.path.join(folder, joined), header=header)
 
 
 def tuned_output(parameters: Parameters, path: str, folder: str, header: str | None) -> Derived:
-    """Make the output that is another, tuned, in a folder."""
+    """Return the tuned version of an output, in a folder."""
     name = output_at(path).name
     return derived_output([path], name, f"tuned={'-'.join(parameters.changed)}", folder, header)
 
 
 def mixed_output(paths: Sequence[str], folder: str, header: str | None, more: Sequence[str] = ()) -> Derived:
-    """Make the output that is a mixture of others (two or more), in a folder; ``more`` names what else is in it."""
+    """Return the mixture of two or more outputs, in a folder; ``more`` are names of other ingredients."""
     labels = [*map(_label, map(output_at, paths)), *more]
     label = "+".join(labels)
     if len(label) > MOST_LABEL or len(set(labels)) < len(labels):
@@ -369,7 +369,7 @@ def mixed_output(paths: Sequence[str], folder: str, header: str | None, more: Se
 
 
 def _label(output: Output) -> str:
-    """Name an output for short, in a name in which some characters mean something.
+    """Return a short name of an output that may be the value of a parameter.
 
     >>> _label(output_at("out-model=bigram,lr=0.1.tsv.xz")), _label(output_at("out.tsv"))
     ('bigram-0.1', 'out')
@@ -379,24 +379,9 @@ def _label(output: Output) -> str:
 
 
 def find_output(test: DataSet, output: Output) -> str:
-    """Find the output of the same name in another test set; raises MissingFileError, AmbiguousFileError."""
+    """Find the output with the same name in another test set; raises MissingFileError, AmbiguousFileError."""
     place = os.path.join(test.directory, output.name)
     path = find_file(place)
     if path is None:
         raise MissingFileError(what="No file with the test results", path=place)
     return path
-
-
-def _split_ending(path: str) -> tuple[str, str]:
-    """Split off the ending of a compression, "" for none."""
-    ending = next((ending for ending in COMPRESSED_ENDINGS if path.endswith(ending)), "")
-    return path.removesuffix(ending), ending
-
-
-def _count_lines(path: str, header: str | None) -> int:
-    with LineReader(path, header=header) as reader:
-        return reader.count_rest()
-
-
-def _same_file(path: str) -> Callable[[str], bool]:
-    return lambda other: os.path.exists(path) and os.path.exists(other) and os.path.samefile(path, other)

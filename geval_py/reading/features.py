@@ -1,12 +1,11 @@
-"""Features of an item: what its texts contain.
+"""Features of an item: the tokens, shapes, bigrams and sizes in its texts, and filters by them.
 
     feature = field ":" token | field ":" token "++" token | field ":SHAPE:" shape | field ":=#" length | …
     field   = "exp" | "out" | "in<" column ">"
 
-``exp`` is the expected line, ``out`` the output line, a column of the input is named as its header says, or numbered
-from 1. Tokens are split at space, TAB and colon, or by a tokenizer. The definitions are GEval's (its modules
-FeatureExtractor and WordShape); which features go with bad scores is said in
-:mod:`geval_py.explaining.worst_features`.
+``exp`` is the expected line, ``out`` the output line; an input column has its name in the header or its number.
+Tokens are split at space, TAB and colon, or by a tokenizer. The definitions are GEval's (modules FeatureExtractor and
+WordShape). :mod:`geval_py.explaining.worst_features` ranks the features by the scores of their lines.
 """
 
 from __future__ import annotations
@@ -21,17 +20,17 @@ from typing import NamedTuple
 
 from geval_py.errors import UsageError
 from geval_py.reading.items import ScoredItem, has_name
-from geval_py.text import nearest, visible
+from geval_py.text import nearest, suggestion, visible
 
 SHAPE = "SHAPE:"
 BETWEEN_TOKENS = "++"
 BETWEEN_FEATURES = "~~"
-NUMERICAL = "=#?[+-]"  # a regular expression: a field's length or number, and at which end it is worse
-LENGTH = "=#"  # in front of a field's length
-VALUE = "="  # in front of its number
-MOST_CANDIDATES = 20_000  # tokens that a misspelt one is compared with
+NUMERICAL = "=#?[+-]"  # a regular expression: a field's length or number, and the end that is worse
+LENGTH = "=#"  # precedes a field's length
+VALUE = "="  # precedes a field's number
+MOST_CANDIDATES = 20_000  # tokens among which a misspelt one is looked up
 
-# What Haskell reads as a number, as far as people write it.
+# The usual notations among those that Haskell reads as a number.
 FIELD_NUMBER = re.compile(r"\s*-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?\s*", re.ASCII)
 Tokens = Callable[[str], Iterable[str]]
 
@@ -46,7 +45,7 @@ def split_tokens(text: str) -> list[str]:
 
 
 def tokens_of(tokenizer: str | None) -> Tokens:
-    """Tell how texts are split into features: by a tokenizer, by default at space, TAB and colon."""
+    """Return the function that splits texts into tokens: a tokenizer's, by default :func:`split_tokens`."""
     if tokenizer is None:
         return split_tokens
     from geval_py.reading.tokenizers import find_tokenizer
@@ -56,7 +55,7 @@ def tokens_of(tokenizer: str | None) -> Tokens:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureKinds:
-    """Which features there are beside the tokens themselves; ``tokens`` splits a text."""
+    """The kinds of features besides tokens; ``tokens`` splits a text."""
 
     bigrams: bool = False
     word_shapes: bool = False
@@ -65,7 +64,7 @@ class FeatureKinds:
     tokens: Tokens = split_tokens
 
     def of_text(self, text: str) -> tuple[list[str], ...]:
-        """Give a text's distinct features, without field: tokens, shapes, bigrams of tokens, of shapes."""
+        """Return a text's distinct features, without field: tokens, shapes, bigrams of tokens, of shapes."""
         tokens = list(dict.fromkeys(self.tokens(text)))
         shapes = list(dict.fromkeys(map(word_shape, tokens))) if self.word_shapes else []
         if not self.bigrams:
@@ -93,9 +92,9 @@ def _character_shape(character: str) -> str:
 
 
 def word_shape(token: str) -> str:
-    """Give a token's shape: letters by case, digits, brackets, punctuation, and all else as ``#``.
+    """Return a token's shape: letters by case, digits, brackets, punctuation, and ``#`` for all else.
 
-    Of a run of the same, digits aside, the first is kept, and a plus sign.
+    A run of the same class, except digits, becomes its first character and a plus sign.
 
     >>> word_shape("Kowalski-1970,")
     'SHAPE:Aa+.9999.'
@@ -104,7 +103,7 @@ def word_shape(token: str) -> str:
 
 
 class FieldKind(IntEnum):
-    """What a field is of, in the order in which fields are shown."""
+    """The kinds of fields, in the order in which fields are shown."""
 
     EXPECTED = 0
     OUTPUT = 1
@@ -113,9 +112,9 @@ class FieldKind(IntEnum):
 
 
 class Field(NamedTuple):
-    """A field of an item; its order is that in which fields are shown: exp, out, columns by name, others by number.
+    """A field of an item. Fields sort in the order of display: exp, out, columns by name, other columns by number.
 
-    A ``column`` of the input is counted from 0, and has a ``name`` unless it is called by its number.
+    A ``column`` of the input counts from 0; its ``name`` is empty if it is called by its number.
 
     >>> print(Field(FieldKind.OUTPUT), Field(FieldKind.NAMED_COLUMN, "Year", 1))
     out in<Year>
@@ -132,12 +131,12 @@ class Field(NamedTuple):
 
     @property
     def is_column(self) -> bool:
-        """Whether it is a column of the input."""
+        """Whether the field is a column of the input."""
         return self.kind >= FieldKind.NAMED_COLUMN
 
     @property
     def column_name(self) -> str:
-        """What a column is called: by its name or, if it has none of its own, by its number, from 1."""
+        """A column's name or, if that is not unique, its number, from 1."""
         return self.name if self.kind == FieldKind.NAMED_COLUMN else str(self.column + 1)
 
 
@@ -145,38 +144,33 @@ EXPECTED, OUTPUT = Field(FieldKind.EXPECTED), Field(FieldKind.OUTPUT)
 
 
 class Fields:
-    """The fields of an item, given the header of the input."""
+    """The fields of items, by the header of the input."""
 
     def __init__(self, header: Sequence[str] = ()) -> None:
         self.header = tuple(header)
-        self._columns = [_column(self.header, index) for index in range(len(self.header))]
+        self._columns = []
+        for index, name in enumerate(self.header):
+            has_own_name = has_name(self.header, index) and name != str(index + 1)
+            self._columns.append(Field(FieldKind.NAMED_COLUMN, name, index) if has_own_name else _numbered(index))
         self._by_name = {field.column_name: field for field in self._columns}
 
     def column(self, index: int) -> Field:
-        """Give a column of the input, counted from 0."""
+        """Return a column of the input, counted from 0."""
         return self._columns[index] if index < len(self._columns) else _numbered(index)
 
     def split(self, item: ScoredItem) -> list[tuple[Field, str]]:
-        """Give an item's fields and their texts."""
+        """Return an item's fields with their texts."""
         text, expected, output = item
         columns = enumerate(text.split("\t"))
         return [(EXPECTED, expected), (OUTPUT, output), *((self.column(i), column) for i, column in columns)]
 
     def find(self, name: str) -> Field:
-        """Give the column of the input that is called by its name or number; raises KeyError."""
+        """Return the column of the input with a name or number; raises KeyError."""
         if name in self._by_name:
             return self._by_name[name]
         if re.fullmatch("[1-9][0-9]{0,8}", name):
             return self.column(int(name) - 1)
         raise KeyError(name)
-
-
-def _column(header: Sequence[str], index: int) -> Field:
-    """Give a column of the header; one that is called by its number has no name, though the header may give it."""
-    name = header[index]
-    if not has_name(header, index) or name == str(index + 1):
-        return _numbered(index)
-    return Field(FieldKind.NAMED_COLUMN, name, index)
 
 
 def _numbered(index: int) -> Field:
@@ -196,7 +190,7 @@ class Feature:
         return self.field.is_column
 
     def text(self, item: ScoredItem) -> str | None:
-        """Give the text of an item in which the feature may be; None if the item has no such column."""
+        """Return the text of the feature's field; None if the item lacks that column."""
         if self.field == EXPECTED:
             return item.expected
         if self.field == OUTPUT:
@@ -205,7 +199,7 @@ class Feature:
         return columns[self.field.column] if self.field.column < len(columns) else None
 
     def is_in(self, item: ScoredItem, kinds: FeatureKinds) -> bool:
-        """Tell whether an item has the feature: a token, a shape or bigram by its name, a size if numbers count."""
+        """Whether an item has the feature; lengths and numbers count only if ``kinds`` has them."""
         text = self.text(item)
         if text is None:
             return False
@@ -214,7 +208,7 @@ class Feature:
         return any(self.token in features for features in self.kinds(kinds).of_text(text))
 
     def is_size_of(self, text: str) -> bool:
-        """Tell whether a text is the number in the token (``=1901.0``), or as long (``=#8``) and no number."""
+        """Whether a text equals the number in the token (``=1901.0``), or is no number and as long (``=#8``)."""
         is_number = FIELD_NUMBER.fullmatch(text) is not None
         if self.token.startswith(LENGTH):
             return not is_number and self.token == f"{LENGTH}{len(text)}"
@@ -224,14 +218,14 @@ class Feature:
         return float(number) == float(text)
 
     def kinds(self, kinds: FeatureKinds) -> FeatureKinds:
-        """Give the kinds of features among which this one is, by its name or as asked for."""
+        """Return the kinds to search for this feature: shapes or bigrams by its name, else the given ones."""
         shapes = self.token.startswith(SHAPE)
         bigrams = BETWEEN_TOKENS in self.token
         return FeatureKinds(bigrams=bigrams, word_shapes=shapes, tokens=kinds.tokens) if shapes or bigrams else kinds
 
 
 def parse_feature(name: str, fields: Fields) -> Feature:
-    """Read a feature, such as ``exp:the`` or ``in<Year>:1601`` (or ``in[Year]:1601``); raises UsageError.
+    """Parse a feature, such as ``exp:the`` or ``in<Year>:1601`` (or ``in[Year]:1601``); raises UsageError.
 
     >>> feature = parse_feature("in[Year]:1601", Fields(("FileId", "Year")))
     >>> print(feature.field, feature.field.column, feature.token)
@@ -250,30 +244,25 @@ def parse_feature(name: str, fields: Fields) -> Feature:
     try:
         return Feature(name, fields.find(column), token)
     except KeyError:
-        raise UsageError(message=_unknown_column(name, column, fields.header)) from None
-
-
-def _unknown_column(name: str, column: str, header: Sequence[str]) -> str:
-    there_are = columns_there_are(column, header, "in<{}>")
-    return f"Unknown column `{visible(column)}' in the feature `{visible(name)}'\n  {there_are}"
+        hint = columns_there_are(column, fields.header, "in<{}>")
+        message = f"Unknown column `{visible(column)}' in the feature `{visible(name)}'\n  {hint}"
+        raise UsageError(message=message) from None
 
 
 def columns_there_are(column: str, header: Sequence[str], written: str = "{}") -> str:
-    """Say which column of the input may have been meant, as it is ``written``, and which there are.
+    """Return a hint for a misspelt column, in the form ``written``: a similar one, and all that exist.
 
     >>> columns_there_are("year", ("FileId", "Year"))
     'did you mean Year? the columns are FileId, Year'
     """
     other_case = (name for name in header if name.casefold() == column.casefold())
-    close = next(other_case, None) or nearest(column, header)
-    guess = f"did you mean {written.format(visible(close))}? " if close else ""
-    there_are = f"the columns are {visible(', '.join(header))}" if header else "the columns have numbers, from 1"
-    return guess + there_are
+    guess = suggestion(next(other_case, column), header, written)
+    return guess + (f"the columns are {visible(', '.join(header))}" if header else "the columns have numbers, from 1")
 
 
 @dataclass(frozen=True, slots=True)
 class ItemFilter:
-    """The items that have all of some features."""
+    """A filter for the items that have all of some features."""
 
     features: tuple[Feature, ...]
     kinds: FeatureKinds = FeatureKinds()
@@ -284,15 +273,15 @@ class ItemFilter:
 
     @property
     def is_of_outputs(self) -> bool:
-        """Tell whether of different outputs it may select different items."""
+        """Whether the selected items depend on the output."""
         return any(feature.field == OUTPUT for feature in self.features)
 
     def selects(self, item: ScoredItem) -> bool:
-        """Tell whether an item has all the features."""
+        """Whether an item has all the features."""
         return all(feature.is_in(item, self.kinds) for feature in self.features)
 
     def nothing_found(self, items: Iterable[ScoredItem]) -> str:
-        """Say that no item was selected, and which feature might have been meant."""
+        """Return the message that no item was selected, with the nearest feature."""
         names = " and ".join(f"`{visible(feature.name)}'" for feature in self.features)
         if len(self.features) > 1:
             return f"No item has the features {names} together"
@@ -316,10 +305,7 @@ class ItemFilter:
 
 
 def parse_filter(names: Iterable[str], fields: Fields, kinds: FeatureKinds | None = None) -> ItemFilter:
-    """Make a filter from the names of features; with Cartesian features a name may be two, ``A~~B``.
-
-    Raises UsageError.
-    """
+    """Parse a filter; with Cartesian features a name may be a pair, ``A~~B``; raises UsageError."""
     kinds = kinds or FeatureKinds()
     parts = [part for name in names for part in (name.split(BETWEEN_FEATURES) if kinds.cartesian else [name])]
     return ItemFilter(tuple(parse_feature(part, fields) for part in parts), kinds)

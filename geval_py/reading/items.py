@@ -1,4 +1,4 @@
-"""One line of a set: what a model is given, what it should answer, and what it answered."""
+"""Items: the lines of a set with their input, expected answer and output, and the texts that are kept for later."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class Item(NamedTuple):
     """One line of a set.
 
-    ``line`` is its number, from 1, not counting a header; ``columns`` are those of the input, by their names in order
-    (:func:`column_name`), without any that the line lacks; ``expected`` is the answer, None where it is hidden.
+    ``line`` is its number, from 1, not counting a header; ``columns`` are the input's fields by their names
+    (:func:`column_name`); ``expected`` is the answer, None if it is hidden.
     """
 
     line: int
@@ -37,7 +37,7 @@ class ScoredItem(NamedTuple):
 
 
 def column_name(header: Sequence[str], index: int) -> str:
-    """Name a column of the input, counted from 0: as the header says or, if it has no name of its own, by its number.
+    """Return the name of an input column, counted from 0: from the header, or its number if that is not unique.
 
     >>> [column_name(("Year", "Text", "Text", "7"), index) for index in range(5)]
     ['Year', 'Text', '3', '4', '5']
@@ -46,7 +46,7 @@ def column_name(header: Sequence[str], index: int) -> str:
 
 
 def has_name(header: Sequence[str], index: int) -> bool:
-    """Tell whether a column's name is no other's, and not the number of another."""
+    """Whether the header gives a column a name that is unique and not the number of another column."""
     if index >= len(header) or header.index(header[index]) != index:
         return False
     name = header[index]
@@ -54,7 +54,7 @@ def has_name(header: Sequence[str], index: int) -> bool:
 
 
 def unused_name(column: int, header: Sequence[str], taken: Collection[str]) -> str:
-    """Name a column of the input, counted from 0, in a table that has other columns too.
+    """Return a name for an input column, counted from 0, in a table with other columns.
 
     >>> unused_name(1, ("Year", "line"), {"line", "Year"})
     'in<line>'
@@ -64,13 +64,22 @@ def unused_name(column: int, header: Sequence[str], taken: Collection[str]) -> s
     return next(name for name in names if name not in taken)
 
 
-# The lines of a file that are asked for again: kept in memory or, where that can be, read again.
+def column_names(width: int, header: Sequence[str], taken: Collection[str]) -> list[str]:
+    """Return unique names for all input columns of a table with other columns.
+
+    >>> column_names(3, ["Year", "line"], {"line"})
+    ['Year', 'in<line>', '3']
+    """
+    used = dict.fromkeys(taken)
+    for column in range(width):
+        used[unused_name(column, header, used)] = None
+    return list(used)[len(used) - width :]
 
 
 class Text:
-    """The lines of a file, taken as a reader reads them; it has to be read to its end.
+    """The lines of a file, collected while a reader reads the file to its end, for reading them again.
 
-    With ``reread``, those of a regular file are not kept, but read again.
+    With ``reread``, the lines of a regular file are not kept in memory but read from the file again.
     """
 
     def __init__(self, reader: LineReader, *, header: str | None, reread: bool) -> None:
@@ -85,12 +94,12 @@ class Text:
             self._blocks.append(bytes(block))
 
     def read(self) -> Iterator[str]:
-        """Give the lines, decoded; raises UnreadableFileError if the file was changed since, and as LineReader."""
+        """Yield the decoded lines; raises UnreadableFileError if the file was changed, and as LineReader."""
         blocks = self._read_again() if self._reread else self._blocks
         return (line for block in blocks for line in decode_lines(block))
 
     def check(self, reader: LineReader) -> None:
-        """Raise UnreadableFileError if a reader of the file finds it changed since."""
+        """Raise UnreadableFileError if the file that a reader opened was changed."""
         reader.check_state(self._state)
 
     def _read_again(self) -> Iterator[bytes]:
@@ -101,25 +110,22 @@ class Text:
 
 
 class Texts(Value):
-    """The texts that were scored."""
+    """The scored texts: the outputs and the expected answers."""
 
     outputs: Text
     expected: Text
 
     @classmethod
     def of(cls, outputs: LineReader, expected: LineReader, header: str | None, *, reread: bool) -> Texts:
-        """Take the texts as they are read; see :class:`Text`."""
+        """Return empty texts for two readers; see :class:`Text`."""
         both = (Text(reader, header=header, reread=reread) for reader in (outputs, expected))
         return cls(outputs=next(both), expected=next(both))
 
 
-# The input that goes with an output: a line an item.
-
-
 class InputText:
-    """The input of a split. With ``keep`` it is read once, however often it is asked for: it may be a pipe.
+    """The input of a split, a line per item. With ``keep`` it is read only once, since it may be a pipe.
 
-    ``sha256`` is the digest of what was read, where a ``digest`` is wanted.
+    With ``digest``, ``sha256`` is the digest of the whole input.
     """
 
     def __init__(self, split: Split, *, keep: bool, digest: bool = False) -> None:
@@ -130,20 +136,20 @@ class InputText:
         self.sha256: str | None = None
 
     def lines(self) -> Iterator[str]:
-        """Give the lines; empty ones without end if there is no input."""
+        """Yield the lines; without an input, empty lines forever."""
         if self._split.input is None:
             return repeat("")
         return (line for block in self.blocks() for line in decode_lines(block))
 
     def check_lines(self, expected: int) -> None:
-        """Raise LineCountError if there is an input, and its number of lines is another."""
+        """Raise LineCountError if there is an input with another number of lines."""
         if self._split.input is not None:
             if self._count is None:
                 self._count = sum(block.count(b"\n") for block in self.blocks())
             self.check_count(self._count, expected)
 
     def check_count(self, lines: int, expected: int) -> None:
-        """Raise LineCountError for another number of lines than expected."""
+        """Raise LineCountError if the numbers differ."""
         if lines != expected:
             raise LineCountError(
                 what="input",
@@ -154,7 +160,7 @@ class InputText:
             )
 
     def blocks(self) -> Iterable[bytes]:
-        """Give the bytes of an input that is there, as blocks of whole lines."""
+        """Return the bytes of an existing input as blocks of whole lines."""
         if not self._keep:
             return self._read()
         if self._blocks is None:
@@ -172,7 +178,7 @@ class InputText:
 
 
 class InputReader:
-    """Takes the input's lines as those of the output are read."""
+    """Reads the input's lines in step with the output's."""
 
     def __init__(self, text: InputText) -> None:
         self._text = text
@@ -180,26 +186,12 @@ class InputReader:
         self._taken = self._found = 0
 
     def take(self, lines: int) -> list[str]:
-        """Give the next lines; those that are not there are empty, until :meth:`check_end`."""
+        """Return the next lines; missing lines are empty until :meth:`check_end` refuses them."""
         texts = list(islice(self._lines, lines))
         self._taken += lines
         self._found += len(texts)
         return texts + [""] * (lines - len(texts))
 
     def check_end(self) -> None:
-        """Raise LineCountError if the input has not as many lines as were taken."""
+        """Raise LineCountError unless the input has as many lines as were taken."""
         self._text.check_count(self._found + sum(1 for _ in self._lines), self._taken)
-
-
-def column_names(width: int, header: Sequence[str], taken: set[str]) -> list[str]:
-    """Name the columns of an input: as its header says, or by their numbers, from 1; one whose name is taken anew.
-
-    >>> column_names(3, ["Year", "line"], {"line"})
-    ['Year', 'in<line>', '3']
-    """
-    names: list[str] = []
-    for column in range(width):
-        name = header[column] if column < len(header) else str(column + 1)
-        candidates = chain((name, f"in<{name}>"), (f"in<{column + 1}>{'′' * primes}" for primes in count()))
-        names.append(next(new for new in candidates if new not in taken and new not in names))
-    return names

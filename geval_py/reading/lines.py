@@ -1,7 +1,7 @@
-"""The lines of a source, in blocks of whole lines.
+"""The lines of a source, read in blocks of whole lines, or in byte ranges by several threads or machines.
 
-Lines end in LF. A byte order mark at the start of a file is dropped, and so is a header line, if one is named.
-Carriage returns stay in the bytes: who decodes a block drops them (:func:`decode_lines`).
+Lines end in LF. A byte order mark at the start of a file is dropped, and so is a header line, if it is named.
+Carriage returns stay in blocks; :func:`decode_lines` drops them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import os
 from contextlib import contextmanager
-from functools import partial
 
 from geval_py.errors import TooLargeError
 from geval_py.reading.remote import is_remote, read_bytes
@@ -23,24 +22,22 @@ if TYPE_CHECKING:
 
     from geval_py.reading.unpacking import Threads
 
-    ReadAt: TypeAlias = Callable[[memoryview, int], int]  # fill a buffer from an offset on; how many bytes there were
-
+    ReadAt: TypeAlias = Callable[[memoryview, int], int]  # fills a buffer from an offset, returns the bytes read
 
 Bytes: TypeAlias = bytes | memoryview
 BLOCK_BYTES = 1 << 21
 READ_AHEAD_BYTES = 1 << 16
 LF = 0x0A
-MOST_LINE_BYTES = 256_000_000  # a decompression bomb of one line would fill the memory before any other limit
+MOST_LINE_BYTES = 256_000_000  # a decompression bomb of one line would otherwise fill the memory
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class LineReader:
-    """The lines of one file, or of its parts one after another, in blocks of whole lines, each line ended by LF.
+    """Reads one file, or its parts one after another, in blocks of whole lines, each ended by LF.
 
-    ``header`` is the first name of the header line to skip, if the file begins with it, or a part. With ``digest``,
-    ``sha256`` is the digest of the decompressed bytes once all are read. A compressed file that unpacks to more than
-    ``max_bytes`` is a TooLargeError, and so is a line longer than MOST_LINE_BYTES. ``source`` is what is read now: a
-    block is from one part of ``parts``.
+    ``header`` is the first name of the header line to skip, if the file, or a part, begins with it. With ``digest``,
+    ``sha256`` is the digest of all decompressed bytes. Raises TooLargeError for a compressed file that unpacks to
+    more than ``max_bytes``, and for a line longer than MOST_LINE_BYTES. ``source`` is the part that is being read.
     """
 
     source: Source
@@ -54,7 +51,11 @@ class LineReader:
         self._states = [state_at(part) for part in self.parts] if len(self.parts) > 1 else None
         self.has_byte_order_mark = False
         self.header, self.max_bytes = header, max_bytes
-        self._digest = _new_sha256() if digest else None
+        self._digest: Any = None
+        if digest:
+            from hashlib import sha256
+
+            self._digest = sha256()
         self._taking, self._taken = b"", 0
         self._read_before = 0
         self._threads: Threads | None = None
@@ -72,13 +73,13 @@ class LineReader:
             raise
 
     def unpack_by(self, threads: Threads) -> None:
-        """Let threads unpack what is not read yet of a compressed file, where they can, and of the parts after it."""
+        """Let threads unpack the rest of a compressed file and the parts after it, if they can."""
         self._threads = threads
         with naming(self.path):
             self.source.unpack_by(threads)
 
     def next_part(self) -> bool:
-        """Go on to the next part, wherever in this one the reader is; False where there is none."""
+        """Skip to the next part; False if there is none."""
         part = next(self._waiting, None)
         if part is None:
             return False
@@ -89,21 +90,21 @@ class LineReader:
 
     @property
     def size(self) -> int | None:
-        """The number of bytes as stored; None where that cannot be known."""
+        """The number of stored bytes; None if unknown."""
         return self.source.size if self._states is None else sum(state[2] for state in self._states)
 
     @property
     def position(self) -> int | None:
-        """How many of the stored bytes have been read; None where that cannot be known."""
+        """How many of the stored bytes have been read; None if unknown."""
         return None if self.source.position is None else self._read_before + self.source.position
 
     @property
     def state(self) -> object:
-        """What is another once the file, or a part, was changed or replaced; None for what can be read only once."""
+        """A value that differs once the file, or a part, was changed; None if it can be read only once."""
         return self.source.state if self._states is None else self._states
 
     def check_state(self, state: object) -> None:
-        """Raise UnreadableFileError if this is not the file that it was, in the same state."""
+        """Raise UnreadableFileError if the file's state differs."""
         if self.state != state:
             raise changed(self.path)
 
@@ -131,12 +132,12 @@ class LineReader:
         return line
 
     def block(self, size: int = BLOCK_BYTES) -> bytes:
-        """Give the next whole lines, of about ``size`` bytes (more if a line is longer); b"" at the end."""
+        """Return the next whole lines, of about ``size`` bytes (more if a line is longer); b"" at the end."""
         buffer = bytearray()
         return bytes(buffer[: self.read_block(buffer, size)])
 
     def read_block(self, buffer: bytearray, size: int = BLOCK_BYTES) -> int:
-        """Read the next block into a buffer, which grows if need be; gives the number of bytes, 0 at the end."""
+        """Read the next block into a buffer, which may grow; return the number of bytes, 0 at the end."""
         while not (filled := self._read_block_of_part(buffer, size)) and self.next_part():
             pass
         return filled
@@ -161,7 +162,7 @@ class LineReader:
         return filled
 
     def take(self, lines: int) -> bytes:
-        """Give the next ``lines`` lines, fewer at the end. It reads ahead: do not call block() after it."""
+        """Return the next ``lines`` lines, fewer at the end. It reads ahead: do not call block() after it."""
         parts = []
         while lines:
             if self._taken == len(self._taking):
@@ -175,7 +176,7 @@ class LineReader:
         return b"".join(parts)
 
     def count_rest(self) -> int:
-        """Read what is left and count its lines."""
+        """Read the rest and count its lines."""
         lines = self._taking.count(b"\n", self._taken)
         self._taking, self._taken = b"", 0
         buffer = bytearray()
@@ -185,7 +186,7 @@ class LineReader:
 
     @property
     def offset(self) -> int:
-        """Where the next line starts in the bytes of a plain file; do not ask after take(), which reads ahead."""
+        """Where the next line starts in a plain file; wrong after take(), which reads ahead."""
         return self._stream.tell() - len(self._first)
 
     @property
@@ -201,13 +202,13 @@ class LineReader:
         return line
 
     def digest(self, data: Bytes) -> None:
-        """Take the next bytes into the digest, where one is wanted: for who reads them past this reader."""
+        """Add the next bytes to the digest, if there is one; a caller that reads past this reader calls it."""
         if self._digest:
             self._digest.update(data)
 
 
 def end_of_lines(data: bytes, start: int, lines: int) -> tuple[int, int]:
-    """Find where the next ``lines`` lines end, or the data; gives the place, and how many lines there are."""
+    """Return where the next ``lines`` lines end, or the data, and how many lines there are."""
     found = data.count(b"\n", start)
     if found <= lines:
         return len(data), found
@@ -223,9 +224,9 @@ def end_of_lines(data: bytes, start: int, lines: int) -> tuple[int, int]:
 
 
 def end_last_line(buffer: bytearray, start: int, filled: int) -> int:
-    """Give a file's last line the line end that it lacks; carriage returns alone are no line.
+    """End a file's last line, which lacks LF; return where the lines that fill the buffer from ``start`` end.
 
-    The last lines fill the buffer from ``start``; gives where they end then.
+    Carriage returns alone are no line.
     """
     last = max(buffer.rfind(b"\n", start, filled) + 1, start)
     if not buffer[last:filled].strip(b"\r"):
@@ -234,14 +235,8 @@ def end_last_line(buffer: bytearray, start: int, filled: int) -> int:
     return filled + 1
 
 
-def _new_sha256() -> Any:
-    from hashlib import sha256
-
-    return sha256()
-
-
 def decode_lines(block: Bytes) -> list[str]:
-    """Decode a block: carriage returns dropped, undecodable bytes as U+FFFD, a string a line."""
+    """Decode a block into a string per line, without carriage returns; undecodable bytes become U+FFFD."""
     lines = str(block, "utf-8", "replace").replace("\r", "").split("\n")
     if not lines[-1]:
         lines.pop()
@@ -249,13 +244,13 @@ def decode_lines(block: Bytes) -> list[str]:
 
 
 def read_lines(path: str, *, header: str | None = None) -> Generator[str, None, None]:
-    """Give the decoded lines of a whole source."""
+    """Yield the decoded lines of a whole source."""
     with LineReader(path, header=header) as reader:
         while block := reader.block():
             yield from decode_lines(block)
 
 
-# The lines of a plain file in byte ranges, which several threads, or machines, may read at once.
+# Byte ranges of a plain file.
 
 
 class Range(Value):
@@ -266,10 +261,10 @@ class Range(Value):
 
 
 class RangeLines(Value):
-    """The lines of a range: they stand in ``buffer`` from ``start`` to before ``stop``, each ended by LF.
+    """The lines of a range: ``buffer`` from ``start`` to before ``stop``, each line ended by LF.
 
-    ``stored`` is where the file's bytes end that they are made of: the last line may lack its LF there, or be no
-    more than carriage returns, which are no line.
+    ``stored`` is where the file's own bytes end: the file's last line may lack its LF, or be only carriage returns,
+    which are no line.
     """
 
     buffer: bytearray
@@ -279,10 +274,9 @@ class RangeLines(Value):
 
 
 class RangeReader:
-    """Reads ranges of the lines of a plain file of ``size`` bytes, the first of which starts at ``start``.
+    """Reads ranges of the lines of a plain file of ``size`` bytes, from the line at ``start`` on.
 
-    ``read_at`` fills a buffer from an offset on and tells how many bytes it got; it may be called by several threads
-    at once.
+    ``read_at`` fills a buffer from an offset and returns the number of bytes; several threads may call it at once.
     """
 
     def __init__(self, path: str, read_at: ReadAt, *, start: int, size: int) -> None:
@@ -290,19 +284,19 @@ class RangeReader:
         self._start, self._size = start, size
 
     def ranges(self, size: int) -> Iterator[Range]:
-        """Cut what there is into ranges of so many bytes, in order."""
+        """Yield consecutive ranges of ``size`` bytes."""
         for start in range(self._start, self._size, size):
             yield Range(start=start, stop=min(start + size, self._size))
 
     def read(self, wanted: Range, buffer: bytearray) -> RangeLines:
-        """Read the lines that start in a range into a buffer, which grows if need be; there may be none.
+        """Read the lines that start in a range, perhaps none, into a buffer, which may grow.
 
-        Raises UnreadableFileError, also where the file is shorter than it was, and TooLargeError for a line that
-        goes on for more than MOST_LINE_BYTES after the range.
+        Raises UnreadableFileError, also if the file has shrunk, and TooLargeError for a line that continues for more
+        than MOST_LINE_BYTES after the range.
         """
-        # A line starts in the range where an LF stands before it: so look from one byte before the range.
+        # A line starts in the range if an LF precedes it, so search from one byte before the range.
         offset = wanted.start - (wanted.start > self._start)
-        end = wanted.stop - 1 - offset  # the first place where an LF may stand that ends the last line
+        end = wanted.stop - 1 - offset  # the first place of an LF that ends the last line
         filled = self._fill(buffer, 0, offset, end + 1 + READ_AHEAD_BYTES)
         start = 0 if offset == wanted.start else buffer.find(b"\n", 0, end) + 1
         if not start and offset < wanted.start:
@@ -318,7 +312,7 @@ class RangeReader:
         return RangeLines(buffer=buffer, start=start, stop=stop, stored=stop)
 
     def _fill(self, buffer: bytearray, filled: int, offset: int, size: int) -> int:
-        """Read so many bytes of the file, or to its end, behind those that fill a buffer; gives how many it has."""
+        """Append ``size`` bytes of the file, or those to its end; return the number of bytes in the buffer."""
         wanted = filled + min(size, self._size - offset)
         if len(buffer) < wanted:
             buffer.extend(bytes(wanted - len(buffer)))
@@ -333,31 +327,30 @@ class RangeReader:
 
 @contextmanager
 def opened_anywhere(path: str) -> Iterator[ReadAt]:
-    """Open a plain file, on this machine or elsewhere, to be read from anywhere by one thread at a time."""
+    """Open a plain local or remote file for reads at any offset, by one thread at a time."""
+
+    def read_remote(view: memoryview, offset: int) -> int:
+        data = read_bytes(path, offset, offset + len(view))
+        view[: len(data)] = data
+        return len(data)
+
+    def read_local(view: memoryview, offset: int) -> int:
+        file.seek(offset)
+        return file.readinto(view) or 0
+
     if is_remote(path):
-        yield partial(_read_elsewhere, path)
+        yield read_remote
         return
     with naming(path):
         file = open(path, "rb", buffering=0)
     with file:
-        yield partial(_read_here, file)
-
-
-def _read_elsewhere(path: str, view: memoryview, offset: int) -> int:
-    data = read_bytes(path, offset, offset + len(view))
-    view[: len(data)] = data
-    return len(data)
-
-
-def _read_here(file: io.FileIO, view: memoryview, offset: int) -> int:
-    file.seek(offset)
-    return file.readinto(view) or 0
+        yield read_local
 
 
 def rest_in_ranges(reader: LineReader) -> RangeReader | None:
-    """Give what reads the lines that a reader has not read yet, of the part that it is in.
+    """Return a reader of ranges for the unread lines of a reader's present part.
 
-    None where they cannot be read from anywhere; they can of a plain file, on a system that has ``preadv``.
+    None unless it is a plain file, on a system with ``preadv``.
     """
     source = reader.source
     if not source.is_here or source.size is None or source.compression is not None or not hasattr(os, "preadv"):

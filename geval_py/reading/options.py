@@ -1,12 +1,15 @@
-"""How many random samples are drawn, and from which seed, where nothing else is said."""
+"""Options as words: the table of those that a config.txt may hold, and how words are read into their values.
+
+What the command line shows and checks beside that is in :mod:`geval_py.cli.options`. The defaults of random sampling
+stand here, since options and functions share them.
+"""
 
 from __future__ import annotations
 
-import os
 import re
 
 from geval_py.errors import UsageError
-from geval_py.text import visible
+from geval_py.text import nearest, visible
 from geval_py.values import Value
 
 TYPE_CHECKING = False
@@ -20,7 +23,7 @@ DEFAULT_SEED = 12345
 
 
 def check_sampling(samples: int, seed: int = DEFAULT_SEED) -> None:
-    """Raise UsageError for a number of samples that is not from 1 to MOST_SAMPLES, or a seed below 0."""
+    """Raise UsageError unless there are 1 to MOST_SAMPLES samples and the seed is 0 or more."""
     if samples < 1:
         raise UsageError(message="the number of bootstrap samples is at least 1")
     if samples > MOST_SAMPLES:
@@ -29,36 +32,21 @@ def check_sampling(samples: int, seed: int = DEFAULT_SEED) -> None:
         raise UsageError(message="the seed is a whole number from 0 on")
 
 
-# From words, as a command line or a config.txt has them, to the values of options.
-
-
 class Option(Value):
-    """One option: its names, the field that its value goes to, and what a user should know.
+    """One option: its names, and the field that its value goes to.
 
-    ``read`` makes the value of a word, or raises ValueError with a sentence about it; an option without it is a
-    switch. A ``repeatable`` one collects its values; those of the command line come behind those of config.txt or, if
-    it ``replaces``, in their place. One that may be given only ``once`` is no less in both. ``mode`` tells that it
-    chooses what is shown; ``goes_with`` are the modes in which it means something (none named: in all), elsewhere it
-    is refused, with ``otherwise`` behind, as it is in modes that it is ``useless_with``. One without ``help`` is
-    known but not shown. ``argument`` is its name in Python, where that is not the field's; ``said`` how a sentence
-    calls it, where that is not by its first name.
+    ``read`` turns a word into the value, or raises ValueError with a sentence about it; an option without it is a
+    switch. A ``repeatable`` option collects its values; those of the command line are added to those of config.txt
+    or, if it ``replaces``, take their place. An option with ``once`` may be given once on the command line and once
+    in config.txt.
     """
 
     names: tuple[str, ...]
     field: str
-    help: str = ""
-    group: str = ""
     read: Callable[[str], object] | None = None
-    metavar: str = ""
     repeatable: bool = False
     replaces: bool = False
     once: bool = False
-    mode: bool = False
-    goes_with: tuple[str, ...] = ()
-    otherwise: str = ""
-    useless_with: tuple[str, ...] = ()
-    argument: str = ""
-    said: str = ""
 
     @property
     def long_name(self) -> str:
@@ -66,7 +54,7 @@ class Option(Value):
 
     @property
     def title(self) -> str:
-        """All its names, as in ``-t/--test-name``."""
+        """All names, as in ``-t/--test-name``."""
         return "/".join(self.names)
 
 
@@ -77,21 +65,10 @@ def natural_number(text: str) -> int:
     return int(text)
 
 
-def one_of(choices: tuple[str, ...]) -> Callable[[str], str]:
-    """Read one of some words; raises ValueError."""
-
-    def read(text: str) -> str:
-        if text not in choices:
-            raise ValueError(f"invalid choice: {text!r} (choose from {', '.join(map(repr, choices))})")
-        return text
-
-    return read
-
-
 def read_words(words: Sequence[str], options: Sequence[Option]) -> tuple[dict[str, object], list[str]]:
-    """Read words into the values of those options that they name, and the words that name none.
+    """Return the values of the options that words name, by field, and the words that are no option.
 
-    Of an option named twice, the later value counts. Raises UsageError.
+    If an option is named twice, the later value counts. Raises UsageError.
     """
     by_name = {name: option for option in options for name in option.names}
     values: dict[str, object] = {}
@@ -106,7 +83,6 @@ def read_words(words: Sequence[str], options: Sequence[Option]) -> tuple[dict[st
 
 
 def _named(word: str, by_name: dict[str, Option]) -> Iterator[tuple[Option, str | None]]:
-    """Give the options that a word names, each with the value behind it, if there is one; none for another word."""
     name, equals, value = word.partition("=")
     if word in by_name:
         yield by_name[word], None
@@ -117,7 +93,7 @@ def _named(word: str, by_name: dict[str, Option]) -> Iterator[tuple[Option, str 
 
 
 def _letters(word: str, by_name: dict[str, Option]) -> Iterator[tuple[Option, str | None]]:
-    """Give the options of a word such as ``-lsp2``: switches, and at most one with a value."""
+    """Yield the options in a word such as ``-lsp2``: switches, and at the end at most one option with a value."""
     found: list[tuple[Option, str | None]] = []
     for place, letter in enumerate(word[1:], 2):
         option = by_name.get(f"-{letter}")
@@ -131,7 +107,7 @@ def _letters(word: str, by_name: dict[str, Option]) -> Iterator[tuple[Option, st
 
 
 def _take(option: Option, value: str | None, rest: Iterator[str], values: dict[str, object]) -> None:
-    """Add an option's value, which may be the next of the rest of the words."""
+    """Add an option's value, which may be the next word of ``rest``."""
     if option.read is None:
         if value is not None:
             raise _wrong(option, f"ignored explicit argument {value!r}")
@@ -160,35 +136,11 @@ def _wrong(option: Option, message: str) -> UsageError:
     return UsageError(message=f"{message}\n  geval --help shows the options")
 
 
-# The options of ``geval``, in one table: for the command line, config.txt, the help and the documentation.
+# The table: every option of ``geval`` without a command, since config.txt may hold any of them.
 
-
-COMMANDS = {
-    "baseline": "outputs of simple models, trained on the challenge's train",
-    "board": "submissions collected, scored, ranked and published",
-    "calibration": "whether an output means what it says",
-    "challenge": "a challenge cut from texts, and what it gives away",
-    "check": "every problem of a submission, without its answers",
-    "compare": "which outputs are better, and whether by more than chance",
-    "completion": "completions of a shell: bash, zsh or fish",
-    "help": "what a command does, and its options",
-    "lm": "n-gram language models, and the perplexity of texts",
-    "luck": "what hashing gave scores, and what other seeds would give",
-    "mix": "outputs mixed, where that is better than the best of them",
-    "report": "an output explained on one page, with charts",
-    "sample": "a sample challenge, copied into a new folder",
-    "tune": "what would make an output better at once, found and applied",
-}
-FORMATS = ("text", "json", "csv")
 MOST_DIGITS = 1100  # after the point: the smallest double has 1074
-SCORES = "scores"  # the mode without an option
-LINES = ("line_by_line", "diff")
-FEATURES = ("worst_features", "most_worsening_features")
 AUTHORING = ("init", "validate")  # modes that score no output
-WHAT, METRICS, SHOWN, HOW = "what is scored", "metrics", "what is shown", "how it is shown"
-CHALLENGE = "a challenge's folder, named by --expected-directory"
-
-# What GEval has and geval-py has not; and what no score depends on, so that it does no harm in config.txt.
+# GEval's options that geval-py does not have. No score depends on the ignored ones, so config.txt may hold them.
 SUBMIT = "--submit"
 NOT_AVAILABLE = (
     f"{SUBMIT} is not available in geval-py, since it asks a Gonito server to fetch a branch\n"
@@ -197,7 +149,6 @@ NOT_AVAILABLE = (
 IGNORED = (
     "--selector", "--references", "--plot-graph", "--gonito-host", "--gonito-git-annex-remote", "--token",
 )  # fmt: skip
-OF_FEATURES = "features, for -w, --most-worsening-features, --filter and marks"
 
 
 def digits_after_point(text: str) -> int:
@@ -226,157 +177,74 @@ def _tokenizer(text: str) -> str:
     return checked_name(text)
 
 
+def _format(text: str) -> str:
+    from geval_py.tables.formats import FORMATS
+
+    if text not in FORMATS:
+        raise ValueError(f"invalid choice: {text!r} (choose from {', '.join(map(repr, FORMATS))})")
+    return text
+
+
 OPTIONS = (
-    Option(names=("-t", "--test-name"), field="test_name", argument="test", group=WHAT, read=str, metavar="NAME",
-           once=True, useless_with=("validate",), help="the test set's sub-directory (default: test-A)"),
-    Option(names=("--out-directory",), field="out_directory", group=WHAT, read=str, metavar="DIR",
-           useless_with=AUTHORING,
-           help="where the outputs are (default: .)"),
-    Option(names=("--expected-directory",), field="expected_directory", group=WHAT, read=str, metavar="DIR",
-           help="where the answers are (default: the out-directory)"),
-    Option(names=("-e", "--expected-file"), field="expected_file", group=WHAT, read=str, metavar="FILE", once=True,
-           help="the answers (default: expected.tsv)"),
-    Option(names=("-i", "--input-file"), field="input_file", group=WHAT, read=str, metavar="FILE",
-           useless_with=AUTHORING,
-           help="the input (default: in.tsv)"),
-    Option(names=("--in-header",), field="in_header", group=WHAT, read=str, metavar="FILE", useless_with=AUTHORING,
-           help="a line with the names of the input's columns"),
-    Option(names=("--out-header",), field="out_header", group=WHAT, read=str, metavar="FILE", useless_with=AUTHORING,
-           help="a line with the names of the answers' columns"),
-    Option(names=("-o", "--out-file"), field="out_files", argument="out", group=WHAT, read=str, metavar="FILE",
-           repeatable=True, replaces=True, useless_with=AUTHORING,
-           help="the output to score, looked for in DIR/NAME, then as a path; a folder, a pattern or a short name; - "
-           "for standard input, or an http(s) address; repeatable (default: out.tsv and all out-*.tsv)"),
-
-    Option(names=("-m", "--metric"), field="metrics", group=METRICS, read=str, metavar="METRIC", repeatable=True,
-           said="--metric option\n  for example -m PerplexityHashed",  # GEval's words
-           help="a metric, as LikelihoodHashed, LogLossHashed8 or {LogLoss,Perplexity}Hashed; repeatable"),
-    Option(names=("-a", "--alt-metric"), field="alt_metrics", group=METRICS, read=str, metavar="METRIC",
-           repeatable=True, help="a metric that replaces those of config.txt; repeatable"),
-    Option(names=("--select-metric",), field="select_metrics", group=METRICS, read=str, metavar="NAME",
-           repeatable=True, help="show only the metric with this name; repeatable"),
-    Option(names=("--vocabulary",), field="vocabulary", group=METRICS, read=str, metavar="FILE",
-           useless_with=("init",),
-           help="words, one a line, for metrics on exact words (default: the words of train/expected.tsv)"),
-    Option(names=("-T", "--tokenizer"), field="tokenizer", argument="tokenizer", group=METRICS, read=_tokenizer,
-           metavar="NAME", useless_with=AUTHORING,
-           help="how lines are split into tokens, for BLEU and other metrics of words, and for features: "
-           "minimalistic, character-by-character, 13a or v14"),
-    Option(names=("--list-metrics",), field="list_metrics", group=METRICS, help="list the metrics and exit"),
-
-    Option(names=("-l", "--line-by-line"), field="line_by_line", group=SHOWN, mode=True,
-           help="score, input, answer and output of every line"),
-    Option(names=("-s", "--sort"), field="sort", group=SHOWN, goes_with=(*LINES, *FEATURES),
-           help="with -l and -d: the worst lines first"),
-    Option(names=("-r", "--reverse-sort"), field="reverse_sort", group=SHOWN, goes_with=(*LINES, *FEATURES),
-           help="with -l and -d: the best first; with -w: what is best"),
-    Option(names=("--filter",), field="filters", group=SHOWN, read=str, metavar="FEATURE", repeatable=True,
-           goes_with=LINES, otherwise="; a metric that is filtered: METRIC:f<FEATURE>",
-           help="with -l and -d: only items that have it, as exp:the or in<Year>:1901; several: that have all"),
-    Option(names=("--mark-worst-features",), field="mark_worst_features", group=SHOWN, goes_with=("line_by_line",),
-           help="with -l, on a terminal: mark the words of bad lines"),
-    Option(names=("--show-preprocessed",), field="show_preprocessed", group=SHOWN, goes_with=LINES,
-           help="with -l and -d: lines as a metric's flags leave them"),
-    Option(names=("-w", "--worst-features"), field="worst_features", group=SHOWN, mode=True,
-           help="what goes with bad scores: words, columns, lengths"),
-    Option(names=("-d", "--diff"), field="diff", group=SHOWN, read=str, metavar="OTHER", mode=True,
-           help="lines that another output answers otherwise: the score minus the other's, the texts, the other's "
-           "line"),
-    Option(names=("--most-worsening-features",), field="most_worsening_features", group=SHOWN, read=str,
-           metavar="OTHER", mode=True, help="what goes with being worse than another output"),
-    Option(names=("--oracle-item-based",), field="oracle_item_based", group=SHOWN, mode=True,
-           help="the best line of -o and each --alt-out-file"),
-    Option(names=("--alt-out-file",), field="alt_out_files", group=SHOWN, read=str, metavar="FILE", repeatable=True,
-           goes_with=("oracle_item_based",), help="another output; repeatable"),
-
-    Option(names=("-p", "--precision"), field="precision", group=HOW, read=digits_after_point, metavar="N",
-           useless_with=("validate",), help="digits after the point"),
-    Option(names=("-%", "--show-as-percentage"), field="percentage", group=HOW, useless_with=("validate",),
-           help="times 100, with two digits fewer"),
-    Option(names=("-B", "--bootstrap"), field="bootstrap", group=HOW, read=_samples, metavar="N",
-           goes_with=(SCORES,), otherwise=", not with another mode",
-           help="show the 95 % interval of a score, from N resamples of the lines (1000 are typical)"),
-    Option(names=("--seed",), field="seed", group=HOW, read=natural_number, metavar="S",
-           help=f"with -B: of its random numbers (default: {DEFAULT_SEED})"),
-    Option(names=("--documents",), field="documents", group=HOW, read=str, metavar="COLUMN",
-           goes_with=(SCORES, *FEATURES),
-           help="with -B: by documents, the lines on which a column of the input (its name or number) is the same; "
-           "with -w and --format json: on how many a feature is"),
-    Option(names=("--by-score",), field="by_score", group=HOW, goes_with=(SCORES,),
-           otherwise="; lines have --sort and --reverse-sort",
-           help="of several outputs, the best first, by the first metric"),
-    Option(names=("--format",), field="format", group=HOW, read=one_of(FORMATS), metavar="{text,json,csv}",
-           help="text (the default), one JSON document, or CSV"),
-    Option(names=("--threads",), field="threads", group=HOW, read=_threads, metavar="N", useless_with=AUTHORING,
-           help="threads that score (default: one a core)"),
-    Option(names=("--cluster",), field="cluster", group=HOW, read=str, metavar="ADDRESS",
-           goes_with=(SCORES, *FEATURES), otherwise="; lines are shown here",
-           help="let the workers of the Dask scheduler at ADDRESS do it, or new ones on this machine: local"),
-    Option(names=("-v", "--version"), field="version", group=HOW, help="show the version and the kernel's backend"),
-    Option(names=("-h", "--help"), field="help", group=HOW, help="show this and exit"),
-
-    Option(names=("-j", "--just-tokenize"), field="just_tokenize", group=OF_FEATURES, mode=True,
-           help="only write standard input as tokens, by -T"),
-    Option(names=("--min-frequency",), field="min_frequency", group=OF_FEATURES, read=natural_number, metavar="N",
-           goes_with=(*FEATURES, "line_by_line"), help="only what is on N items, and missing on N (1)"),
-    Option(names=("--distinct",), field="distinct", group=OF_FEATURES, goes_with=FEATURES,
-           help="only the few that together explain the bad lines, the one that says most first"),
-    Option(names=("--bigrams",), field="bigrams", group=OF_FEATURES, goes_with=(*FEATURES, *LINES),
-           help="neighbouring words too, as in<Text>:New++York"),
-    Option(names=("--word-shapes",), field="word_shapes", group=OF_FEATURES, goes_with=(*FEATURES, *LINES),
-           help="shapes of words too, as exp:SHAPE:Aa+"),
-    Option(names=("--numerical-features",), field="numerical_features", group=OF_FEATURES,
-           goes_with=(*FEATURES, *LINES), help="lengths and numbers too, as exp:=#+ and in<Year>:=-"),
-    Option(names=("--cartesian",), field="cartesian", group=OF_FEATURES, goes_with=(*FEATURES, *LINES),
-           help="pairs of features too, as exp:the~~in<Year>:1901"),
-    Option(names=("--min-cartesian-frequency",), field="min_cartesian_frequency", group=OF_FEATURES,
-           read=natural_number, metavar="N", goes_with=(*FEATURES, "line_by_line"),
-           help="pairs of what is on N items at least"),
-
-    Option(names=("--init",), field="init", group=CHALLENGE, mode=True,
-           help="write a new one, with sample data, for the metrics given"),
-    Option(names=("--validate",), field="validate", group=CHALLENGE, mode=True,
-           help="tell what is wrong with one: its files, and whether a perfect output gets the best score"),
-
+    Option(names=("-t", "--test-name"), field="test_name", read=str, once=True),
+    Option(names=("--out-directory",), field="out_directory", read=str),
+    Option(names=("--expected-directory",), field="expected_directory", read=str),
+    Option(names=("-e", "--expected-file"), field="expected_file", read=str, once=True),
+    Option(names=("-i", "--input-file"), field="input_file", read=str),
+    Option(names=("--in-header",), field="in_header", read=str),
+    Option(names=("--out-header",), field="out_header", read=str),
+    Option(names=("-o", "--out-file"), field="out_files", read=str, repeatable=True, replaces=True),
+    Option(names=("-m", "--metric"), field="metrics", read=str, repeatable=True),
+    Option(names=("-a", "--alt-metric"), field="alt_metrics", read=str, repeatable=True),
+    Option(names=("--select-metric",), field="select_metrics", read=str, repeatable=True),
+    Option(names=("--vocabulary",), field="vocabulary", read=str),
+    Option(names=("-T", "--tokenizer"), field="tokenizer", read=_tokenizer),
+    Option(names=("--list-metrics",), field="list_metrics"),
+    Option(names=("-l", "--line-by-line"), field="line_by_line"),
+    Option(names=("-s", "--sort"), field="sort"),
+    Option(names=("-r", "--reverse-sort"), field="reverse_sort"),
+    Option(names=("--filter",), field="filters", read=str, repeatable=True),
+    Option(names=("--mark-worst-features",), field="mark_worst_features"),
+    Option(names=("--show-preprocessed",), field="show_preprocessed"),
+    Option(names=("-w", "--worst-features"), field="worst_features"),
+    Option(names=("-d", "--diff"), field="diff", read=str),
+    Option(names=("--most-worsening-features",), field="most_worsening_features", read=str),
+    Option(names=("--oracle-item-based",), field="oracle_item_based"),
+    Option(names=("--alt-out-file",), field="alt_out_files", read=str, repeatable=True),
+    Option(names=("-p", "--precision"), field="precision", read=digits_after_point),
+    Option(names=("-%", "--show-as-percentage"), field="percentage"),
+    Option(names=("-B", "--bootstrap"), field="bootstrap", read=_samples),
+    Option(names=("--seed",), field="seed", read=natural_number),
+    Option(names=("--documents",), field="documents", read=str),
+    Option(names=("--by-score",), field="by_score"),
+    Option(names=("--format",), field="format", read=_format),
+    Option(names=("--threads",), field="threads", read=_threads),
+    Option(names=("--cluster",), field="cluster", read=str),
+    Option(names=("-v", "--version"), field="version"),
+    Option(names=("-h", "--help"), field="help"),
+    Option(names=("-j", "--just-tokenize"), field="just_tokenize"),
+    Option(names=("--min-frequency",), field="min_frequency", read=natural_number),
+    Option(names=("--distinct",), field="distinct"),
+    Option(names=("--bigrams",), field="bigrams"),
+    Option(names=("--word-shapes",), field="word_shapes"),
+    Option(names=("--numerical-features",), field="numerical_features"),
+    Option(names=("--cartesian",), field="cartesian"),
+    Option(names=("--min-cartesian-frequency",), field="min_cartesian_frequency", read=natural_number),
+    Option(names=("--init",), field="init"),
+    Option(names=("--validate",), field="validate"),
     Option(names=("-S", SUBMIT), field=SUBMIT),
-    *(Option(names=(name,), field=name, read=str) for name in IGNORED),
-)  # fmt: skip
-
-
-def option_of(field: str) -> Option:
-    """Give the option whose value goes to a field."""
-    return next(option for option in OPTIONS if option.field == field)
-
-
-def said_option(argument: str) -> str:
-    """Give how a sentence on the command line calls what is an argument in Python.
-
-    >>> said_option("out"), said_option("min_frequency")
-    ('-o', '--min-frequency')
-    """
-    option = next(option for option in OPTIONS if argument == (option.argument or option.field))
-    return option.said or option.names[0]
+    *[Option(names=(name,), field=name, read=str) for name in IGNORED],
+)
 
 
 def unknown_word(word: str, *, of_challenge: bool = False) -> str:
-    """Say that a word is no option, and what might have been meant, where a challenge's folder may be wanted."""
+    """Return the sentence about a word that is no option, with the option that is spelt like it."""
+    del of_challenge  # for the command line, which knows more about what may have been meant
+    close = nearest(word.partition("=")[0], [name for option in OPTIONS for name in option.names])
+    return invalid_word(word, f"did you mean {close}?" if close else None)
+
+
+def invalid_word(word: str, advice: str | None) -> str:
+    """Return GEval's sentence about a word that is no option, and what to do instead."""
     kind = "option" if word.startswith("-") else "argument"
-    if of_challenge and kind == "argument":
-        advice: str | None = f"did you mean --expected-directory {visible(word)}?"
-    else:
-        advice = _advice(word)
     return f"Invalid {kind} `{visible(word)}'\n  {advice or 'geval --help shows the options'}"
-
-
-def _advice(word: str) -> str | None:
-    from geval_py.reading.meanings import command_meant, option_meant
-
-    if word.startswith("-"):
-        meant = option_meant(word, (name for option in OPTIONS for name in option.names), COMMANDS)
-    elif os.path.isdir(word):
-        meant = f"-t {visible(word)}"
-    else:
-        meant = command_meant(word, COMMANDS)
-    if meant in COMMANDS:
-        return f"geval {meant} …, the command first, if that was meant"
-    return None if meant is None else f"did you mean {meant}?"

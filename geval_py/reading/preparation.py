@@ -1,20 +1,19 @@
-r"""What the text flags of an evaluation scheme, and a tokenizer, do to each line, before it is scored.
+r"""Preparation: the text flags of an evaluation scheme, and a tokenizer, change each line before it is scored.
 
     l  u  c                     lower case, upper case, case folding
-    m<regexp>                   all that matches, put together
-    t<regexp>                   of the words, those in which the regexp is found, joined by a space
-    s<regexp><replacement>      all that matches, replaced; ``\N`` there is group N, ``\0`` the whole match
-    S                           the words in code point order, joined by a space
+    m<regexp>                   keep only the matches, joined without spaces
+    t<regexp>                   keep only the words in which the regexp is found, joined by spaces
+    s<regexp><replacement>      replace the matches; ``\N`` in the replacement is group N, ``\0`` the whole match
+    S                           sort the words by code points and join them by spaces
 
-They go from left to right, over output and expected lines alike, and over the whole line: a regexp meets the
-numbers of a distribution too. Words are split at white space as Haskell's ``Data.Text.words`` does. Last comes the
-tokenizer, which leaves the TABs of a line, as between several references, where they are.
+The flags are applied from left to right to output and expected lines alike, and to the whole line: a regexp also sees
+the numbers of a distribution. Words are split at white space like Haskell's ``Data.Text.words``. The tokenizer comes
+last and keeps the TABs of a line, which separate references.
 
-The regular expressions are those of :mod:`re`, in Unicode. GEval's are PCRE's, over the bytes of UTF-8: there ``.``
-is one byte, and ``\w``, ``\d``, ``\s``, ``\b`` and ``(?i)`` know ASCII only (``(?a)`` in front makes all but ``.`` so
-here). What PCRE has and re has not is refused: ``\p{L}``, ``\Q…\E``, ``\K``, ``\h``, recursion, ``[[:alpha:]]``.
-Refused is a group in a replacement, too, that its regexp has not. But ``a{,3}`` is at most three here, and five
-characters there.
+The regular expressions are Python's :mod:`re`, in Unicode. GEval uses PCRE on the bytes of UTF-8: there ``.`` is one
+byte, and ``\w``, ``\d``, ``\s``, ``\b`` and ``(?i)`` match ASCII only (a leading ``(?a)`` does the same here, except
+for ``.``). PCRE's extensions are refused: ``\p{L}``, ``\Q…\E``, ``\K``, ``\h``, recursion, ``[[:alpha:]]``; so is an
+unknown group in a replacement. Beware: ``a{,3}`` means at most three here, but the five characters in PCRE.
 """
 
 from __future__ import annotations
@@ -36,9 +35,9 @@ _CASES = frozenset("luc")
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """What is done to a line, as a function from text to text. Equal flags with equal tokenizers do the same.
+    """A function that prepares a line; equal flags with equal tokenizers make equal preparations.
 
-    A line never comes to hold a line end. ``str()`` gives the flags, and the option, as written.
+    The result never contains a line end. ``str()`` returns the flags, and the option, as written.
     """
 
     flags: tuple[Flag, ...]
@@ -55,9 +54,9 @@ class Preparation:
         return f"{''.join(map(str, self.flags))} {option}".strip()
 
     def of_lines(self, text: str) -> str:
-        """Prepare each line of a text; as many come out as went in."""
+        """Prepare each line of a text; the number of lines stays the same."""
         only_cases = self.tokenizer is None and all(flag.letter in _CASES for flag in self.flags)
-        if only_cases:  # no case makes a line end, or depends on what is near
+        if only_cases:  # changing case never adds a line end, nor depends on the context
             return self(text)
         lines = text.split("\n")
         last = lines.pop()
@@ -65,26 +64,29 @@ class Preparation:
 
 
 def preparation_of(scheme: EvaluationScheme) -> Preparation | None:
-    """Give what a scheme's text flags and its tokenizer do, None if it has none.
+    """Return the preparation of a scheme, None if it has neither text flags nor a tokenizer.
 
-    Raises SchemeError for a broken regular expression, for a group that it has not, and for a line end in a flag.
+    Raises SchemeError for a malformed regular expression, an unknown group, and a line end in a flag.
     """
     if not scheme.changes_lines:
         return None
     flags = scheme.text_flags
     steps = [_step(flag, scheme) for flag in flags]
     if scheme.tokenizer is not None:
-        steps.append(_tokens_of(scheme.tokenizer))
+        steps.append(_tokenized(scheme.tokenizer))
     return Preparation(flags, scheme.tokenizer, tuple(steps))
 
 
 def lower_case(text: str) -> str:
-    """Put in lower case as Haskell's ``Data.Text.toLower``, which knows no final sigma.
+    """Convert to lower case like Haskell's ``Data.Text.toLower``, which has no final sigma.
 
     >>> lower_case("ΣΑΣ")
     'σασ'
     """
     return text.replace("Σ", "σ").lower()
+
+
+# Steps are functions of the module, and not closures, so that a preparation can be pickled.
 
 
 def _sorted_words(text: str) -> str:
@@ -96,7 +98,7 @@ def _matches(pattern: re.Pattern[str], text: str) -> str:
 
 
 def _words_with(pattern: re.Pattern[str], text: str) -> str:
-    return " ".join(word for word in split_words(text) if pattern.search(word))
+    return " ".join(filter(pattern.search, split_words(text)))
 
 
 def _replaced(pattern: re.Pattern[str], template: tuple[str | int, ...], text: str) -> str:
@@ -106,8 +108,7 @@ def _replaced(pattern: re.Pattern[str], template: tuple[str | int, ...], text: s
     return pattern.sub(expand, text)
 
 
-def _tokens_of(tokenizer: str) -> Step:
-    """Split each field of a line into tokens, with spaces between them."""
+def _tokenized(tokenizer: str) -> Step:
     from geval_py.reading.tokenizers import find_tokenizer
 
     spaced = find_tokenizer(tokenizer).line
@@ -138,7 +139,7 @@ def _step(flag: Flag, scheme: EvaluationScheme) -> Step:
 
 
 def _compiled(flag: Flag, scheme: EvaluationScheme) -> re.Pattern[str]:
-    """Compile a flag's regexp; where re warns that it may come to read it in another way, it is refused too."""
+    """Compile a flag's regexp; refuse also one about which re warns that its meaning may change."""
     if any(end in argument for argument in flag.arguments for end in "\r\n"):
         raise _broken(flag, scheme, f"there is a line end in {visible(str(flag))}; lines have none")
     try:
@@ -156,12 +157,12 @@ def _broken(flag: Flag, scheme: EvaluationScheme, hint: str) -> SchemeError:
 
 
 def _template(replacement: str) -> tuple[str | int, ...]:
-    r"""Split a replacement into texts and numbers of groups.
+    r"""Split a replacement into texts and group numbers.
 
     >>> _template(r"<\1-\02>")
     ('<', 1, '-', 2, '>')
     """
     parts: list[str | int] = list(re.split(r"\\([0-9]+)", replacement))
     for index, digits in enumerate(parts[1::2]):
-        parts[2 * index + 1] = int(str(digits).lstrip("0")[:9] or "0")  # nine digits are far too many groups already
+        parts[2 * index + 1] = int(str(digits).lstrip("0")[:9] or "0")  # nine digits exceed any number of groups
     return tuple(parts)

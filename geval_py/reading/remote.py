@@ -1,6 +1,6 @@
-"""Files elsewhere, read by fsspec: s3://, gs://, abfs://, sftp://, hdfs://, memory:// and whatever else has a driver.
+"""Remote files: http and https by the standard library, s3://, gs://, abfs://, sftp://, hdfs://, … by fsspec.
 
-Time-outs and retries are the driver's; what fails at last is an UnreadableFileError.
+fsspec's drivers have their own time-outs and retries; after the last one an UnreadableFileError is raised.
 """
 
 from __future__ import annotations
@@ -15,20 +15,17 @@ from geval_py.text import without_credentials
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any, Literal, TypeAlias, TypeVar
+    from collections.abc import Iterator
+    from typing import Any, Literal, TypeAlias
 
     Kind: TypeAlias = Literal["file", "directory"]
-
-    T = TypeVar("T")
-
 
 _SCHEME = re.compile(r"(?!https?:)[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 _STATE = ("size", "ETag", "etag", "mtime", "LastModified", "last_modified", "updated", "md5Hash", "created")
 
 
 def is_remote(path: str) -> bool:
-    """Tell whether a path has a scheme that is not http(s).
+    """Whether a path has a scheme for fsspec: any but http(s).
 
     >>> is_remote("s3://runs/out.tsv"), is_remote("https://example.org/out.tsv"), is_remote("out.tsv")
     (True, False, False)
@@ -37,7 +34,7 @@ def is_remote(path: str) -> bool:
 
 
 class RemoteFile(io.RawIOBase):
-    """A file elsewhere, as a raw stream that can be sought; raises UsageError and UnreadableFileError."""
+    """A file that fsspec reads, as a seekable raw stream; raises UsageError and UnreadableFileError."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -67,7 +64,7 @@ class RemoteFile(io.RawIOBase):
 
 
 def state_of(path: str) -> tuple[object, object, int, object]:
-    """Give the file's path, its size, and what is another once it was changed; raises as :class:`RemoteFile`."""
+    """Return a file's path, size and the properties that change with it; raises as :class:`RemoteFile`."""
     with _guarded(path) as (system, place):
         system.invalidate_cache()
         found = system.info(place)
@@ -75,7 +72,7 @@ def state_of(path: str) -> tuple[object, object, int, object]:
 
 
 def kind_at(path: str) -> Kind | None:
-    """Tell whether a file or a folder is at a path; None for nothing."""
+    """Return whether a file or a folder is at a path; None for nothing."""
     with _guarded(path) as (system, place):
         try:
             kind: Kind = system.info(place)["type"]
@@ -85,15 +82,15 @@ def kind_at(path: str) -> Kind | None:
 
 
 def names_in(folder: str, kind: Kind | None = None) -> list[str]:
-    """Give the names in a folder, of files or folders alone, or of all; raises as :class:`RemoteFile`."""
+    """Return the names in a folder: all, or only files or folders; raises as :class:`RemoteFile`."""
     with _guarded(folder) as (system, place):
         found = system.ls(place, detail=True)
-    named = ((entry["name"].rstrip("/").rpartition("/")[2], entry["type"]) for entry in found)
-    return [name for name, its_kind in named if name and kind in (None, its_kind)]
+    names = ((entry["name"].rstrip("/").rpartition("/")[2], entry["type"]) for entry in found)
+    return [name for name, its_kind in names if name and kind in (None, its_kind)]
 
 
 def read_bytes(path: str, start: int, stop: int) -> bytes:
-    """Read some bytes of a file, whoever else reads it; raises as :class:`RemoteFile`."""
+    """Read a range of a file's bytes; several threads may do so at once; raises as :class:`RemoteFile`."""
     with _guarded(path) as (system, place):
         data: bytes = system.cat_file(place, start=start, end=stop)
     return data
@@ -101,14 +98,14 @@ def read_bytes(path: str, start: int, stop: int) -> bytes:
 
 @contextmanager
 def _guarded(path: str) -> Iterator[tuple[Any, str]]:
-    """Give the driver's file system, and the place there; makes our errors of whatever the driver raises."""
+    """Yield the driver's file system and the path in it; turn the driver's errors into UnreadableFileError."""
     try:
         yield _file_system(path)
     except GevalError:
         raise
     except FileNotFoundError as error:
         raise UnreadableFileError(path=path, reason="No such file or directory") from error
-    except Exception as error:  # a driver raises what its libraries do: botocore's, paramiko's, … of no common kind
+    except Exception as error:  # drivers raise errors of botocore, paramiko, …, with no common base
         reason = without_credentials(" ".join(str(error).split())) or type(error).__name__
         raise UnreadableFileError(path=path, reason=reason) from error
 
@@ -132,30 +129,29 @@ def _file_system(path: str) -> tuple[Any, str]:
 
 # The packages with fsspec's drivers, by scheme (fsspec's documentation, "Other known implementations").
 _PACKAGES = {
-    "s3": "s3fs",
-    "s3a": "s3fs",
-    "gs": "gcsfs",
-    "gcs": "gcsfs",
-    "abfs": "adlfs",
-    "abfss": "adlfs",
-    "az": "adlfs",
-    "sftp": "paramiko",
-    "ssh": "paramiko",
+    **dict.fromkeys(("s3", "s3a"), "s3fs"),
+    **dict.fromkeys(("gs", "gcs"), "gcsfs"),
+    **dict.fromkeys(("abfs", "abfss", "az"), "adlfs"),
+    **dict.fromkeys(("sftp", "ssh"), "paramiko"),
     "hdfs": "pyarrow",
     "hf": "huggingface_hub",
 }
 
-# The body of an HTTP answer, checked for its length and limited in size.
 HTTP_TIMEOUT_SECONDS = 30
 HTTP_MAX_BYTES = 4 << 30
 
 
 class HttpBody(io.RawIOBase):
-    """The body of an HTTP answer, checked for its length and limited in size."""
+    """The body of an HTTP answer, checked for its length and limited in size.
+
+    It needs only the standard library. fsspec's driver for http needs aiohttp, which takes 0.3 s to import, asks the
+    server twice (HEAD and GET) and does not limit the size.
+    """
 
     def __init__(self, url: str) -> None:
         self._url, self._received = url, 0
-        self._answer = self._guarded(lambda: _http_opener().open(url, timeout=HTTP_TIMEOUT_SECONDS))
+        with self._guarded():
+            self._answer = _http_opener().open(url, timeout=HTTP_TIMEOUT_SECONDS)
         length = self._answer.headers.get("Content-Length", "")
         self._length = int(length) if length.isdecimal() and len(length) < 19 else None
 
@@ -163,7 +159,8 @@ class HttpBody(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        data: bytes = self._guarded(lambda: self._answer.read(len(buffer)))
+        with self._guarded():
+            data: bytes = self._answer.read(len(buffer))
         self._received += len(data)
         if self._received > HTTP_MAX_BYTES:
             raise self._failed(f"the answer is larger than {HTTP_MAX_BYTES >> 30} GiB")
@@ -176,13 +173,13 @@ class HttpBody(io.RawIOBase):
         self._answer.close()
         super().close()
 
-    def _guarded(self, ask: Callable[[], T]) -> T:
-        """Ask the server; make one kind of error of all that can go wrong."""
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
         from http.client import HTTPException
         from urllib.error import HTTPError
 
         try:
-            return ask()
+            yield
         except HTTPError as error:
             error.close()
             raise self._failed(f"the server answered {error.code} {error.reason}") from error
@@ -195,7 +192,7 @@ class HttpBody(io.RawIOBase):
 
 
 def _http_opener() -> Any:
-    """Make an opener of http and https only, also after a redirection."""
+    """Return an opener for http and https only: urllib's default one follows redirections to ftp."""
     from urllib import request
 
     opener = request.OpenerDirector()

@@ -1,11 +1,11 @@
-r"""Write a file whole or not at all: beside the file whose place it takes, which is there at every moment.
+r"""Write files and folders whole or not at all.
 
     with written_whole("out.tsv.xz", compression="xz") as file:
         file.write(b"the:0.5 :0.5\n")
 
-Whatever goes wrong before the end, the file is as it was, or is not there, and nothing is left beside it. A signal
-may come between any two steps of Python, also of those that clean up: who ends by one calls
-:func:`remove_unfinished`.
+A new file is written beside the one that it replaces, which exists at every moment. If an error comes before the end,
+the old file is unchanged, and nothing is left beside it. A signal may come between any two steps of Python, also
+during the cleaning up: a program that ends by a signal calls :func:`remove_unfinished`.
 """
 
 from __future__ import annotations
@@ -26,29 +26,37 @@ from geval_py.text import named, visible
 
 BACKUP_ENDING = ".orig"
 TEMPORARY_BEGINNING = ".geval-"
-_unfinished: set[str] = set()  # the temporary files that may be there
+GITIGNORE_FILE = ".gitignore"
+GITIGNORE = "\n*~\n*.swp\n*.bak\n*.pyc\n*.o\n.DS_Store\n.token\n"
+Files = Mapping[str, bytes]  # contents, by the path inside a folder, with slashes
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+_unfinished: set[str] = set()  # temporary files that may exist
 
 
 class Writable(Protocol):
-    """What bytes are written to."""
+    """A stream that takes bytes."""
 
     def write(self, data: bytes, /) -> object: ...
 
 
 @contextmanager
 def written_whole(path: str, *, compression: str | None = None) -> Iterator[Writable]:
-    """Write a new file, or the new content of one, by the compression of that name; it is there when all is written.
+    """Write a file, new or replaced, by the compression of that name; it appears when all is written.
 
-    A file that is there keeps its permissions; where a symbolic link leads to it, the link stays. Raises UsageError
-    for standard input, an address, what is no regular file, and what cannot be written.
+    A replaced file keeps its permissions, and a symbolic link to it stays. Raises UsageError for standard input, an
+    address, anything but a regular file, and a file that cannot be written.
     """
-    if path == STANDARD_INPUT:  # which "-" would name in a message
+    if path == STANDARD_INPUT:  # a message would call it "standard input"
         raise UsageError(message="Cannot write `-`: it is not a file")
     _check_is_path(path, "write")
-    with _naming(path, "write"):
+    with _refusing(path, "write"):
         target = os.path.realpath(path) if os.path.islink(path) else path
-    known = os.path.lexists(target)
-    permissions = stat.S_IMODE(check_replaceable(target).st_mode) if known else _permissions_of_new_files()
+    if os.path.lexists(target):
+        permissions = stat.S_IMODE(check_replaceable(target).st_mode)
+    else:
+        mask = os.umask(0o077)  # reading it needs setting it
+        os.umask(mask)
+        permissions = 0o666 & ~mask
     with replacement(target, permissions) as new:
         with new.writer(compression) as file:
             yield file
@@ -56,9 +64,9 @@ def written_whole(path: str, *, compression: str | None = None) -> Iterator[Writ
 
 
 def check_replaceable(path: str, *, verb: str = "write") -> os.stat_result:
-    """Give what is known of a regular file, and refuse anything else: a symbolic link leads to another file.
+    """Return the status of a regular file; raises UsageError for anything else, symbolic links too.
 
-    ``verb`` says in the message what cannot be done. Raises UsageError, and UnreadableFileError where nothing is.
+    ``verb`` is for the message. Raises UnreadableFileError if nothing is at the path.
     """
     _check_is_path(path, verb)
     with naming(path):
@@ -76,10 +84,18 @@ def _check_is_path(path: str, verb: str) -> None:
         raise _refusal(path, verb, "it is not a file")
 
 
-def _permissions_of_new_files() -> int:
-    mask = os.umask(0o077)  # it can be read only by setting it
-    os.umask(mask)
-    return 0o666 & ~mask
+def _refusal(path: str, verb: str, reason: str) -> UsageError:
+    return UsageError(message=f"Cannot {verb} {named(path)}: {visible(reason)}")
+
+
+@contextmanager
+def _refusing(path: str, verb: str = "write", *, several: bool = False) -> Iterator[None]:
+    """Turn an error of the file system into a UsageError about a path, or the one of ``several`` that failed."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        at_fault = str(getattr(error, "filename", None) or path) if several else path
+        raise _refusal(at_fault, verb, getattr(error, "strerror", None) or str(error)) from error
 
 
 @contextmanager
@@ -91,15 +107,15 @@ def replacement(
     verb: str = "write",
     beginning: str = TEMPORARY_BEGINNING,
 ) -> Iterator[Replacement]:
-    """Make a file in the same folder, its name with such a beginning, and remove it unless it took its place.
+    """Create a file in the same folder whose name has a certain beginning; remove it unless it took its place.
 
-    If there is an ``original``, the new file takes its place only if it is still there, as it was. ``verb`` says in
-    messages what cannot be done. Raises UsageError for what cannot be written.
+    With the status of an ``original``, the file at ``path`` is replaced only if it is unchanged. ``verb`` is for the
+    message. Raises UsageError for a file that cannot be written.
     """
     temporary = os.path.join(os.path.dirname(path), f"{beginning}{os.urandom(8).hex()}")
     _unfinished.add(temporary)
     try:
-        with _naming(path, verb):
+        with _refusing(path, verb):
             file = os.fdopen(os.open(temporary, _NEW_FILE, 0o600), "wb")
         try:
             yield Replacement(path, permissions, original, verb, temporary, file)
@@ -110,23 +126,20 @@ def replacement(
         _remove(temporary)
 
 
-_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-
-
 def _remove(temporary: str) -> None:
-    with suppress(OSError):  # it took its place, or was never made
+    with suppress(OSError):  # it took its place, or was never created
         os.unlink(temporary)
     _unfinished.discard(temporary)
 
 
 def remove_unfinished() -> None:
-    """Remove the files in the making that are left, as where a signal came while one was removed."""
+    """Remove the temporary files that are left when a signal interrupts their removal."""
     for temporary in tuple(_unfinished):
         _remove(temporary)
 
 
 class Replacement:
-    """A file in the making, which is to take the place of the one at ``path``."""
+    """A temporary file that is to replace the one at ``path``."""
 
     def __init__(
         self,
@@ -143,25 +156,25 @@ class Replacement:
 
     @contextmanager
     def writer(self, compression: str | None) -> Iterator[Writable]:
-        """Write all of the file, by the compression of that name; raises UsageError."""
-        with _naming(self.path, self._verb):
+        """Write the whole file by the compression of that name; raises UsageError."""
+        with _refusing(self.path, self._verb):
             stream = compressor(self._file, compression)
         try:
-            yield _NamingWriter(stream, self.path, self._verb)
+            yield _RefusingWriter(stream, self.path, self._verb)
         except BaseException:
             with suppress(OSError):
                 stream.close()
             raise
-        with _naming(self.path, self._verb):
+        with _refusing(self.path, self._verb):
             stream.close()
             self._file.close()
 
     def take_place(self, *, backup: bool = False) -> str | None:
-        """Put the file, written and closed, in its place; raises UsageError.
+        """Move the file, written and closed, to its place; raises UsageError.
 
-        With ``backup`` the original gets another name, which is given back: ``PATH.orig``, or ``.orig.1`` ….
+        With ``backup``, keep the original and return its new name: ``PATH.orig``, or ``PATH.orig.1`` ….
         """
-        with _naming(self.path, self._verb):
+        with _refusing(self.path, self._verb):
             os.chmod(self._temporary, self._permissions)
             if not backup:
                 self._replace()
@@ -176,18 +189,16 @@ class Replacement:
             return backup_path
 
     def _replace(self) -> None:
-        if self._original is not None and not _is_same(os.lstat(self.path), self._original):
-            raise _refusal(self.path, self._verb, "it was changed meanwhile; run it again")
+        old = self._original
+        if old is not None:
+            new = os.lstat(self.path)
+            if not os.path.samestat(new, old) or (new.st_size, new.st_mtime_ns) != (old.st_size, old.st_mtime_ns):
+                raise _refusal(self.path, self._verb, "it was changed meanwhile; run it again")
         os.replace(self._temporary, self.path)
 
 
-def _is_same(one: os.stat_result, other: os.stat_result) -> bool:
-    """Tell whether two looks found the same file, with the same content as far as its size and time tell."""
-    return os.path.samestat(one, other) and (one.st_size, one.st_mtime_ns) == (other.st_size, other.st_mtime_ns)
-
-
-class _NamingWriter:
-    """Names the file in what goes wrong when it is written."""
+class _RefusingWriter:
+    """Writes to a stream; raises UsageError with the path."""
 
     def __init__(self, stream: IO[bytes] | BufferedIOBase, path: str, verb: str) -> None:
         self._write, self._path, self._verb = stream.write, path, verb
@@ -199,44 +210,25 @@ class _NamingWriter:
             raise _refusal(self._path, self._verb, error.strerror or str(error)) from error
 
 
-def _refusal(path: str, verb: str, reason: str) -> UsageError:
-    return UsageError(message=f"Cannot {verb} {named(path)}: {visible(reason)}")
-
-
-@contextmanager
-def _naming(path: str, verb: str) -> Iterator[None]:
-    try:
-        yield
-    except (OSError, ValueError) as error:
-        raise _refusal(path, verb, getattr(error, "strerror", None) or str(error)) from error
-
-
 def _back_up(path: str) -> str:
-    """Give the file a second name, one that is free."""
+    """Link a second, unused name to a file; copy it if the file system has no links."""
     number = 0
     while True:
         backup_path = f"{path}{BACKUP_ENDING}" + (f".{number}" if number else "")
         try:
-            _link_or_copy(path, backup_path)
+            try:
+                os.link(path, backup_path)
+            except FileExistsError:
+                raise
+            except OSError:
+                _copy(path, backup_path)
         except FileExistsError:
             number += 1
         else:
             return backup_path
 
 
-def _link_or_copy(path: str, backup_path: str) -> None:
-    """Link a new name to a file or, where the file system has no links, copy it."""
-    try:
-        os.link(path, backup_path)
-    except FileExistsError:
-        raise
-    except OSError:
-        _copy(path, backup_path)
-
-
 def _copy(path: str, backup_path: str) -> None:
-    import shutil
-
     with open(path, "rb") as original, open(backup_path, "xb") as copy:
         try:
             shutil.copyfileobj(original, copy)
@@ -246,38 +238,30 @@ def _copy(path: str, backup_path: str) -> None:
             raise
 
 
-# New folders with files: written whole, or not at all.
-
-
-GITIGNORE_FILE, CONFIG_FILE, README_FILE = ".gitignore", "config.txt", "README.md"
-IN_HEADER_FILE, OUT_HEADER_FILE = "in-header.tsv", "out-header.tsv"
-DEV_SET, HIDDEN_SET = "dev-0", "test-A"
-GITIGNORE = "\n*~\n*.swp\n*.bak\n*.pyc\n*.o\n.DS_Store\n.token\n"
-Files = Mapping[str, bytes]  # contents, by a path inside a folder with slashes
-
-
 def write_files(folder: str, files: Files) -> None:
-    """Write new files into a folder, which is made if only it is missing, and into folders below it.
+    """Write new files into a folder and folders below it, which are created if only their last part is missing.
 
-    Raises ExistingFileError if one of the files is there, MissingFileError if the folder's parent is not, and
-    UsageError for what cannot be written. Whatever is raised, nothing new is left.
+    Raises ExistingFileError if one of the files exists, MissingFileError if the folder's parent does not, and
+    UsageError for a file that cannot be written. After an error, nothing new is left.
     """
-    there = [path for name in files if os.path.lexists(path := _path_in(folder, name))]
-    if there:
-        raise ExistingFileError(path=there[0], others=tuple(there[1:]))
+    paths = {os.path.join(folder, *name.split("/")): content for name, content in files.items()}
+    existing = [path for path in paths if os.path.lexists(path)]
+    if existing:
+        raise ExistingFileError(path=existing[0], others=tuple(existing[1:]))
     made: list[str] = []
-    with _writing(folder), _undoing(made):
-        _make_folder(folder, made)
-        for name, content in files.items():
-            path = _path_in(folder, name)
-            _make_folder(os.path.dirname(path), made)
-            with open(path, "xb") as file:
-                made.append(path)
-                file.write(content)
-
-
-def _path_in(folder: str, name: str) -> str:
-    return os.path.join(folder, *name.split("/"))
+    with _refusing(folder, several=True):
+        try:
+            _make_folder(folder, made)
+            for path, content in paths.items():
+                _make_folder(os.path.dirname(path), made)
+                with open(path, "xb") as file:
+                    made.append(path)
+                    file.write(content)
+        except BaseException:
+            for path in reversed(made):
+                with suppress(OSError):
+                    os.rmdir(path) if os.path.isdir(path) else os.unlink(path)
+            raise
 
 
 def _make_folder(folder: str, made: list[str]) -> None:
@@ -289,44 +273,21 @@ def _make_folder(folder: str, made: list[str]) -> None:
     made.append(folder)
 
 
-@contextmanager
-def _writing(folder: str) -> Iterator[None]:
-    """Name what could not be written."""
-    try:
-        yield
-    except (OSError, ValueError) as error:
-        path = getattr(error, "filename", None) or folder
-        reason = getattr(error, "strerror", None) or str(error)
-        raise UsageError(message=f"Cannot write {named(str(path))}: {visible(reason)}") from error
-
-
-@contextmanager
-def _undoing(made: list[str]) -> Iterator[None]:
-    """Remove what was made, the last first, if something is raised, an interrupt too."""
-    try:
-        yield
-    except BaseException:
-        for path in reversed(made):
-            with suppress(OSError):
-                os.rmdir(path) if os.path.isdir(path) else os.unlink(path)
-        raise
-
-
 def check_new_folder(folder: str) -> None:
-    """Raise ExistingFileError if a folder is there with something in it, or if there is another thing of its name."""
+    """Raise ExistingFileError unless nothing, or an empty folder, is at a path."""
     if os.path.lexists(folder) and not (os.path.isdir(folder) and not os.listdir(folder)):
         raise ExistingFileError(path=folder)
 
 
 @contextmanager
 def new_folder(folder: str) -> Iterator[None]:
-    """Write into a new folder, which is removed with all that is in it if something is raised, an interrupt too.
+    """Write into a new folder, which is removed with its files if anything is raised, also KeyboardInterrupt.
 
-    Raises ExistingFileError, and UsageError for what cannot be written.
+    Raises ExistingFileError, and UsageError for a file that cannot be written.
     """
     check_new_folder(folder)
     known = os.path.isdir(folder)
-    with _writing(folder):
+    with _refusing(folder, several=True):
         os.makedirs(folder, exist_ok=True)
         try:
             yield

@@ -4,7 +4,7 @@
     scheme   = metric [ ":" *flag ]
     flag     = letter | letter "<" argument ">" | "s<" regexp "><" replacement ">" | "f<in<" column ">:" token ">"
 
-This module knows the grammar; which metrics there are is said in :mod:`geval_py.scoring.metrics`.
+The names of metrics are in :mod:`geval_py.scoring.metrics`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from geval_py.text import shorten, visible
 from geval_py.values import Value
 
 MOST_PRODUCTS = 10_000
+DEFAULT_BITS = 10  # of a metric on hashed words: the binary logarithm of the number of buckets
+LEAST_BITS, MOST_BITS = 1, 24
 _FLAG = r"[lucS]|f<(in<[^>]*>:[^>]*)>|[NPmtfp]<([^>]*)>|s<([^>]*)><([^>]*)>"
 _FLAGS = "the flags are l u c S m<REGEXP> t<REGEXP> s<REGEXP><REPLACEMENT> f<FEATURE> p<PERCENT> N<NAME> P<NUMBER>"
 _TEXT_FLAGS = frozenset("lucSmts")
@@ -25,7 +27,7 @@ _PRODUCT = r"f<in<[^>]*>:[^>]*>|<[^>]*>|\{([^{}<>]*)\}"
 
 
 class Flag(Value):
-    """One flag: its letter and its arguments (none, one, or a regexp and its replacement)."""
+    """A flag: its letter and its arguments (none, one, or a regexp and its replacement)."""
 
     letter: str
     arguments: tuple[str, ...] = ()
@@ -35,10 +37,10 @@ class Flag(Value):
 
 
 class EvaluationScheme(Value):
-    """A metric's name with what shall be done before and around it.
+    """A metric's name with flags.
 
-    ``text`` is the scheme as written; ``metric`` the name without flags (with its bits, if given). ``tokenizer``
-    names what splits the lines into tokens behind the flags; no scheme is written with one.
+    ``text`` is the scheme as written, ``metric`` the name without flags (with its bits, if given). ``tokenizer``,
+    from an option, splits the lines into tokens after the flags.
     """
 
     text: str
@@ -48,13 +50,13 @@ class EvaluationScheme(Value):
 
     @property
     def name(self) -> str:
-        """The name shown: from the ``N`` flags, else the metric and its other flags as written."""
+        """The display name: from the ``N`` flags, else the metric and its other flags as written."""
         names = [flag.arguments[0] for flag in self.flags if flag.letter == "N"]
         return " ".join(names) if names else self.text.removesuffix(":")
 
     @property
     def flag_text(self) -> str:
-        """The flags as written, but that numbers are shown as GEval shows them: ``p<50.0>`` for ``p<50>``."""
+        """The flags as written, with numbers as GEval shows them: ``p<50.0>`` for ``p<50>``."""
         return "".join(map(str, self.flags))
 
     @property
@@ -69,7 +71,7 @@ class EvaluationScheme(Value):
 
     @property
     def changes_lines(self) -> bool:
-        """Whether lines are scored otherwise than as they are."""
+        """Whether lines are changed before they are scored."""
         return bool(self.text_flags) or self.tokenizer is not None
 
     @property
@@ -79,12 +81,12 @@ class EvaluationScheme(Value):
 
     @property
     def percentage(self) -> float | None:
-        """How many of the lines are scored, those with most confidence, in (0, 100]; None for all."""
+        """The percentage of lines that are scored, those with most confidence, in (0, 100]; None for all."""
         return next((float(flag.arguments[0]) for flag in self.flags if flag.letter == "p"), None)
 
     @property
     def selecting_flags(self) -> tuple[Flag, ...]:
-        """The flags that tell which lines are scored, and in which order."""
+        """The flags that select the scored lines and their order."""
         return tuple(flag for flag in self.flags if flag.letter in _SELECTING_FLAGS)
 
 
@@ -124,21 +126,19 @@ def parse_scheme(text: str) -> EvaluationScheme:
     while position < len(flag_text):
         rest = flag_text[position:]
         match = re.match(_FLAG, rest)
-        if match is None:
-            raise SchemeError(scheme=text, message=f"Unknown or broken metric flags: {visible(rest)}\n  {_FLAGS}")
-        arguments = tuple(group for group in match.groups() if group is not None)
         try:
-            flags.append(_flag(rest[0], arguments))
+            if match is None:
+                raise ValueError(_FLAGS)
+            flags.append(_flag(rest[0], tuple(group for group in match.groups() if group is not None)))
         except ValueError as error:
-            raise SchemeError(
-                scheme=text, message=f"Unknown or broken metric flags: {visible(rest)}\n  {error}"
-            ) from error
+            message = f"Unknown or broken metric flags: {visible(rest)}\n  {error}"
+            raise SchemeError(scheme=text, message=message) from error
         position += match.end()
     return EvaluationScheme(text=text, metric=metric, flags=tuple(flags))
 
 
 def _flag(letter: str, arguments: tuple[str, ...]) -> Flag:
-    """Make a flag; raises ValueError, with what it takes, for a number that is none."""
+    """Return a flag; raises ValueError, with the expected argument, for a malformed number."""
     if letter == "P":
         if not re.fullmatch("[0-9]{1,9}", arguments[0]):
             raise ValueError("P<n> takes a whole number")

@@ -1,65 +1,51 @@
-"""Open what a user names.
+"""Sources: paths, standard input, addresses and files in parts, found and opened.
 
-A source is a path, ``-`` (standard input) or an address: ``http(s)://``, or one that fsspec reads
-(:mod:`geval_py.reading.remote`). What is compressed is decompressed (:mod:`geval_py.reading.compression`).
+A source is a path, ``-`` (standard input), ``http(s)://``, or an address that fsspec reads
+(:mod:`geval_py.reading.remote`). A compressed source is decompressed (:mod:`geval_py.reading.compression`).
+
+Jobs on many machines may write a file in parts: ``out-00003-of-00064.tsv.zst`` is the fourth of 64. Parts are
+numbered from 0, with any number of digits. In the order of their numbers they are one file with the name ``out.tsv``,
+and a path with a star for the number: ``out-*-of-00064.tsv.zst``.
 """
 
 from __future__ import annotations
 
 import io
 import os
+import re
 import stat
 import sys
 from contextlib import contextmanager
 
-from geval_py.errors import AmbiguousFileError, UnreadableFileError
+from geval_py.errors import AmbiguousFileError, PartsError, UnreadableFileError
 from geval_py.reading import remote
 from geval_py.reading.compression import COMPRESSED_ENDINGS, MAGIC_BYTES, Decompressed, compression_of
-from geval_py.reading.parts import is_whole, parts_among, wholes_among
-from geval_py.reading.remote import HttpBody, RemoteFile, is_remote, kind_at, state_of
-from geval_py.text import named
+from geval_py.reading.remote import is_remote
+from geval_py.text import named, natural_order
+from geval_py.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from typing import Any, TypeAlias
 
     from geval_py.reading.compression import Readable
-    from geval_py.reading.remote import Kind
     from geval_py.reading.unpacking import Threads
 
-    # Device, inode, bytes, and when it was modified, in ns; what a driver tells of a file elsewhere.
+    # Device, inode, size in bytes, and modification time in ns; for a remote file, what its driver reports.
     FileState: TypeAlias = tuple[object, object, int, object]
 
-
 STANDARD_INPUT = "-"
-
-
-class _Chained(io.RawIOBase):
-    """A stream whose first bytes were read already, to look at them."""
-
-    def __init__(self, head: bytes, rest: Readable) -> None:
-        self._head, self._rest = head, rest
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:  # a writable buffer; typeshed has no public name for it
-        if self._head:
-            n = min(len(buffer), len(self._head))
-            buffer[:n], self._head = self._head[:n], self._head[n:]
-            return n
-        data = self._rest.read(len(buffer)) or b""
-        buffer[: len(data)] = data
-        return len(data)
+MOST_NAMED = 5  # missing parts in a message
+_ANY_COMPRESSION = "|".join(map(re.escape, COMPRESSED_ENDINGS))
+_PART = re.compile(rf"(.+)-([0-9]+|\*)(-of-([0-9]+)((?:\.[^-/]*?)?)(?:{_ANY_COMPRESSION})?)", re.DOTALL)
 
 
 class Source:
-    """One opened source: its name for messages, and its decompressed bytes as a raw stream.
+    """One opened source: its path and its decompressed bytes as a raw stream.
 
-    ``size`` is the number of bytes as stored and ``position`` how many of them have been read; both None where
-    that cannot be known (a pipe, an address). ``state`` is another once a file was changed or replaced; None for
-    what can be read only once.
+    ``size`` is the number of stored bytes and ``position`` how many of them have been read; both are None for a pipe
+    or an http address. ``state`` differs once a file was changed or replaced; None if it can be read only once.
     """
 
     def __init__(self, path: str, max_bytes: int | None = None) -> None:
@@ -69,7 +55,10 @@ class Source:
         self.state = self._state_now() if regular else None
         self.size = self.state[2] if self.state else None
         try:
-            head = self._read_head()
+            head = b""
+            with naming(path):
+                while len(head) < MAGIC_BYTES and (more := self._file.read(MAGIC_BYTES - len(head))):
+                    head += more
         except BaseException:
             self.close()
             raise
@@ -80,27 +69,20 @@ class Source:
         self.compression = compression.name if compression else None
         self.stream = Decompressed(raw, compression, path, max_bytes) if compression else raw
 
-    def _read_head(self) -> bytes:
-        head = b""
-        with naming(self.path):
-            while len(head) < MAGIC_BYTES and (more := self._file.read(MAGIC_BYTES - len(head))):
-                head += more
-        return head
-
     def unpack_by(self, threads: Threads) -> None:
-        """Let threads unpack the rest of a compressed file on this machine, where it can be unpacked in parts."""
+        """Let threads unpack the rest of a compressed local file, if it has parts that can be unpacked alone."""
         if isinstance(self.stream, Decompressed) and self.is_here:
             from geval_py.reading.unpacking import unpack_in_threads
 
             unpack_in_threads(self.stream, self._file, threads)
 
     def check_unchanged(self) -> None:
-        """Raise UnreadableFileError if the file has shrunk, grown or was written to since it was opened."""
+        """Raise UnreadableFileError if the file was changed since it was opened."""
         if self.state is not None and self._state_now() != self.state:
             raise changed(self.path)
 
     def _state_now(self) -> FileState:
-        return _state_of(os.fstat(self._file.fileno())) if self.is_here else state_of(self.path)
+        return _state_of(os.fstat(self._file.fileno())) if self.is_here else remote.state_of(self.path)
 
     @property
     def descriptor(self) -> int:
@@ -117,26 +99,58 @@ class Source:
             self._file.close()
 
 
+def _open_raw(path: str) -> tuple[Any, bool]:
+    """Open the stored bytes; the second value tells whether they can be sought."""
+    if path == STANDARD_INPUT:
+        if sys.stdin is None:
+            raise UnreadableFileError(path=path, reason="it is closed")
+        return sys.stdin.buffer, False
+    if is_address(path):
+        return remote.HttpBody(path), False
+    if is_remote(path):
+        return remote.RemoteFile(path), True
+    with naming(path):
+        file = open(path, "rb", buffering=0)
+    return file, stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+
+
+class _Chained(io.RawIOBase):
+    """A stream whose first bytes were already read, to find out its compression."""
+
+    def __init__(self, head: bytes, rest: Readable) -> None:
+        self._head, self._rest = head, rest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:  # a writable buffer; typeshed has no public name for it
+        size = len(buffer)
+        data = self._head[:size] or self._rest.read(size) or b""
+        self._head = self._head[size:]
+        buffer[: len(data)] = data
+        return len(data)
+
+
 def _state_of(found: os.stat_result) -> FileState:
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def state_at(path: str) -> FileState:
-    """Give what is another once a file was changed or replaced; raises UnreadableFileError."""
+    """Return a file's state, which differs once it was changed or replaced; raises UnreadableFileError."""
     if is_remote(path):
-        return state_of(path)
+        return remote.state_of(path)
     with naming(path):
         return _state_of(os.stat(path))
 
 
 def changed(path: str) -> UnreadableFileError:
-    """Make the error of a file that is not what it was when it was opened."""
+    """Return the error for a file that was changed since it was opened."""
     return UnreadableFileError(path=path, reason="it was changed while it was read")
 
 
 @contextmanager
 def naming(path: str) -> Iterator[None]:
-    """Name the file in what goes wrong when it is opened or read."""
+    """Turn errors of opening or reading a file into an UnreadableFileError with its path."""
     try:
         yield
     except IsADirectoryError as error:
@@ -145,48 +159,35 @@ def naming(path: str) -> Iterator[None]:
         raise UnreadableFileError(path=path, reason=getattr(error, "strerror", None) or str(error)) from error
 
 
+# Finding files.
+
+
 def is_address(path: str) -> bool:
-    """Tell whether a name is a web address rather than a path."""
+    """Whether a name is an http address rather than a path."""
     return path[:8].lower().startswith(("http://", "https://"))
 
 
-def _open_raw(path: str) -> tuple[Any, bool]:
-    """Open the stored bytes; the second value tells whether it is a regular file, which can be sought."""
-    if path == STANDARD_INPUT:
-        if sys.stdin is None:
-            raise UnreadableFileError(path=path, reason="it is closed")
-        return sys.stdin.buffer, False
-    if is_address(path):
-        return HttpBody(path), False
-    if is_remote(path):
-        return RemoteFile(path), True
-    with naming(path):
-        file = open(path, "rb", buffering=0)
-    return file, stat.S_ISREG(os.fstat(file.fileno()).st_mode)
-
-
 def can_be_reread(path: str) -> bool:
-    """Tell whether a source can be read a second time: a file can; a pipe, or an address, cannot."""
+    """Whether a source can be read a second time: a file can, a pipe or an http address cannot."""
     return path != STANDARD_INPUT and not is_address(path) and is_file(path)
 
 
 def is_file(path: str) -> bool:
-    """Tell whether a path is that of a regular file, or of one in parts."""
-    return is_regular(path) or is_whole(path)
+    """Whether a path is that of a regular file or of a file in parts."""
+    return is_regular(path) or _is_whole(path)
 
 
 def find_file(path: str) -> str | None:
-    """Complete a path: itself if it exists, else the one compressed file of that name, or the file in parts.
+    """Complete a path: return it if it exists, else its one compressed file, or the file in parts; None for nothing.
 
-    None if there is none. Raises AmbiguousFileError if there are several, PartsError where parts do not make a whole,
-    and UnreadableFileError for one that cannot be reached: in a folder that may not be entered, or behind a link that
-    leads nowhere.
+    Raises AmbiguousFileError for several files, PartsError for parts that are incomplete, and UnreadableFileError for
+    a file in a folder that may not be entered, or behind a broken link.
     """
     if _exists(path):
         return path
     candidates = tuple(path + ending for ending in COMPRESSED_ENDINGS if _exists(path + ending))
     folder, name = os.path.split(path)
-    wholes = wholes_among(names_beside(path))
+    wholes = wholes_among(_names_beside(path))
     pattern = name if name in wholes.values() else wholes.get(name)
     if pattern is not None:
         candidates = (*candidates, os.path.join(folder, pattern))
@@ -197,24 +198,16 @@ def find_file(path: str) -> str | None:
     return candidates[0] if candidates else None
 
 
-def names_beside(path: str) -> list[str]:
-    """Give the names in the folder of a path; none where it cannot be listed."""
+def _names_beside(path: str) -> list[str]:
     try:
         return names_in(os.path.dirname(path) or os.curdir)
-    except (OSError, ValueError, UnreadableFileError):
+    except UnreadableFileError:
         return []
-
-
-def parts_of(path: str) -> tuple[str, ...]:
-    """Give the paths of the parts of a file in parts, in order, and of another its own; raises PartsError."""
-    if not is_whole(path) or _exists(path):
-        return (path,)
-    return parts_among(path, names_beside(path))
 
 
 def _exists(path: str) -> bool:
     if is_remote(path):
-        return kind_at(path) is not None
+        return remote.kind_at(path) is not None
     try:
         os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -229,11 +222,8 @@ def _exists(path: str) -> bool:
     return True
 
 
-# What is at a path: on this machine, or elsewhere by a scheme such as s3://.
-
-
 def join(folder: str, path: str) -> str:
-    """Give the path of what is called so from a folder: with a scheme, itself.
+    """Join a folder and a path; a path with a scheme stays as it is.
 
     >>> join("dev-0", "out.tsv"), join("dev-0", "s3://runs/out.tsv")
     ('dev-0/out.tsv', 's3://runs/out.tsv')
@@ -242,42 +232,40 @@ def join(folder: str, path: str) -> str:
 
 
 def absolute(path: str) -> str:
-    """Give a path that does not depend on the current folder."""
+    """Return a path that does not depend on the current folder."""
     return path if is_remote(path) else os.path.abspath(path)
 
 
 def is_folder(path: str) -> bool:
-    """Tell whether a folder is there; elsewhere, raises UnreadableFileError where that cannot be told."""
+    """Whether a folder exists; raises UnreadableFileError if a remote file system does not answer."""
     return remote.kind_at(path) == "directory" if is_remote(path) else os.path.isdir(path)
 
 
 def is_regular(path: str) -> bool:
-    """Tell whether a regular file is there; elsewhere, raises UnreadableFileError where that cannot be told."""
+    """Whether a regular file exists; raises as :func:`is_folder`."""
     return remote.kind_at(path) == "file" if is_remote(path) else os.path.isfile(path)
 
 
 def exists(path: str) -> bool:
-    """Tell whether anything is there; elsewhere, raises UnreadableFileError where that cannot be told."""
+    """Whether anything exists at a path; raises as :func:`is_folder`."""
     return remote.kind_at(path) is not None if is_remote(path) else os.path.exists(path)
 
 
-def names_in(folder: str, kind: Kind | None = None) -> list[str]:
-    """Give the names in a folder, of files or folders alone, or of all.
-
-    Raises OSError where it cannot be listed; elsewhere, UnreadableFileError.
-    """
+def names_in(folder: str, kind: remote.Kind | None = None) -> list[str]:
+    """Return the names in a folder: all, or only files or folders; raises UnreadableFileError."""
     if is_remote(folder):
         return remote.names_in(folder, kind)
-    if kind is None:
-        return os.listdir(folder)
-    with os.scandir(folder) as entries:
-        return [entry.name for entry in entries if (entry.is_dir() if kind == "directory" else entry.is_file())]
+    with naming(folder):
+        if kind is None:
+            return os.listdir(folder)
+        with os.scandir(folder) as entries:
+            return [entry.name for entry in entries if (entry.is_dir() if kind == "directory" else entry.is_file())]
 
 
 def matching_files(folder: str, pattern: str) -> list[str]:
-    """Give the files, from a folder, that a pattern such as ``runs/out-*.tsv`` matches.
+    """Return the files that match a pattern relative to a folder, such as ``runs/out-*.tsv``.
 
-    Elsewhere only the last part of a path is a pattern.
+    In a remote path only the last part may be a pattern.
     """
     if not is_remote(join(folder, pattern)):
         from glob import escape, glob
@@ -289,3 +277,114 @@ def matching_files(folder: str, pattern: str) -> list[str]:
     if remote.kind_at(place) != "directory":
         return []
     return [os.path.join(place, name) for name in matching(remote.names_in(place, "file"), last)]
+
+
+# Files in parts.
+
+
+class Part(Value):
+    """The meaning of a part's name: the name of the whole file, the part's number, and the number of parts.
+
+    ``pattern`` is the name with a star for the number; the ``number`` of the pattern itself is None.
+    """
+
+    whole: str
+    number: int | None
+    count: int
+    pattern: str
+
+
+def part_of(name: str) -> Part | None:
+    """Parse the name of a part; None for another name.
+
+    >>> part_of("out-lr=0.1-03-of-64.tsv.xz")
+    Part(whole='out-lr=0.1.tsv', number=3, count=64, pattern='out-lr=0.1-*-of-64.tsv.xz')
+    """
+    match = _PART.fullmatch(name) if "-of-" in name else None
+    if match is None:
+        return None
+    return Part(
+        whole=match[1] + match[5],
+        number=None if match[2] == "*" else int(match[2]),
+        count=int(match[4]),
+        pattern=f"{match[1]}-*{match[3]}",
+    )
+
+
+def _is_whole(path: str) -> bool:
+    part = part_of(os.path.basename(path))
+    return part is not None and part.number is None
+
+
+def is_part_of(path: str, whole: str) -> bool:
+    """Whether one path is that of a part of the file in parts at another path."""
+    (folder, name), (of_folder, of_name) = os.path.split(path), os.path.split(whole)
+    part, of = part_of(name), part_of(of_name)
+    if part is None or of is None or of.number is not None:
+        return False
+    return folder == of_folder and part.whole == of.whole
+
+
+def name_of(name: str) -> str:
+    """Return a file's name without the ending of a compression and without the number of its parts.
+
+    >>> name_of("out-lr=0.1-*-of-64.tsv.xz"), name_of("out.tsv.gz")
+    ('out-lr=0.1.tsv', 'out.tsv')
+    """
+    part = part_of(name)
+    if part is not None and part.number is None:
+        return part.whole
+    return next((name.removesuffix(ending) for ending in COMPRESSED_ENDINGS if name.endswith(ending)), name)
+
+
+def wholes_among(names: Iterable[str]) -> dict[str, str]:
+    """Map the name of each file in parts, of which there are some among the names, to its name with a star.
+
+    If the parts differ in compression or count, the first part decides.
+    """
+    return {part.whole: part.pattern for part, _ in reversed(_numbered_parts(names))}
+
+
+def _numbered_parts(names: Iterable[str]) -> list[tuple[Part, str]]:
+    found = ((part_of(name), name) for name in sorted(names, key=natural_order))
+    return [(part, name) for part, name in found if part is not None and part.number is not None]
+
+
+def parts_of(path: str) -> tuple[str, ...]:
+    """Return the paths of the parts of a file in order; the path itself if it is not in parts.
+
+    Raises PartsError for parts that are missing or duplicated, or that differ in the number of parts.
+    """
+    folder, name = os.path.split(path)
+    wanted = part_of(name)
+    if wanted is None or wanted.number is not None or _exists(path):
+        return (path,)
+    found = [(part, other) for part, other in _numbered_parts(_names_beside(path)) if part.whole == wanted.whole]
+    counts = {part.count: other for part, other in found}
+    if len(counts) > 1:
+        *others, last = sorted(counts)
+        reason = f"there are parts of {', '.join(map(str, others))} and of {last}"
+        raise PartsError(path=path, reason=reason, names=tuple(counts.values()))
+    count = next(iter(counts), wanted.count)
+    by_number: dict[int, list[str]] = {}
+    for part, other in found:
+        by_number.setdefault(part.number or 0, []).append(other)
+    for number, same in sorted(by_number.items()):
+        if number >= count:
+            reason = f"of {count} parts there is no part {number}: they are numbered from 0"
+            raise PartsError(path=path, reason=reason, names=tuple(same))
+        if len(same) > 1:
+            raise PartsError(path=path, reason=f"part {number} of {count} is there twice", names=tuple(same))
+    if len(by_number) < count:
+        raise PartsError(path=path, reason=_missing_parts(by_number, count))
+    return tuple(os.path.join(folder, by_number[number][0]) for number in sorted(by_number))
+
+
+def _missing_parts(by_number: dict[int, list[str]], count: int) -> str:
+    first = range(min(count, len(by_number) + MOST_NAMED))  # a stranger's file name may give any count
+    numbers = [number for number in first if number not in by_number][:MOST_NAMED]
+    missing = count - len(by_number)
+    if missing == 1:
+        return f"part {numbers[0]} of {count} is missing"
+    more = f" and {missing - MOST_NAMED} more" if missing > MOST_NAMED else ""
+    return f"parts {', '.join(map(str, numbers))}{more} of {count} are missing"

@@ -1,4 +1,4 @@
-"""What is scored: a challenge, a test set of it, its files, the metrics. How it is shown is no part of it."""
+"""Tasks and splits: what is scored, as the options say, and the files of a test set that they stand for."""
 
 from __future__ import annotations
 
@@ -10,36 +10,25 @@ from geval_py.reading import sources
 from geval_py.reading.compression import COMPRESSED_ENDINGS
 from geval_py.reading.lines import read_lines
 from geval_py.reading.outputs import OUTPUT_FILE, Output, by_accepted_names, find_outputs, output_at
-from geval_py.reading.parts import part_of, wholes_among
 from geval_py.reading.schemes import EvaluationScheme, parse_schemes
-from geval_py.reading.sources import (
-    STANDARD_INPUT,
-    absolute,
-    find_file,
-    is_address,
-    is_file,
-    is_folder,
-    join,
-    matching_files,
-    naming,
-)
-from geval_py.text import named, natural_order, nearest, visible
+from geval_py.reading.sources import STANDARD_INPUT, find_file, is_address, is_folder, join
+from geval_py.text import named, natural_order, suggestion, visible
 from geval_py.values import Value
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from geval_py.reading.remote import Kind
+EXPECTED_FILE, INPUT_FILE = "expected.tsv", "in.tsv"
+IN_HEADER_FILE, OUT_HEADER_FILE = "in-header.tsv", "out-header.tsv"  # the latter looks like the name of an output
+TRAINING_SET, DEV_SET, HIDDEN_SET = "train", "dev-0", "test-A"
+_DEFAULT_NAMES = (EXPECTED_FILE, INPUT_FILE, OUTPUT_FILE)
 
 
 class Task(Value):
-    """What is scored. The fields are named as the options are; None means an option's default.
+    """What is scored. The fields have the names of the options; None means an option's default.
 
     ``metrics`` and ``alt_metrics``, which replace them, are metric arguments as written. ``tokenizer`` is for metrics
-    of words, such as BLEU; others are of the lines as they are. ``needs_items`` tells that
-    the input has to be there, since what is shown is about it.
+    of words, such as BLEU. ``needs_items`` means that the input must exist, since it is shown.
     """
 
-    test_name: str = "test-A"
+    test_name: str = HIDDEN_SET
     out_directory: str = "."
     expected_directory: str | None = None
     out_files: tuple[str, ...] = ()
@@ -56,21 +45,21 @@ class Task(Value):
 
     @property
     def directory(self) -> str:
-        """The challenge's directory: that with the answers, the headers and config.txt."""
+        """The challenge's directory, with the answers, the headers and config.txt."""
         return self.out_directory if self.expected_directory is None else self.expected_directory
 
     @property
     def needs_input(self) -> bool:
-        """Tell whether the input must be there: for what is shown, or for a metric's filter."""
+        """Whether the input must exist: because it is shown, or for a metric's filter."""
         return self.needs_items or any(name.startswith("in") for scheme in self.schemes() for name in scheme.filters)
 
     def schemes(self) -> list[EvaluationScheme]:
-        """Give the metrics to score with, products multiplied out; raises SchemeError."""
+        """Return the metrics to score with, products multiplied out; raises SchemeError."""
         return checked_schemes(self.alt_metrics or self.metrics)
 
 
 def checked_schemes(texts: Iterable[str]) -> list[EvaluationScheme]:
-    """Parse metric arguments; raises SchemeError, also for a regular expression that is broken."""
+    """Parse metric arguments; raises SchemeError, also for a malformed regular expression."""
     schemes = [scheme for text in texts for scheme in parse_schemes(text)]
     if any(scheme.text_flags for scheme in schemes):
         from geval_py.reading.preparation import preparation_of
@@ -80,20 +69,11 @@ def checked_schemes(texts: Iterable[str]) -> list[EvaluationScheme]:
     return schemes
 
 
-# The test sets of a challenge, resolved to files.
-
-
-EXPECTED_FILE, INPUT_FILE = "expected.tsv", "in.tsv"
-OUT_HEADER_FILE = "out-header.tsv"  # its usual name; which looks like that of an output
-_DEFAULT_NAMES = (EXPECTED_FILE, INPUT_FILE, OUTPUT_FILE)
-TRAINING_SET = "train"
-
-
 class Split(Value):
     """One test set of a challenge, resolved to files.
 
-    ``outputs`` is in natural order of names; ``input`` is None where there is none. The headers are the names of
-    the columns, empty where the challenge gives none.
+    ``outputs`` are in natural order of their names; ``input`` is None if there is none. The headers are the names of
+    the columns, empty if the challenge gives none.
     """
 
     name: str
@@ -110,18 +90,22 @@ class Split(Value):
 
     @property
     def output_header(self) -> str | None:
-        """The same of the answers and outputs."""
+        """The first name of the header of answers and outputs."""
         return self.out_header[0] if self.out_header else None
 
 
 def locate(task: Task) -> Split:
     """Find the files of a task; raises MissingFileError, AmbiguousFileError, UnreadableFileError and UsageError."""
-    outputs = _named_outputs(task)  # looked for first: a wrong name says more than a wrong folder
+    outputs = _named_outputs(task)  # first: an error about the output says more than one about the folder
     expected = _find(task.directory, task.test_name, task.expected_file, EXPECTED_FILE, "the expected results")
+    if not outputs:
+        folder = os.path.join(task.out_directory, task.test_name)
+        outputs = find_outputs(folder) if is_folder(folder) else ()
     split = Split(
         name=task.test_name,
         expected=expected,
-        outputs=outputs or _outputs(task),
+        outputs=outputs
+        or (output_at(_find(task.out_directory, task.test_name, None, OUTPUT_FILE, "the test results")),),
         input=_input(task, expected),
         in_header=read_header(task.directory, task.in_header),
         out_header=read_header(task.directory, task.out_header),
@@ -130,128 +114,9 @@ def locate(task: Task) -> Split:
     return split
 
 
-def locate_pair(task: Task) -> Split:
-    """Make a split of the two files that a task names, as they are, and of the input beside the answers.
-
-    Its name is that of the answers. Raises as :func:`locate`.
-    """
-    outputs = tuple(output_at(_file(path, "the test results")) for path in task.out_files)
-    answers = _file(task.expected_file or EXPECTED_FILE, "the expected results")
-    split = Split(
-        name=answers,
-        expected=answers,
-        outputs=outputs,
-        input=_input_beside(answers, needed=task.needs_input),
-        in_header=(),
-        out_header=(),
-    )
-    check_read_once(split)
-    return split
-
-
-def _input_beside(answers: str, *, needed: bool) -> str | None:
-    place = os.path.join(os.path.dirname(answers), INPUT_FILE)
-    if needed:
-        return _file(place, "the input")
-    return find_file(place) if is_file(answers) else None
-
-
-def _file(path: str, what: str) -> str:
-    """Find a file by its path, which need not be one on this machine; raises MissingFileError."""
-    if path == STANDARD_INPUT or is_address(path):
-        return path
-    found = find_file(path)
-    if found is None:
-        raise _not_there(what, "", path)
-    return found
-
-
-def locate_others(split: Split, task: Task, names: Sequence[str]) -> Split:
-    """Give a split with more outputs, which are looked for as ``--out-file`` is; raises as :func:`locate`."""
-    split = split.replace(outputs=(*split.outputs, *_named_outputs(task.replace(out_files=tuple(names)))))
-    check_read_once(split)
-    return split
-
-
-def _outputs(task: Task) -> tuple[Output, ...]:
-    """Find the outputs of a test set where none is named."""
-    directory = os.path.join(task.out_directory, task.test_name)
-    variants = find_outputs(directory) if is_folder(directory) else ()
-    return variants or (output_at(_find(task.out_directory, task.test_name, None, OUTPUT_FILE, "the test results")),)
-
-
-def _named_outputs(task: Task) -> tuple[Output, ...]:
-    folder = os.path.join(task.out_directory, task.test_name)
-    if "" in task.out_files:
-        raise UsageError(message="an output has no name; is a variable of the shell unset?")
-    found = [output for name in task.out_files for output in outputs_named(folder, name)]
-    # One that is named twice is taken once, but for standard input, which is an error of its own.
-    once = {(o.path, place if o.path == STANDARD_INPUT else 0): o for place, o in enumerate(found)}
-    return tuple(once.values())
-
-
-def outputs_named(folder: str, name: str) -> tuple[Output, ...]:
-    """Find the outputs that a name means: a file, a folder's, those of a pattern, or one called so for short.
-
-    A file or folder is looked for in a test set's folder, then as a path. Raises as :func:`locate`.
-    """
-    if name == STANDARD_INPUT or is_address(name):
-        return (output_at(name),)
-    for place in dict.fromkeys((join(folder, name), name)):
-        if is_folder(place):
-            outputs = find_outputs(place)
-            if not outputs:
-                raise _not_there("the test results", place, OUTPUT_FILE)
-            return outputs
-        path = find_file(place)
-        if path is not None:
-            return (output_at(path),)
-    return _matching(folder, name) or _called(folder, name)
-
-
-def _matching(folder: str, pattern: str) -> tuple[Output, ...]:
-    """Give the outputs that a pattern such as ``out-*.tsv`` matches, in natural order; none for another name.
-
-    They are those of the test set or, if it has none such, any files.
-    """
-    from fnmatch import fnmatchcase
-
-    outputs = find_outputs(folder) if is_folder(folder) else ()
-    matching = tuple(o for o in outputs if any(fnmatchcase(n, pattern) for n in (o.name, os.path.basename(o.path))))
-    if matching:
-        return matching
-    for place in dict.fromkeys((folder, "")):
-        if found := matching_files(place, pattern):
-            return tuple(map(output_at, sorted(_joined(found), key=natural_order)))
-    return ()
-
-
-def _joined(paths: Sequence[str]) -> set[str]:
-    """Put the file in parts in the place of its parts; raises PartsError where they do not make a whole."""
-    alone = {path for path in paths if part_of(os.path.basename(path)) is None}
-    of_folders: dict[str, list[str]] = {}
-    for folder, name in map(os.path.split, paths):
-        of_folders.setdefault(folder, []).append(name)
-    wholes = {os.path.join(folder, name) for folder, names in of_folders.items() for name in wholes_among(names)}
-    return alone | {find_file(whole) or whole for whole in wholes}
-
-
-def _called(folder: str, name: str) -> tuple[Output, ...]:
-    """Give the output of a folder that is called so for short, as ``bigram`` for out-model=bigram.tsv."""
-    outputs = find_outputs(folder) if is_folder(folder) else ()
-    called = by_accepted_names([output.name for output in outputs], outputs)
-    found = called.get(name, [])
-    if len(found) > 1:
-        several = visible(", ".join(outputs[n].name for n in found))
-        raise UsageError(message=f"`{visible(name)}` names {len(found)} outputs\n  {several}")
-    if not found:
-        raise _not_there("the test results", folder, name, called)
-    return (outputs[found[0]],)
-
-
 def _input(task: Task, expected: str) -> str | None:
-    """Find the input: the one named; beside answers that were named; in DIRECTORY/TEST. None if it may be missing."""
-    if task.input_file is None and task.expected_file is not None and is_file(expected):
+    """Find the input: the named one, the one beside named answers, or DIRECTORY/TEST/in.tsv; None if not needed."""
+    if task.input_file is None and task.expected_file is not None and sources.is_file(expected):
         beside = find_file(os.path.join(os.path.dirname(expected), INPUT_FILE))
         if beside is not None:
             return beside
@@ -263,17 +128,131 @@ def _input(task: Task, expected: str) -> str | None:
         return None
 
 
+def _find(directory: str, test_name: str, given: str | None, default: str, what: str) -> str:
+    """Find a file in DIRECTORY/TEST; a given name may also be a path."""
+    if given is not None and (given == STANDARD_INPUT or is_address(given)):
+        return given
+    folder = os.path.join(directory, test_name)
+    found = find_file(join(folder, given or default))
+    if found is None and given is not None:
+        found = find_file(given)
+    if found is not None:
+        return found
+    check_directory(directory, what)
+    check_directory(os.path.dirname(os.path.join(folder, "")), what, "test subdirectory")
+    raise _missing_file(what, folder, given or default)
+
+
+def locate_pair(task: Task) -> Split:
+    """Return a split of the two files that a task names by their paths, and of the input beside the answers.
+
+    The split has the name of the answers' file. Raises as :func:`locate`.
+    """
+    outputs = tuple(output_at(_find_path(path, "the test results")) for path in task.out_files)
+    answers = _find_path(task.expected_file or EXPECTED_FILE, "the expected results")
+    beside = os.path.join(os.path.dirname(answers), INPUT_FILE)
+    if task.needs_input:
+        input_file: str | None = _find_path(beside, "the input")
+    else:
+        input_file = find_file(beside) if sources.is_file(answers) else None
+    split = Split(name=answers, expected=answers, outputs=outputs, input=input_file, in_header=(), out_header=())
+    check_read_once(split)
+    return split
+
+
+def _find_path(path: str, what: str) -> str:
+    if path == STANDARD_INPUT or is_address(path):
+        return path
+    found = find_file(path)
+    if found is None:
+        raise _missing_file(what, "", path)
+    return found
+
+
+def locate_others(split: Split, task: Task, names: Sequence[str]) -> Split:
+    """Return a split with more outputs, found like those of ``--out-file``; raises as :func:`locate`."""
+    split = split.replace(outputs=(*split.outputs, *_named_outputs(task.replace(out_files=tuple(names)))))
+    check_read_once(split)
+    return split
+
+
+def _named_outputs(task: Task) -> tuple[Output, ...]:
+    folder = os.path.join(task.out_directory, task.test_name)
+    if "" in task.out_files:
+        raise UsageError(message="an output has no name; is a variable of the shell unset?")
+    found = [output for name in task.out_files for output in outputs_named(folder, name)]
+    # An output that is named twice is taken once; standard input named twice is an error, raised later.
+    once = {(o.path, place if o.path == STANDARD_INPUT else 0): o for place, o in enumerate(found)}
+    return tuple(once.values())
+
+
+def outputs_named(folder: str, name: str) -> tuple[Output, ...]:
+    """Return the outputs that a name stands for: a file, all of a folder or pattern, or one by its short name.
+
+    A file or folder is looked up in a test set's folder, then as a path. Raises as :func:`locate`.
+    """
+    if name == STANDARD_INPUT or is_address(name):
+        return (output_at(name),)
+    for place in dict.fromkeys((join(folder, name), name)):
+        if is_folder(place):
+            outputs = find_outputs(place)
+            if not outputs:
+                raise _missing_file("the test results", place, OUTPUT_FILE)
+            return outputs
+        path = find_file(place)
+        if path is not None:
+            return (output_at(path),)
+    outputs = find_outputs(folder) if is_folder(folder) else ()
+    return _matching(outputs, folder, name) or (_by_short_name(outputs, folder, name),)
+
+
+def _matching(outputs: Sequence[Output], folder: str, pattern: str) -> tuple[Output, ...]:
+    """Return the outputs that match a pattern such as ``out-*.tsv``, else the files; empty for another name."""
+    from fnmatch import fnmatchcase
+
+    matching = tuple(o for o in outputs if any(fnmatchcase(n, pattern) for n in (o.name, os.path.basename(o.path))))
+    if matching:
+        return matching
+    for place in dict.fromkeys((folder, "")):
+        if found := sources.matching_files(place, pattern):
+            return tuple(map(output_at, sorted(_without_parts(found), key=natural_order)))
+    return ()
+
+
+def _without_parts(paths: Sequence[str]) -> set[str]:
+    """Replace the parts of a file by the path of the whole; raises PartsError."""
+    alone = {path for path in paths if sources.part_of(os.path.basename(path)) is None}
+    names_of: dict[str, list[str]] = {}
+    for folder, name in map(os.path.split, paths):
+        names_of.setdefault(folder, []).append(name)
+    wholes = {os.path.join(folder, n) for folder, names in names_of.items() for n in sources.wholes_among(names)}
+    return alone | {find_file(whole) or whole for whole in wholes}
+
+
+def _by_short_name(outputs: Sequence[Output], folder: str, name: str) -> Output:
+    """Return the output with a short name, such as ``bigram`` for out-model=bigram.tsv."""
+    accepted = by_accepted_names([output.name for output in outputs], outputs)
+    found = accepted.get(name, [])
+    if len(found) > 1:
+        several = visible(", ".join(outputs[n].name for n in found))
+        raise UsageError(message=f"`{visible(name)}` names {len(found)} outputs\n  {several}")
+    if not found:
+        raise _missing_file("the test results", folder, name, accepted)
+    return outputs[found[0]]
+
+
 def other_test_set(split: Split, output: Output) -> str | None:
-    """Give the name of the test set in whose folder an output lies, if it has answers, and others were taken."""
-    folder = os.path.dirname(absolute(output.path))
-    if not is_file(output.path) or os.path.realpath(folder) == os.path.realpath(os.path.dirname(split.expected)):
+    """Return the name of another test set, with answers, in whose folder an output is; None if there is none."""
+    folder = os.path.dirname(sources.absolute(output.path))
+    same = os.path.realpath(folder) == os.path.realpath(os.path.dirname(split.expected))
+    if not sources.is_file(output.path) or same:
         return None
     answers = (os.path.join(folder, EXPECTED_FILE + ending) for ending in ("", *COMPRESSED_ENDINGS))
     return os.path.basename(folder) if any(map(os.path.isfile, answers)) else None
 
 
 def check_read_once(split: Split) -> None:
-    """Raise UsageError where a file that can be read only once (standard input, a pipe) would be read twice."""
+    """Raise UsageError if a file that can be read only once (standard input, a pipe) would be read twice."""
     expected = split.expected
     if len(split.outputs) > 1 and (
         expected == STANDARD_INPUT or (os.path.exists(expected) and not os.path.isfile(expected))
@@ -286,75 +265,48 @@ def check_read_once(split: Split) -> None:
         raise UsageError(message="standard input (-) can be read only once: give one file as -")
 
 
-def _find(directory: str, test_name: str, given: str | None, default: str, what: str) -> str:
-    """Find a file in DIRECTORY/TEST, then, if it was named, as a path."""
-    if given is not None and (given == STANDARD_INPUT or is_address(given)):
-        return given
-    place = join(os.path.join(directory, test_name), given or default)
-    found = find_file(place)
-    if found is None and given is not None:
-        found = find_file(given)
-    if found is not None:
-        return found
-    check_directory(directory, what)
-    check_directory(os.path.dirname(os.path.join(directory, test_name, "")), what, "test subdirectory")
-    raise _not_there(what, os.path.join(directory, test_name), given or default)
-
-
 def check_directory(path: str, what: str, kind: str = "directory") -> None:
-    """Raise MissingFileError, in GEval's words, if there is no such directory."""
+    """Raise MissingFileError, in GEval's words, if a directory does not exist."""
     if not is_folder(path):
-        parent = os.path.dirname(absolute(path))
-        hint, arguments = _which_sets(parent) if kind != "directory" else ("", ())
+        hint, arguments = ("", ()) if kind == "directory" else _test_sets(os.path.dirname(sources.absolute(path)))
         raise MissingFileError(what=f"No {kind} with {what}", path=path, hint=hint, arguments=arguments)
 
 
-def names_in(directory: str, kind: Kind) -> list[str]:
-    """Give the names of the files, or of the directories, in one; raises UnreadableFileError."""
-    with naming(directory):
-        return sources.names_in(directory, kind)
-
-
-def _which_sets(directory: str) -> tuple[str, tuple[str, ...]]:
-    """Say which test sets there are to choose from, or why that cannot be told, and what chooses."""
+def _test_sets(directory: str) -> tuple[str, tuple[str, ...]]:
+    """Return a hint with the test sets of a challenge, and the argument that chooses one."""
     if not is_folder(directory):
         return "", ()
     try:
-        names = sorted(names_in(directory, "directory"), key=natural_order)
+        names = sorted(sources.names_in(directory, "directory"), key=natural_order)
     except UnreadableFileError as error:
         return str(error), ()
     sets = [name for name in names if name.startswith(("dev", "test", TRAINING_SET))]
     return (f"there are {visible(', '.join(sets))}; choose one with", ("test",)) if sets else ("", ())
 
 
-def _not_there(what: str, folder: str, name: str, known: Iterable[str] = ()) -> MissingFileError:
-    """Say that a file is neither in a folder nor, by its own path, elsewhere, and what there is that is like it.
+def _missing_file(what: str, folder: str, name: str, known: Iterable[str] = ()) -> MissingFileError:
+    """Return the error for a file that is neither in a folder nor at its own path, with a hint.
 
-    It is named as a path where only that leads to a folder. ``known`` are names in the folder that can be meant, if
-    not all that are there.
+    The error has the own path only if that leads to a folder. ``known`` are the names to suggest, by default those of
+    the files in the folder.
     """
-    inside = join(folder, name)
-    here = not is_folder(os.path.dirname(inside)) and is_folder(os.path.dirname(name))
-    place, known = (name, ()) if here else (inside, known)
+    place = join(folder, name)
+    if not is_folder(os.path.dirname(place)) and is_folder(os.path.dirname(name)):
+        place, known = name, ()
     return MissingFileError(what=f"No file with {what}", path=place, hint=_what_is_there(place, [*known]))
 
 
 def _what_is_there(place: str, known: list[str]) -> str:
     directory, name = os.path.split(place)
     if not is_folder(directory):
-        return _meant(name, known).rstrip()
+        return suggestion(name, known).rstrip()
     try:
-        names = sorted(names_in(directory, "file"), key=natural_order)
+        names = sorted(sources.names_in(directory, "file"), key=natural_order)
     except UnreadableFileError as error:
         return str(error)
     shown = visible(", ".join(names[:8])) + (" …" if len(names) > 8 else "")
-    close = _meant(name, known or ([] if name in _DEFAULT_NAMES else names))  # nobody misspelt those
+    close = suggestion(name, known or ([] if name in _DEFAULT_NAMES else names))  # nobody misspelt the default
     return f"{close}{named(directory)} holds {shown or 'no file'}"
-
-
-def _meant(name: str, known: list[str]) -> str:
-    close = nearest(name, known)
-    return f"did you mean {visible(close)}? " if close else ""
 
 
 def read_header(directory: str, name: str | None) -> tuple[str, ...]:
@@ -371,10 +323,7 @@ def read_header(directory: str, name: str | None) -> tuple[str, ...]:
 
 
 def read_vocabulary(task: Task) -> frozenset[str]:
-    """Read the words that metrics on exact words know: ``--vocabulary``, else those of train/expected.tsv.
-
-    Empty if there is neither.
-    """
+    """Read the words for metrics on exact words: ``--vocabulary``, else train/expected.tsv; may be empty."""
     if task.vocabulary is not None:
         path = find_file(task.vocabulary)
         if path is None and not is_address(task.vocabulary):
@@ -388,7 +337,7 @@ def read_vocabulary(task: Task) -> frozenset[str]:
 
 
 def training_words(directory: str, header: str | None) -> Iterator[str]:
-    """Give the words of a challenge's train/expected.tsv, in order; none where it has no such file.
+    """Yield the words of a challenge's train/expected.tsv in order; none if there is no such file.
 
     ``header`` is the first name of the header line to skip, if the file begins with it.
     """

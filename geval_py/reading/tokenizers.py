@@ -1,19 +1,18 @@
-r"""Tokenizers: how text is split into words, for features, scores of words such as BLEU, and ``--just-tokenize``.
+r"""Tokenizers: how text is split into words, for features, metrics of words such as BLEU, and ``--just-tokenize``.
 
-    minimalistic             punctuation is split off at the beginning and the end of a word, not inside it
-    character-by-character   every character is a token, a space as ``_``
-    13a                      that of mteval-v13a.pl, as BLEU is computed with
-    v14                      that of mteval-v14.pl, for all scripts
+    minimalistic             split off punctuation at the beginning and the end of a word, not inside it
+    character-by-character   every character is a token, a space becomes ``_``
+    13a                      the tokenizer of mteval-v13a.pl, usual for BLEU
+    v14                      the tokenizer of mteval-v14.pl, for all scripts
 
-A tokenizer writes a line with spaces between its tokens; a feature is what stands between white space there.
+A tokenizer puts spaces between the tokens of a line; features are the words of the result, split at white space.
 
-All are GEval's (src/Text/Tokenizer.hs of 1.42.2), whose ``\d``, ``\w`` and ``\s`` know ASCII only. sacreBLEU has the
-last two as well, but takes other characters for white space (U+0085, U+2028), and for v14 others for digits (``½``,
-``²``, those of other scripts): its scores would not be GEval's.
+All are GEval's (src/Text/Tokenizer.hs of 1.42.2), whose ``\d``, ``\w`` and ``\s`` match ASCII only. sacreBLEU's
+versions of the last two give other scores: they have other white space (U+0085, U+2028) and, for v14, other digits
+(``½``, ``²`` and those of other scripts).
 
 GEval's minimalistic tokens are the matches of ``[\w\d]+\S*[\w\d]+|[\w\d]|[^\w\s]+``. A token that begins with a word
-character thus ends with the last one of its run of characters other than white space, which is how it is written
-here: in linear time, whatever the line.
+character therefore ends with the last word character before white space. The pattern here finds it in linear time.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ from functools import cache
 from typing import TypeAlias
 
 from geval_py.errors import UsageError
-from geval_py.text import nearest, split_words, strip_spaces, visible
+from geval_py.text import split_words, strip_spaces, suggestion, visible
 
 Spacing: TypeAlias = Callable[[str], str]
-Rules: TypeAlias = "Sequence[tuple[str, str]]"  # regular expressions, and what is put in place of all that matches
+Rules: TypeAlias = "Sequence[tuple[str, str]]"  # regular expressions and replacements
 _MINIMALISTIC = r"(?a)\w(?:\S*\w)?|[^\w\s]+"
 _ENTITIES = (("<skipped>", ""), ("&quot;", '"'), ("&amp;", "&"), ("&lt;", "<"), ("&gt;", ">"))
 _ONE_SPACE = (r"(?a)\s+", " ")
@@ -40,12 +39,12 @@ _THIRTEEN_A = (
     (r"([0-9])(-)", r"\1 \2 "),
     _ONE_SPACE,
 )
-_HIGHEST = 0x20000  # beyond it there are ideographs, but no punctuation and no symbol
+_HIGHEST = 0x20000  # from here on Unicode has no punctuation and no symbols
 
 
 @dataclass(frozen=True, slots=True)
 class Tokenizer:
-    """A way to split text into tokens. Equal names do the same. ``line`` gives a line with spaces between them."""
+    """A tokenizer with a name; ``line`` puts spaces between the tokens of a line."""
 
     name: str
     line: Spacing = field(compare=False, repr=False)
@@ -54,13 +53,13 @@ class Tokenizer:
         return find_tokenizer, (self.name,)
 
     def tokens(self, text: str) -> list[str]:
-        """Give the tokens of a text, in order; none is white space, or has any."""
+        """Return the tokens of a text in order, without white space."""
         return split_words(self.line(text))
 
 
 @cache
 def find_tokenizer(name: str) -> Tokenizer:
-    """Make a tokenizer; raises UsageError for a name that is not known.
+    """Return the tokenizer with a name; raises UsageError for an unknown name.
 
     >>> find_tokenizer("minimalistic").tokens("(Well-known, isn't it?)")
     ['(', 'Well-known', ',', "isn't", 'it', '?)']
@@ -71,22 +70,16 @@ def find_tokenizer(name: str) -> Tokenizer:
 
 
 def checked_name(name: str) -> str:
-    """Give the name back if there is such a tokenizer; raises UsageError."""
+    """Return the name of a tokenizer; raises UsageError for an unknown name."""
     if name in TOKENIZERS:
         return name
-    close = nearest(name, TOKENIZERS)
-    advice = f"did you mean {close}? " if close else ""
-    message = f"Unknown tokenizer: {visible(name)}\n  {advice}there are {', '.join(TOKENIZERS)}"
-    raise UsageError(message=message)
+    hint = f"{suggestion(name, TOKENIZERS)}there are {', '.join(TOKENIZERS)}"
+    raise UsageError(message=f"Unknown tokenizer: {visible(name)}\n  {hint}")
 
 
 def _minimalistic() -> Spacing:
     find = re.compile(_MINIMALISTIC).findall
     return lambda text: strip_spaces(" ".join(find(text)))
-
-
-def _character_by_character() -> Spacing:
-    return lambda text: " ".join(text.replace(" ", "_"))
 
 
 def _thirteen_a() -> Spacing:
@@ -113,7 +106,7 @@ def _fourteen() -> Spacing:
 
 
 def _by_rules(rules: Rules) -> Spacing:
-    """Apply one rule after the other, and leave no white space at the ends."""
+    """Return a function that applies the rules in order and strips white space at the ends."""
     substitutions = [(re.compile(pattern).sub, replacement) for pattern, replacement in rules]
 
     def spaced(text: str) -> str:
@@ -125,9 +118,9 @@ def _by_rules(rules: Rules) -> Spacing:
 
 
 def _of_category(letter: str) -> str:
-    r"""Give the regular expression of a character of a Unicode category, ``\p{P}`` or ``\p{S}`` elsewhere.
+    r"""Return the regular expression of a Unicode category: ``\p{P}`` or ``\p{S}`` in other languages.
 
-    It is written in ranges, since beyond U+FFFF :mod:`re` looks at each entry of a class in turn.
+    It consists of ranges, since beyond U+FFFF :mod:`re` searches the entries of a class one by one.
     """
     codes = [code for code in range(_HIGHEST) if unicodedata.category(chr(code))[0] == letter]
     starts = [code for code, before in zip(codes, [-2, *codes], strict=False) if code != before + 1]
@@ -138,7 +131,7 @@ def _of_category(letter: str) -> str:
 
 TOKENIZERS: dict[str, Callable[[], Spacing]] = {
     "minimalistic": _minimalistic,
-    "character-by-character": _character_by_character,
+    "character-by-character": lambda: lambda text: " ".join(text.replace(" ", "_")),
     "13a": _thirteen_a,
     "v14": _fourteen,
 }

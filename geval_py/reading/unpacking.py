@@ -1,10 +1,10 @@
-"""Unpack a compressed file in threads: a frame of a .zst, or a block of an .xz, needs nothing of those before it.
+"""Unpack a compressed file in threads: the frames of a .zst, or the blocks of an .xz, are independent.
 
-What does not look as it should, is too large or cannot be unpacked is left, with all that follows, to the single
-reader. So the bytes are always the single reader's, and the errors are raised by it.
+When something is malformed, too large or damaged, it is left with everything after it to the single reader. So the
+bytes are always the same as the single reader's, and only that raises errors.
 
-The format of .xz: https://tukaani.org/xz/xz-file-format-1.2.1.txt; Python's ``lzma`` can unpack streams only, so a
-block is given to it as the only one of a stream. A .gz and a .bz2 do not tell where their members and blocks start.
+The format of .xz: https://tukaani.org/xz/xz-file-format-1.2.1.txt. Python's ``lzma`` unpacks only whole streams, so
+each block is presented as a stream of its own. A .gz or .bz2 file does not tell where its members and blocks start.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 from functools import partial
 from itertools import chain, islice, pairwise
 
-from geval_py.reading.compression import MAGIC_BYTES, Compression, Decompressed, compression_of
+from geval_py.reading.compression import MAGIC_BYTES, Compression, Decompressed, compression_of, zstd_module
 from geval_py.values import Value
 
 TYPE_CHECKING = False
@@ -28,22 +28,22 @@ if TYPE_CHECKING:
     Result = TypeVar("Result")
 
     class Threads(Protocol):
-        """Threads that do the same to many items: the next results are under way while one is used."""
+        """Worker threads that map a function over items in order, ahead of the results that are used."""
 
         threads: int
 
         def map_in_order(self, function: Callable[[Item], Result], items: Iterable[Item], /) -> Iterator[Result]: ...
 
 
-MOST_BYTES = 1 << 26  # that are unpacked at once, by each thread: the blocks of ``xz -7 -T0`` are of 48 MiB
-MOST_BYTES_IN_ALL = 1 << 30  # that all threads together unpack at once
-MOST_FRAME_BYTES = 1 << 24  # of a .zst's frame as stored: those of ``pzstd`` are of up to 32 MiB, unpacked
+MOST_BYTES = 1 << 26  # unpacked at once by each thread: the blocks of ``xz -7 -T0`` have 48 MiB
+MOST_BYTES_IN_ALL = 1 << 30  # unpacked at once by all threads
+MOST_FRAME_BYTES = 1 << 24  # of a .zst frame as stored: those of ``pzstd`` have up to 32 MiB, unpacked
 FIRST_READ_BYTES = 1 << 18
-MOST_BLOCKS = 1 << 17  # of an .xz: a file of nothing else would fill the memory with their sizes
-STREAM_BLOCKS = 8  # that a stream of an .xz counts for: to find it costs more
-MOST_KIND = 15  # of the checks of an .xz's blocks
-MOST_FRAMES = 1 << 12  # that one thread unpacks at once
-MOST_WINDOW = 17 << 3  # as a .zst's frame has it: 128 MiB, what the single reader allows
+MOST_BLOCKS = 1 << 17  # of an .xz file: more sizes of blocks could fill the memory
+STREAM_BLOCKS = 8  # a stream of an .xz counts as so many blocks, since finding it costs more
+MOST_KIND = 15  # of the checks of .xz blocks
+MOST_FRAMES = 1 << 12  # unpacked at once by one thread
+MOST_WINDOW = 17 << 3  # in the notation of a .zst frame: 128 MiB, the single reader's limit
 MOST_INDEX_BYTES = 1 << 20
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 XZ_MAGIC, XZ_END = b"\xfd7zXZ\0", b"YZ"
@@ -51,9 +51,9 @@ XZ_HEADER_BYTES = XZ_FOOTER_BYTES = 12
 
 
 class Packed(Value):
-    """Members of a compressed file, one after another; None for all that the single reader should read.
+    """Consecutive members of a compressed file; None if the single reader should read the rest.
 
-    ``start`` is where a reader can begin in the file to come to them.
+    ``start`` is the offset in the file from which a reader can reach them.
     """
 
     start: int
@@ -61,9 +61,9 @@ class Packed(Value):
 
 
 def unpack_in_threads(stream: Decompressed, file: Stored, threads: Threads) -> None:
-    """Let threads unpack what a stream gives of a file from now on, where there are several parts that they can.
+    """Let threads unpack the rest of a file for a stream, if it has several parts that they can unpack.
 
-    What they unpack at once is bounded for each and for all, and by what the stream may give.
+    The bytes unpacked at once are bounded for each thread, for all threads, and by the stream's own limit.
     """
     place = file.tell()
     most = min(MOST_BYTES, MOST_BYTES_IN_ALL // (threads.threads + 1), stream.max_bytes or sys.maxsize)
@@ -77,7 +77,7 @@ def unpack_in_threads(stream: Decompressed, file: Stored, threads: Threads) -> N
 
 
 def _unpack(compression: Compression, most: int, packed: Packed) -> tuple[int, bytes | None]:
-    """Give where to begin, and at most so many bytes; None where the single reader should see what is there."""
+    """Return the offset and at most ``most`` bytes; None if the single reader should read them."""
     unpacked, left = [], most
     for member in packed.members or ():
         decompressor, error = compression.decompressor()
@@ -93,15 +93,14 @@ def _unpack(compression: Compression, most: int, packed: Packed) -> tuple[int, b
 
 
 def _packed(file: Stored, compression: str, most: int) -> Iterator[Packed]:
-    """Give what unpacks by itself, to so many bytes; then, without members, where the single reader goes on."""
+    """Yield the parts that unpack alone, to at most ``most`` bytes; at last the offset for the single reader."""
     start = 0
+    parts = _frames(file, most) if compression == "zstd" else _blocks(file, most) if compression == "xz" else ()
     try:
-        for packed in (
-            _frames(file, most) if compression == "zstd" else _blocks(file, most) if compression == "xz" else ()
-        ):
+        for packed in parts:
             start = packed.start
             yield packed
-    except OSError:  # the single reader comes upon it, in its place
+    except OSError:  # the single reader will raise it
         pass
     yield Packed(start=start, members=None)
 
@@ -112,7 +111,7 @@ def _read_at(file: Stored, start: int, size: int) -> bytes:
 
 
 def _frames(file: Stored, most: int) -> Iterator[Packed]:
-    """Give the frames of a .zst, as many as are read at once."""
+    """Yield the frames of a .zst, as many as are read at once."""
     start, wanted = 0, FIRST_READ_BYTES
     while True:
         stored = _read_at(file, start, wanted)
@@ -129,44 +128,35 @@ def _frames(file: Stored, most: int) -> Iterator[Packed]:
 
 
 def _frame_ends(stored: bytes) -> Iterator[int]:
-    """Tell where the whole frames end that stand at the beginning."""
-    if sys.version_info >= (3, 14):
-        from compression import zstd
-    else:
-        from backports import zstd
+    """Yield the ends of the whole frames at the beginning of some bytes."""
+    zstd = zstd_module()
     end, view = 0, memoryview(stored)
     while (found := compression_of(stored[end : end + MAGIC_BYTES])) and found.name == "zstd":
-        if _has_large_window(view[end:]):
-            return
+        frame = view[end:]
+        is_of_data, has_window = frame[:4] == ZSTD_MAGIC, len(frame) > 5 and not frame[4] & 0x20  # RFC 8878, 3.1.1.1
+        if is_of_data and has_window and frame[5] > MOST_WINDOW:
+            return  # the single reader refuses it; threads, which have the whole frame, would not
         try:
-            end += zstd.get_frame_size(view[end:])
-        except zstd.ZstdError:  # it goes on, or is damaged
+            end += zstd.get_frame_size(frame)
+        except zstd.ZstdError:  # incomplete or damaged
             return
         yield end
 
 
-def _has_large_window(frame: memoryview) -> bool:
-    """Tell whether the single reader refuses a frame (RFC 8878, 3.1.1.1): threads, which have it whole, would not."""
-    is_of_data, has_window = frame[:4] == ZSTD_MAGIC, len(frame) > 5 and not frame[4] & 0x20
-    return is_of_data and has_window and frame[5] > MOST_WINDOW
-
-
 def _is_large(stored: bytes, most: int) -> bool:
-    """Tell whether a frame, of which there is the header, says that it unpacks to more than so many bytes."""
-    if sys.version_info >= (3, 14):
-        from compression import zstd
-    else:
-        from backports import zstd
+    """Whether the header of a frame declares more than ``most`` unpacked bytes."""
+    zstd = zstd_module()
     try:
-        return (zstd.get_frame_info(stored).decompressed_size or 0) > most
+        size: int = zstd.get_frame_info(stored).decompressed_size or 0
     except zstd.ZstdError:
         return False
+    return size > most
 
 
 class _Stream(Value):
-    """A stream of an .xz: where it starts, the kind of its checks, and what its index says of each block.
+    """A stream of an .xz: its offset, the kind of its checks, and its index of blocks.
 
-    Those are the bytes of the block without its padding, and the bytes that it unpacks to.
+    The index has the bytes of each block without padding, and its unpacked bytes.
     """
 
     start: int
@@ -175,7 +165,7 @@ class _Stream(Value):
 
 
 def _blocks(file: Stored, most: int) -> Iterator[Packed]:
-    """Give the blocks of an .xz, each as a stream; nothing where its streams are not found."""
+    """Yield the blocks of an .xz, each as a stream; nothing if its streams are not found."""
     end = file.seek(0, os.SEEK_END)
     streams = _streams(file, end)
     if streams is None:
@@ -194,7 +184,7 @@ def _blocks(file: Stored, most: int) -> Iterator[Packed]:
 
 
 def _streams(file: Stored, end: int) -> list[_Stream] | None:
-    """Find the streams of an .xz, from its end to its beginning; None where one is not found, or for too many."""
+    """Find the streams of an .xz, from its end to its beginning; None if one is not found, or for too many."""
     found: list[_Stream] = []
     left = MOST_BLOCKS
     while end := _before_padding(file, end):
@@ -208,7 +198,7 @@ def _streams(file: Stored, end: int) -> list[_Stream] | None:
 
 
 def _before_padding(file: Stored, end: int) -> int:
-    """Tell where the zeros start that stand before a place."""
+    """Return the offset of the zeros before ``end``."""
     while end:
         start = max(end - FIRST_READ_BYTES, 0)
         if rest := _read_at(file, start, end - start).rstrip(b"\0"):
@@ -218,7 +208,7 @@ def _before_padding(file: Stored, end: int) -> int:
 
 
 def _stream_before(file: Stored, end: int) -> _Stream | None:
-    """Find the stream that ends at a place; None unless its header, index and footer are as they should be."""
+    """Return the stream that ends at ``end``; None unless its header, index and footer are well formed."""
     footer = _read_at(file, max(end - XZ_FOOTER_BYTES, 0), XZ_FOOTER_BYTES)
     size = XZ_FOOTER_BYTES + 4 * (int.from_bytes(footer[4:8], "little") + 1)
     if len(footer) < XZ_FOOTER_BYTES or size > min(end, MOST_INDEX_BYTES):
@@ -242,13 +232,13 @@ def _padded(size: int) -> int:
 
 
 def _header_of(kind: int) -> bytes:
-    """Make the header of a stream (section 2.1.1)."""
+    """Build the header of a stream (section 2.1.1)."""
     flags = bytes((0, kind))
     return XZ_MAGIC + flags + _crc32(flags)
 
 
 def _end_of(kind: int, blocks: Sequence[tuple[int, int]]) -> bytes:
-    """Make what follows the blocks of a stream: its index and its footer (sections 4 and 2.1.2)."""
+    """Build the index and the footer of a stream (sections 4 and 2.1.2)."""
     index = b"\0" + b"".join(map(_number, (len(blocks), *chain.from_iterable(blocks))))
     index += bytes(-len(index) % 4)
     index += _crc32(index)
@@ -263,13 +253,13 @@ def _crc32(data: bytes) -> bytes:
 
 
 def _number(value: int) -> bytes:
-    """Write a number as the format does (section 1.2): seven bits a byte, the lowest first."""
+    """Encode a number (section 1.2): seven bits per byte, the lowest first."""
     low, rest = value & 0x7F, value >> 7
     return bytes((low | 0x80,)) + _number(rest) if rest else bytes((low,))
 
 
 def _numbers(data: bytes) -> Iterator[int]:
-    """Read numbers up to one that has more bits than the format allows."""
+    """Decode numbers; stop at one with more bits than the format allows."""
     value = bits = 0
     for byte in data:
         value |= (byte & 0x7F) << bits

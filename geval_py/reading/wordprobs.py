@@ -1,7 +1,8 @@
-"""Which bucket a word goes to, so that nobody can cheat or be ruined by an unknown word.
+"""Output lines: the grammar and its parser, the probability distribution that a line means, and hash buckets.
 
-The bucket of a word on a line is MurmurHash3_x86_32(word, seed = line number mod 2^32) mod 2^bits; the rest is spread
-evenly over all buckets. A vector is the buckets.
+Hashing words into buckets makes outputs comparable, whatever words they list. The bucket of a word on a line is
+MurmurHash3_x86_32(word, seed = line number mod 2^32) mod 2^bits; the rest is spread evenly over all buckets. A vector
+gives the buckets themselves.
 """
 
 from __future__ import annotations
@@ -9,46 +10,23 @@ from __future__ import annotations
 import math
 import re
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import exp, expm1, inf, log, log1p
 
 from mmh3 import hash as murmur3
 
 from geval_py.errors import MalformedLineError, UsageError
+from geval_py.reading.schemes import DEFAULT_BITS as DEFAULT_BITS
+from geval_py.reading.schemes import LEAST_BITS as LEAST_BITS
+from geval_py.reading.schemes import MOST_BITS as MOST_BITS
 from geval_py.text import shorten, visible
 from geval_py.values import Value
 
-
-def word_buckets(words: Sequence[str], bits: int, line: int) -> list[int]:
-    """Give each word's bucket, in [0, 2^bits), on the line of that number, from 1.
-
-    The words are ones that UTF-8 can write: mmh3 5.3.1 ends the whole process on a lone surrogate.
-    """
-    mask, seed = (1 << bits) - 1, line & 0xFFFFFFFF
-    return [murmur3(word, seed) & mask for word in words]
-
-
-def bucket_masses(distribution: Distribution, bits: int, line: int) -> array[float]:
-    """Give the mass of each of the 2^bits buckets."""
-    size = 1 << bits
-    masses = array("d", [0.0]) * size
-    words = list(distribution.masses)
-    for bucket, mass in zip(word_buckets(words, bits, line), distribution.masses.values(), strict=True):
-        masses[bucket] += mass
-    share = distribution.rest / size
-    return array("d", [mass + share for mass in masses])
-
-
-# What an output line means: from words and numbers as they are written to masses.
-
-
-TOLERANCE = 1e-8  # how far below 1 a total may be and still count as 1 (GEval's epsilon)
+TOLERANCE = 1e-8  # a total so little below 1 counts as 1 (GEval's epsilon)
 LEAST_TOTAL = 1.0 - TOLERANCE
 LEAST_LOG_TOTAL = log1p(-TOLERANCE)
 MOST_LOG_TOTAL = log1p(TOLERANCE)
-DEFAULT_BITS = 10  # of a number of buckets, its binary logarithm
-LEAST_BITS, MOST_BITS = 1, 24
 
 
 def check_bits(bits: int) -> None:
@@ -58,15 +36,15 @@ def check_bits(bits: int) -> None:
 
 
 def check_line_number(line: int, name: str) -> None:
-    """Raise UsageError for a line number, given as the argument ``name``, that is none."""
+    """Raise UsageError for a line number below 1, the value of the argument ``name``."""
     if line < 1:
         raise UsageError(message=f"{name} is {line}; lines are counted from 1")
 
 
 class Distribution(Value):
-    """What a line means: the mass of each word, in the line's order, and that of all other words together.
+    """The distribution that a line means: each word's mass, in the line's order, and the mass of all other words.
 
-    The masses and the rest are in [0, 1]; together they are 1, or less by at most 1e-8.
+    The masses and the rest are in [0, 1]; their total is 1, or less by at most 1e-8.
     """
 
     masses: dict[str, float]
@@ -74,16 +52,21 @@ class Distribution(Value):
 
 
 def distribution_of(words: Sequence[str], values: Sequence[float]) -> Distribution:
-    """Give what the entries of a line mean; an empty word is the rest. What stands there twice is added up."""
+    """Return the distribution of a line's entries; an empty word is the rest, and repeated words add up."""
     listed, rest = entry_masses(words, values)
-    masses: dict[str, float] = {}
-    for word, mass in zip(filter(None, words), listed, strict=True):
-        masses[word] = masses.get(word, 0.0) + mass
-    return Distribution(masses=masses, rest=rest)
+    return Distribution(masses=merge_masses(filter(None, words), listed), rest=rest)
+
+
+def merge_masses(words: Iterable[str], masses: Iterable[float]) -> dict[str, float]:
+    """Add up the masses of equal words."""
+    merged: dict[str, float] = {}
+    for word, mass in zip(words, masses, strict=True):
+        merged[word] = merged.get(word, 0.0) + mass
+    return merged
 
 
 def entry_masses(words: Sequence[str], values: Sequence[float]) -> tuple[list[float], float]:
-    """Give the mass of each entry that is not a rest, in order, and that of the rest."""
+    """Return the masses of the entries but rest entries, in order, and the mass of the rest."""
     rests = [value for word, value in zip(words, values, strict=True) if not word]
     listed = [value for word, value in zip(words, values, strict=True) if word] if rests else values
     if are_probabilities(values):
@@ -95,20 +78,20 @@ def entry_masses(words: Sequence[str], values: Sequence[float]) -> tuple[list[fl
 
 
 def vector_masses(values: Sequence[float]) -> list[float]:
-    """Give the masses of the buckets that a vector of logarithms means."""
+    """Return the masses of the buckets of a vector of logarithms."""
     shift, log_divisor, _ = scale_logarithms(values, whole=True)
     return [exp(value - shift - log_divisor) for value in values]
 
 
 def are_probabilities(values: Sequence[float]) -> bool:
-    """Tell whether a line's values are probabilities; otherwise they are natural logarithms."""
+    """Whether a line's values are probabilities rather than natural logarithms."""
     return 0.0 < max(values) <= 1.0 and min(values) >= 0.0
 
 
 def scale_probabilities(values: Sequence[float], whole: bool) -> tuple[float, float]:
-    """Give by what a line's probabilities are divided, and the mass that is missing, which goes to the rest.
+    """Return the divisor of a line's probabilities, and the missing mass, which goes to the rest.
 
-    ``whole`` tells that nothing can be missing: the line has a rest entry.
+    ``whole`` means that no mass can be missing: the line has a rest entry.
     """
     total = sum_in_order(values)
     if total > 1.0 or (total < LEAST_TOTAL and whole):
@@ -117,11 +100,10 @@ def scale_probabilities(values: Sequence[float], whole: bool) -> tuple[float, fl
 
 
 def scale_logarithms(values: Sequence[float], whole: bool) -> tuple[float, float, float]:
-    """Give what scales a line's logarithms, ``shift`` and ``log_divisor``, and the logarithm of the missing mass.
+    """Return ``shift`` and ``log_divisor``, which scale a line's logarithms, and the logarithm of the missing mass.
 
-    The logarithm of the mass of v is v - shift - log_divisor: relative to the greatest value, which cancels out,
-    nothing is lost to rounding. ``whole`` tells that nothing can be missing: the line has a rest entry, or is a
-    vector.
+    The logarithm of the mass of v is v - shift - log_divisor; the shift by the greatest value avoids rounding errors.
+    ``whole`` means that no mass can be missing: the line has a rest entry, or is a vector.
     """
     log_total = log_sum_exp(values)
     off_below = log_total < LEAST_LOG_TOTAL
@@ -132,7 +114,7 @@ def scale_logarithms(values: Sequence[float], whole: bool) -> tuple[float, float
 
 
 def log_sum_exp(values: Sequence[float]) -> float:
-    """Give ln of the sum of exp of the values, -inf for none, without overflow or underflow."""
+    """Return ln of the sum of exp of the values, -inf for no values, without overflow or underflow."""
     greatest = max(values, default=-inf)
     if greatest == -inf:
         return -inf
@@ -140,17 +122,14 @@ def log_sum_exp(values: Sequence[float]) -> float:
 
 
 def sum_in_order(values: Sequence[float]) -> float:
-    """Sum from left to right, as GEval does; sum() compensates from Python 3.12 on."""
+    """Sum from left to right like GEval; from Python 3.12 on sum() would compensate rounding errors."""
     total = 0.0
     for value in values:
         total += value
     return total
 
 
-# The grammar of an output line, and its one parser in Python.
-
-
-# Possessive throughout: nothing is tried twice, so any line takes linear time and no memory.
+# The grammar. Its quantifiers are possessive: without backtracking, any line takes linear time and no memory.
 _NUMBER = r"[+-]?[0-9]++(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]++)?+"
 NUMBER = re.compile(_NUMBER)
 _NUMBERS = re.compile(f"{_NUMBER}(?: {_NUMBER})*+")
@@ -168,7 +147,7 @@ WRONG_VECTOR_LENGTH = "unexpected number of log probs"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WordProbs:
-    """One output line as it is written: words and their numbers, not yet normalised.
+    """One output line as written: words and their numbers, before normalisation.
 
     ``words`` is None for a vector. An empty word is the rest entry.
     """
@@ -177,9 +156,9 @@ class WordProbs:
     values: tuple[float, ...]
 
     def normalised(self) -> Distribution:
-        """Give what the line means: the mass of each word, and that of all other words together.
+        """Return the distribution that the line means: each word's mass, and the mass of all other words.
 
-        Raises UsageError for a vector, which holds buckets, not words.
+        Raises UsageError for a vector, which has buckets instead of words.
 
         >>> parse_line("the:0.5 a:0.5 the:0.5 :0.5").normalised()
         Distribution(masses={'the': 0.5, 'a': 0.25}, rest=0.25)
@@ -189,11 +168,10 @@ class WordProbs:
         return distribution_of(self.words, self.values)
 
     def buckets(self, bits: int = DEFAULT_BITS, line: int = 1) -> array[float]:
-        """Give the masses of the 2^bits buckets that are scored: the loss is -ln of that of the expected word.
+        """Return the masses of the 2^bits buckets; the loss is -ln of the mass of the expected word's bucket.
 
-        ``bits`` is 1 to 24; ``line`` is the line's number in its file, from 1, which seeds the hash: another line
-        throws the same words into other buckets. The masses are 1 together, or less by at most 1e-8. What is too
-        small for a double is 0 here, while scoring keeps its logarithm.
+        ``bits`` is 1 to 24; ``line`` is the line's number in its file, from 1, which seeds the hash. The masses total
+        1, or less by at most 1e-8. A mass too small for a double is 0 here, while scoring keeps its logarithm.
 
         Raises UsageError for bits or a line out of range and for a word that UTF-8 cannot write, MalformedLineError
         for a vector of another length.
@@ -204,7 +182,10 @@ class WordProbs:
         check_bits(bits)
         check_line_number(line, "line")
         if self.words is None:
-            return array("d", vector_masses(self._vector(bits, line)))
+            if len(self.values) != 1 << bits:
+                text = " ".join(map(repr, self.values))
+                raise wrong_vector_length(text, line, len(self.values), bits)
+            return array("d", vector_masses(self.values))
         try:
             "".join(self.words).encode()
         except UnicodeEncodeError as error:
@@ -212,12 +193,6 @@ class WordProbs:
                 message=f"a word cannot be hashed, since UTF-8 cannot write it: {error.reason}"
             ) from error
         return bucket_masses(self.normalised(), bits, line)
-
-    def _vector(self, bits: int, line: int) -> tuple[float, ...]:
-        """Give the values of a vector, which should be one a bucket."""
-        if len(self.values) != 1 << bits:
-            raise wrong_vector_length(" ".join(map(repr, self.values)), line, len(self.values), bits)
-        return self.values
 
 
 def parse_line(text: str, line: int = 1) -> WordProbs:
@@ -271,7 +246,7 @@ def parse_number(text: str, line: int) -> float:
 
 
 def wrong_vector_length(text: str, line: int, length: int, bits: int) -> MalformedLineError:
-    """Make the error for a line without a colon that has not one number a bucket."""
+    """Return the error for a line without a colon that does not have one number per bucket."""
     return MalformedLineError(
         line=line,
         column=1,
@@ -284,12 +259,12 @@ def wrong_vector_length(text: str, line: int, length: int, bits: int) -> Malform
 
 
 def _column(text: str, index: int) -> int:
-    """Give the column, from 1, at which the token of that index (from 0) begins."""
+    """Return the column, from 1, of the token with an index from 0."""
     return 1 + sum(len(token) + 1 for token in text.split(" ", index)[:index])
 
 
 def _first_malformed_entry(text: str, line: int) -> MalformedLineError:
-    """Make the error for the first token that is not an entry."""
+    """Return the error for the first token that is not an entry."""
     index, token = next(
         (index, token)
         for index, token in enumerate(text.split(" "))
@@ -322,11 +297,11 @@ def _malformed_number(
     elif not number:
         hint = "a number should follow the colon"
     else:
-        hint = f"`{shown}` is not a number; {number_advice(number)}"
+        hint = f"`{shown}` is not a number; {number_mistake(number)[1]}"
     return MalformedLineError(line=line, column=column, reason=reason, token=number, hint=hint, text=text)
 
 
-# What people write instead of a number: the kind, its pattern, and what to write.
+# Common mistakes in numbers: the kind, its pattern, and what to write.
 NUMBER_MISTAKES = (
     ("decimal comma", r"[+-]?\d+,\d+([eE].*)?", "write a decimal point, not a comma"),
     ("percent", r"[+-]?[\d.,]+\s*%", "write a fraction, not a percentage: 0.5, not 50%"),
@@ -343,20 +318,15 @@ NUMBER_MISTAKES = (
 
 
 def number_mistake(number: str) -> tuple[str, str]:
-    """Tell what kind of thing stands where a number should, and what to write instead."""
+    """Return the kind of a mistake in place of a number, and advice on what to write."""
     for kind, pattern, advice in NUMBER_MISTAKES:
         if re.fullmatch(pattern, number, re.IGNORECASE):
             return kind, advice
     return "text", "digits were expected, such as 0.25, -1.5 or 2.5e-3"
 
 
-def number_advice(number: str) -> str:
-    """Say what to write instead of something that is not a number."""
-    return number_mistake(number)[1]
-
-
 def _refuse_infinity(text: str, line: int, values: list[float]) -> None:
-    """Numbers in the grammar are finite, but may be too large for a double."""
+    """Raise MalformedLineError for a number that is in the grammar but too large for a double."""
     if math.inf not in values and -math.inf not in values:
         return
     index = next(i for i, value in enumerate(values) if math.isinf(value))
@@ -370,3 +340,23 @@ def _refuse_infinity(text: str, line: int, values: list[float]) -> None:
         hint=f"`{visible(shorten(number))}` is too large for a double (the largest is about 1.8e308)",
         text=text,
     )
+
+
+def word_buckets(words: Sequence[str], bits: int, line: int) -> list[int]:
+    """Return each word's bucket, in [0, 2^bits), on the line with a number from 1.
+
+    The words must be valid UTF-8: mmh3 5.3.1 ends the whole process on a lone surrogate.
+    """
+    mask, seed = (1 << bits) - 1, line & 0xFFFFFFFF
+    return [murmur3(word, seed) & mask for word in words]
+
+
+def bucket_masses(distribution: Distribution, bits: int, line: int) -> array[float]:
+    """Return the masses of the 2^bits buckets."""
+    size = 1 << bits
+    masses = array("d", [0.0]) * size
+    words = list(distribution.masses)
+    for bucket, mass in zip(word_buckets(words, bits, line), distribution.masses.values(), strict=True):
+        masses[bucket] += mass
+    share = distribution.rest / size
+    return array("d", [mass + share for mass in masses])

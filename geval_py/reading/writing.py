@@ -1,7 +1,4 @@
-"""Write outputs: a line from a distribution, a file from its lines.
-
-What is written here is read by :mod:`geval_py.reading.wordprobs`, whose grammar it keeps.
-"""
+"""Write outputs: a line from a distribution, a file from lines; :mod:`geval_py.reading.wordprobs` reads them."""
 
 from __future__ import annotations
 
@@ -9,7 +6,6 @@ import math
 import os
 import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from math import fsum, log
 from typing import TYPE_CHECKING
 
 from geval_py.errors import UsageError
@@ -22,13 +18,13 @@ if TYPE_CHECKING:
     from typing import Protocol, SupportsFloat, TypeAlias
 
     class HasItems(Protocol):
-        """A mapping, a pandas Series, or what else gives pairs of a word and its number."""
+        """A mapping, a pandas Series, or anything else with pairs of a word and its number."""
 
         def items(self) -> Iterable[tuple[Hashable, SupportsFloat]]: ...
 
     Probabilities: TypeAlias = HasItems | Iterable[tuple[Hashable, SupportsFloat]]
 
-
+LEAST_LOG = -745.0  # of a bucket without mass: the least whole logarithm whose exp is not 0
 _SEPARATORS = {" ": "a space", "\n": "a line end", "\r": "a carriage return"}
 _SEPARATOR, _LINE_END = re.compile(r"[ \n\r]"), re.compile(r"[\n\r]")
 
@@ -36,14 +32,13 @@ _SEPARATOR, _LINE_END = re.compile(r"[ \n\r]"), re.compile(r"[\n\r]")
 def format_line(probabilities: Probabilities, rest: SupportsFloat | None = None) -> str:
     """Write one well-formed output line from words and their probabilities.
 
-    ``probabilities``, a mapping, a pandas Series or pairs (word, probability), are in [0, 1]; a number may be one of
-    Python, numpy or :mod:`decimal`. ``rest`` is the mass for all other words: by default what is missing to 1,
-    left out when nothing is. What sums to more than 1 is scaled down. Numbers have the shortest digits that
-    read back the same. Line ends are not added. Where ``rest`` is given and all sums to less than 1, the reader
-    divides by the sum: leave ``rest`` out to give it what is missing.
+    ``probabilities``, a mapping, a pandas Series or pairs (word, probability), are in [0, 1]; the numbers may be
+    Python's, numpy's or :mod:`decimal`'s. ``rest`` is the mass of all other words, by default the mass missing to 1,
+    if any. If the total is more than 1, all masses are scaled down. If ``rest`` is given and the total is less than
+    1, the reader divides by the total. Numbers have the shortest digits that read back the same; without line end.
 
-    Raises UsageError on what holds no words with numbers, on NaN, on a number outside [0, 1], on a word that is
-    empty, has a space or a line end or is no string, and when nothing has any mass.
+    Raises UsageError for anything else than words with numbers, for NaN and numbers outside [0, 1], for a word that
+    is empty, contains a space or a line end or is no string, and if all masses are 0.
 
     >>> format_line({"the": 0.5, "a": 0.25})
     'the:0.5 a:0.25 :0.25'
@@ -59,16 +54,17 @@ def format_line(probabilities: Probabilities, rest: SupportsFloat | None = None)
     if rest_mass > 0 or rest is not None:
         pairs.append((REST, rest_mass))
     scale = max(1.0, total)
-    return " ".join(f"{word}:{_digits(value / scale)}" for word, value in pairs)
+    scaled = ((word, repr(value / scale + 0.0).removesuffix(".0")) for word, value in pairs)  # + 0.0: no "-0"
+    return " ".join(f"{word}:{digits}" for word, digits in scaled)
 
 
 def write_output(path: str | os.PathLike[str], lines: Iterable[str | Probabilities]) -> None:
-    """Write an output file, whole or not at all: a file of that name is replaced when all lines are written.
+    """Write an output file, whole or not at all: an existing file is replaced when all lines are written.
 
-    ``lines`` are strings, as :func:`format_line` gives them, or what it takes. What is written is compressed by the
-    name's ending: .xz, .gz, .bz2 or .zst.
+    ``lines`` are strings, or arguments for :func:`format_line`. The file is compressed by the name's ending: .xz,
+    .gz, .bz2 or .zst.
 
-    Raises UsageError where a file cannot be written, for a string with a line end in it, and as format_line does,
+    Raises UsageError if the file cannot be written, for a string that contains a line end, and as format_line does,
     with the line's index.
     """
     if isinstance(lines, str | bytes):
@@ -80,7 +76,6 @@ def write_output(path: str | os.PathLike[str], lines: Iterable[str | Probabiliti
 
 
 def _encoded(line: str | Probabilities, index: int) -> bytes:
-    """Give the bytes of one line, with its end."""
     try:
         text = line if isinstance(line, str) else format_line(line)
     except UsageError as error:
@@ -94,36 +89,32 @@ def _encoded(line: str | Probabilities, index: int) -> bytes:
 
 
 def _pairs(probabilities: Probabilities) -> Iterator[tuple[Hashable, SupportsFloat]]:
-    """Give the words with their numbers; what goes wrong in an iterator that was given is its own error."""
+    """Yield the words with their numbers; errors of a given iterator are passed on."""
     items = getattr(probabilities, "items", None)
     pairs: object = items() if callable(items) else probabilities
     if isinstance(pairs, str | bytes) or not isinstance(pairs, Iterable):
-        raise _not_taken(_kind(probabilities))
+        raise _refusal(_kind(probabilities))
     for pair in pairs:
         try:
             word, value = pair
         except (TypeError, ValueError) as error:
-            raise _not_taken(f"{_kind(probabilities)} of {shorten(repr(pair))}") from error
+            raise _refusal(f"{_kind(probabilities)} of {shorten(repr(pair))}") from error
         yield word, value
 
 
-def _not_taken(what: str) -> UsageError:
+def _refusal(what: str) -> UsageError:
     wanted = "a mapping from words to probabilities, a pandas Series or pairs (word, probability)"
     return UsageError(message=f"a line is made from {wanted}, not from {what}")
 
 
 def _kind(value: object) -> str:
-    """Name a value by its type.
+    """Return the name of a value's type with an article.
 
     >>> _kind(1), _kind("1")
     ('an int', 'a str')
     """
     name = type(value).__name__
     return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
-
-
-def _digits(value: float) -> str:
-    return repr(value + 0.0).removesuffix(".0")  # + 0.0: no "-0"
 
 
 def _checked_word(word: Hashable) -> str:
@@ -141,34 +132,23 @@ def _checked_word(word: Hashable) -> str:
 
 
 def _probability(value: SupportsFloat, word: Hashable | None) -> float:
-    """Give a probability, of a word or of the rest (None), as Python's own number."""
+    """Return the probability of a word, or of the rest (None), as a float."""
     try:
         number = float(value)
     except OverflowError:
         number = math.inf
     except (TypeError, ValueError):
         number = None
+    owner = "the rest" if word is None else repr(word)
     if number is None or isinstance(value, str | bytes):
-        raise UsageError(message=f"the probability of {_whose(word)} is {_kind(value)}, not a number")
-    if not 0 <= number <= 1:  # NaN is refused here as well
-        raise UsageError(message=f"the probability of {_whose(word)} is {value!r}, which is not between 0 and 1")
+        raise UsageError(message=f"the probability of {owner} is {_kind(value)}, not a number")
+    if not 0 <= number <= 1:  # this refuses NaN too
+        raise UsageError(message=f"the probability of {owner} is {value!r}, which is not between 0 and 1")
     return number
 
 
-def _whose(word: Hashable | None) -> str:
-    return "the rest" if word is None else repr(word)
-
-
-# Lines of outputs made from masses: what tuning and mixing write.
-
-
-LEAST_LOG = -745.0  # of a bucket without mass, in whose place stands the least that a double holds
-
-
 def line_of_masses(masses: Mapping[str, float], rest: float) -> str:
-    """Write words and their masses, which with the rest's are 1 together, with six significant digits.
-
-    Words without mass are left out, and so is a rest without.
+    """Write words with masses that total 1 with the rest, with six significant digits; leave out masses of 0.
 
     >>> line_of_masses({"the": 0.5, "a": 0.0, "of": 1 / 3}, 1 / 6)
     'the:0.5 of:0.333333 :0.166667'
@@ -182,15 +162,15 @@ def line_of_masses(masses: Mapping[str, float], rest: float) -> str:
         values.append(rest)
     numbers = [f"{value:.6g}" for value in values]
     largest = values.index(max(values))
-    others = fsum(map(float, numbers)) - float(numbers[largest])
+    others = math.fsum(map(float, numbers)) - float(numbers[largest])
     numbers[largest] = f"{1.0 - others:.12g}"
     return " ".join([f"{word}:{number}" for word, number in zip(words, numbers, strict=True)])
 
 
 def line_of_buckets(masses: Sequence[float]) -> str:
-    """Write the masses of buckets, which are 1 together, as a vector of natural logarithms.
+    """Write the masses of buckets, which total 1, as a vector of natural logarithms.
 
     >>> line_of_buckets([0.25, 0.75])
     '-1.386294361 -0.2876820725'
     """
-    return " ".join([f"{log(mass) if mass > 0.0 else LEAST_LOG:.10g}" for mass in masses])
+    return " ".join([f"{math.log(mass) if mass > 0.0 else LEAST_LOG:.10g}" for mass in masses])

@@ -1,4 +1,4 @@
-"""Charts of probabilities against what came true, with the band of honest ones."""
+"""The kinds of charts in a report: reliability curves, histograms, joined bars, bars, rows of dots with intervals."""
 
 from __future__ import annotations
 
@@ -10,24 +10,8 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 
 from geval_py.explaining.significance import LEAST_LINES
-from geval_py.reports.axes import (
-    FONT,
-    LABELS,
-    NUMBER,
-    PERCENT,
-    WIDTH,
-    Chart,
-    Palette,
-    data,
-    described,
-    layered,
-    linear_axis,
-    linear_domain,
-    log_axis,
-    log_domain,
-    look,
-    round_ticks,
-)
+from geval_py.reports import axes, scales
+from geval_py.reports.axes import FONT, Chart, Palette, data, described, layered
 from geval_py.reports.panel import figure, percent
 from geval_py.tables.escapes import short
 
@@ -35,28 +19,32 @@ if TYPE_CHECKING:
     from geval_py.explaining.reliability import Points
 
 
-ABOVE = {"titleAngle": 0, "titleAlign": "left", "titleX": 0, "titleY": -9}  # a vertical axis's name, to be read
+# Reliability: probabilities against frequencies, with the band of honest probabilities
+
+
+ABOVE = {"titleAngle": 0, "titleAlign": "left", "titleX": 0, "titleY": -9}  # a vertical axis's name, written level
 LEAST = 1e-4  # the least probability on a logarithmic axis
 
 
 def reliability(
     points: Points, palette: Palette, *, x_name: str, y_name: str, logarithmic: bool = False, steps: bool = False
 ) -> Chart:
-    """Draw what came true by the probability that was given, the diagonal, and the band of honest probabilities.
+    """Draw frequencies against the given probabilities, the diagonal, and the band of honest probabilities.
 
-    Points outside of the band are in the colour of what is bad. ``steps`` joins the points, which are the ends of the
-    steps of a curve, in place of dots.
+    Points outside of the band are drawn in the palette's bad colour. With ``steps``, the points are the ends of the
+    steps of a curve, and are joined instead of drawn as dots.
     """
-    low = _least(points) if logarithmic else 0.0
+    least = min((value for value in (*points.x, *points.y) if value > 0), default=LEAST)
+    low = max(LEAST, 10.0 ** math.floor(math.log10(least))) if logarithmic else 0.0
     right, top = (1.0, 1.0) if logarithmic else (quarters(points.x), quarters([*points.y, *points.high]))
     x, y = alt.X("x:Q", **_axis(x_name, low, right)), alt.Y("y:Q", **_axis(y_name, low, top, **ABOVE))
-    values = data(_row(row, low, palette) for row in points.rows())
+    values = data(_reliability_row(row, low, palette) for row in points.rows())
     ends = data([{"x": end, "y": end} for end in (low, min(right, top))])
     diagonal = alt.Chart(ends).mark_line(color=palette.soft, strokeDash=[3, 3], strokeWidth=1, aria=False)
     band = alt.Chart(values).mark_area(color=palette.accent, opacity=0.16, aria=False)
     layers = [band.encode(x=x, y=alt.Y("low:Q"), y2="high:Q"), diagonal.encode(x=x, y=y)]
     layers += _curve(values, x, y, palette) if steps else _dots(values, x, y, palette)
-    return layered(layers, palette, width=WIDTH - 60, height=200)
+    return layered(layers, palette, width=axes.WIDTH - 60, height=200)
 
 
 def _curve(values: alt.InlineData, x: alt.X, y: alt.Y, palette: Palette) -> Iterator[alt.Chart]:
@@ -71,7 +59,7 @@ def _dots(values: alt.InlineData, x: alt.X, y: alt.Y, palette: Palette) -> Itera
     yield dots.encode(x=x, y=y, color=alt.Color("colour:N", scale=None), **described())
 
 
-def _row(row: dict[str, float], least: float, palette: Palette) -> dict[str, Any]:
+def _reliability_row(row: dict[str, float], least: float, palette: Palette) -> dict[str, Any]:
     outside = not row["low"] <= row["y"] <= row["high"]
     drawn: dict[str, Any] = {name: min(1.0, max(least, row[name])) for name in ("x", "y", "low", "high")}
     found = f"given {percent(row['x'])}, true {percent(row['y'])}"
@@ -79,14 +67,8 @@ def _row(row: dict[str, float], least: float, palette: Palette) -> dict[str, Any
     return drawn | {"said": said, "colour": palette.bad if outside else palette.accent}
 
 
-def _least(points: Points) -> float:
-    """Give the power of ten at which a logarithmic axis begins: below what is above 0, but for what is very small."""
-    least = min((value for value in (*points.x, *points.y) if value > 0), default=LEAST)
-    return max(LEAST, 10.0 ** math.floor(math.log10(least)))
-
-
 def quarters(values: Sequence[float]) -> float:
-    """Give the least quarter of 1 that is not below any of some shares.
+    """Return the least multiple of 1/4 that no share exceeds, at least 1/4.
 
     >>> quarters([0.12, 0.31]), quarters([])
     (0.5, 0.25)
@@ -95,11 +77,11 @@ def quarters(values: Sequence[float]) -> float:
 
 
 def _axis(name: str, low: float, high: float, **placed: Any) -> dict[str, Any]:
-    """Give the scale and the axis of probabilities; one that begins above 0 is logarithmic."""
+    """Return the scale and the axis of probabilities; logarithmic if it begins above 0."""
     powers = [10.0**power for power in range(-4, 1)]
     axis = alt.Axis(
-        values=[value for value in powers if value >= low] if low else round_ticks(0.0, high),
-        labelExpr=PERCENT,
+        values=[value for value in powers if value >= low] if low else scales.round_ticks(0.0, high),
+        labelExpr=axes.PERCENT,
         title=name,
         domain=False,
         ticks=False,
@@ -109,12 +91,15 @@ def _axis(name: str, low: float, high: float, **placed: Any) -> dict[str, Any]:
     return {"scale": alt.Scale(type="log" if low else "linear", domain=[low, high], nice=False), "axis": axis}
 
 
-# Charts of shares: a histogram, bars that are joined, bars with a text above them.
+# Shares: histogram, joined bars, bars with a text above them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """A part of a bar or histogram, from ``start`` to ``end`` along its axis; ``share`` is its height or its size."""
+    """A part of a bar or histogram, from ``start`` to ``end`` along its axis; ``share`` is its height or its size.
+
+    ``said`` describes it in words.
+    """
 
     start: float
     end: float
@@ -134,9 +119,9 @@ def _colours(blocks: Sequence[Block], palette: Palette) -> alt.Color:
 def histogram(
     blocks: Sequence[Block], marks: Sequence[tuple[float, str]], palette: Palette, title: str | None = None
 ) -> Chart:
-    """Draw shares of the lines by their loss, stacked by colour; ``marks`` are losses to name, such as the mean.
+    """Draw shares of the lines by their loss, stacked by colour; ``marks`` name losses, such as the mean.
 
-    With a ``title`` they are other figures, of this name, and the axis begins at the least of them.
+    With a ``title``, the figures are not losses but have this name, and the axis begins at the least of them.
     """
     rows = ({"low": b.start, "high": b.end, "share": b.share, "name": b.name, "order": n, "said": b.said}
             for n, b in enumerate(blocks))  # fmt: skip
@@ -145,10 +130,11 @@ def histogram(
     # Two rows of labels: nats, and below them the perplexity of a line with that loss.
     two = "[format(datum.value, '~g'), format(exp(datum.value), exp(datum.value) < 1e4 ? ',.0f' : '.0s')]"
     x = alt.X("low:Q", bin=alt.BinParams(binned=True), scale=alt.Scale(domain=[lowest, highest], nice=False),
-              axis=alt.Axis(values=round_ticks(lowest, highest, 6), labelExpr=two if title is None else NUMBER,
+              axis=alt.Axis(values=scales.round_ticks(lowest, highest, 6),
+                            labelExpr=two if title is None else axes.NUMBER,
                             grid=False, ticks=False,
                             title=title or "loss of the line in nats; below, its perplexity"))  # fmt: skip
-    y = alt.Y("share:Q", axis=alt.Axis(labelExpr=PERCENT, title=None, domain=False, ticks=False, tickCount=4))
+    y = alt.Y("share:Q", axis=alt.Axis(labelExpr=axes.PERCENT, title=None, domain=False, ticks=False, tickCount=4))
     bars = alt.Chart(data(rows)).mark_bar(binSpacing=1).encode(
         x=x, x2="high:Q", y=y, color=_colours(blocks, palette), order=alt.Order("order:Q"), **described()
     )  # fmt: skip
@@ -158,7 +144,7 @@ def histogram(
         rule = alt.Chart(row).mark_rule(color=palette.ink, strokeDash=[3, 3]).encode(x="at:Q", **described())
         reach = (at - lowest) / ((highest - lowest) or 1.0)
         to_the_left = (not number and (title is None or reach > 0.1)) or reach > 0.7
-        above = -20 if number and to_the_left else -7  # two names are not written over each other
+        above = -20 if number and to_the_left else -7  # so that two names do not overlap
         text = alt.Chart(row).mark_text(
             text=name,
             align="right" if to_the_left else "left",
@@ -166,11 +152,11 @@ def histogram(
             color=palette.ink,
         )
         layers += [rule, text.encode(x="at:Q", y=alt.value(above))]
-    return layered([*layers], palette, width=WIDTH - 48, height=190)
+    return layered([*layers], palette, width=axes.WIDTH - 48, height=190)
 
 
 def joined_bars(above: Sequence[Block], below: Sequence[Block], names: tuple[str, str], palette: Palette) -> Chart:
-    """Draw two bars, each parted in shares of 1, and join the parts of the same name by ribbons."""
+    """Draw two bars, each divided into shares of 1, and join the parts of the same name by ribbons."""
     tall, gap = 0.34, 0.32  # of the height
     rows = [
         {"start": b.start, "end": b.end, "name": b.name, "said": b.said, "top": top, "bottom": top - tall,
@@ -196,11 +182,11 @@ def joined_bars(above: Sequence[Block], below: Sequence[Block], names: tuple[str
     heads = alt.Chart(data({"y": y, "text": name} for y, name in zip((1.0, tall), names, strict=True))).mark_text(
         align="left", baseline="bottom", dy=-3, fontSize=FONT, color=palette.ink
     ).encode(x=alt.value(0), y=alt.Y("y:Q", axis=None), text="text:N")  # fmt: skip
-    return layered([ribbon, bars, texts, heads], palette, width=WIDTH - 4, height=140)
+    return layered([ribbon, bars, texts, heads], palette, width=axes.WIDTH - 4, height=140)
 
 
 def bars(rows: Sequence[Row], palette: Palette, right: Sequence[str]) -> Chart:
-    """Draw a bar in each row, its label above it, and a text at its right; values and intervals are shares."""
+    """Draw a bar in each row, with its label above and a text at the right; values and intervals are shares."""
     values = [
         {"row": number, "label": short(row.label, 30), "value": row.value, "low": row.low, "high": row.high,
          "right": text, "said": row.said, "colour": row.colour or palette.bad}
@@ -211,7 +197,9 @@ def bars(rows: Sequence[Row], palette: Palette, right: Sequence[str]) -> Chart:
     base = alt.Chart(data(values))
     y = alt.Y("row:O", axis=None, scale=alt.Scale(paddingInner=0.0, paddingOuter=0.1))
     domain = alt.Scale(domain=[lowest, highest], nice=False)
-    axis = alt.Axis(values=round_ticks(lowest, highest), labelExpr=PERCENT, title=None, domain=False, ticks=False)
+    axis = alt.Axis(
+        values=scales.round_ticks(lowest, highest), labelExpr=axes.PERCENT, title=None, domain=False, ticks=False
+    )
     drawn = base.mark_bar(height=7, yOffset=6).encode(
         y=y, x=alt.X("value:Q", scale=domain, axis=axis), color=alt.Color("colour:N", scale=None), **described()
     )  # fmt: skip
@@ -221,7 +209,7 @@ def bars(rows: Sequence[Row], palette: Palette, right: Sequence[str]) -> Chart:
     texts = base.mark_text(align="left", baseline="middle", dy=-6, fontSize=FONT, color=palette.ink).encode(
         y=y, x=alt.value(0), text="label:N"
     )
-    width = WIDTH - 12
+    width = axes.WIDTH - 12
     notes = base.mark_text(align="right", baseline="middle", dy=-6, fontSize=FONT, color=palette.soft).encode(
         y=y, x=alt.value(width), text="right:N"
     )
@@ -229,7 +217,7 @@ def bars(rows: Sequence[Row], palette: Palette, right: Sequence[str]) -> Chart:
     return layered([drawn, spans, texts, notes], palette, width=width, height=height)
 
 
-# A chart of rows: in each a dot with its interval, and a bar of the number of lines.
+# Rows of dots with intervals, and bars of the numbers of lines
 
 
 COUNTS = 44  # pixels for bars of numbers of lines
@@ -239,9 +227,9 @@ MOST_LABEL = 15  # characters
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A row of a chart: its label, a value and its interval, how many lines it is of, in words; its colour.
+    """A row of a chart: a label, a value and its interval, the number of lines it stands for, its colour.
 
-    ``points`` are other values, drawn small.
+    ``said`` describes it in words. ``points`` are other values, drawn small.
     """
 
     label: str
@@ -255,7 +243,7 @@ class Row:
 
 
 def unique_labels(labels: Iterable[str], limit: int = MOST_LABEL) -> list[str]:
-    """Shorten labels, and number those that became the same: a row of a chart has a label of its own."""
+    """Shorten labels and number equal ones: Vega merges rows with equal labels."""
     found: list[str] = []
     for label in labels:
         cut, number = short(label, limit), 1
@@ -275,24 +263,28 @@ def dots(
     title: str = "perplexity",
     logarithmic: bool = True,
 ) -> Chart:
-    """Draw a dot with its interval in each row; in front, bars of the numbers of lines, if the rows have these.
+    """Draw a dot with its interval in each row and, if the rows have numbers of lines, bars of these at the left.
 
-    ``rule`` is a value that is drawn through all rows, such as that of all lines.
+    ``rule`` is a value drawn through all rows, such as the value of all lines.
     """
     labels = unique_labels(row.label for row in rows)
     values = data(_dot_row(row, label, palette) for row, label in zip(rows, labels, strict=True))
-    sure = [row for row in rows if row.lines is None or row.lines >= LEAST_LINES]  # who has few has a wide interval
+    sure = [row for row in rows if row.lines is None or row.lines >= LEAST_LINES]  # others have too wide intervals
     ends = [
         rule,
         *(value for row in rows for value in (row.value, *row.points)),
         *(end for row in sure for end in (row.low, row.high)),
     ]
-    domain = log_domain(ends) if logarithmic else linear_domain(ends)
-    x = log_axis(domain, title) if logarithmic else linear_axis(domain, title)
+    if logarithmic:
+        x = axes.log_axis(scales.log_domain(ends), title)
+    else:
+        x = axes.linear_axis(scales.linear_domain(ends), title)
     small = [
         {"label": label, "value": point} for row, label in zip(rows, labels, strict=True) for point in row.points
     ]
-    axis = alt.Axis(title=None, domain=False, ticks=False, minExtent=LABELS, maxExtent=LABELS, labelColor=palette.ink)
+    axis = alt.Axis(
+        title=None, domain=False, ticks=False, minExtent=axes.LABELS, maxExtent=axes.LABELS, labelColor=palette.ink
+    )
     height = ROW * len(rows)
     if not any(row.lines is not None for row in rows):
         y = alt.Y("label:N", sort=labels, axis=axis)
@@ -300,15 +292,15 @@ def dots(
         if small:
             ticks_of_points = alt.Chart(data(small)).mark_tick(color=palette.soft, height=9, opacity=0.7, aria=False)
             layers.append(ticks_of_points.encode(x=x, y=y))
-        return layered(layers, palette, width=WIDTH - LABELS - 12, height=height)
+        return layered(layers, palette, width=axes.WIDTH - axes.LABELS - 12, height=height)
     hidden = alt.Y("label:N", sort=labels, axis=None)
     right = alt.LayerChart(
         layer=list(_dot_layers(values, x, hidden, palette, rule, rule_name)),
-        width=WIDTH - LABELS - COUNTS - 24,
+        width=axes.WIDTH - axes.LABELS - COUNTS - 24,
         height=height,
     )
     left = _count_bars(values, alt.Y("label:N", sort=labels, axis=axis), palette, height)
-    return alt.HConcatChart(hconcat=[left, right], spacing=12, config=look(palette))
+    return alt.HConcatChart(hconcat=[left, right], spacing=12, config=axes.look(palette))
 
 
 def _dot_layers(
@@ -325,7 +317,7 @@ def _dot_layers(
 
 
 def _count_bars(values: alt.InlineData, y: alt.Y, palette: Palette, height: int) -> alt.Chart:
-    """Draw the numbers of lines, small, with the word below them in place of a scale."""
+    """Draw the numbers of lines as small bars, with the word "lines" below instead of a scale."""
     axis = alt.Axis(
         values=[0], labelExpr="'lines'", labelAlign="left", grid=False, domain=False, ticks=False, title=None
     )

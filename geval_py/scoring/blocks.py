@@ -1,10 +1,10 @@
-"""Read an output and its expected file side by side, in blocks of whole lines, and work on the blocks in threads.
+"""Blocks of whole lines of an output, side by side with their expected lines, and the workers that work on them.
 
-The ranges of a plain file are read by the threads that work; other sources by one thread, in the order of lines. One
-thread numbers the blocks and gives them their expected lines, and any works on them; a block's buffer is read into
-again once the block was taken.
-Who scores wants as many output lines as expected ones (:class:`BlockScorer`); who looks takes what there is
-(:class:`BlockReader`).
+:class:`Workers` is the one seam between threads here (:class:`Threads`) and workers elsewhere. The ranges of a plain
+file are read by the threads that work; other sources by one thread, in the order of lines. One thread numbers the
+blocks and gives them their expected lines, and any thread works on them. A block's buffer is used again once the next
+block is asked for. Scoring wants as many output lines as expected ones (:class:`MatchedBlockReader`); checking takes
+any number (:class:`BlockReader`).
 """
 
 from __future__ import annotations
@@ -15,30 +15,80 @@ from geval_py.errors import EmptyFileError, LineCountError, MalformedLineError
 from geval_py.reading.lines import LineReader, Range, RangeReader, rest_in_ranges
 from geval_py.scoring.kernel.backends import choose_backend, count_lines
 from geval_py.scoring.metrics import LineStatistics
-from geval_py.scoring.parallel import Progress, Workers, available_cores
+from geval_py.scoring.parallel import Progress, ThreadPool, available_cores
 from geval_py.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TypeAlias, TypeVar
+    from typing import Protocol, TypeAlias, TypeVar
 
     from geval_py.scoring.metrics.base import Column
 
     Result = TypeVar("Result")
-    # A buffer, its part with the lines, how many they are, the bytes read then, and the part of the output.
+    # A buffer, its part with the lines, their number, the stored bytes read so far, and the path of the part.
     Lines: TypeAlias = tuple[bytearray, memoryview, int, int | None, str]
 
+    class Scorer(Protocol):
+        """Scores an output against its expected file, for each of some columns."""
+
+        @property
+        def sha256(self) -> str | None:
+            """The digest of the output's decompressed bytes once all are read, if one was asked for."""
+
+        def scored(self, progress: Progress | None) -> Iterator[tuple[Block, list[LineStatistics]]]:
+            """Yield the blocks in order, each with the columns' statistics.
+
+            Raises EmptyFileError, MalformedLineError and LineCountError, the first in the order of lines.
+            """
+
+    class Workers(Protocol):
+        """Where the blocks of an output are worked on: threads here, or workers elsewhere."""
+
+        @property
+        def are_here(self) -> bool:
+            """Whether the workers are threads of this process, to which all texts come."""
+
+        @property
+        def address(self) -> str:
+            """Where the workers are, for messages."""
+
+        @property
+        def at_once(self) -> int:
+            """How many calls should be under way so that no worker waits."""
+
+        def scorer(
+            self,
+            outputs: LineReader,
+            expected: LineReader,
+            columns: Sequence[Column],
+            *,
+            digest: bool = False,
+            selects: bool = False,
+        ) -> Scorer:
+            """Return a scorer of an output; with ``digest``, workers elsewhere compute the SHA-256.
+
+            Raises UsageError where texts of single lines are needed (``selects``) and do not come to this process.
+            """
+
+        def reader(
+            self, outputs: LineReader, expected: LineReader | None = None, *, selects: bool = False
+        ) -> BlockReader:
+            """Return a reader of an output, whose blocks the workers work on; raises as :meth:`scorer`."""
+
+        def call(self, function: Callable[..., Result], *arguments: object) -> Result:
+            """Let a worker call a function, and wait for the result; several threads may do so at once."""
+
+
 RANGE_BYTES = 1 << 21
-STAND_IN = b"0\n"  # for an expected line that is not there; every metric takes it for a word, or a class
+STAND_IN = b"0\n"  # for a missing expected line; every metric takes it for a word, or a class
 
 
 class Block(Value):
     """Some output lines, the first of which has the number ``first_line``, and as many expected lines.
 
-    Of the expected lines ``known`` are real, those after them stand-ins. ``outputs`` is a part of ``buffer``, which
-    is used again. ``position`` is how many of the stored bytes were read then, where that can be known. ``part`` is
-    the path of the part of the output that the lines are in, or of the output, and ``lines_before`` are in the parts
-    before it.
+    The first ``known`` expected lines are real, the others stand-ins. ``outputs`` is a part of ``buffer``, which is
+    used again. ``position`` is the number of stored bytes read so far, where that can be known. ``part`` is the path
+    of the part of the output that holds the lines, or of the output; the parts before it have ``lines_before`` lines.
     """
 
     first_line: int
@@ -70,32 +120,53 @@ def _head(text: bytes, lines: int) -> bytes:
 class BlockReader:
     """Reads an output and, side by side with it, its expected file, if there is one."""
 
-    def __init__(self, outputs: LineReader, expected: LineReader | None = None) -> None:
-        self._outputs, self._expected = outputs, expected
+    def __init__(self, outputs: LineReader, expected: LineReader | None = None, threads: int | None = None) -> None:
+        self._outputs, self._expected, self._threads = outputs, expected, threads
         self._known = 0
         self._free: list[bytearray] = []
 
     def map(
         self, work: Callable[[Block], Result], *, threads: int | None = None, progress: Progress | None = None
     ) -> Iterator[tuple[Block, Result]]:
-        """Give the blocks in order, each with ``work(block)``; a block lasts until the next one is asked for.
+        """Yield the blocks in order, each with ``work(block)``; a block lasts until the next one is asked for.
 
-        ``threads`` is the number of threads that work (by default, as many as there are cores) beside the one that
+        ``threads`` is the number of threads that work (by default the reader's or one a core) beside the one that
         numbers the blocks; ``progress`` is called after each block, where the size of the output can be known. An
-        error of the work or the reading is raised where it belongs: after the blocks before it.
+        error of the work or the reading is raised after the blocks before it.
+        """
+        return self.map_pieces(lambda blocks: work(*blocks), lambda _: (), threads=threads, progress=progress)
+
+    def map_pieces(
+        self,
+        work: Callable[..., Result],
+        arguments: Callable[[Block], tuple[object, ...]],
+        *,
+        threads: int | None = None,
+        progress: Progress | None = None,
+    ) -> Iterator[tuple[Block, Result]]:
+        """Yield the blocks in order, each with ``work(blocks, *arguments(block))``; ``blocks`` are the block's parts.
+
+        ``arguments`` is called in the order of the blocks. Workers elsewhere have the texts of ``blocks``, and the
+        blocks that are yielded here have none. Otherwise as :meth:`map`.
         """
         size = self._outputs.size
-        with Workers(self._threads(threads)) as workers:
-            for block, result in workers.map_in_order(lambda block: (block, work(block)), self.blocks(workers)):
+
+        def work_on(item: tuple[Block, tuple[object, ...]]) -> tuple[Block, Result]:
+            block, more = item
+            return block, work((block,), *more)
+
+        with ThreadPool(self._count_threads(self._threads if threads is None else threads)) as pool:
+            numbered = ((block, arguments(block)) for block in self.blocks(pool))
+            for block, result in pool.map_in_order(work_on, numbered):
                 yield block, result
                 self._let_go(block)
                 if progress is not None and size is not None:
                     progress(block.position or 0, size)
 
-    def blocks(self, workers: Workers) -> Iterator[Block]:
-        """Give the blocks in order, those of ranges read by the workers."""
+    def blocks(self, pool: ThreadPool) -> Iterator[Block]:
+        """Yield the blocks in order; the pool's threads read ranges."""
         first_line, lines_before, part = 1, 0, ""
-        for buffer, outputs, lines, position, of_part in self.read(workers):
+        for buffer, outputs, lines, position, of_part in self.read(pool):
             if part != of_part:
                 lines_before, part = first_line - 1, of_part
             expected = self._expected.take(lines) if self._expected is not None else b""
@@ -114,26 +185,26 @@ class BlockReader:
             )
             first_line += lines
 
-    def read(self, workers: Workers) -> Iterator[Lines]:
+    def read(self, pool: ThreadPool) -> Iterator[Lines]:
         """Read the lines of the output, in order.
 
-        What follows the first lines of a plain file is read in ranges, by the workers; they unpack the independent
+        The pool's threads read what follows the first lines of a plain file, in ranges, and unpack the independent
         parts of a compressed one.
         """
         reader = self._outputs
-        if workers.threads > 1:
-            reader.unpack_by(workers)
+        if pool.threads > 1:
+            reader.unpack_by(pool)
         while size := reader.read_block(buffer := self._buffer()):
             outputs = memoryview(buffer)[:size]
             yield buffer, outputs, count_lines(outputs), reader.position, reader.source.path
-            ranges = rest_in_ranges(reader) if workers.threads > 1 else None
+            ranges = rest_in_ranges(reader) if pool.threads > 1 else None
             if ranges is not None:
-                yield from self._read_ranges(ranges, workers)
+                yield from self._read_ranges(ranges, pool)
                 if not reader.next_part():
                     break
         reader.check_unchanged()
 
-    def _read_ranges(self, ranges: RangeReader, workers: Workers) -> Iterator[Lines]:
+    def _read_ranges(self, ranges: RangeReader, pool: ThreadPool) -> Iterator[Lines]:
         before, part = (self._outputs.position or 0) - (self._outputs.source.position or 0), ranges.path
 
         def read(wanted: Range) -> tuple[Lines, memoryview]:
@@ -143,7 +214,7 @@ class BlockReader:
             lines = found.buffer, outputs, count_lines(outputs), before + wanted.stop, part
             return lines, view[found.start : found.stored]
 
-        for found, stored in workers.map_in_order(read, ranges.ranges(RANGE_BYTES)):
+        for found, stored in pool.map_in_order(read, ranges.ranges(RANGE_BYTES)):
             buffer, outputs, lines, *_ = found
             self._outputs.digest(stored)
             stored.release()
@@ -165,7 +236,7 @@ class BlockReader:
         self._free.append(block.buffer)
 
     def count_expected(self) -> int:
-        """Read the expected file to its end and count its lines; 0 where there is none.
+        """Read the expected file to its end and count its lines; 0 without an expected file.
 
         Raises UnreadableFileError if it was changed while it was read.
         """
@@ -174,8 +245,8 @@ class BlockReader:
             self._expected.check_unchanged()
         return self._known
 
-    def _threads(self, wanted: int | None) -> int:
-        """Tell how many threads should work beside the one that numbers: none where that would not help."""
+    def _count_threads(self, wanted: int | None) -> int:
+        """Count the threads that should work beside the one that numbers: 0 where more would not help."""
         if not choose_backend().parallel:
             return 0
         threads = wanted or available_cores()
@@ -185,19 +256,19 @@ class BlockReader:
 class MatchedBlockReader(BlockReader):
     """Reads an output that has to have as many lines as its expected file, and at least one."""
 
-    def __init__(self, outputs: LineReader, expected: LineReader) -> None:
-        super().__init__(outputs, expected)
+    def __init__(self, outputs: LineReader, expected: LineReader, threads: int | None = None) -> None:
+        super().__init__(outputs, expected, threads)
         self._expected_path = expected.path
 
-    def blocks(self, workers: Workers) -> Iterator[Block]:
-        """Give the blocks in order, as :meth:`BlockReader.blocks`.
+    def blocks(self, pool: ThreadPool) -> Iterator[Block]:
+        """Yield the blocks in order, as :meth:`BlockReader.blocks`.
 
         Raises UnreadableFileError if a file was changed while it was read, EmptyFileError and, after the blocks that
-        the two files have in common, LineCountError; an output line beyond the last expected one is looked at first,
-        since a malformed one (a blank line at the end) says more.
+        the two files have in common, LineCountError. The first output line beyond the last expected one is still
+        worked on, since its own error (a blank line at the end) says more.
         """
         lines = 0
-        blocks = super().blocks(workers)
+        blocks = super().blocks(pool)
         for block in blocks:
             lines += block.lines
             if block.known < block.lines:
@@ -233,29 +304,58 @@ class BlockScorer:
     def __init__(
         self, outputs: LineReader, expected: LineReader, columns: Sequence[Column], threads: int | None
     ) -> None:
-        self._outputs, self._expected, self._columns, self._threads = outputs, expected, columns, threads
+        self._outputs, self._expected_path, self._columns = outputs, expected.path, columns
+        self._reader = MatchedBlockReader(outputs, expected, threads)
 
     @property
     def sha256(self) -> str | None:
-        """The digest of the output's decompressed bytes, once all are read; None unless its reader makes one."""
         return self._outputs.sha256
 
     def scored(self, progress: Progress | None) -> Iterator[tuple[Block, list[LineStatistics]]]:
-        """Give the blocks in order, each with the columns' losses, as :meth:`BlockReader.map` does.
+        return self._reader.map(
+            lambda block: score_block(block, self._columns, self._expected_path), progress=progress
+        )
 
-        Raises EmptyFileError, MalformedLineError and LineCountError, of several the first in the order of lines.
-        """
-        reader = MatchedBlockReader(self._outputs, self._expected)
-        return reader.map(self._score, threads=self._threads, progress=progress)
 
-    def _score(self, block: Block) -> list[LineStatistics]:
-        return score_block(block, self._columns, self._expected.path)
+class Threads:
+    """Workers that are so many threads of this process, by default one a core."""
+
+    are_here = True
+    address = "this machine"
+
+    def __init__(self, count: int | None = None) -> None:
+        self._count = count
+
+    @property
+    def at_once(self) -> int:
+        return self._count or available_cores()
+
+    def scorer(
+        self,
+        outputs: LineReader,
+        expected: LineReader,
+        columns: Sequence[Column],
+        *,
+        digest: bool = False,
+        selects: bool = False,
+    ) -> BlockScorer:
+        del digest, selects  # the reader of the output makes a digest, and all texts come here
+        return BlockScorer(outputs, expected, columns, self._count)
+
+    def reader(
+        self, outputs: LineReader, expected: LineReader | None = None, *, selects: bool = False
+    ) -> BlockReader:
+        del selects
+        return BlockReader(outputs, expected, self._count)
+
+    def call(self, function: Callable[..., Result], *arguments: object) -> Result:
+        return function(*arguments)
 
 
 def score_block(block: Block, columns: Sequence[Column], expected_path: str) -> list[LineStatistics]:
     """Score a block for each of some columns; raises MalformedLineError, the first in the order of lines.
 
-    Of an output in parts it says in which the line is, and its number there.
+    For an output in parts, the error names the part and the line's number in it.
     """
     scored: list[LineStatistics] = []
     errors: list[MalformedLineError] = []

@@ -1,9 +1,12 @@
-"""Score an output on the workers of a Dask cluster: the same losses, to the last bit, as on one machine.
+"""The workers of a Dask cluster, which score an output to the same losses, to the last bit, as threads here do.
 
     client:   cuts pieces ─────> numbers lines, takes expected ones ─────> losses, in order
     workers:             count ─┘ (the text stays there)           └─> score the text that was read
 
-The client sees no line of the output; a worker sees its pieces, and the expected words that go with them.
+The client sees no line of the output; a worker sees its pieces, and the expected words that go with them. Each of the
+two tasks reads a piece: a plain file on the worker's machine comes from the system's cache the second time. A process
+that read a remote or compressed file keeps the text, as far as memory allows; other processes read it again. So any
+worker can do any task, and Dask moves no text.
 """
 
 from __future__ import annotations
@@ -11,27 +14,29 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager, suppress
 from importlib import import_module
+from threading import Lock
 from typing import Generic, TypeVar
 from uuid import uuid4
 
 from geval_py.errors import ClusterError, DataError, MalformedLineError, UsageError
-from geval_py.reading.lines import LineReader, Range
-from geval_py.reading.sources import absolute, state_at
-from geval_py.scoring import tasks
-from geval_py.scoring.blocks import BlockReader, MatchedBlockReader
-from geval_py.scoring.parallel import Workers, available_cores, in_order
-from geval_py.scoring.tasks import Piece
+from geval_py.reading.lines import READ_AHEAD_BYTES, LineReader, Range, RangeReader, end_of_lines, opened_anywhere
+from geval_py.reading.remote import is_remote
+from geval_py.reading.sources import absolute, changed, state_at
+from geval_py.scoring.blocks import RANGE_BYTES, Block, BlockReader, MatchedBlockReader, Threads, score_block
+from geval_py.scoring.kernel.backends import count_lines
+from geval_py.scoring.metrics import LineStatistics
+from geval_py.scoring.parallel import ThreadPool, available_cores, in_order
 from geval_py.text import named, without_credentials
 from geval_py.values import Value
 from geval_py.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from geval_py.scoring.blocks import Block, Lines
-    from geval_py.scoring.metrics import LineStatistics
+    from geval_py.reading.lines import ReadAt
+    from geval_py.scoring.blocks import Lines, Workers
     from geval_py.scoring.metrics.base import Column
     from geval_py.scoring.parallel import Progress
 
@@ -40,11 +45,13 @@ LOCAL = "local"
 SECONDS_TO_ANSWER = 10
 RETRIES = 2  # of a task that fails, on whichever worker
 LEAST_RANGE_BYTES, MOST_RANGE_BYTES = 1 << 22, 1 << 28
-MOST_FAR_BYTES = 1 << 26  # of a range that workers keep in memory, once they have it from elsewhere
-MOST_RANGES = 40_000  # of an output so large that it has more, larger ranges: each costs the client its time
-RANGES_A_THREAD = 8  # where the output is large enough: so that all threads end at about the same time
-AHEAD_A_THREAD = 2  # pieces that are under way: what a worker may have to keep in memory
-_OF_LOCAL = {  # what watches workers costs processor time, and a piece that is stolen is read twice
+MOST_FAR_BYTES = 1 << 26  # of a range of a remote file, which workers keep in memory
+MOST_RANGES = 40_000  # larger outputs have larger ranges, since each range costs the client time
+RANGES_A_THREAD = 8  # of an output that is large enough, so that all threads end at about the same time
+AHEAD_A_THREAD = 2  # pieces under way, which a worker may have to keep in memory
+MOST_KEPT_BYTES = 1 << 29  # for each thread of a worker: more than the pieces that are under way
+MOST_UNPACKED_BYTES = 1 << 28  # of a compressed file; a larger text is not kept, but unpacked again
+_LOCAL_SETTINGS = {  # profiling costs processor time, and a piece that is stolen is read twice
     "distributed.worker.profile.enabled": False,
     "distributed.scheduler.work-stealing": False,
 }
@@ -52,9 +59,9 @@ _OF_LOCAL = {  # what watches workers costs processor time, and a piece that is 
 
 @contextmanager
 def opened_cluster(address: str, threads: int | None = None) -> Iterator[Any]:
-    """Connect to the scheduler at an address or, for ``local``, start workers on this machine; gives the client.
+    """Connect to the scheduler at an address or, for ``local``, start workers on this machine; yield the client.
 
-    Raises UsageError where Dask is not installed, and ClusterError where nobody answers in SECONDS_TO_ANSWER.
+    Raises UsageError without Dask, and ClusterError where nobody answers within SECONDS_TO_ANSWER.
     """
     try:
         distributed = import_module("distributed")
@@ -62,7 +69,7 @@ def opened_cluster(address: str, threads: int | None = None) -> Iterator[Any]:
         raise UsageError(message=f"a cluster needs {error.name}: pip install ./geval-py[cluster]") from error
     if address == LOCAL:
         with (
-            import_module("dask").config.set(_OF_LOCAL),
+            import_module("dask").config.set(_LOCAL_SETTINGS),
             distributed.LocalCluster(
                 n_workers=threads or available_cores(), threads_per_worker=1, dashboard_address=":0"
             ) as cluster,
@@ -82,7 +89,9 @@ def opened_cluster(address: str, threads: int | None = None) -> Iterator[Any]:
 
 
 class Cluster(Value):
-    """A cluster whose workers have this version of geval-py; ``threads`` is how many there are in all."""
+    """Workers of a cluster that have this version of geval-py; ``threads`` is the number of threads of all."""
+
+    are_here = False
 
     client: Any  # a distributed.Client
     address: str
@@ -90,7 +99,7 @@ class Cluster(Value):
 
     @classmethod
     def of(cls, client: Any) -> Cluster:
-        """Look at a client's workers; raises ClusterError where there is none, or one with another version."""
+        """Ask a client's workers for their version; raises ClusterError without workers, or if a version differs."""
         address = without_credentials(str(client.scheduler.address))
         try:
             client.wait_for_workers(1, timeout=SECONDS_TO_ANSWER)
@@ -109,18 +118,44 @@ class Cluster(Value):
         return cls(client=client, address=address, threads=sum(client.nthreads().values()))
 
     @property
-    def ahead(self) -> int:
-        """How many pieces should be under way: what workers keep in memory."""
+    def at_once(self) -> int:
         return AHEAD_A_THREAD * self.threads
 
+    def scorer(
+        self,
+        outputs: LineReader,
+        expected: LineReader,
+        columns: Sequence[Column],
+        *,
+        digest: bool = False,
+        selects: bool = False,
+    ) -> ClusterScorer:
+        if selects:
+            what = "metrics whose flags (f, p) select some, or that look at the input (CharMatch)"
+            raise UsageError(message=f"a cluster scores all lines, and sees no input: leave out {what}")
+        return ClusterScorer(outputs, expected, columns, self, digest=digest)
+
+    def reader(
+        self, outputs: LineReader, expected: LineReader | None = None, *, selects: bool = False
+    ) -> PieceReader:
+        if selects:
+            what = "metrics whose flags (f, p) select some"
+            raise UsageError(message=f"a cluster looks at all lines: leave out {what}")
+        return PieceReader(outputs, expected, self)
+
+    def call(self, function: Callable[..., Result], *arguments: object) -> Result:
+        with self.watched():
+            result: Result = self.submit(function, *arguments).result()
+        return result
+
     def submit(self, function: Callable[..., object], *arguments: object, near: str | None = None) -> Any:
-        """Let a worker call a function, if possible the one that is ``near``; gives a Future."""
+        """Let a worker call a function, if possible the worker ``near``; returns a Future."""
         place = {} if near is None else {"workers": [near], "allow_other_workers": True}
         return self.client.submit(function, *arguments, pure=False, retries=RETRIES, **place)
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Make our errors of what goes wrong with the cluster."""
+        """Turn errors of the cluster into ours."""
         distributed = import_module("distributed")
         gone = (distributed.client.FutureCancelledError, distributed.comm.CommClosedError, ConnectionError)
         try:
@@ -129,14 +164,19 @@ class Cluster(Value):
             reason = f"a piece was given up, since {error.allowed_failures + 1} workers that had it died"
             raise ClusterError(address=self.address, reason=reason) from error
         except (*gone, OSError) as error:
-            # Dask's own have no number: they are of connections. Others say what their machine lacks.
+            # Dask's own errors are about connections and have no number. Others say what their machine lacks.
             number = None if isinstance(error, gone) else error.errno
             reason = "it went away while it was at work" if number is None else os.strerror(number)
             raise ClusterError(address=self.address, reason=reason) from error
 
 
+def workers_of(client: Any | None) -> Workers:
+    """Return a client's workers, or threads here without a client. Raises as :meth:`Cluster.of`."""
+    return Threads() if client is None else Cluster.of(client)
+
+
 class _Pending(Generic[Result]):
-    """A task's result that is under way, and what is to be made of it."""
+    """A task's result that is under way, and the function that is applied to it."""
 
     def __init__(self, future: Any, make: Callable[[Any], Result]) -> None:
         self._future, self._make = future, make
@@ -145,16 +185,11 @@ class _Pending(Generic[Result]):
         return self._make(self._future.result())
 
 
-def cluster_of(client: Any | None) -> Cluster | None:
-    """Give the cluster of a client; None where there is none. Raises as :meth:`Cluster.of`."""
-    return None if client is None else Cluster.of(client)
-
-
 class PieceReader(BlockReader):
     """Numbers the lines of an output that workers count; ``last`` is the piece of the last block, and its worker.
 
-    The output has files, here or elsewhere, which all workers can read under the same paths. Raises UsageError for
-    one that can be read only once.
+    All workers can read the output's files under the same paths. Raises UsageError for an output that can be read
+    only once, such as standard input.
     """
 
     last: tuple[Piece, str]
@@ -163,7 +198,7 @@ class PieceReader(BlockReader):
         if outputs.size is None:
             raise UsageError(message=f"the workers of a cluster cannot read {named(outputs.path)}: give a file")
         super().__init__(outputs, expected)
-        self._output, self._cluster, self._size = outputs, cluster, outputs.size
+        self._cluster, self._size = cluster, outputs.size
         self._run, self._keepers = uuid4().hex, set[str]()
         self._paths = {absolute(part): part for part in outputs.parts} | {absolute(outputs.path): outputs.path}
 
@@ -172,23 +207,22 @@ class PieceReader(BlockReader):
         work: Callable[..., Result],
         arguments: Callable[[Block], tuple[object, ...]],
         *,
+        threads: int | None = None,
         progress: Progress | None = None,
     ) -> Iterator[tuple[Block, Result]]:
-        """Give the blocks in order, without their texts, each with what a worker makes of it.
+        """Yield the blocks in order, without their texts, each with the worker's ``work(blocks, *arguments(block))``.
 
-        That is ``work(blocks, *arguments(block))``, where the worker has the block's lines in one block or more; the
-        arguments are asked for when it is numbered.
-        ``progress`` is called after each block. Raises DataError, a MalformedLineError where it belongs, and
-        ClusterError.
+        Raises DataError, a MalformedLineError after the blocks before it, and ClusterError.
         """
+        del threads  # the workers are elsewhere
 
         def submit(block: Block) -> _Pending[tuple[Block, Result | MalformedLineError]]:
             piece, worker = self.last
-            future = self._cluster.submit(tasks.work_on, piece, block, work, *arguments(block), near=worker)
+            future = self._cluster.submit(work_on, piece, block, work, *arguments(block), near=worker)
             return _Pending(future, lambda found: (block, found))
 
-        with self.watched(), self._forgotten(), Workers(0) as nobody:
-            for block, found in in_order(submit, self.blocks(nobody), ahead=self._cluster.ahead):
+        with self.watched(), self._forgotten(), ThreadPool(0) as nobody:
+            for block, found in in_order(submit, self.blocks(nobody), ahead=self._cluster.at_once):
                 if isinstance(found, MalformedLineError):
                     raise found
                 yield block, found
@@ -197,25 +231,23 @@ class PieceReader(BlockReader):
             self.check_unchanged()
 
     def check_unchanged(self) -> None:
-        """Raise UnreadableFileError where the output is not what was opened: workers open it again by its path."""
-        states = [state_at(part) for part in self._output.parts]
-        self._output.check_state(states if len(states) > 1 else states[0])
+        """Raise UnreadableFileError if the output was changed: workers open it again by its path."""
+        states = [state_at(part) for part in self._outputs.parts]
+        self._outputs.check_state(states if len(states) > 1 else states[0])
 
     @contextmanager
     def _forgotten(self) -> Iterator[None]:
-        """Let workers forget what they still keep at the end; nobody waits for one that does not answer."""
+        """At the end let workers forget the texts that they still keep; do not wait for their answers."""
         try:
             yield
         finally:
-            with suppress(Exception):  # an error that is on its way says more, and what is kept gives way to others
+            with suppress(Exception):  # an error on its way says more, and kept texts give way to others anyway
                 for worker in sorted(self._keepers):
-                    import_module("distributed").fire_and_forget(
-                        self._cluster.submit(tasks.forget, self._run, near=worker)
-                    )
+                    import_module("distributed").fire_and_forget(self._cluster.submit(forget, self._run, near=worker))
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Make our errors of what goes wrong with the cluster, and call files in errors as they were called here."""
+        """Turn errors of the cluster into ours, and name files in errors as they were named here."""
         try:
             with self._cluster.watched():
                 yield
@@ -223,9 +255,9 @@ class PieceReader(BlockReader):
             error.path = self._paths.get(error.path, error.path)
             raise
 
-    def read(self, workers: Workers) -> Iterator[Lines]:
-        del workers  # they are elsewhere
-        for piece, position, (lines, worker) in in_order(self._submit, self._pieces(), ahead=self._cluster.ahead):
+    def read(self, pool: ThreadPool) -> Iterator[Lines]:
+        del pool  # the workers are elsewhere
+        for piece, position, (lines, worker) in in_order(self._submit, self._pieces(), ahead=self._cluster.at_once):
             if not piece.is_near:
                 self._keepers.add(worker)
             if lines:
@@ -235,23 +267,18 @@ class PieceReader(BlockReader):
 
     def _submit(self, found: tuple[Piece, int]) -> _Pending[tuple[Piece, int, tuple[int, str]]]:
         piece, position = found
-        return _Pending(self._cluster.submit(tasks.count, piece), lambda counted: (piece, position, counted))
+        return _Pending(self._cluster.submit(count, piece), lambda counted: (piece, position, counted))
 
     def _pieces(self) -> Iterator[tuple[Piece, int]]:
-        """Cut the output, part by part; each piece with the stored bytes up to its end."""
-        reader, before = self._output, 0
+        """Cut the output into pieces, part by part, each with the number of stored bytes up to its end."""
+        reader, before = self._outputs, 0
         while True:
             source = reader.source
             size = source.size or 0
             whole = Piece(
-                path=absolute(source.path),
-                range=None,
-                start=0,
-                size=size,
-                header=reader.header,
-                max_bytes=reader.max_bytes,
-                run=self._run,
-            )
+                path=absolute(source.path), range=None, start=0, size=size, header=reader.header,
+                max_bytes=reader.max_bytes, run=self._run,
+            )  # fmt: skip
             if source.compression is not None:
                 yield whole, before + size
             else:
@@ -269,17 +296,14 @@ class PieceReader(BlockReader):
 
 
 class MatchedPieceReader(PieceReader, MatchedBlockReader):
-    """The same of an output that has to have as many lines as its expected file, and at least one."""
-
-    def __init__(self, outputs: LineReader, expected: LineReader, cluster: Cluster) -> None:
-        super().__init__(outputs, expected, cluster)
+    """A PieceReader of an output that has to have as many lines as its expected file, and at least one."""
 
 
 class ClusterScorer:
     """Scores an output that workers can read, as :class:`PieceReader` says.
 
-    The first arguments are those of :class:`geval_py.scoring.blocks.BlockScorer`. With ``digest``, a worker reads the
-    output from its beginning to its end for :attr:`sha256`: a digest cannot be put together from parts.
+    With ``digest``, a worker reads the output from its beginning to its end for the SHA-256, since a digest cannot be
+    put together from parts.
     """
 
     def __init__(
@@ -287,11 +311,10 @@ class ClusterScorer:
     ) -> None:
         self._reader = MatchedPieceReader(outputs, expected, cluster)
         self._cluster, self._columns, self._expected_path = cluster, tuple(columns), expected.path
-        self._digest = cluster.submit(tasks.digest, absolute(outputs.path), outputs.header) if digest else None
+        self._digest = cluster.submit(digest_of, absolute(outputs.path), outputs.header) if digest else None
 
     @property
     def sha256(self) -> str | None:
-        """The digest of the output's decompressed bytes; waits for it."""
         if self._digest is None:
             return None
         with self._reader.watched():
@@ -300,11 +323,182 @@ class ClusterScorer:
         return found
 
     def scored(self, progress: Progress | None) -> Iterator[tuple[Block, list[LineStatistics]]]:
-        """Give the blocks in order, without their texts, each with the columns' losses.
-
-        Raises as BlockScorer, and ClusterError.
-        """
         with self._reader.watched():
             columns = self._cluster.client.scatter(self._columns, broadcast=True, hash=False)
         arguments = columns, self._expected_path
-        return self._reader.map_pieces(tasks.score, lambda _: arguments, progress=progress)
+        return self._reader.map_pieces(score, lambda _: arguments, progress=progress)
+
+
+# What a worker does with a piece: count its lines and, once they are numbered, work on them.
+
+
+class Piece(Value):
+    """Lines of an output: of a range of a plain file or, without a ``range``, all lines of a compressed file.
+
+    ``start`` is where the file's first line starts, ``size`` the number of its bytes, ``header`` the first name of a
+    header line to skip, ``max_bytes`` the most that it may unpack to. ``run`` differs between readings of an output,
+    which may have been changed in the meantime.
+    """
+
+    path: str
+    range: Range | None
+    start: int
+    size: int
+    header: str | None
+    max_bytes: int | None = None
+    run: str = ""
+
+    @property
+    def is_near(self) -> bool:
+        """Whether it costs next to nothing to read it again."""
+        return self.range is not None and not is_remote(self.path)
+
+    def reader(self, read_at: ReadAt) -> RangeReader:
+        """Return a reader of ranges of the plain file."""
+        return RangeReader(self.path, read_at, start=self.start, size=self.size)
+
+
+class _Kept:
+    """The lines, block by block, that this process has read and has still to work on."""
+
+    def __init__(self) -> None:
+        self._blocks: dict[Piece, Sequence[memoryview]] = {}
+        self._lock = Lock()
+
+    def put(self, piece: Piece, blocks: Sequence[memoryview], threads: int) -> None:
+        """Keep lines until they are taken, unless each of the threads would keep more than MOST_KEPT_BYTES.
+
+        Lines that another run has left here give way.
+        """
+
+        def fits(kept: Mapping[Piece, Sequence[memoryview]]) -> bool:
+            return sum(len(block) for its in kept.values() for block in its) <= threads * MOST_KEPT_BYTES
+
+        with self._lock:
+            kept = self._blocks | {piece: blocks}
+            if not fits(kept):
+                kept = {other: its for other, its in kept.items() if other.run == piece.run}
+            if fits(kept):
+                self._blocks = kept
+
+    def take(self, piece: Piece) -> Sequence[memoryview] | None:
+        """Return a piece's lines and keep them no longer; None if they are not kept."""
+        with self._lock:
+            return self._blocks.pop(piece, None)
+
+    def drop(self, run: str) -> None:
+        """Keep no lines of a run any longer."""
+        with self._lock:
+            self._blocks = {piece: blocks for piece, blocks in self._blocks.items() if piece.run != run}
+
+
+_kept = _Kept()
+
+
+def count(piece: Piece) -> tuple[int, str]:
+    """Count the lines of a piece, and return the address of this worker, which may keep them; raises DataError."""
+    worker = import_module("distributed").get_worker()
+    return count_here(piece, worker.state.nthreads), worker.address
+
+
+def count_here(piece: Piece, threads: int = 1) -> int:
+    """Count the lines of a piece, which this process, with so many threads, may keep. Raises DataError."""
+    blocks: list[memoryview] = []
+    lines = size = 0
+    for block in _read(piece):
+        lines, size = lines + count_lines(block), size + len(block)
+        if not piece.is_near and size <= MOST_UNPACKED_BYTES:
+            blocks.append(block)
+        else:
+            blocks.clear()
+    if not piece.is_near and size <= MOST_UNPACKED_BYTES:
+        _kept.put(piece, blocks, threads)
+    return lines
+
+
+def forget(run: str) -> None:
+    """Keep no lines of a run any longer: nobody will work on them."""
+    _kept.drop(run)
+
+
+def work_on(
+    piece: Piece, numbers: Block, work: Callable[..., Result], *arguments: object
+) -> Result | MalformedLineError:
+    """Work on the lines of a piece: ``work(blocks, *arguments)``; each block lasts until the next one.
+
+    ``numbers`` is the block without the text: its first line, its number of lines (the piece may have more) and the
+    expected lines. Returns the first MalformedLineError instead of raising it, since trying again would not help.
+    Raises DataError, also where the piece has fewer lines than were counted.
+    """
+    kept = _kept.take(piece)
+    try:
+        return work(_blocks(_read(piece) if kept is None else kept, numbers), *arguments)
+    except MalformedLineError as error:
+        return error
+
+
+def _blocks(texts: Iterable[memoryview], numbers: Block) -> Iterator[Block]:
+    line, place = 0, 0
+    for text in texts:
+        end, found = _head(text, numbers.lines - line)
+        expected_end, _ = end_of_lines(numbers.expected, place, found)
+        with text[:end] as outputs:
+            yield numbers.replace(
+                first_line=numbers.first_line + line,
+                lines=found,
+                outputs=outputs,
+                expected=numbers.expected[place:expected_end],
+                known=min(max(numbers.known - line, 0), found),
+            )
+        line, place = line + found, expected_end
+        if line == numbers.lines:
+            return
+    raise changed(numbers.part)
+
+
+def _read(piece: Piece) -> Iterator[memoryview]:
+    """Yield the lines of a piece in blocks, each of which lasts until the next one; raises DataError."""
+    if piece.range is None:
+        with LineReader(piece.path, header=piece.header, max_bytes=piece.max_bytes) as reader:
+            while block := reader.block():
+                yield memoryview(block)
+    elif piece.is_near:
+        yield from _read_in_blocks(piece, piece.range)
+    else:
+        buffer = bytearray()
+        with opened_anywhere(piece.path) as read_at:
+            found = piece.reader(read_at).read(piece.range, buffer)
+        yield memoryview(buffer)[found.start : found.stop]
+
+
+def _read_in_blocks(piece: Piece, wanted: Range) -> Iterator[memoryview]:
+    buffer = bytearray(RANGE_BYTES + READ_AHEAD_BYTES + 2)
+    with opened_anywhere(piece.path) as read_at:
+        reader = piece.reader(read_at)
+        for start in range(wanted.start, wanted.stop, RANGE_BYTES):
+            found = reader.read(Range(start=start, stop=min(start + RANGE_BYTES, wanted.stop)), buffer)
+            with memoryview(buffer)[found.start : found.stop] as lines:
+                if lines:  # otherwise the range is inside of a line
+                    yield lines
+
+
+def _head(text: memoryview, lines: int) -> tuple[int, int]:
+    """Find where so many lines end, or the text; returns the place and the number of lines before it."""
+    found = count_lines(text)
+    return (len(text), found) if found <= lines else end_of_lines(bytes(text), 0, lines)
+
+
+def score(blocks: Iterable[Block], columns: Sequence[Column], expected_path: str) -> list[LineStatistics]:
+    """Score blocks for each of some columns; raises MalformedLineError, the first in the order of lines."""
+    scored = [LineStatistics() for _ in columns]
+    for block in blocks:
+        for of_all, of_block in zip(scored, score_block(block, columns, expected_path), strict=True):
+            of_all.extend(of_block)
+    return scored
+
+
+def digest_of(path: str, header: str | None) -> str | None:
+    """Read an output from its beginning to its end and return the SHA-256 of its bytes; raises DataError."""
+    with LineReader(path, header=header, digest=True) as reader:
+        reader.count_rest()
+        return reader.sha256

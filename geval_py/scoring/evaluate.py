@@ -7,46 +7,32 @@ Metrics that need the same column share it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 
 from geval_py.errors import DataError, SchemeError, UsageError
 from geval_py.reading.items import InputReader, InputText, Texts
 from geval_py.reading.lines import LineReader
-from geval_py.reading.outputs import Output
-from geval_py.reading.parts import is_part_of
-from geval_py.reading.sources import can_be_reread
-from geval_py.reading.splits import Split, Task, read_vocabulary
-from geval_py.scoring.blocks import BlockScorer
-from geval_py.scoring.columns import (
-    Choice,
-    Named,
-    Reading,
-    key_of,
-    results_of,
-    select_schemes,
-    selections_of,
-    statistics_of_selected,
-)
-from geval_py.scoring.parallel import Progress
-from geval_py.scoring.scores import (
-    Failure,
-    MetricScore,
-    ScoredOutput,
-    Signature,
-    evaluations_of,
-    failure_of,
-    scores_of,
-)
+from geval_py.reading.sources import can_be_reread, is_part_of
+from geval_py.reading.splits import read_vocabulary
+from geval_py.scoring.blocks import Threads
+from geval_py.scoring.columns import key_of, read_statistics, results_of, select_schemes, selections_of
+from geval_py.scoring.scores import Failure, ScoredOutput, Signature, evaluations_of, failure_of, scores_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
     from typing import Any, TypeAlias
 
-    from geval_py.scoring.cluster import Cluster, ClusterScorer
-    from geval_py.scoring.columns import Selection
-    from geval_py.scoring.metrics.base import Column
+    from geval_py.reading.outputs import Output
+    from geval_py.reading.splits import Split, Task
+    from geval_py.scoring.blocks import Workers
+    from geval_py.scoring.columns import Found, Key, Named
+    from geval_py.scoring.parallel import Progress
+    from geval_py.scoring.scores import MetricScore
+    from geval_py.scoring.selection import Selection
+
+Watch: TypeAlias = "Callable[[Output], AbstractContextManager[Progress]]"  # shows the progress on an output
 
 
 def evaluate_split(
@@ -58,15 +44,14 @@ def evaluate_split(
     reread: bool = False,
     raw_filters: bool = False,
     sign: bool = False,
-    threads: int | None = None,
-    cluster: Cluster | None = None,
+    workers: Workers | None = None,
     watch: Watch | None = None,
 ) -> Iterator[ScoredOutput | Failure]:
     """Score the outputs of a split, each read once, with the metrics of a task, or with some of them.
 
-    An output that is at fault, or of which a filter selects no line, is a Failure; what is wrong elsewhere is raised.
-    ``watch`` gives, for an output, what watches its progress; the other arguments are those of
-    :func:`score_output`, and so are the errors.
+    Yields a Failure for an output that is at fault, or of which a filter selects no line; other errors are raised.
+    ``watch`` makes what shows the progress on an output; for the other arguments and the errors see
+    :func:`score_output`.
     """
     schemes = select_schemes(task) if schemes is None else schemes
     vocabulary = vocabulary_for(schemes, task)
@@ -85,8 +70,7 @@ def evaluate_split(
                     raw_filters=raw_filters,
                     input_text=input_text,
                     sign=sign,
-                    threads=threads,
-                    cluster=cluster,
+                    workers=workers,
                     progress=progress,
                 )
             except (DataError, SchemeError) as error:
@@ -94,9 +78,6 @@ def evaluate_split(
                     raise
                 result = Failure(output=output, error=error)
         yield result
-
-
-Watch: TypeAlias = "Callable[[Output], AbstractContextManager[Progress]]"
 
 
 def vocabulary_for(schemes: Sequence[Named], task: Task) -> frozenset[str]:
@@ -123,116 +104,90 @@ def score_output(
     raw_filters: bool = False,
     input_text: InputText | None = None,
     sign: bool = False,
-    threads: int | None = None,
-    cluster: Cluster | None = None,
+    workers: Workers | None = None,
     progress: Progress | None = None,
 ) -> ScoredOutput | Failure:
     """Score one output with all metrics, reading it once; a Failure where some, but not all, have no line of it.
 
     ``keep_texts`` keeps the texts in memory or, with ``reread``, reads those in files again. With ``raw_filters``,
     flags that select lines look at them as they are, not as the text flags leave them. ``input_text`` is the split's
-    input, shared by several outputs; ``sign`` computes the signature; ``threads`` (one a core), or a ``cluster``,
+    input, shared by several outputs; ``sign`` computes the signature; ``workers`` (by default, a thread a core)
     score; ``progress`` is called after each block. Raises DataError, and SchemeError for a filter that no line has.
     """
+    workers = workers or Threads()
     keys = [key_of(named, vocabulary, raw_filters) for named in schemes]
     selections = selections_of(schemes, keys, split)
     input_text = input_text or InputText(split, keep=keep_texts, digest=sign)
-    with _opened(split, output, sign=sign, digest=sign and cluster is None) as (outputs, expected):
-        again = reread or cluster is not None
+    if output.fault is not None:
+        raise output.fault
+    with (
+        LineReader(output.path, header=split.output_header, digest=sign and workers.are_here) as outputs,
+        LineReader(split.expected, header=split.output_header, digest=sign) as expected,
+    ):
+        again = reread or not workers.are_here
         texts = Texts.of(outputs, expected, split.output_header, reread=again) if keep_texts else None
-        inputs = _inputs(input_text, selections.values(), _scores_input(schemes, split))
+        inputs = _inputs(split, input_text, schemes, selections.values())
         columns = tuple(dict.fromkeys(column for choice, column in keys if choice is None))
-        scorer = _scorer(outputs, expected, columns, selections, threads, cluster, sign=sign)
-        found, file_lines = Reading.of(scorer, inputs, columns, selections.values()).score(texts, progress)
-    results = results_of(schemes, keys, found | statistics_of_selected(selections, keys, split, output), selections)
+        scorer = workers.scorer(outputs, expected, columns, digest=sign, selects=bool(selections))
+        statistics, file_lines = read_statistics(scorer, columns, inputs, selections.values(), texts, progress)
+    found: dict[Key, Found] = {**statistics}
+    if selections:
+        from geval_py.scoring.selection import statistics_of_selected
+
+        found |= statistics_of_selected(selections, keys, split, output)
+    results = results_of(schemes, keys, found, selections)
     scores = scores_of(results)
-    of_input = (input_text.sha256, split.in_header) if inputs else (None, None)
+    signature = None
+    if sign:
+        of_input = (input_text.sha256, split.in_header) if inputs else (None, None)
+        signature = _signature(scores, scorer.sha256, expected.sha256, of_input, vocabulary, raw_filters)
     evaluation = ScoredOutput(
         split=split,
         output=output,
         scores=scores,
         file_lines=file_lines,
-        signature=_signature(scores, scorer.sha256, expected, of_input, vocabulary, raw_filters) if sign else None,
+        signature=signature,
         input=input_text,
         texts=texts,
     )
     return failure_of(evaluation, results) or evaluation
 
 
-@contextmanager
-def _opened(split: Split, output: Output, *, sign: bool, digest: bool) -> Iterator[tuple[LineReader, LineReader]]:
-    """Open an output and its answers; on a cluster, a worker makes the ``digest`` of the output."""
-    with (
-        LineReader(_path(output), header=split.output_header, digest=digest) as outputs,
-        LineReader(split.expected, header=split.output_header, digest=sign) as expected,
-    ):
-        yield outputs, expected
-
-
-def _scorer(
-    outputs: LineReader,
-    expected: LineReader,
-    columns: Sequence[Column],
-    selections: Mapping[Choice, Selection],
-    threads: int | None,
-    cluster: Cluster | None,
-    *,
-    sign: bool,
-) -> BlockScorer | ClusterScorer:
-    """Give what scores: threads, or a cluster.
-
-    Raises UsageError where a metric's flags select lines, or it looks at the input: their texts are needed here.
-    """
-    if cluster is None:
-        return BlockScorer(outputs, expected, columns, threads)
-    from geval_py.scoring.cluster import ClusterScorer
-
-    if selections:
-        what = "metrics whose flags (f, p) select some, or that look at the input (CharMatch)"
-        raise UsageError(message=f"a cluster scores all lines, and sees no input: leave out {what}")
-    return ClusterScorer(outputs, expected, columns, cluster, digest=sign)
-
-
-def _scores_input(schemes: Sequence[Named], split: Split) -> bool:
-    """Tell whether a metric looks at the input's lines; raises UsageError if there are none."""
+def _inputs(
+    split: Split, text: InputText, schemes: Sequence[Named], selections: Iterable[Selection]
+) -> InputReader | None:
+    """Return a reader of the input, if a metric or a selection needs it; raises UsageError if there is no input."""
     needing = [metric.name for _, metric in schemes if metric.needs_input]
     if needing and split.input is None:
         raise UsageError(message=f"{needing[0]} looks at the input, and there is no input file")
-    return bool(needing)
-
-
-def _inputs(text: InputText, selections: Iterable[Selection], needed: bool) -> InputReader | None:
-    """Give what takes the input's lines, where some metric, or flag that selects lines, looks at them."""
-    return InputReader(text) if needed or any(selection.filter.needs_input for selection in selections) else None
-
-
-def _path(output: Output) -> str:
-    """Give the path of an output; raises what is known to be its fault."""
-    if output.fault is not None:
-        raise output.fault
-    return output.path
+    return InputReader(text) if needing or any(selection.filter.needs_input for selection in selections) else None
 
 
 def _signature(
     scores: Sequence[MetricScore],
     output: str | None,
-    expected: LineReader,
+    expected: str | None,
     of_input: tuple[str | None, Sequence[str] | None],
     vocabulary: frozenset[str],
     raw_filters: bool,
 ) -> Signature:
-    """Sign scores (at least one) of files with these digests, a header's columns, and a vocabulary's words."""
+    """Sign scores (at least one) of files with these digests, the input's columns, and a vocabulary."""
+    from hashlib import sha256
+
+    def digest(text: str) -> str:
+        return sha256(text.encode()).hexdigest()
+
     differ = raw_filters and any(score.scheme.selecting_flags and score.scheme.changes_lines for score in scores)
     input_digest, header = of_input
     return Signature(
         metrics=tuple(score.scheme.text for score in scores),
         bits=tuple(score.metric.bits for score in scores),
         lines=scores[0].statistics.lines,
-        expected=expected.sha256,
+        expected=expected,
         output=output,
         input=input_digest,
-        header=None if header is None else _digest("\t".join(header)),
-        vocabulary=_digest("\n".join(sorted(vocabulary))) if vocabulary else None,
+        header=None if header is None else digest("\t".join(header)),
+        vocabulary=digest("\n".join(sorted(vocabulary))) if vocabulary else None,
         tokenizer=next((score.scheme.tokenizer for score in scores if score.scheme.tokenizer), None),
         filters="raw" if differ else None,
         library=library_signature(scores),
@@ -240,12 +195,6 @@ def _signature(
 
 
 def library_signature(scores: Sequence[MetricScore]) -> str | None:
-    """Give what the libraries sign with that compute some scores, ``;`` for the ``|`` in it; None for nothing."""
+    """Return the signatures of the libraries that compute some scores, with ``;`` for ``|``; None for no library."""
     signed = [score.metric.signature(score.statistics) for score in scores if score.metric.signature is not None]
     return ",".join(text.replace("|", ";") for text in signed) or None
-
-
-def _digest(text: str) -> str:
-    from hashlib import sha256
-
-    return sha256(text.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Do the same to many items in threads, and give the results in order."""
+"""Threads that do the same to many items, with the results in order; and how long work reports its progress."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
         """A result that is under way."""
 
         def result(self) -> Given:
-            """Wait for it; raises what its making raised."""
+            """Wait for the result; raises what the work raised."""
 
 
-Progress: TypeAlias = Callable[[int, int], None]  # what is done, and all there is, of long work
+Progress: TypeAlias = Callable[[int, int], None]  # how much of long work is done, and how much there is
 ProgressOf: TypeAlias = Callable[[str], AbstractContextManager[Progress | None]]  # by the name of the work
 
 
 def no_progress(_: str) -> AbstractContextManager[None]:
-    """Tell nobody how far a work is."""
+    """Report no progress."""
     return nullcontext()
 
 
@@ -43,17 +43,17 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
-class Workers:
-    """Some threads, which start when there is work for a second one; without threads (0) the caller does all.
+class ThreadPool:
+    """Threads that start when there is work for a second one; without threads (0) the caller does all the work.
 
-    Several maps may share them, and one may be made of what another gives: what is submitted first is done first.
+    Several maps may share them, and one map may take what another yields: what is submitted first is done first.
     """
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
         self._pool: ThreadPoolExecutor | None = None
 
-    def __enter__(self) -> Workers:
+    def __enter__(self) -> ThreadPool:
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -61,11 +61,10 @@ class Workers:
             self._pool.shutdown(cancel_futures=True)
 
     def map_in_order(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        """Give ``function(item)`` of each item, in order, computed in threads while the next item is made.
+        """Yield ``function(item)`` of each item, in order, computed in threads while the next item is made.
 
-        At most one item more than there are threads is under way. An error comes where it belongs: after the results
-        of all items before it, whether a function raises it or the making of an item. A single item is worked on by
-        the caller.
+        At most one item more than there are threads is under way. An error is raised after the results of all items
+        before it, whether the function or the making of an item raised it. The caller works on a single item itself.
         """
         if self.threads == 0:
             yield from map(function, items)
@@ -88,9 +87,9 @@ class Workers:
 
 
 def in_order(submit: Callable[[Item], Awaited[Result]], items: Iterable[Item], *, ahead: int) -> Iterator[Result]:
-    """Submit items and give their results in order, while as many as ``ahead`` more are under way.
+    """Submit items and yield their results in order, while as many as ``ahead`` more are under way.
 
-    An error in the making of an item comes after the results of all items before it.
+    An error in the making of an item is raised after the results of all items before it.
     """
     errors: list[GevalError] = []
     under_way: deque[Awaited[Result]] = deque()
@@ -105,7 +104,7 @@ def in_order(submit: Callable[[Item], Awaited[Result]], items: Iterable[Item], *
 
 
 def _made(items: Iterable[Item], errors: list[GevalError]) -> Iterator[Item]:
-    """Give the items that could be made, and note the error that ended them, if one did."""
+    """Yield the items until one cannot be made; then keep the error."""
     try:
         yield from items
     except GevalError as error:

@@ -1,4 +1,4 @@
-"""The scores of one output (a number, or rows and cross tables), or of several (a table)."""
+"""Scores as text: of one output (a number, or rows and cross tables) or several (a table); and the metrics."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 
-from geval_py.scoring.metrics import METRICS
 from geval_py.scoring.scores import Failure, each_score
 from geval_py.tables.numbers import number, with_half_width
 from geval_py.tables.table import Column, Table, plain_table
@@ -35,9 +34,9 @@ def scores_text(
 ) -> str:
     """Write the scores of one output (a number, or rows and cross tables), or of several (a table).
 
-    ``names`` are those of the metrics, where no output tells them. With ``interval``, which gives a score's,
-    intervals are written in place of the scores. TABs split the columns; for a terminal of a ``width`` they are
-    aligned.
+    ``names`` are the metrics' names, for the case that no output has a score. ``interval`` is a function that
+    computes a score's interval, which is written in place of the score. TABs split the columns; for a terminal of a
+    ``width`` they are aligned.
     """
 
     def cell(score: MetricScore) -> str:
@@ -79,7 +78,7 @@ def scores_html(evaluation: ScoredOutput) -> str:
 
 
 def _rows(rows: Sequence[Sequence[str]], width: int | None, labels: int = 1) -> str:
-    """Write a line a row, whose first cells are its labels, and the others its scores."""
+    """Write a line a row: first its labels, then its scores."""
     if width is None:
         return "".join("\t".join(row) + "\n" for row in rows)
     alignments: list[Alignment] = ["left" if column < labels else "right" for column in range(len(rows[0]))]
@@ -89,7 +88,7 @@ def _rows(rows: Sequence[Sequence[str]], width: int | None, labels: int = 1) -> 
 def _variant_rows(
     results: Sequence[ScoredOutput | Failure], names: list[str], values: list[list[str]]
 ) -> Iterator[list[str]]:
-    """Give a row an output, with the parameters in its name, or the name where those do not tell it apart."""
+    """Yield a row an output, with the parameters in its name, or its name if parameters do not identify it."""
     outputs = [result.output for result in results]
     keys = sorted({key for output in outputs for key in output.parameters})
     labels = [[visible(output.parameters.get(key, "")) for key in keys] for output in outputs]
@@ -107,13 +106,13 @@ def _variant_rows(
 
 
 def _file_names(names: Sequence[str]) -> Sequence[str]:
-    """Leave out the ending .tsv, as GEval does, unless that makes two names the same."""
+    """Leave out the ending .tsv, as GEval does, unless two names become the same."""
     short = [name.removesuffix(".tsv") for name in names]
     return short if len(set(short)) == len(set(names)) else names
 
 
 def _metric_blocks(names: list[str], values: list[str]) -> list[list[list[str]]]:
-    """Give rows of a name and a value, and cross tables for names that form a grid."""
+    """Return rows of a name and a value, and cross tables for names that form a grid."""
     by_name = dict(zip(names, values, strict=True))
     blocks: list[list[list[str]]] = []
     open_block: list[list[str]] | None = None
@@ -142,7 +141,7 @@ class Grid:
         return frozenset(prefix + suffix for prefix in self.prefixes for suffix in self.suffixes)
 
     def table(self, values: Mapping[str, str]) -> Iterator[list[str]]:
-        """Give the rows of the cross table: at least as many rows as columns, an empty corner."""
+        """Yield the rows of the cross table: at least as many rows as columns, and an empty corner."""
         upright = len(self.prefixes) >= len(self.suffixes)
         rows, columns = (self.prefixes, self.suffixes) if upright else (self.suffixes, self.prefixes)
         yield ["", *(column.strip() for column in columns)]
@@ -152,7 +151,7 @@ class Grid:
 
 
 def find_grids(names: Sequence[str]) -> list[Grid]:
-    """Find the greatest grids, at least 2 x 2, that names form; each name is in one at most.
+    """Find the greatest grids, at least 2 x 2, that names form; each name is in at most one.
 
     Names are split only between their parts. Equal names are in none.
     """
@@ -190,14 +189,11 @@ def _greatest_grid(names: Sequence[str]) -> Grid | None:
 
 
 def _part_boundaries(name: str) -> list[int]:
-    """Give the places where a name may be split: before a run of digits or capitals, after other characters."""
+    """Return the places where a name may be split: before a run of digits or capitals, after other characters."""
     if len(name) > LONGEST_NAME_IN_CROSS_TABLES:
         return []
     found = re.finditer(r"(?<=[^0-9])(?=[0-9])|(?<![A-Z])(?=[A-Z])|(?<=[\W_])", name)
     return sorted({match.start() for match in found} - {0, len(name)})
-
-
-# Tables for programs: numbers with all their digits.
 
 
 def scores_table(
@@ -205,9 +201,9 @@ def scores_table(
     names: Sequence[str],
     interval: Callable[[MetricScore], Interval] | None = None,
 ) -> Table:
-    """Make a table with a row an output: its file, the parameters in its name, its scores; or the error.
+    """Make a table for programs, with all digits: an output's file, the parameters in its name, its scores or error.
 
-    ``names`` are those of the metrics; with ``interval``, which gives a score's, each has its two ends too.
+    ``names`` are the metrics' names. If there is a function ``interval``, each score is followed by its interval.
     """
     keys = sorted({key for result in results for key in result.output.parameters})
     ends = ("", " low", " high") if interval else ("",)
@@ -243,11 +239,10 @@ def _in_a_line(error: GevalError) -> str:
     return " ".join(line.strip() for line in str(error).split("\n")[:2])
 
 
-# What there is: the metrics; the rules of the checker, all of them or one.
-
-
 def metrics_table() -> Table:
     """Make a table with a row a metric."""
+    from geval_py.scoring.metrics import METRICS
+
     columns = [Column(name=name) for name in ("metric", "unit", "direction", "what it is")]
     measures = ((metric, metric.measure) for metric in METRICS.values())
     return Table(

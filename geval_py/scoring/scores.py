@@ -1,4 +1,4 @@
-"""One output, scored: its line statistics, its scores, and what could not be scored."""
+"""The scores of one output: metric values, line statistics, the signature, and failures."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from geval_py.reading.features import ItemFilter
 
     class Interval(Protocol):
-        """What is shown of a score's interval."""
+        """The interval of a score, as it is shown."""
 
         @property
         def low(self) -> float: ...
@@ -36,15 +36,15 @@ if TYPE_CHECKING:
         def to_dict(self) -> dict[str, Any]: ...
 
     IntervalOf: TypeAlias = "Callable[[MetricScore], Interval]"  # computes a score's interval
-    Line = TypeVar("Line")  # what belongs to a line: a text, or an item
+    Line = TypeVar("Line")  # a text or an item
 
 
 class MetricScore(Value):
     """One metric's value on one output.
 
-    ``name`` is the name shown, from the scheme; ``statistics`` the line statistics that it is made from.
-    ``line_numbers`` are those of the lines that the scheme's flags select, from 1, in the order in which they are
-    scored; None for all lines.
+    ``name`` is the name shown, from the scheme; ``statistics`` are the line statistics that it is made from.
+    ``line_numbers`` are the numbers, from 1, of the lines that the scheme's flags select, in scoring order; None for
+    all lines.
     """
 
     name: str
@@ -58,7 +58,7 @@ class MetricScore(Value):
 
     @property
     def unit(self) -> str:
-        """What the value counts: nats, bits, words, probability or share."""
+        """The unit of the value: nats, bits, words, probability or share."""
         return self.metric.measure.unit
 
     @property
@@ -67,13 +67,13 @@ class MetricScore(Value):
         return self.metric.measure.direction
 
     def greatest_first(self, *, worst: bool) -> bool:
-        """Tell whether the greatest values come first where the worst ones, or the best ones, should."""
+        """Whether the greatest values come first if the worst values, or the best ones, should."""
         return (self.direction == "lower") == worst
 
     def to_dict(self, interval: Interval | None = None) -> dict[str, Any]:
-        """Give what ``--format json`` shows of one metric.
+        """Return what ``--format json`` shows of one metric.
 
-        Its lines are there only where its flags select some, its signature where a library signs its scores.
+        It has ``lines`` only if flags select some, and a signature only if a library signs the score.
         """
         shown: dict[str, Any] = {
             "name": self.name,
@@ -91,18 +91,15 @@ class MetricScore(Value):
         return shown
 
 
-# One output, scored.
-
-
 class Signature(Value):
-    """What scores are of: two equal signatures mean the same scores. Printed, it is ``key:value|key:value…``.
+    """Everything that scores depend on: equal signatures mean equal scores. Printed, it is ``key:value|key:value…``.
 
-    ``metrics`` are the evaluation schemes as they were written, ``bits`` their numbers of bits, None for a metric
-    without; ``lines`` are those that the first metric scored. ``expected``, ``output``, ``input`` and ``vocabulary``
-    are sha256 digests, in hexadecimal, of the lines that were read and of the words, ``header`` of the input's
-    columns; None for what no metric needs. ``tokenizer`` names what split their lines, None for nothing. ``filters``
-    is "raw" where lines were selected as they are, and text flags would have changed them. ``library`` is what the
-    libraries sign with that compute scores; None where they sign none. ``version`` is geval-py's.
+    ``metrics`` are the evaluation schemes as they were written, ``bits`` their numbers of bits, None for metrics
+    without; ``lines`` is the number of lines that the first metric scored. ``expected``, ``output``, ``input`` and
+    ``vocabulary`` are SHA-256 digests, in hexadecimal, of the lines read and of the words, and ``header`` of the
+    input's columns; None if no metric needs them. ``tokenizer`` is the name of the tokenizer, or None. ``filters`` is
+    "raw" if flags selected lines by their unprepared text, and preparation would have changed it. ``library`` has the
+    signatures of the libraries that compute scores, or is None. ``version`` is geval-py's.
     """
 
     metrics: tuple[str, ...]
@@ -137,13 +134,13 @@ class Signature(Value):
 
 
 class ScoredOutput(Value):
-    """One output, scored: its scores, in the order of the metrics, and its lines.
+    """The scores of one output, in the order of the metrics, and its lines.
 
     ``file_lines`` is the number of lines of the output, scored or not, and ``input`` the input beside it.
     ``signature`` is None unless it was asked for, since it costs time.
 
-    Two are equal if their signatures are, whatever their files are called; one without a signature equals itself
-    alone.
+    Two are equal if their signatures are, whatever the names of their files; one without a signature equals only
+    itself.
     """
 
     split: Split
@@ -166,7 +163,7 @@ class ScoredOutput(Value):
 
     @property
     def line_losses(self) -> array[float]:
-        """The losses that the first metric is made from: nats (for Accuracy 0 and 1), a value a line, possibly inf.
+        """The losses that the first metric is made from, a value a line: nats (for Accuracy 0 and 1), possibly inf.
 
         Raises UsageError if it is made from other statistics.
         """
@@ -188,7 +185,7 @@ class ScoredOutput(Value):
 
     @property
     def out_of_vocabulary(self) -> int:
-        """The number of expected words that the vocabulary of a metric on exact words does not have."""
+        """The number of expected words that the vocabulary of a metric on exact words lacks."""
         return max(score.statistics.out_of_vocabulary for score in self.scores)
 
     @property
@@ -197,15 +194,15 @@ class ScoredOutput(Value):
         return self.scores[0].value
 
     def line_scores(self) -> list[float]:
-        """Give the first metric's value of each line alone."""
+        """Compute the first metric's value of each line alone."""
         return list(self.each_line_score())
 
     def each_line_score(self) -> Iterator[float]:
-        """Give the same one by one."""
+        """Yield the values of :meth:`line_scores` one by one."""
         return self.scores[0].metric.line_scores(self.scores[0].statistics)
 
     def read_items(self) -> Iterator[ScoredItem]:
-        """Give each scored line's input, expected word and output; the input is "" if there is no input file.
+        """Yield each scored line's input, expected word and output; the input is "" if there is no input file.
 
         Raises UsageError if the texts were not kept, and LineCountError if the input has another number of lines.
         """
@@ -214,23 +211,23 @@ class ScoredOutput(Value):
         return self._scored(map(ScoredItem, self.input.lines(), texts.expected.read(), texts.outputs.read()))
 
     def read_outputs(self) -> Iterator[str]:
-        """Give each scored line of the output; raises UsageError if the texts were not kept."""
+        """Yield each scored line of the output; raises UsageError if the texts were not kept."""
         return self._scored(self.kept_texts().outputs.read())
 
     def input_width(self) -> int:
-        """Give the number of columns of the input, those of its widest scored line; 0 if there is no input file."""
+        """Return the number of columns of the input's widest scored line; 0 if there is no input file."""
         if self.split.input is None:
             return 0
         return max((item.input.count("\t") + 1 for item in self.read_items()), default=0)
 
     def kept_texts(self) -> Texts:
-        """Give the texts; raises UsageError if they were not kept."""
+        """Return the texts; raises UsageError if they were not kept."""
         if self.texts is None:
             raise UsageError(message="the texts were not kept: evaluate(…, keep_texts=True)")
         return self.texts
 
     def _scored(self, items: Iterable[Line]) -> Iterator[Line]:
-        """Give what belongs to the lines that were scored, in the order in which they were."""
+        """Yield the texts or items of the scored lines, in scoring order."""
         if self.line_numbers is None:
             return iter(items)
         wanted = frozenset(self.line_numbers)
@@ -241,7 +238,7 @@ class ScoredOutput(Value):
         return map(of_number.__getitem__, self.line_numbers)
 
     def select(self, filter: ItemFilter) -> list[bool]:
-        """Tell of each scored line whether it has the features of a filter; raises UsageError if none has."""
+        """Return for each scored line whether it has the features of a filter; raises UsageError if none has."""
         if filter.needs_input and self.split.input is None:
             raise UsageError(message="a feature of the input was asked for, and there is no input file")
         selected = [filter.selects(item) for item in self.read_items()]
@@ -250,19 +247,19 @@ class ScoredOutput(Value):
         return selected
 
     def score_differences(self, other: ScoredOutput) -> list[float]:
-        """Give each line's score minus the other output's: 0 for rounding noise, NaN where both are infinite.
+        """Return each line's score minus the other output's: 0 for rounding noise, NaN where both are infinite.
 
-        Raises as :meth:`check_same_lines`, and UsageError for what is no evaluation, such as a path.
+        Raises as :meth:`check_same_lines`, and UsageError if ``other`` is not an evaluation, but a path for example.
         """
         return list(self.each_score_difference(other))
 
     def each_score_difference(self, other: ScoredOutput) -> Iterator[float]:
-        """Give the same one by one; raises at once."""
+        """Yield the differences of :meth:`score_differences` one by one; raises at once."""
         self.check_same_lines(checked_evaluation(other))
         return map(_difference, self.each_line_score(), other.each_line_score())
 
     def check_same_lines(self, other: ScoredOutput) -> None:
-        """Raise UsageError if a filter selects other lines of each output, LineCountError if they are not as many."""
+        """Raise UsageError if a filter selects other lines of the other output, LineCountError for another number."""
         if other.line_numbers != self.line_numbers:
             both = f"{named(self.output.path)} and {named(other.output.path)}"
             raise UsageError(message=f"the metric's filter selects other lines of {both}: filter by input or answer")
@@ -276,9 +273,9 @@ class ScoredOutput(Value):
             )
 
     def to_dict(self, interval: IntervalOf | None = None) -> dict[str, Any]:
-        """Give what ``--format json`` shows of one output; values may be inf.
+        """Return what ``--format json`` shows of one output; values may be inf.
 
-        With ``interval``, which gives a score's, each metric has its own.
+        ``interval`` is a function that computes the interval of a score.
         """
         return {
             "file": self.output.name,
@@ -291,29 +288,26 @@ class ScoredOutput(Value):
 
 
 def checked_evaluation(value: object) -> ScoredOutput:
-    """Give an evaluation back; raises UsageError for what is none, such as a path."""
+    """Return the evaluation; raises UsageError for another value, such as a path."""
     if not isinstance(value, ScoredOutput):
         raise UsageError(message=f"an evaluation is compared, as evaluate(…) gives it, not {shown(value)}")
     return value
 
 
 def _difference(score: float, other: float) -> float:
-    """Subtract scores; those that differ by rounding, as those of a line with its words reordered, are equal."""
+    """Subtract scores; 0 if they differ only by rounding, as for a line with its words reordered."""
     return 0.0 if math.isfinite(score) and math.isclose(score, other, rel_tol=NOISE) else score - other
 
 
-# An output that could not be scored, or not by each metric, among others that could.
-
-
 class NoScore(Value):
-    """A metric that has no score of an output, since its filter selects no line of it."""
+    """A metric without a score of an output, since its filter selects no line of it."""
 
     name: str
     metric: Metric
     error: SchemeError
 
     def to_dict(self) -> dict[str, Any]:
-        """Give what ``--format json`` shows of it."""
+        """Return what ``--format json`` shows of it."""
         measure = self.metric.measure
         return {
             "name": self.name,
@@ -325,10 +319,10 @@ class NoScore(Value):
 
 
 class Failure(Value):
-    """An output that is at fault, or of which a metric's filter selects no line, and the error that says how.
+    """An output that is at fault, or of which a metric's filter selects no line, and the error.
 
-    Where other metrics could score it, ``evaluation`` is by these, and ``results`` has what each metric gave, in
-    order; else there is none.
+    If other metrics could score it, ``evaluation`` has their scores, and ``results`` the score or error of every
+    metric, in order.
     """
 
     output: Output
@@ -338,13 +332,13 @@ class Failure(Value):
 
     @property
     def errors(self) -> list[DataError | SchemeError]:
-        """All that is wrong, what metrics have in common once."""
+        """All distinct errors."""
         return list({str(error): error for error in (self.error, *_errors_of(self.results))}.values())
 
     def to_dict(self, interval: IntervalOf | None = None) -> dict[str, Any]:
-        """Give what ``--format json`` shows of it: the error or, where it has scores, those and each metric's error.
+        """Return what ``--format json`` shows of it: the error, or the scores and the errors of single metrics.
 
-        With ``interval``, which gives a score's, each metric that has a score has its own.
+        ``interval`` is a function that computes the interval of a score.
         """
         if self.evaluation is None:
             shown = {"file": self.output.name, "parameters": self.output.parameters}
@@ -356,7 +350,7 @@ class Failure(Value):
 
 
 def scores_of(results: Sequence[MetricScore | NoScore]) -> tuple[MetricScore, ...]:
-    """Give the scores that there are; raises the first error where there is none."""
+    """Return the scores; raises the first error if there is no score."""
     errors = _errors_of(results)
     if len(errors) == len(results):
         raise errors[0]
@@ -364,7 +358,7 @@ def scores_of(results: Sequence[MetricScore | NoScore]) -> tuple[MetricScore, ..
 
 
 def failure_of(evaluation: ScoredOutput, results: Sequence[MetricScore | NoScore]) -> Failure | None:
-    """Give the failure of an output that metrics scored, but not each; None where each did."""
+    """Return the failure of an output that only some metrics scored; None if all did."""
     errors = _errors_of(results)
     if not errors:
         return None
@@ -376,7 +370,7 @@ def _errors_of(results: Iterable[MetricScore | NoScore]) -> list[SchemeError]:
 
 
 def _error_document(error: DataError | SchemeError) -> dict[str, Any]:
-    """Say what is wrong; the line and the column are None where no place is at fault."""
+    """Return the error's message and its place; line and column are None if it has none."""
     line = column = None
     if isinstance(error, MalformedLineError):
         line, column = error.line, error.column
@@ -384,13 +378,13 @@ def _error_document(error: DataError | SchemeError) -> dict[str, Any]:
 
 
 def what_is_scored(results: Iterable[ScoredOutput | Failure]) -> list[ScoredOutput]:
-    """Give the evaluations, also by some metrics where others failed."""
+    """Return the evaluations, including those by only some of the metrics."""
     evaluations = (result.evaluation if isinstance(result, Failure) else result for result in results)
     return [evaluation for evaluation in evaluations if evaluation is not None]
 
 
 def each_score(result: ScoredOutput | Failure, metrics: int) -> Sequence[MetricScore | None]:
-    """Give the score by each of so many metrics, None by those by which there is none."""
+    """Return the score by each metric, None where there is none; ``metrics`` is their number."""
     if not isinstance(result, Failure):
         return result.scores
     found = [None if isinstance(of, NoScore) else of for of in result.results]
@@ -398,7 +392,7 @@ def each_score(result: ScoredOutput | Failure, metrics: int) -> Sequence[MetricS
 
 
 def evaluations_of(results: Iterable[ScoredOutput | Failure]) -> list[ScoredOutput]:
-    """Give the evaluations; raises the error of the first failure, and asks for no result behind it."""
+    """Return the evaluations; raises the error of the first failure, and computes no result after it."""
     evaluations = []
     for result in results:
         if isinstance(result, Failure):

@@ -1,5 +1,5 @@
-"""Turn values into text: the only place that does.
+"""Tables, numbers and text in every output format.
 
-Texts of lines are given as they are to files and pipes, and with their control characters escaped to terminals;
-names (of metrics, outputs, parameters) are always escaped.
+The texts of lines go unchanged to files and pipes, and with escaped control characters to terminals. Names (of
+metrics, outputs, parameters) are always escaped.
 """

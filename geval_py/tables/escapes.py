@@ -1,6 +1,6 @@
-"""What a format would act on, written so that it is shown: an escape for each format.
+"""Escapes for each output format: TAB-separated, Markdown, LaTeX, CSV, HTML and JSON.
 
-Control characters are no business of those that are for no terminal: :func:`geval_py.text.visible` comes first.
+Only the terminal's escapes handle control characters: call :func:`geval_py.text.visible` before the others.
 """
 
 from __future__ import annotations
@@ -10,15 +10,14 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
-
 from geval_py.tables.numbers import special
 from geval_py.text import shorten, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from jinja2 import Environment
 
 
 # Characters that make a spreadsheet read a cell as a formula (OWASP, CSV Injection).
@@ -41,7 +40,7 @@ _MARKDOWN = str.maketrans(
 
 
 def tab_text(text: str) -> str:
-    r"""Write a TAB, which would begin another cell, as GEval does.
+    r"""Replace each TAB, which would begin another cell, as GEval does.
 
     >>> tab_text("1901\tNew York")
     '1901<tab>New York'
@@ -50,7 +49,7 @@ def tab_text(text: str) -> str:
 
 
 def terminal_text(text: str) -> str:
-    r"""Write the same for a terminal, and all else that it would act on as an escape.
+    r"""Escape text for a terminal, with TABs as in :func:`tab_text`.
 
     >>> print(terminal_text("a\tb\x1b[31m"))
     a<tab>b\x1b[31m
@@ -59,7 +58,7 @@ def terminal_text(text: str) -> str:
 
 
 def markdown_text(text: str) -> str:
-    r"""Escape text for Markdown, in a table too.
+    r"""Escape text for Markdown, also inside a table.
 
     >>> print(markdown_text("a|b"))
     a\|b
@@ -77,7 +76,7 @@ def latex_text(text: str) -> str:
 
 
 def latex_number(text: str) -> str:
-    r"""Write what stands in a cell of numbers, with the signs of mathematics.
+    r"""Write a cell of numbers with LaTeX's mathematical signs.
 
     >>> latex_number("[-213, Infinity]"), latex_number("<1 %")
     ('[$-$213, $\\infty$]', '$<$1 \\%')
@@ -87,7 +86,7 @@ def latex_number(text: str) -> str:
 
 
 def csv_text(text: str) -> str:
-    """Put an apostrophe before text that a spreadsheet would take for a formula; quotes are the csv module's to add.
+    """Put an apostrophe before text that a spreadsheet would take for a formula; the csv module adds quotes.
 
     >>> csv_text("=1+1"), csv_text("1+1")
     ("'=1+1", '1+1')
@@ -96,7 +95,7 @@ def csv_text(text: str) -> str:
 
 
 def html_text(text: str) -> str:
-    """Escape text for HTML, in attributes too.
+    """Escape text for HTML, also inside attributes.
 
     >>> html_text('<a href="x">')
     '&lt;a href=&quot;x&quot;&gt;'
@@ -104,23 +103,19 @@ def html_text(text: str) -> str:
     return html.escape(text)
 
 
-# JSON that strict parsers read, and in which GitHub's runner sees no command.
-
-
 def json_text(document: Mapping[str, Any]) -> str:
-    r"""Write a JSON document that strict parsers read, in ASCII.
+    r"""Write a JSON document in ASCII that strict parsers accept.
 
-    Infinity and NaN become strings. Lone surrogates, as in a path that is not UTF-8, are written as escapes, since
-    strict parsers refuse ``"\udc80"``; ``##[``, which begins a command where a job of GitHub prints it, is written
-    in another way that reads back the same.
+    Infinity and NaN become strings. Lone surrogates, as in a path that is not UTF-8, become escapes, since strict
+    parsers refuse ``"\udc80"``. ``##[``, which begins a command in the log of a GitHub job, is written as an escape.
     """
     return _written(document, indent=2) + "\n"
 
 
 def json_list_text(head: Mapping[str, Any], name: str, items: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Write, piece by piece, a document that ends in a long list: as :func:`json_text`, but each item on a line."""
-    yield json_text({**head, name: []}).removesuffix("]\n}\n")
+    """Write a document that ends in a long list piece by piece, like :func:`json_text` but with an item per line."""
     end = "]\n}\n"
+    yield json_text({**head, name: []}).removesuffix(end)
     comma = ""
     for item in items:
         yield f"{comma}\n    {_written(item)}"
@@ -147,11 +142,19 @@ def _strict(value: Any) -> Any:
     return value
 
 
-# HTML from templates: every text is escaped, and what no screen shows is written as an escape.
-
-
 def environment(package: str) -> Environment:
-    """Make the environment of the templates that lie in a package's folder ``templates``."""
+    """Return the Jinja environment for the folder ``templates`` of a package; it escapes every text for HTML.
+
+    Control characters and marks that change the direction of a line are shown as escapes.
+    """
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    def shown(value: object) -> object:
+        if isinstance(value, str) and not isinstance(value, Markup) and not value.isprintable():
+            return visible(value)
+        return value
+
     return Environment(
         loader=PackageLoader(package),
         autoescape=True,
@@ -160,17 +163,12 @@ def environment(package: str) -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
         auto_reload=False,
-        finalize=_shown,
+        finalize=shown,
     )
 
 
-def _shown(value: object) -> object:
-    """Let no control character into a page, nor a mark that turns the direction of a line."""
-    return value if not isinstance(value, str) or isinstance(value, Markup) or value.isprintable() else visible(value)
-
-
 def short(value: object, limit: int = 40) -> str:
-    r"""Show a stranger's text in so many characters, what no screen shows as escapes.
+    r"""Shorten a stranger's text to at most ``limit`` characters, with escapes for control characters.
 
     >>> short("a\x1b[31m")
     'a\\x1b[31m'

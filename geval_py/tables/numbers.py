@@ -1,21 +1,14 @@
-"""Numbers, written as GEval writes them."""
+"""Numbers as text, written as GEval writes them."""
 
 from __future__ import annotations
 
 import math
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    pass
-
-
-MOST_PLAIN = 1e15  # from here on an estimate is written with an exponent
+MOST_PLAIN = 1e15  # estimates from here on are written with an exponent
 
 
 def shortest(value: float) -> str:
-    """Write a number with the shortest digits that read back the same, as GEval does.
-
-    Plain for sizes from 0.1 to below 10^7, else with an exponent.
+    """Write the shortest digits that read back the same; as in GEval, with an exponent below 0.1 and from 10^7.
 
     >>> shortest(0.001818390380192753), shortest(549.9369172278606), shortest(1e7)
     ('1.818390380192753e-3', '549.9369172278606', '1.0e7')
@@ -26,8 +19,11 @@ def shortest(value: float) -> str:
         return "0.0"
     if 0.1 <= abs(value) < 1e7:
         return repr(value)
-    sign, digits, exponent = _decimal_digits(value)
-    return f"{sign}{digits[0]}.{digits[1:] or '0'}e{exponent}"
+    from decimal import Decimal
+
+    decimal = Decimal(repr(value)).normalize()
+    sign, digits = "-" if value < 0 else "", "".join(map(str, decimal.as_tuple().digits))
+    return f"{sign}{digits[0]}.{digits[1:] or '0'}e{decimal.adjusted()}"
 
 
 def plain(value: float) -> str:
@@ -56,19 +52,22 @@ def fixed(value: float, precision: int) -> str:
         return special(value)
     decimals = repr(value).partition(".")[2]
     if len(decimals) > precision and "e" not in decimals and decimals[precision:] != "5":
-        # Python rounds by the bits; only what the shortest digits put halfway may lie elsewhere there.
+        # Python rounds the binary value, which differs only where the shortest digits are halfway.
         text = f"{value:.{precision}f}"
-        return text.removeprefix("-") if not text.strip("-0.") else text
-    from decimal import ROUND_HALF_EVEN, Context, Decimal
+    else:
+        from decimal import ROUND_HALF_EVEN, Context, Decimal
 
-    step = Decimal(1).scaleb(-precision)
-    context = Context(prec=400 + precision, rounding=ROUND_HALF_EVEN)
-    text = format(Decimal(repr(value)).quantize(step, context=context), "f")
+        step = Decimal(1).scaleb(-precision)
+        context = Context(prec=400 + precision, rounding=ROUND_HALF_EVEN)
+        text = format(Decimal(repr(value)).quantize(step, context=context), "f")
     return text.removeprefix("-") if not text.strip("-0.") else text
 
 
 def number(value: float, precision: int | None = None, *, percentage: bool = False) -> str:
-    """Write a score: with ``precision`` digits or the shortest, as it is or times 100 with two digits fewer."""
+    """Write a score with ``precision`` digits after the point, or the shortest.
+
+    A percentage is the score times 100, with two digits fewer.
+    """
     if percentage and math.isfinite(value):
         from decimal import Decimal
 
@@ -80,7 +79,7 @@ def number(value: float, precision: int | None = None, *, percentage: bool = Fal
 def with_half_width(middle: float, half: float, precision: int | None = None, *, percentage: bool = False) -> str:
     """Write an interval as ``middle±half``, with the decimals of :func:`decimals_of`, or ``precision`` if fewer.
 
-    One that is not finite is written as its middle alone.
+    If the middle is not finite, it is written alone.
     """
     if not math.isfinite(middle):
         return special(middle)
@@ -92,7 +91,7 @@ def with_half_width(middle: float, half: float, precision: int | None = None, *,
 
 
 def decimals_of(half_width: float) -> int:
-    """Give the decimals worth showing of a value with this (finite) half width: two digits of it, one decimal of 0.
+    """Return how many decimals to show for a finite half width: two significant digits, one decimal for 0.
 
     >>> decimals_of(3.2), decimals_of(0.032), decimals_of(320.0), decimals_of(0.0)
     (1, 3, 0, 1)
@@ -101,17 +100,8 @@ def decimals_of(half_width: float) -> int:
 
 
 def special(value: float) -> str:
-    """Write what is not a finite number."""
+    """Write an infinity or NaN."""
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-
-
-def _decimal_digits(value: float) -> tuple[str, str, int]:
-    """Split a number into sign, shortest digits and the exponent of the first digit."""
-    from decimal import Decimal
-
-    decimal = Decimal(repr(value)).normalize()
-    sign, digits, _ = decimal.as_tuple()
-    return "-" if sign else "", "".join(map(str, digits)), decimal.adjusted()
 
 
 def p_value(p: float) -> str:

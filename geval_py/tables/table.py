@@ -1,6 +1,6 @@
-"""One table, in the format that its reader takes: aligned or TAB-separated text, Markdown, LaTeX, CSV, HTML.
+"""One table in many formats: aligned or TAB-separated text, Markdown, LaTeX, CSV, HTML.
 
-Rows are written one by one, so a table may have any number; but for aligned text, which must know the widest cell.
+Rows are written one by one, so a table may be of any length; only aligned text needs all rows for its widths.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from geval_py.text import display_width, visible
 if TYPE_CHECKING:
     from geval_py.tables.terminals import Alignment
 
-
 _LATEX_COLUMNS: dict[Alignment, str] = {"left": "l", "centre": "c", "right": "r"}
 _MARKDOWN_RULES: dict[Alignment, str] = {"left": "---", "centre": ":---:", "right": "---:"}
 _HTML_CELLS: dict[Alignment, str] = {
@@ -32,15 +31,15 @@ _HTML_CELLS: dict[Alignment, str] = {
 
 
 def written(value: object) -> str:
-    """Write a value as text that no terminal acts on."""
+    """Write a value as escaped text."""
     return visible(str(value))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A column: its name and the unit of its values, how it is aligned, and how a value is written.
+    """A column: its name, the unit of its values, its alignment, and the function that writes a value.
 
-    What is aligned left is text; what is not is numbers. A value of None is written as an empty cell.
+    A column that is aligned left holds text, any other holds numbers. None is written as an empty cell.
     """
 
     name: str
@@ -50,16 +49,22 @@ class Column:
 
     @property
     def heading(self) -> str:
-        """The name, for people with the unit."""
+        """The name with the unit, for people."""
         return f"{self.name} ({self.unit})" if self.unit else self.name
+
+    def cells(self, values: Sequence[object]) -> list[str]:
+        """Write values as cells."""
+        if None in values:
+            return ["" if value is None else self.write(value) for value in values]
+        return list(map(self.write, values))
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Columns, and rows with a value a column; the rows may be an iterator, which is used up by writing it once.
+    """Columns, and rows with one value per column; rows that are an iterator can be written only once.
 
-    ``at_a_time`` rows are written at once: one where they are still being made, more where there are many.
-    Each method gives the table as pieces of text, of whole lines.
+    Rows are written ``at_a_time``: one by one if they are still being computed, more at once if there are many.
+    Each method yields pieces of text, of whole lines.
     """
 
     columns: Sequence[Column]
@@ -67,13 +72,13 @@ class Table:
     at_a_time: int = 1
 
     def tabs(self) -> Iterator[str]:
-        """Write a line a row, without a header; TABs part the cells, and one inside is ``<tab>``, as GEval does."""
+        """Write rows without a header, cells separated by TABs; a TAB inside a cell becomes ``<tab>``, as GEval's."""
         for block in self._blocks():
             cells = [map(tab_text, column) if "\t" in "".join(column) else column for column in block]
             yield "\n".join(map("\t".join, zip(*cells, strict=True))) + "\n"
 
     def text(self, *, header: bool = True) -> Iterator[str]:
-        """Write columns of equal width, two spaces between them; all flush left, since numbers differ in decimals."""
+        """Write columns of equal width, two spaces apart; all are flush left, since numbers differ in decimals."""
         rows: list[Sequence[str]] = [[column.heading for column in self.columns]] if header else []
         rows += self.cells()
         widths = [max(map(display_width, column)) for column in zip(*rows, strict=True)]
@@ -87,14 +92,14 @@ class Table:
         yield from laid_out(chain(head, self.cells()), [column.alignment for column in self.columns], width)
 
     def markdown(self) -> Iterator[str]:
-        """Write a table of GitHub's Markdown."""
-        yield _markdown_row(markdown_text(column.heading) for column in self.columns)
-        yield _markdown_row(_MARKDOWN_RULES[column.alignment] for column in self.columns)
-        for row in self.cells():
-            yield _markdown_row(map(markdown_text, row))
+        """Write a table in GitHub's Markdown."""
+        head = [markdown_text(column.heading) for column in self.columns]
+        rule = [_MARKDOWN_RULES[column.alignment] for column in self.columns]
+        for cells in chain([head, rule], (map(markdown_text, row) for row in self.cells())):
+            yield f"| {' | '.join(cells)} |\n"
 
     def latex(self) -> Iterator[str]:
-        r"""Write a LaTeX tabular, which needs no package."""
+        r"""Write a LaTeX tabular that needs no package."""
         escapes = [latex_text if column.alignment == "left" else latex_number for column in self.columns]
         yield rf"\begin{{tabular}}{{{''.join(_LATEX_COLUMNS[column.alignment] for column in self.columns)}}}" + "\n"
         yield "\\hline\n"
@@ -105,16 +110,16 @@ class Table:
         yield "\\hline\n\\end{tabular}\n"
 
     def csv(self) -> Iterator[str]:
-        """Write CSV (RFC 4180, but with plain line ends) for programs: bare names, and numbers with all their digits.
+        """Write CSV (RFC 4180, but with LF) for programs: names without units, numbers with all digits.
 
-        Text that a spreadsheet would take for a formula has an apostrophe before it.
+        An apostrophe precedes text that a spreadsheet would take for a formula.
         """
         head = [csv_text(written(column.name)) for column in self.columns]
         rows = ([_csv_cell(*pair) for pair in zip(self.columns, row, strict=True)] for row in self.rows)
         yield from _csv_lines(chain([head], rows))
 
     def html(self) -> Iterator[str]:
-        """Write an HTML table; all text is escaped."""
+        """Write an HTML table with all text escaped."""
         yield "<table>\n<thead>\n"
         yield f"<tr>{''.join(f'<th>{html_text(column.heading)}</th>' for column in self.columns)}</tr>\n"
         yield "</thead>\n<tbody>\n"
@@ -125,31 +130,20 @@ class Table:
         yield "</tbody>\n</table>\n"
 
     def cells(self) -> Iterator[tuple[str, ...]]:
-        """Write the cells of each row, for a format of one's own."""
+        """Yield the written cells of each row, for other formats."""
         for block in self._blocks():
             yield from zip(*block, strict=True)
 
     def _blocks(self) -> Iterator[list[list[str]]]:
-        """Write the cells of some rows at a time, column by column, which is faster for many rows than row by row."""
+        """Write cells column by column, some rows at a time: faster than row by row."""
         rows = iter(self.rows)
         while some := list(islice(rows, self.at_a_time)):
             columns = zip(*some, strict=True)
-            yield [_written(column, values) for column, values in zip(self.columns, columns, strict=True)]
-
-
-def _written(column: Column, values: Sequence[object]) -> list[str]:
-    if None in values:
-        return ["" if value is None else column.write(value) for value in values]
-    return list(map(column.write, values))
-
-
-def _markdown_row(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |\n"
+            yield [column.cells(values) for column, values in zip(self.columns, columns, strict=True)]
 
 
 def _latex_row(cells: Iterable[str]) -> str:
-    """Join cells; a row that begins with [ or * would be an argument of the row end before it."""
-    row = " & ".join(cells)
+    row = " & ".join(cells)  # one that begins with [ or * would be an argument of the row end before it
     return ("{}" if row.startswith(("[", "*")) else "") + row + " \\\\\n"
 
 
@@ -163,84 +157,12 @@ def _csv_lines(rows: Iterable[Sequence[object]]) -> Iterator[str]:
     line = io.StringIO(newline="")
     writer = csv.writer(line)
     for row in rows:
-        writer.writerow(row)  # only cells with a character of its line end, \r\n, are quoted for that
+        writer.writerow(row)  # its line end must be \r\n, so that it quotes cells with either character
         yield line.getvalue().removesuffix("\r\n") + "\n"
         line.seek(0)
         line.truncate()
 
 
 def plain_table(names: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
-    """Make a table of values as they are, such as programs read."""
+    """Return a table for programs, of unchanged values."""
     return Table([Column(name=name, write=str) for name in names], rows)
-
-
-class Tabular:
-    """A value that every output format can show.
-
-    ``table`` and ``legend`` are for people, ``records`` and ``to_dict`` for programs. ``notes`` are warnings: a
-    command writes them to standard error; formats that end in a file, and Python, show them below the legend.
-    """
-
-    __slots__ = ()
-    notes: tuple[str, ...] = ()
-
-    def table(self) -> Table:
-        """Return the table for people."""
-        raise NotImplementedError
-
-    def legend(self) -> Iterator[str]:
-        """Yield the lines that stand below the table, without line ends."""
-        return iter(())
-
-    def records(self) -> Table:
-        """Return the table for programs: bare names, and numbers with all their digits."""
-        return self.table()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON document; values may be inf."""
-        raise NotImplementedError
-
-    def text(self, width: int | None = None) -> Iterator[str]:
-        """Write an aligned table, which fits into a terminal's ``width`` if there is one, and the legend below it."""
-        table, legend = self.table(), list(self.legend())
-        yield from table.text() if width is None else table.terminal(width)
-        yield from (f"{line}\n" for line in (["", *legend] if legend else []))
-
-    def markdown(self) -> Iterator[str]:
-        """Write a Markdown table, and below it the legend and the notes."""
-        below = self._below()
-        yield from self.table().markdown()
-        yield from (f"{markdown_text(line)}\n" for line in (["", *below] if below else []))
-
-    def latex(self) -> Iterator[str]:
-        """Write a LaTeX tabular, and below it the legend and the notes as comments."""
-        yield from self.table().latex()
-        yield from (f"% {line}\n" for line in self._below())
-
-    def html(self) -> Iterator[str]:
-        """Write an HTML table, and below it the legend and the notes; all text is escaped."""
-        below = self._below()
-        yield from self.table().html()
-        yield f"<p>{'<br>'.join(map(html_text, below))}</p>" if below else ""
-
-    def __str__(self) -> str:
-        notes = (f"Note: {note}.\n" for note in self.notes)
-        return "".join([*self.text(), *notes]).removesuffix("\n")
-
-    def _below(self) -> list[str]:
-        return [*self.legend(), *(f"Note: {note}." for note in self.notes)]
-
-
-class Listing(Tabular):
-    """Rows that are made one by one, possibly millions; ``to_dict`` is what precedes their list in JSON."""
-
-    __slots__ = ()
-    name: str = ""  # of the list
-
-    def documents(self) -> Iterator[dict[str, Any]]:
-        """Yield the items of the list in a JSON document."""
-        raise NotImplementedError
-
-    def text(self, width: int | None = None) -> Iterator[str]:
-        """Write columns that fit into a terminal's ``width``; without one, as GEval does: TABs, and no header."""
-        return self.table().tabs() if width is None else self.table().terminal(width)

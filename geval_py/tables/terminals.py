@@ -1,4 +1,4 @@
-"""Colours: where they are wanted, and the escape codes (ECMA-48) of those that there are."""
+"""Terminals: their colours (ECMA-48), their width, and rows in columns that fit into it."""
 
 from __future__ import annotations
 
@@ -15,21 +15,20 @@ if TYPE_CHECKING:
 
     Alignment: TypeAlias = Literal["left", "centre", "right"]
 
-
 BOLD_RED, RED, YELLOW, DIM = "\x1b[1;31m", "\x1b[31m", "\x1b[33m", "\x1b[2m"
 PLAIN = "\x1b[0m"  # ends each of them
 
 
 def colours_are_unwanted() -> bool:
-    """Tell whether ``NO_COLOR`` is set, which nothing overrides (https://no-color.org)."""
+    """Whether ``NO_COLOR`` is set, which nothing overrides (https://no-color.org)."""
     return bool(os.environ.get("NO_COLOR"))
 
 
 def shows_colours(stream: TextIO) -> bool:
-    """Tell whether text for a stream has colours: where it is a terminal that can show them, or they are forced.
+    """Whether to write colours to a stream: to a terminal that can show them, or where they are forced.
 
-    ``NO_COLOR``, if it is not empty, forbids them everywhere; ``FORCE_COLOR``, if it is not empty nor ``0``, puts
-    them into files, pipes and ``TERM=dumb`` too.
+    ``NO_COLOR``, unless empty, forbids them everywhere; ``FORCE_COLOR``, unless empty or ``0``, forces them into
+    files, pipes and ``TERM=dumb`` too.
     """
     if colours_are_unwanted():
         return False
@@ -37,22 +36,19 @@ def shows_colours(stream: TextIO) -> bool:
 
 
 def is_able_terminal(stream: TextIO) -> bool:
-    """Tell whether a stream is a terminal that can do more than print: not ``TERM=dumb``."""
+    """Whether a stream is a terminal other than ``TERM=dumb``."""
     return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
-# Terminals: how wide they are, and rows laid out in columns that fit.
-
-
-USUAL_WIDTH = 80  # columns of a terminal that does not say how many it has
+USUAL_WIDTH = 80  # columns, if a terminal does not report its width
 GAP = "  "
-LEAST_WIDTH = 6  # columns that are left to a text, however narrow the terminal
-ROWS_LOOKED_AT = 100  # whose cells say how wide the columns are: rows come one by one, and may be millions
-_STYLE = "\x1b\\[[0-9;]*m"  # a regular expression; whoever writes to a pipe does not wait for it
+LEAST_WIDTH = 6  # columns of text that remain, however narrow the terminal
+ROWS_LOOKED_AT = 100  # rows that decide the widths: they come one by one, and there may be millions
+_STYLE = "\x1b\\[[0-9;]*m"  # not compiled at import: writing to a pipe does not need it
 
 
 def width_of(stream: TextIO) -> int | None:
-    """Give the columns of a terminal, which ``COLUMNS`` overrides; None for a stream that is none."""
+    """Return a terminal's width in columns, or ``COLUMNS``; None for a stream that is no terminal."""
     if not stream.isatty():
         return None
     given = os.environ.get("COLUMNS", "")
@@ -65,16 +61,16 @@ def width_of(stream: TextIO) -> int | None:
 
 
 def laid_out(rows: Iterable[Sequence[str]], alignments: Sequence[Alignment], width: int) -> Iterator[str]:
-    """Give a line a row, in columns that fit into a terminal's width; the rows may be an iterator.
+    """Yield a line per row, in columns that fit into a terminal's width; the rows may be an iterator.
 
-    What is aligned left is text, and cut where it does not fit, with ``…`` at its end. A number never is; one that is
-    wider than those before takes the columns from the last text.
+    Text, which is aligned left, is cut with ``…`` where it does not fit. Numbers are never cut: one that is wider
+    than its column takes space from the last column of text.
     """
     rows = iter(rows)
     first = list(islice(rows, ROWS_LOOKED_AT))
     needed = [max(map(_width, column)) for column in zip(*first, strict=True)]
-    widths = _fitting(needed, alignments, width)
     texts = [column for column, alignment in enumerate(alignments) if alignment == "left"]
+    widths = _fitting(needed, texts, width)
     for row in chain(first, rows):
         excess = sum(max(0, _width(row[n]) - most) for n, most in enumerate(widths) if n not in texts)
         fitting = list(widths)
@@ -84,9 +80,8 @@ def laid_out(rows: Iterable[Sequence[str]], alignments: Sequence[Alignment], wid
         yield GAP.join(map(_padded, row, fitting, alignments)).rstrip(" ") + "\n"
 
 
-def _fitting(needed: Sequence[int], alignments: Sequence[Alignment], width: int) -> list[int]:
-    """Give each column its width: texts share what the numbers leave, and none gets more than it needs."""
-    texts = [column for column, alignment in enumerate(alignments) if alignment == "left"]
+def _fitting(needed: Sequence[int], texts: Sequence[int], width: int) -> list[int]:
+    """Return the columns' widths: those of text share the space that the numbers leave."""
     widths = list(needed)
     left = width - len(GAP) * (len(needed) - 1) - sum(needed) + sum(needed[column] for column in texts)
     for done, column in enumerate(sorted(texts, key=needed.__getitem__)):
@@ -108,7 +103,7 @@ def _width(cell: str) -> int:
 
 
 def cut(text: str, width: int) -> str:
-    r"""Cut a text, which may have styles in it, to a number of columns.
+    r"""Cut a text, which may contain styles, to ``width`` columns.
 
     >>> cut("prayers", 7), cut("prayers", 6), cut("水水水", 4)
     ('prayers', 'praye…', '水…')
@@ -121,11 +116,8 @@ def cut(text: str, width: int) -> str:
         taken += display_width(part[0]) if len(part[0]) == 1 else 0
         if taken > width:
             head = "".join(shown[:fitting])
-            return f"{head}…{PLAIN if _ends_styled(head) else ''}"
+            has_style = re.findall(_STYLE, head)[-1:] not in ([], [PLAIN])
+            return f"{head}…{PLAIN if has_style else ''}"
         shown.append(part[0])
         fitting = len(shown) if taken < width else fitting
     return text
-
-
-def _ends_styled(text: str) -> bool:
-    return re.findall(_STYLE, text)[-1:] not in ([], [PLAIN])

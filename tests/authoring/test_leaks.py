@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from planted import VOCABULARY, WORDS, write_head, write_part
+from profiles import examples
 
 from geval_py import LineCountError, MissingFileError, UsageError
 from geval_py.authoring.leak_items import LEAK_RULES, Block, Columns, Reader, Source, column_of
@@ -18,7 +19,7 @@ from geval_py.authoring.leak_search import Index, Runs, mixed, ngram_length
 from geval_py.authoring.leaks import find_leaks
 from geval_py.checking.problem_formats import FORMATS, render
 
-PROPERTY = settings(deadline=None, derandomize=True, max_examples=25)
+PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(25))
 CONTEXT = 20
 ITEMS = {"train": 300, "dev-0": 120, "test-A": 150}  # a document each ten
 
@@ -349,7 +350,7 @@ PLANTS = {  # how, where it is found, and what else is found since the one canno
 }
 
 
-@settings(PROPERTY, max_examples=3)
+@settings(PROPERTY, max_examples=examples(3))
 @pytest.mark.parametrize("code", PLANTS)
 @given(st.integers(0, 2**32), st.integers(1, ITEMS["test-A"] - 1), st.integers(0, ITEMS["dev-0"] - 1))
 def test_a_leak_is_found_wherever_it_is_planted(tmp_path_factory, code, seed, one, other):

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import examples
 
 from geval_py import ExistingFileError, SchemeError, UsageError
 from geval_py.authoring.corpora import Cut, Document, Parts, cut_gaps, read_pattern
@@ -19,7 +20,7 @@ from geval_py.authoring.make import CUTTING, Recipe, cut_challenge, make_challen
 from geval_py.authoring.publishing import PACKING, default_answers
 from geval_py.authoring.validate import validate_challenge
 
-PROPERTY = settings(deadline=None, derandomize=True, max_examples=60)
+PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(60))
 GAZETTE = Path(__file__).parents[2] / "challenges/gazette"
 
 

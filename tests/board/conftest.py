@@ -12,12 +12,10 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from samples import LINES, output, write, write_set
+from samples import submission_in, write_challenge
 
 from geval_py.board.database.store import DATABASE_VARIABLE
 from geval_py.board.operations import creation as creating
-
-DATABASES = ("sqlite", "postgresql")
 
 
 def programme(name):
@@ -74,26 +72,21 @@ def no_database_of_the_users(monkeypatch):
     monkeypatch.delenv(DATABASE_VARIABLE, raising=False)
 
 
-@pytest.fixture(params=DATABASES)
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.long)])
 def database(request):
-    """What board.yaml says of the database: a file, and then a URL."""
+    """What board.yaml says of the database: a file, and with --long a URL; tests of both are marked ON_BOTH."""
     return "board.sqlite" if request.param == "sqlite" else request.getfixturevalue("postgresql").new_database()
 
 
 @pytest.fixture
 def challenge(tmp_path):
     """A challenge in the folder ``challenge``, with a public dev-0 and test-A, whose answers are in ``answers``."""
-    folder, answers = tmp_path / "challenge", tmp_path / "answers"
-    write(folder / "README.md", "Guess the word\n==============\n\nA word is missing.\n")
-    write(folder / "config.txt", "--metric PerplexityHashed --metric LikelihoodHashed\n")
-    write_set(folder, "dev-0", answers=folder)
-    write_set(folder, "test-A", answers=answers)
-    return folder
+    return write_challenge(tmp_path)
 
 
 @pytest.fixture
 def board(challenge, database, tmp_path):
-    """A new board, on SQLite and on PostgreSQL, in the folder ``board``."""
+    """A new board, on SQLite and with --long on PostgreSQL, in the folder ``board``."""
     return creating.create(tmp_path / "board", challenge=challenge, answers=tmp_path / "answers", database=database)
 
 
@@ -105,17 +98,5 @@ def sqlite_board(challenge, tmp_path):
 
 @pytest.fixture
 def submission(tmp_path):
-    """Make a submission's folder ``uploads/NAME``: an output a test and variant, and gonito.yaml if it is given."""
-
-    def make(
-        name, skill=0.5, *, seed=0, tests=("test-A",), variants=("",), gonito=None, folder="uploads", lines=LINES
-    ):
-        place = tmp_path / folder / name
-        for test, (number, variant) in itertools.product(tests, enumerate(variants)):
-            file = f"out-{variant}.tsv" if variant else "out.tsv"
-            write(place / test / file, output(test, skill, seed + number, lines))
-        if gonito is not None:
-            write(place / "gonito.yaml", gonito)
-        return place
-
-    return make
+    """Make a submission's folder ``uploads/NAME``."""
+    return submission_in(tmp_path)

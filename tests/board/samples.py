@@ -4,6 +4,10 @@ import itertools
 import random
 from datetime import UTC, datetime
 
+import pytest
+
+# Where the two databases differ, in types, locks and errors, a test runs on both without --long too.
+ON_BOTH = pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)
 NOW = datetime(2027, 1, 10, 12, tzinfo=UTC)
 LINES = 60
 WORDS = tuple(f"word{number}" for number in range(30))
@@ -22,6 +26,33 @@ def write(path, text):
 def write_set(folder, test, *, answers):
     write(folder / test / "in.tsv", "".join(f"left {n}\tright {n}\n" for n in range(LINES)))
     write(answers / test / "expected.tsv", "".join(f"{word}\n" for word in words_of(test)))
+
+
+def write_challenge(folder):
+    """Write the folder ``challenge``, with a public dev-0 and test-A, whose answers are in ``answers``."""
+    challenge, answers = folder / "challenge", folder / "answers"
+    write(challenge / "README.md", "Guess the word\n==============\n\nA word is missing.\n")
+    write(challenge / "config.txt", "--metric PerplexityHashed --metric LikelihoodHashed\n")
+    write_set(challenge, "dev-0", answers=challenge)
+    write_set(challenge, "test-A", answers=answers)
+    return challenge
+
+
+def submission_in(place):
+    """Return what makes submissions ``uploads/NAME``: an output a test and variant, and gonito.yaml if it is given."""
+
+    def make(
+        name, skill=0.5, *, seed=0, tests=("test-A",), variants=("",), gonito=None, folder="uploads", lines=LINES
+    ):
+        made = place / folder / name
+        for test, (number, variant) in itertools.product(tests, enumerate(variants)):
+            file = f"out-{variant}.tsv" if variant else "out.tsv"
+            write(made / test / file, output(test, skill, seed + number, lines))
+        if gonito is not None:
+            write(made / "gonito.yaml", gonito)
+        return made
+
+    return make
 
 
 def output(test, skill, seed=0, lines=LINES):

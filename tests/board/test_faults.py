@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from samples import NOW, WORDS, words_of, write
+from samples import NOW, ON_BOTH, WORDS, words_of, write
 from sqlalchemy import func, select, text
 
 from geval_py.board import site
@@ -208,6 +208,7 @@ def add_at_once(board, submissions_of):
     assert len(standings(opened, now=status_now()).entries) == len(names)
 
 
+@ON_BOTH
 def test_two_processes_add_at_once(board, submission):
     one, other, shared = (submission(name, 0.3, seed=n) for n, name in enumerate(["one", "other", "shared"]))
     add_at_once(board, [[one, shared], [other, shared]])
@@ -221,6 +222,7 @@ def test_eight_processes_add_at_once(challenge, tmp_path, postgresql, submission
     add_at_once(board, [[submission(f"p{number % 5}", 0.3, seed=number % 5)] for number in range(8)])
 
 
+@ON_BOTH
 def test_a_quota_holds_for_processes_that_add_at_once(board, submission):
     path = Path(board.folder) / "board.yaml"
     path.write_text(path.read_text().replace("submissions_a_day: 0", "submissions_a_day: 1"))

@@ -13,6 +13,7 @@ import pytest
 from backports import zstd
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import examples
 
 from geval_py.checking import line_rules as lines
 from geval_py.checking.check import check_output
@@ -276,7 +277,7 @@ PIECE = st.sampled_from(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(st.lists(st.tuples(st.integers(0, 80), st.integers(0, 3), PIECE), max_size=4))
 def test_a_mutated_output_is_scored_or_has_an_error_where_geval_names_it(tmp_path_factory, edits):
     """Never neither, never both."""

@@ -10,6 +10,7 @@ import pytest
 from dask_clusters import QUIET, cut
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from profiles import examples
 
 from geval_py import UsageError, check_submission
 from geval_py.checking.check import check_output
@@ -49,8 +50,8 @@ def problems_of(folder, output, expected=None, *, max_places=3, **of_target):
         of_target["expected"] = str(folder / "expected.tsv")
     target = Target(output=str(folder / "out.tsv"), **of_target)
 
-    def check(cluster=None):
-        return check_output(target, ALL, max_places=max_places, max_bytes=5000, cluster=cluster)
+    def check(workers=None):
+        return check_output(target, ALL, max_places=max_places, max_bytes=5000, workers=workers)
 
     return check
 
@@ -98,7 +99,7 @@ files = st.tuples(
 
 
 @pytest.mark.long
-@settings(deadline=None, derandomize=True, max_examples=150, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, derandomize=True, max_examples=examples(150), suppress_health_check=list(HealthCheck))
 @given(
     file=files,
     difference=st.sampled_from([0, 0, -1, 3]),

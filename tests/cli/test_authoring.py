@@ -9,7 +9,7 @@ import pytest
 
 from geval_py.authoring.validate import OLD_TRAIN_WARNINGS
 from geval_py.cli import terminal as progress
-from geval_py.cli.challenge import init, validate
+from geval_py.cli.challenge import INIT_INSTRUCTIONS, VALIDATE_INSTRUCTIONS
 from geval_py.modelling.baselines import BASELINES
 
 GAZETTE = Path(__file__).parents[2] / "challenges/gazette"
@@ -45,7 +45,7 @@ def test_init_and_validate(geval):
     assert geval("--validate", "--expected-directory", "C") == (0, "", VALID)
 
 
-@pytest.mark.parametrize(("option", "text"), [("--init", init.INSTRUCTIONS), ("--validate", validate.INSTRUCTIONS)])
+@pytest.mark.parametrize(("option", "text"), [("--init", INIT_INSTRUCTIONS), ("--validate", VALIDATE_INSTRUCTIONS)])
 def test_instructions(option, text, geval):
     """GEval 1.42.2: on standard output, where the directory is not named (its status is 1)."""
     assert geval(option) == (2, text, "")

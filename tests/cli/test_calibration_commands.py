@@ -97,8 +97,8 @@ def test_luck_of_several_outputs_of_which_one_is_at_fault(geval, challenge):
                      "the number of seeds is from 0 to 1000, not 1001", id="seeds"),
         pytest.param(["calibration", "-t", "dev-0", "-e", "train/expected.tsv"], 1,
                      "Too few lines in the output file: `./dev-0/out.tsv` has 4, `train/expected.tsv` has 5", id="lines"),
-        pytest.param(["calibration", "--format", "csv"], 2,
-                     "argument --format: invalid choice: 'csv' (choose from 'text', 'json')\n"
+        pytest.param(["calibration", "--format", "xml"], 2,
+                     "argument --format: invalid choice: 'xml' (choose from 'text', 'json', 'csv', 'markdown', 'latex', 'html')\n"
                      "  geval calibration --help shows the options", id="format"),
     ],
 )  # fmt: skip

@@ -479,7 +479,7 @@ def test_closed_standard_streams(closed, words, result, challenge):
 def test_too_little_memory(challenge, geval, monkeypatch):
     from geval_py.cli import score
 
-    def fail(words):
+    def fail(task, settings):
         raise MemoryError
 
     monkeypatch.setattr(score, "run", fail)

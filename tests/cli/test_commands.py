@@ -8,15 +8,14 @@ import sys
 import pytest
 
 from geval_py import evaluate
-from geval_py.cli import COMMANDS as MODULES
 from geval_py.cli import completion, parsers, sample
 from geval_py.cli.help import group_of, parser_of
-from geval_py.reading.meanings import OTHER_COMMANDS, SYNONYMS
-from geval_py.reading.options import COMMANDS, OPTIONS
+from geval_py.cli.options import COMMANDS, OPTIONS
+from geval_py.cli.suggestions import OTHER_COMMANDS, SYNONYMS
 
 
 def test_each_command_has_its_module():
-    assert {name: f"geval_py.cli.{name}" for name in COMMANDS} == MODULES
+    assert {name: f"geval_py.cli.{name}" for name in COMMANDS} == {name: of for name, (_, of) in COMMANDS.items()}
     assert [parser_of(name).prog for name in COMMANDS] == [f"geval {name}" for name in COMMANDS]
 
 
@@ -64,7 +63,7 @@ def test_a_file_may_be_named_as_help_is(geval):
 def test_help_names_each_command():
     text = parsers.make_parser().format_help()
     assert "commands (geval help COMMAND says more):\n" in text
-    for name, summary in COMMANDS.items():
+    for name, (summary, _) in COMMANDS.items():
         assert f"  {name:15} {summary}\n" in text
 
 
@@ -264,8 +263,8 @@ COMPLETIONS = {
     "geval --by": "--by-score",
     "geval -m Perplexity": "PerplexityHashed Perplexity",
     "geval -T mini": "minimalistic",
-    "geval --format ": "text json csv",
-    "geval compare --format ": "json csv text markdown latex",
+    "geval --format ": "text json csv markdown latex html",
+    "geval compare --format ": "text json csv markdown latex html",
     "geval check --format s": "sarif",
     "geval completion ": "bash zsh fish",
     "geval help sam": "sample",

@@ -217,9 +217,7 @@ def test_mix_as_json(gazette, geval):
 
 
 REFUSED = {
-    "tune -t dev-0": (
-        "geval tune takes one output: choose one with -o\n  there are out-model=bigram.tsv, out-model=unigram.tsv"
-    ),
+    "tune -t dev-0": ("there are several outputs (out-model=bigram.tsv, out-model=unigram.tsv): choose one with -o"),
     "tune -t dev-0 -o unigram -m LogLossHashed -m LikelihoodHashed": "geval tune takes one metric; 2 were given",
     "tune -t dev-0 -o unigram -m Accuracy": (
         "Accuracy is no hashed metric without flags that choose or change lines, such as PerplexityHashed: "

@@ -17,11 +17,11 @@ import pytest
 
 import geval_py
 from geval_py import Interval, LineCountError, UsageError, compare, evaluate
-from geval_py.cli.compare import FORMATS
 from geval_py.explaining.paired import Systems
 from geval_py.reading.options import DEFAULT_SEED
 from geval_py.reading.outputs import Output, unique_names
 from geval_py.scoring.metrics import METRICS, LineStatistics
+from geval_py.tables.formats import FORMATS
 
 WORDS = "abcdefghij"
 LINES = 40
@@ -757,7 +757,7 @@ def test_help(compared):
     assert "--out-file" not in out
     assert "(default:\n                        10000)" in out
     assert "of the random numbers (default: 12345)" in out
-    assert "{" + ",".join(FORMATS) + "}" in out
+    assert f"{', '.join(FORMATS)} (default: text)" in out
 
 
 def test_nothing_heavy_is_imported_but_numpy(challenge):

@@ -81,7 +81,11 @@ def same(evaluation, cluster, other=None, **kinds):
     return len(alone)
 
 
-@pytest.mark.parametrize("kinds", KINDS, ids=lambda kinds: ",".join(kinds) or "tokens")
+@pytest.mark.parametrize(
+    "kinds",
+    [*KINDS[:3], *(pytest.param(kinds, marks=pytest.mark.long) for kinds in KINDS[3:])],
+    ids=lambda kinds: ",".join(kinds) or "tokens",
+)
 def test_the_same_features(kinds, evaluations, here, monkeypatch):
     cut(monkeypatch, 1000)
     assert same(evaluations[0], here, **kinds) > (0 if "distinct" in kinds else 5)
@@ -115,7 +119,7 @@ def test_the_same_features_by_processes(kinds, size, evaluations, processes, mon
     same(evaluations[0], processes, other=evaluations[1], **kinds)
 
 
-@pytest.mark.parametrize("form", ["text", "json", "csv"])
+@pytest.mark.parametrize("form", ["text", *(pytest.param(form, marks=pytest.mark.long) for form in ("json", "csv"))])
 @pytest.mark.parametrize("mode", [["-w"], ["--most-worsening-features", "out-2.tsv"]])
 def test_the_command(mode, form, here, geval, tmp_path):
     folder = write_challenge(tmp_path)

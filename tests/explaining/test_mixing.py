@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from profiles import examples
 from scipy import optimize
 
 from geval_py import LineCountError, UsageError, check_submission, evaluate, mix
@@ -54,7 +55,7 @@ LOSSES = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(LOSSES)
 @example([[math.inf, math.inf, math.inf]])
 @example([[0.0, 700.0, 900.0], [900.0, 700.0, 0.0]])
@@ -95,7 +96,9 @@ VECTORS = st.lists(st.floats(-9.0, 0.0), min_size=1024, max_size=1024).map(
 )
 
 
-@settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    deadline=None, max_examples=examples(50), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 @given(
     st.lists(
         st.tuples(ENTRIES, st.one_of(ENTRIES, ENTRIES, VECTORS), st.sampled_from(["the", "of", "cat", "dog"])),

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from profiles import examples
 from scipy import optimize, stats
 
 from geval_py import (
@@ -131,7 +132,7 @@ PARAMETERS = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(st.one_of(LINES, VECTORS), ANSWERS, PARAMETERS, st.integers(1, 10_000))
 @example("a:0.0 :1", "the", Parameters(lambda_=0.5, frequent=THE), 1)
 @example("the:1", "the", Parameters(temperature=2.0, frequent=THE), 1)
@@ -172,7 +173,7 @@ def is_next_to_none(text):
 SETS = st.lists(st.tuples(LINES, ANSWERS), min_size=2, max_size=30)
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow])
 @given(SETS, st.booleans())
 @example([("the:1", "cat"), ("of:1", "of")], True)
 @example([("the:0.5 of:0.5", "cat")] * 30, False)

@@ -9,8 +9,10 @@ import pytest
 import scipy.stats
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from profiles import examples
 
 from geval_py import UsageError
+from geval_py.cli.options import said_option
 from geval_py.explaining import feature_ranking as cartesian
 from geval_py.explaining import tally
 from geval_py.explaining.feature_ranking import Frequencies, count_pairs
@@ -18,7 +20,6 @@ from geval_py.explaining.rank_tests import count_inversions, kendall_z, p_of, ra
 from geval_py.explaining.significance import normal_cdf
 from geval_py.explaining.worst_features import worst_features
 from geval_py.reading.features import EXPECTED, FeatureKinds, Fields, word_shape
-from geval_py.reading.options import said_option
 
 PROPERTY = settings(deadline=None, derandomize=True)
 
@@ -111,7 +112,7 @@ SCORE = st.one_of(
 SCORED = st.tuples(st.tuples(COLUMNS, WORDS, WORDS), SCORE)
 
 
-@settings(PROPERTY, max_examples=150)
+@settings(PROPERTY, max_examples=examples(150))
 @given(
     scored=st.lists(SCORED, max_size=9),
     greatest_first=st.booleans(),
@@ -639,7 +640,7 @@ def test_too_many_pairs_are_refused(limit, what, monkeypatch):
         worst_features(items, range(9), worst_is_greatest=False, kinds=FeatureKinds(cartesian=True))
     message = f"there are more than 5 pairs of features {what}\n  take fewer with "
     assert str(caught.value) == f"{message}min_cartesian_frequency=… or min_frequency=…"
-    assert caught.value.said(said_option) == f"{message}--min-cartesian-frequency or --min-frequency"
+    assert caught.value.sentence(said_option) == f"{message}--min-cartesian-frequency or --min-frequency"
 
 
 def test_the_mean_of_scores_whose_sum_is_too_large():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from profiles import examples
 
 from geval_py.errors import ModelError
 from geval_py.modelling.gap_models import GapModel, learn
@@ -28,7 +29,7 @@ def test_laid_together(windows, wanted):
     assert laid_together([window.split() for window in windows]) == [text.split() for text in wanted]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.permutations([0, 4, 5, 11, 17, 20]))
 def test_windows_of_one_text_give_the_text(starts):
     """Windows that overlap by five words or more are laid back together, in whatever order they come."""
@@ -90,7 +91,7 @@ TEXTS = st.lists(st.lists(WORDS, min_size=1, max_size=9), min_size=1, max_size=6
 CONTEXT = st.lists(st.one_of(WORDS, st.just(b"unseen")), max_size=4)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(TEXTS, CONTEXT, CONTEXT, st.sampled_from([1, 2]), st.sampled_from([0, 1, 2, 3, 300]))
 @example([[b"a"], [b"a"], [b"a"], [b"b", b"b", b"c", b"a"]], [b"a"], [], 1, 0)
 def test_answers_are_those_of_the_formula(texts, left, right, sides, top):

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from geval_py.errors import AmbiguousFileError, PartsError, UnreadableFileError
 from geval_py.reading.lines import LineReader, read_lines
 from geval_py.reading.outputs import find_outputs
-from geval_py.reading.parts import name_of, part_of
-from geval_py.reading.sources import find_file, parts_of
+from geval_py.reading.sources import find_file, name_of, part_of, parts_of
 from geval_py.reading.splits import outputs_named
 
 NAMES = {

@@ -5,13 +5,14 @@ import os
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from profiles import examples
 
 from geval_py.errors import TooLargeError, UnreadableFileError
 from geval_py.reading import lines
 from geval_py.reading.compression import compression_of
 from geval_py.reading.lines import LineReader, Range, rest_in_ranges
 
-PROPERTY = settings(deadline=None, derandomize=True, max_examples=300)
+PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(300))
 DATA = st.lists(st.sampled_from([b"", b"\r", b"a", b"a:1", b"\xef\xbb\xbf", b"Word\tx", b"a" * 20]), max_size=12).map(
     b"\n".join
 )

@@ -13,12 +13,13 @@ from functools import partial
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import examples
 
 from geval_py.errors import CorruptFileError, GevalError, TooLargeError
 from geval_py.reading import unpacking
 from geval_py.reading.compression import Decompressed, compression_of
 from geval_py.reading.lines import LineReader
-from geval_py.scoring.parallel import Workers
+from geval_py.scoring.parallel import ThreadPool
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -114,7 +115,7 @@ bounds = st.fixed_dictionaries(
 
 def is_the_same(path, bounds, threads, **keywords):
     want = read(path, **keywords)
-    with pytest.MonkeyPatch.context() as patch, Workers(threads) as workers:
+    with pytest.MonkeyPatch.context() as patch, ThreadPool(threads) as workers:
         for name, value in bounds.items():
             patch.setattr(unpacking, name, value)
         assert read(path, workers, **keywords) == want
@@ -126,7 +127,7 @@ def path(tmp_path_factory):
     return tmp_path_factory.mktemp("unpacking") / "out.tsv"
 
 
-PROPERTY = settings(deadline=None, derandomize=True, max_examples=150)
+PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(150))
 
 
 @PROPERTY
@@ -156,7 +157,7 @@ damage = st.one_of(
 )  # fmt: skip
 
 
-@settings(PROPERTY, max_examples=500)
+@settings(PROPERTY, max_examples=examples(500))
 @given(data=files, damage=damage, bounds=bounds, threads=st.integers(1, 4))
 def test_damage_is_told_as_by_one(data, damage, bounds, threads, path):
     """A byte changed, a file cut, a piece left out, something after the end: the same error, or none."""
@@ -165,7 +166,7 @@ def test_damage_is_told_as_by_one(data, damage, bounds, threads, path):
 
 
 @pytest.mark.long
-@settings(PROPERTY, max_examples=5000)
+@settings(PROPERTY, max_examples=examples(5000))
 @given(data=files, damage=damage, bounds=bounds, threads=st.integers(1, 4))
 def test_much_damage_is_told_as_by_one(data, damage, bounds, threads, path):
     path.write_bytes(damage(data))
@@ -202,7 +203,7 @@ def unpacked(monkeypatch):
 @each_independent
 def test_threads_unpack_what_is_independent(data, path, unpacked):
     path.write_bytes(data)
-    with Workers(2) as workers:
+    with ThreadPool(2) as workers:
         assert read(str(path), workers) == TEXT
     threads, parts = zip(*unpacked, strict=True)
     assert sum(len(part) for part in parts if part is not None) == len(TEXT)
@@ -213,7 +214,7 @@ def test_threads_unpack_what_is_independent(data, path, unpacked):
 @each_independent
 def test_a_file_may_be_read_for_a_while_before(data, path, unpacked):
     path.write_bytes(data)
-    with LineReader(str(path)) as reader, Workers(2) as workers:
+    with LineReader(str(path)) as reader, ThreadPool(2) as workers:
         beginning = reader.block(120_000)
         reader.unpack_by(workers)
         assert beginning + b"".join(iter(reader.block, b"")) == TEXT
@@ -232,7 +233,7 @@ ALONE = {
 @pytest.mark.parametrize("data", ALONE.values(), ids=ALONE)
 def test_one_part_is_left_to_the_reader(data, path, unpacked):
     path.write_bytes(data)
-    with Workers(2) as workers:
+    with ThreadPool(2) as workers:
         read(str(path), workers)
     assert unpacked == []
 
@@ -250,7 +251,7 @@ def test_what_unpacks_to_much_is_left_to_the_reader(data, path, unpacked, monkey
     """The memory holds no more than so much for each thread."""
     monkeypatch.setattr(unpacking, "MOST_BYTES", 30_000)
     path.write_bytes(data)
-    with Workers(2) as workers:
+    with ThreadPool(2) as workers:
         found = read(str(path), workers)
     assert found == read(str(path))
     assert max((len(data or b"") for _, data in unpacked), default=0) <= 30_000
@@ -312,7 +313,7 @@ def test_a_read_that_fails_is_told_in_its_place(data, share, unpacked):
     """The bytes before it come first."""
     found, file = [], Failing(data, int(len(data) * share))
     stream = Decompressed(file, compression_of(data), "out.tsv", None)
-    with Workers(2) as workers:
+    with ThreadPool(2) as workers:
         unpacking.unpack_in_threads(stream, file, workers)
         with pytest.raises(OSError, match="Input/output error"):
             found.extend(iter(partial(stream.read, 1000), b""))
@@ -325,7 +326,7 @@ def test_what_xz_writes(options, path, unpacked):
     """The command line tool; it writes one block unless there is more than a block."""
     packed = subprocess.run(["xz", "-0", *options], input=TEXT, capture_output=True, check=True).stdout
     path.write_bytes(packed)
-    with Workers(2) as workers:
+    with ThreadPool(2) as workers:
         assert read(str(path), workers) == TEXT
     assert len(unpacked) > 3
     assert os.path.getsize(path) == len(packed)
@@ -333,7 +334,7 @@ def test_what_xz_writes(options, path, unpacked):
 
 @pytest.fixture
 def workers():
-    with Workers(3) as three:
+    with ThreadPool(3) as three:
         yield three
 
 

@@ -11,7 +11,6 @@ from geval_py.errors import MalformedLineError
 from geval_py.reading.wordprobs import (
     NUMBER_MISTAKES,
     WordProbs,
-    number_advice,
     number_mistake,
     parse_line,
     parse_number,
@@ -291,7 +290,6 @@ ADVICE = {kind: advice for kind, _, advice in NUMBER_MISTAKES} | {"text": DIGITS
 )
 def test_what_stands_where_a_number_should(number, kind):
     assert number_mistake(number) == (kind, ADVICE[kind])
-    assert number_advice(number) == ADVICE[kind]
 
 
 def test_every_kind_of_mistake_has_an_example_here():

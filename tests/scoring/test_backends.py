@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from profiles import examples
 
 from geval_py import errors, evaluate
 from geval_py.scoring import kernel as flags
 from geval_py.scoring import parallel
+from geval_py.scoring.blocks import Threads
 from geval_py.scoring.kernel import _native, native, reference
 from geval_py.scoring.kernel import backends as kernel
 
@@ -38,7 +40,7 @@ def as_bytes(line):
     return line if isinstance(line, bytes) else line.encode()
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=examples(400))
 @given(
     lines=st.lists(st.tuples(LINE, GOOD_WORD), max_size=6),
     bits=st.sampled_from([1, 2, 3, 10, 24]),
@@ -64,7 +66,7 @@ def test_both_backends_agree(lines, bits, first_line, ended):
         )
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(st.lists(st.one_of(ENTRIES, VECTOR), min_size=1, max_size=6), st.sampled_from([1, 2, 24]))
 def test_both_backends_bound_losses_alike(lines, bits):
     """The bound is the loss of a word in a bucket that no word of the line is in, or of a vector's least bucket."""
@@ -100,7 +102,7 @@ def test_a_bound(line, bits, bound, kernel):
 POSITIVE = st.floats(0, allow_nan=False, allow_infinity=False)
 
 
-@settings(deadline=None, max_examples=2000)
+@settings(deadline=None, max_examples=examples(2000))
 @given(st.one_of(st.floats(0, 1), st.floats(0, 1e-30), POSITIVE), st.integers(1, 25))
 @example(5e-324, 20)
 @example(2.2250738585072011e-308, 25)
@@ -112,7 +114,7 @@ def test_numbers_are_read_to_the_last_bit(value, places):
         assert (read, math.copysign(1, read)) == (float(text), math.copysign(1, float(text))), text
 
 
-@settings(deadline=None, max_examples=1000)
+@settings(deadline=None, max_examples=examples(1000))
 @given(st.integers(0, 10**19), st.integers(0, 64), st.integers(-2, 2))
 def test_numbers_half_way_between_two_doubles_are_rounded_to_even(digits, places, nudge):
     """The decimal digits of a midpoint, and of its neighbours in the last place."""
@@ -229,7 +231,7 @@ MISTAKES = st.sampled_from([
 ])  # fmt: skip
 
 
-@settings(deadline=None, max_examples=1000)
+@settings(deadline=None, max_examples=examples(1000))
 @given(st.one_of(MISTAKE, MISTAKES), st.sampled_from(["1 ", "-2.5 1e5 ", ""]), st.sampled_from(["", " 3", " x"]))
 @example("1'0%", "1 ", "")
 def test_mistaken_numbers_are_told_apart_alike(mistake, before, after):
@@ -386,7 +388,7 @@ def score(folder, threads, block=None):
         if block:
             lines.LineReader.read_block = lambda self, buffer, size=0: read(self, buffer, block)
         return evaluate_output(
-            split, split.outputs[0], select_schemes(options), frozenset(), threads=threads, keep_texts=True
+            split, split.outputs[0], select_schemes(options), frozenset(), workers=Threads(threads), keep_texts=True
         )
     finally:
         lines.LineReader.read_block = read
@@ -428,14 +430,14 @@ def test_the_native_kernel_scores_files_larger_than_a_block(challenge, monkeypat
 
 @pytest.mark.parametrize(("items", "threads"), [(0, 2), (1, 2), (100, 3), (100, 0)])
 def test_map_in_order(items, threads):
-    with parallel.Workers(threads) as workers:
+    with parallel.ThreadPool(threads) as workers:
         assert list(workers.map_in_order(str, range(items))) == [str(n) for n in range(items)]
 
 
 @pytest.mark.parametrize("threads", [0, 1, 3])
 def test_what_one_map_gives_another_may_take(threads):
     """Both share the threads, which never wait for one another."""
-    with parallel.Workers(threads) as workers:
+    with parallel.ThreadPool(threads) as workers:
         doubled = workers.map_in_order(lambda n: 2 * n, range(100))
         assert list(workers.map_in_order(str, doubled)) == [str(n) for n in range(0, 200, 2)]
 
@@ -447,7 +449,7 @@ def test_an_error_in_the_making_comes_after_what_was_made(good):
         raise errors.EmptyFileError(what="output")
 
     results = []
-    with parallel.Workers(2) as workers, pytest.raises(errors.EmptyFileError):
+    with parallel.ThreadPool(2) as workers, pytest.raises(errors.EmptyFileError):
         results.extend(workers.map_in_order(str, items()))
     assert results == [str(n) for n in range(good)]
 

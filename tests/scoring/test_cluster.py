@@ -15,6 +15,7 @@ import pytest
 from golden import check_golden, write_golden
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from profiles import examples
 from random_outputs import differences, files, long_files, split_of, write, write_thousand_parts
 from random_outputs import result as result_of
 
@@ -24,8 +25,7 @@ from geval_py.reading.lines import LineReader
 from geval_py.reading.sources import find_file
 from geval_py.reading.splits import Task
 from geval_py.scoring import cluster as clusters
-from geval_py.scoring import tasks
-from geval_py.scoring.blocks import Block
+from geval_py.scoring.blocks import Block, Threads
 from geval_py.scoring.cluster import Cluster, opened_cluster
 from geval_py.scoring.columns import select_schemes
 from geval_py.scoring.evaluate import evaluate_output
@@ -49,18 +49,18 @@ def result(split, **keywords):
     return result_of(split, METRICS, **keywords)
 
 
-@settings(deadline=None, derandomize=True, max_examples=1000, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, derandomize=True, max_examples=examples(1000), suppress_health_check=list(HealthCheck))
 @given(output=st.one_of(files, long_files), difference=differences, pieces=st.integers(1, 25))
 def test_a_cluster_scores_as_one_thread(output, difference, pieces, cluster, tmp_path_factory):
     """The same signature, losses and texts, to the last bit, or the same error: ranges of a byte to the whole file."""
     folder = tmp_path_factory.mktemp("cluster")  # after an error workers may still be reading the one before
     split = write(folder, output, difference)
-    want = result(split, threads=1)
+    want = result(split, workers=Threads(1))
     size = max(len(output) // pieces, 1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(clusters, "LEAST_RANGE_BYTES", size)
         patch.setattr(clusters, "MOST_RANGE_BYTES", size)
-        assert result(split, cluster=cluster) == want
+        assert result(split, workers=cluster) == want
 
 
 @pytest.mark.parametrize("bits", [4, 10])
@@ -69,10 +69,10 @@ def test_golden_lines_on_a_cluster(bits, size, cluster, tmp_path, monkeypatch):
     """GEval 1.42.2, --line-by-line --metric LogLossHashed10 and LogLossHashed4; and the single reader, to the bit."""
     want = write_golden(tmp_path, bits)
     split, schemes = split_of(tmp_path), select_schemes(Task(metrics=(f"LogLossHashed{bits}",)))
-    single = evaluate_output(split, split.outputs[0], schemes, frozenset(), threads=1).line_losses
+    single = evaluate_output(split, split.outputs[0], schemes, frozenset(), workers=Threads(1)).line_losses
     monkeypatch.setattr(clusters, "LEAST_RANGE_BYTES", size)
     monkeypatch.setattr(clusters, "MOST_RANGE_BYTES", size)
-    losses = evaluate_output(split, split.outputs[0], schemes, frozenset(), cluster=cluster).line_losses
+    losses = evaluate_output(split, split.outputs[0], schemes, frozenset(), workers=cluster).line_losses
     assert losses == single
     check_golden(losses, want)
 
@@ -93,8 +93,8 @@ def test_parts(compressed, broken, cluster, tmp_path):
             path.write_bytes(b"".join(some))
     (tmp_path / "expected.tsv").write_bytes(b"a\nthe\nx\n" * 70)
     split = split_of(tmp_path, os.path.basename(find_file(str(tmp_path / "out.tsv"))))
-    want = result(split, threads=1)
-    assert result(split, cluster=cluster) == want
+    want = result(split, workers=Threads(1))
+    assert result(split, workers=cluster) == want
     assert (want[-1] == 8) == (broken is not None)
 
 
@@ -102,21 +102,21 @@ def test_a_thousand_parts(tmp_path):
     """Of a few bytes each: the same digits as of the file, by one thread."""
     split = write_thousand_parts(tmp_path)
     with opened_cluster("local", 2) as client:
-        there = result(split, cluster=Cluster.of(client))
-    assert there[1:] == result(split_of(tmp_path), threads=1)[1:]
+        there = result(split, workers=Cluster.of(client))
+    assert there[1:] == result(split_of(tmp_path), workers=Threads(1))[1:]
 
 
 @pytest.mark.parametrize("most", [100, 1 << 28], ids=["unpacked twice", "kept"])
 @pytest.mark.parametrize("known", [1000, 999])
 def test_a_compressed_file_is_one_piece(most, known, tmp_path, monkeypatch):
     """What unpacks to much is unpacked again when it is scored; in blocks, each with its expected lines."""
-    monkeypatch.setattr(tasks, "MOST_UNPACKED_BYTES", most)
+    monkeypatch.setattr(clusters, "MOST_UNPACKED_BYTES", most)
     read = LineReader.read_block
     monkeypatch.setattr(LineReader, "read_block", lambda self, buffer, size=0: read(self, buffer, 50))
     text = b"a:0.5 the:0.25 :0.25\n" * 1000
     (tmp_path / "out.tsv.gz").write_bytes(gzip.compress(text))
-    piece = tasks.Piece(path=str(tmp_path / "out.tsv.gz"), range=None, start=0, size=0, header=None)
-    assert tasks.count_here(piece) == 1000
+    piece = clusters.Piece(path=str(tmp_path / "out.tsv.gz"), range=None, start=0, size=0, header=None)
+    assert clusters.count_here(piece) == 1000
     expected = (b"a\nthe\n" * 500)[: 2 * known + known // 2 * 2]
     numbers = Block(
         first_line=7,
@@ -130,9 +130,9 @@ def test_a_compressed_file_is_one_piece(most, known, tmp_path, monkeypatch):
         lines_before=0,
     )
     columns = [column_of(find_metric("LogLossHashed8"), frozenset())]
-    assert (piece in tasks._kept._blocks) == (most > 100)
-    (statistics,) = tasks.work_on(piece, numbers, tasks.score, columns, "expected.tsv")
-    assert piece not in tasks._kept._blocks
+    assert (piece in clusters._kept._blocks) == (most > 100)
+    (statistics,) = clusters.work_on(piece, numbers, clusters.score, columns, "expected.tsv")
+    assert piece not in clusters._kept._blocks
     want = kernel.hashed_losses(text[: 21 * numbers.lines], expected, 8, 7)
     assert statistics.columns == (want,)
 
@@ -160,7 +160,7 @@ def test_what_workers_cannot_read(cluster, tmp_path, geval, monkeypatch):
     os.mkfifo(tmp_path / "out.tsv")
     (tmp_path / "expected.tsv").write_bytes(b"a\n")
     writer = subprocess.Popen(["sh", "-c", f"echo :1 >{tmp_path}/out.tsv"])
-    kind, message, _ = result(split_of(tmp_path), cluster=cluster)
+    kind, message, _ = result(split_of(tmp_path), workers=cluster)
     writer.wait()
     assert (kind, message) == (
         UsageError,
@@ -186,7 +186,7 @@ def evaluate_and(kill, client, folder, monkeypatch):
 
     schemes = select_schemes(Task(metrics=METRICS))
     found = evaluate_output(
-        split, split.outputs[0], schemes, frozenset(), cluster=Cluster.of(client), progress=progress
+        split, split.outputs[0], schemes, frozenset(), workers=Cluster.of(client), progress=progress
     )
     assert not todo
     return array("d", found.line_losses).tobytes(), [score.value for score in found.scores]
@@ -202,7 +202,9 @@ def test_a_worker_is_killed_in_the_middle(runs, tmp_path, monkeypatch):
     """The same digits each time: its pieces are read again by another."""
     write_much(tmp_path)
     split = split_of(tmp_path)
-    want = evaluate_output(split, split.outputs[0], select_schemes(Task(metrics=METRICS)), frozenset(), threads=1)
+    want = evaluate_output(
+        split, split.outputs[0], select_schemes(Task(metrics=METRICS)), frozenset(), workers=Threads(1)
+    )
     for run in range(runs):
         with opened_cluster("local", 2) as client:
             found = evaluate_and(partial(kill_a_worker, client, run), client, tmp_path, monkeypatch)

@@ -12,7 +12,7 @@ pytestmark = QUIET
 GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
 
 
-@pytest.mark.parametrize("size", [600, 2_000])
+@pytest.mark.parametrize("size", [pytest.param(600, marks=pytest.mark.long), 2_000])
 def test_lines_longer_than_a_block(size, here, monkeypatch):
     alone = geval_py.evaluate(GAZETTE, "dev-0", out="bigram")
     cut(monkeypatch, size)

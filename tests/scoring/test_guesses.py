@@ -7,6 +7,7 @@ import mmh3
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import examples
 
 from geval_py.errors import MalformedLineError
 from geval_py.reading.wordprobs import parse_line
@@ -33,7 +34,7 @@ def block(texts):
     return "".join(f"{text}\n" for text in texts).encode()
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=examples(400))
 @given(LINES, st.sampled_from([1, 2**32 - 1, 2**40]))
 def test_both_backends_agree(lines, first_line):
     outputs, expected = block(text for text, _ in lines), block(word for _, word in lines)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from profiles import examples
 
 from geval_py import MalformedLineError, parse_line
 from geval_py.scoring.kernel import native, profile, reference
@@ -51,7 +52,7 @@ def well_formed(output, bits):
     return True
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(
     lines=st.lists(st.tuples(st.one_of(ENTRIES, PROBABLE), WORD), min_size=1, max_size=6),
     vectors=st.lists(VECTOR, max_size=2),
@@ -108,7 +109,7 @@ def slowly(output, word, bits, line):
     }
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(
     st.one_of(PROBABLE, ENTRIES.filter(lambda line: well_formed(line, 4))),
     WORD,

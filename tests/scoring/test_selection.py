@@ -8,10 +8,11 @@ import sys
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import examples
 
 from geval_py import ConfigError, LineCountError, MalformedLineError, SchemeError, evaluate, hashed_log_losses
-from geval_py.scoring.columns import line_confidence
 from geval_py.scoring.kernel import backends as kernel
+from geval_py.scoring.selection import line_confidence
 
 YEARS = ["1601", "1702", "1601", "1803", "1601", "1702"]
 WORDS = ["the", "a", "the", "the", "of", "a"]
@@ -231,7 +232,7 @@ LINE = st.tuples(
 )
 
 
-@settings(deadline=None, derandomize=True, max_examples=50)
+@settings(deadline=None, derandomize=True, max_examples=examples(50))
 @given(st.lists(LINE, min_size=1))
 def test_the_seeds_restart(tmp_path_factory, lines):
     """Other lines are neither parsed nor counted."""

@@ -13,20 +13,22 @@ import pytest
 import sacrebleu
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import examples
 from scipy.stats import pearsonr, spearmanr
 from sklearn.metrics import f1_score, normalized_mutual_info_score
 
 from geval_py.errors import MalformedLineError, SchemeError, UsageError
 from geval_py.reading.schemes import parse_scheme
-from geval_py.scoring.columns import beside_input, preparation_for
+from geval_py.scoring.columns import preparation_for
 from geval_py.scoring.metrics import METRICS, column_of, find_metric
 from geval_py.scoring.metrics.classes import f_score, harmonic, is_wanted, ratio
 from geval_py.scoring.metrics.labels import calibration, fitted
 from geval_py.scoring.metrics.tags import Entity, entities_of
 from geval_py.scoring.metrics.texts import NUMBERED, TEXT_METRICS
 from geval_py.scoring.metrics.translation import bleu_row, brevity_penalty, error_rate
+from geval_py.scoring.selection import beside_input
 
-PROPERTY = settings(deadline=None, derandomize=True, max_examples=50)
+PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(50))
 DATA = Path(__file__).parent.parent / "data/text-metrics.jsonl.xz"
 GOLDEN = [json.loads(line) for line in lzma.decompress(DATA.read_bytes()).splitlines()]
 
@@ -187,7 +189,7 @@ SACRE = {
 
 
 @pytest.mark.parametrize("name", SACRE)
-@settings(PROPERTY, max_examples=15)
+@settings(PROPERTY, max_examples=examples(15))
 @given(pairs=PAIRS, others=st.lists(SENTENCE, min_size=5, max_size=5))
 def test_sacrebleus_scores_are_sacrebleus(name, pairs, others):
     """With two references a line; also of the files as sacreBLEU reads them."""

@@ -10,6 +10,7 @@ import pytest
 from golden import check_golden, write_golden
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import examples
 from random_outputs import (
     WORDS,
     differences,
@@ -29,6 +30,7 @@ from geval_py.reading.outputs import output_at
 from geval_py.reading.sources import find_file
 from geval_py.reading.splits import Task
 from geval_py.scoring import blocks
+from geval_py.scoring.blocks import Threads
 from geval_py.scoring.columns import select_schemes
 from geval_py.scoring.evaluate import evaluate_output
 
@@ -41,7 +43,7 @@ METRICS = ("LogLossHashed8", "LikelihoodHashed:l", "LikelihoodHashed:f<exp:a>") 
 
 
 def result(split, threads):
-    return result_of(split, METRICS, threads=threads)
+    return result_of(split, METRICS, workers=Threads(threads))
 
 
 @pytest.fixture(scope="module")
@@ -74,14 +76,14 @@ longs = shorts | {
 }
 
 
-@settings(PROPERTY, max_examples=400)
+@settings(PROPERTY, max_examples=examples(400))
 @given(**shorts)
 def test_ranges_score_as_the_single_reader(output, difference, first, size, threads, folder):
     """The same signature, losses and texts, to the last bit, or the same error: ranges of a byte to the whole file."""
     scores_as_the_single_reader(output, difference, first, size, threads, folder)
 
 
-@settings(PROPERTY, max_examples=60)
+@settings(PROPERTY, max_examples=examples(60))
 @given(**longs)
 def test_ranges_inside_of_long_lines(output, difference, first, size, threads, folder):
     """Lines of hundreds of words, each in several ranges."""
@@ -89,14 +91,14 @@ def test_ranges_inside_of_long_lines(output, difference, first, size, threads, f
 
 
 @pytest.mark.long
-@settings(PROPERTY, max_examples=1000)
+@settings(PROPERTY, max_examples=examples(1000))
 @given(**shorts)
 def test_many_ranges_score_as_the_single_reader(output, difference, first, size, threads, folder):
     scores_as_the_single_reader(output, difference, first, size, threads, folder)
 
 
 @pytest.mark.long
-@settings(PROPERTY, max_examples=1000)
+@settings(PROPERTY, max_examples=examples(1000))
 @given(**longs)
 def test_many_ranges_inside_of_long_lines(output, difference, first, size, threads, folder):
     scores_as_the_single_reader(output, difference, first, size, threads, folder)
@@ -130,7 +132,7 @@ def unpacked_scores_as_the_single_reader(output, difference, cuts, kind, block, 
         assert result(split, threads=1) == result(split, threads) == plain
 
 
-@settings(PROPERTY, max_examples=150)
+@settings(PROPERTY, max_examples=examples(150))
 @given(**compressed)
 def test_what_threads_unpack_scores_as_the_single_reader(output, difference, cuts, kind, block, threads, folder):
     """The same signature, losses and texts, or the same error, as the plain file too."""
@@ -138,7 +140,7 @@ def test_what_threads_unpack_scores_as_the_single_reader(output, difference, cut
 
 
 @pytest.mark.long
-@settings(PROPERTY, max_examples=1000)
+@settings(PROPERTY, max_examples=examples(1000))
 @given(**compressed)
 def test_much_that_threads_unpack_scores_as_the_single_reader(output, difference, cuts, kind, block, threads, folder):
     unpacked_scores_as_the_single_reader(output, difference, cuts, kind, block, threads, folder)
@@ -150,11 +152,11 @@ def test_golden_lines_in_ranges(bits, size, tmp_path, monkeypatch):
     """GEval 1.42.2, --line-by-line --metric LogLossHashed10 and LogLossHashed4; and the single reader, to the bit."""
     want = write_golden(tmp_path, bits)
     split, schemes = split_of(tmp_path), select_schemes(Task(metrics=(f"LogLossHashed{bits}",)))
-    single = evaluate_output(split, split.outputs[0], schemes, frozenset(), threads=1).line_losses
+    single = evaluate_output(split, split.outputs[0], schemes, frozenset(), workers=Threads(1)).line_losses
     read = LineReader.read_block
     monkeypatch.setattr(blocks, "RANGE_BYTES", size)
     monkeypatch.setattr(LineReader, "read_block", lambda self, buffer, _=0: read(self, buffer, 10))
-    losses = evaluate_output(split, split.outputs[0], schemes, frozenset(), threads=3).line_losses
+    losses = evaluate_output(split, split.outputs[0], schemes, frozenset(), workers=Threads(3)).line_losses
     assert losses == single
     check_golden(losses, want)
 
@@ -166,7 +168,7 @@ def parts_of(data, cuts):
     return [b"".join(rows[a:b]) for a, b in pairwise(places)] or [b""]
 
 
-@settings(deadline=None, derandomize=True, max_examples=150)
+@settings(deadline=None, derandomize=True, max_examples=examples(150))
 @given(
     rows=st.lists(good_lines, max_size=20),
     difference=st.sampled_from([0, 0, 0, -1, 1]),
@@ -267,7 +269,7 @@ def test_a_file_that_changes_while_it_is_read(name, change, threads, ranged, tmp
             ranged.outputs[0],
             select_schemes(Task(metrics=("LogLossHashed",))),
             frozenset(),
-            threads=threads,
+            workers=Threads(threads),
             progress=change_once,
         )
     assert str(caught.value) == f"Cannot read `{tmp_path / name}`: it was changed while it was read"

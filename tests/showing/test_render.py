@@ -191,7 +191,7 @@ def test_an_interval(low, high, precision, percentage, text):
     """middle ± half width, both with max(0, 1 - floor(log10 half width)) decimals, and one decimal of half width 0
     (GEval 1.42.2, --metric Accuracy --bootstrap 10); never more than --precision."""
     interval = Interval(low=low, high=high, samples=1, seed=0)
-    assert with_half_width(interval, precision, percentage=percentage) == text
+    assert with_half_width(interval.middle, interval.half_width, precision, percentage=percentage) == text
 
 
 # Tables

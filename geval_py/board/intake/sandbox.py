@@ -46,7 +46,7 @@ from geval_py.text import named
 
 if TYPE_CHECKING:
     from geval_py.board.answers import References
-    from geval_py.scoring.cluster import Cluster
+    from geval_py.scoring.blocks import Workers
 
 
 # It starts faster than -m does.
@@ -97,7 +97,7 @@ def look_into(
     findings = findings_of(run_isolated("look", arguments, limits=settings.limits, place=place))
     if all(one.losses is None for one in findings.scored):
         return findings
-    from geval_py.board.ranking.score_intervals import with_interval
+    from geval_py.board.ranking.uncertainty import with_interval
 
     return replace(findings, scored=tuple(with_interval(one, settings.seed) for one in findings.scored))
 
@@ -202,29 +202,28 @@ def _death(status: int, said: str) -> str:
     return f"the process that looked into it ended with status {status}" + (f" ({error[0]})" if error else "")
 
 
-# Submissions are looked into on the workers of a cluster, each in a child process there, as on one machine.
+# Workers elsewhere look into submissions, each in a child process there, as on one machine.
 
 
 Wanted: TypeAlias = "Sequence[tuple[str, str, Sequence[str]]]"
 LookInto: TypeAlias = "Callable[[Parcel, str, Settings, Wanted], Findings]"
 
 
-def looking_on(cluster: Cluster, references: References) -> LookInto:
-    """Give what does as :func:`look_into` on a cluster; several threads may call it at once.
+def looking_on(workers: Workers, references: References) -> LookInto:
+    """Return a function that does as :func:`look_into` on a worker; several threads may call it at once.
 
     ``references`` are the board's. It raises ClusterError too, also for a worker that has not the same files.
     """
-    return partial(_look_on, cluster, references)
+    return partial(_look_on, workers, references)
 
 
 def _look_on(
-    cluster: Cluster, references: References, parcel: Parcel, _: str, settings: Settings, wanted: Wanted
+    workers: Workers, references: References, parcel: Parcel, _: str, settings: Settings, wanted: Wanted
 ) -> Findings:
     known = replace(settings, database="")  # which workers need not, and which may have a password in it
-    with cluster.watched():
-        found = cluster.submit(look_there, parcel, known, list(wanted), dict(references)).result()
+    found = workers.call(look_there, parcel, known, list(wanted), dict(references))
     if isinstance(found, str):
-        raise ClusterError(address=cluster.address, reason=found)
+        raise ClusterError(address=workers.address, reason=found)
     if isinstance(found, RejectedError | FailedError):
         raise found
     findings: Findings = found

@@ -187,8 +187,7 @@ def _scores(evaluation: ScoredOutput, test: str, metrics: Sequence[str], main: s
 def _signature_of(score: MetricScore, signature: Signature) -> Signature:
     """Give the signature of one of the scores that were made together: what it does not depend on is left out."""
     needs_input = score.metric.needs_input or any(name.startswith("in") for name in score.scheme.filters)
-    return replace(
-        signature,
+    return signature.replace(
         metrics=(score.scheme.text,),
         bits=(score.metric.bits,),
         lines=score.statistics.lines,
@@ -204,10 +203,10 @@ def _with_losses(scored: Scored, score: MetricScore, seed: int) -> Scored:
     """Add the line statistics, one column after the other; the 95 % interval of what is not made from their sums."""
     if score.metric.measure.of_sums and not score.statistics.classes:
         return replace(scored, losses=pack(score.statistics.columns))
-    from geval_py.board.ranking.score_intervals import SAMPLES, ends
+    from geval_py.board.ranking.uncertainty import SAMPLES, interval_ends
     from geval_py.explaining.bootstrap import interval
 
-    low, high = ends(interval(score.metric, score.statistics, samples=SAMPLES, seed=seed))
+    low, high = interval_ends(interval(score.metric, score.statistics, samples=SAMPLES, seed=seed))
     return replace(scored, low=low, high=high)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
@@ -34,13 +33,14 @@ from geval_py.board.operations.receipts import Receipt, receipt_of
 from geval_py.board.ranking.disclosure import refresh
 from geval_py.board.ranking.leaderboard import PlaceChange, changed_places, places
 from geval_py.errors import ClusterError
+from geval_py.scoring.blocks import Threads
 from geval_py.version import __version__
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Row
 
     from geval_py.board.database.store import Board
-    from geval_py.scoring.cluster import Cluster
+    from geval_py.scoring.blocks import Workers
 
 
 Key: TypeAlias = "tuple[int, str]"  # an output and a metric
@@ -197,19 +197,19 @@ def rescore(
     now: datetime,
     dry_run: bool = False,
     progress: Progress | None = None,
-    cluster: Cluster | None = None,
+    workers: Workers | None = None,
 ) -> Rescored:
     """Score again what is out of date, keep what was in the history with the reason, and rank anew.
 
     Submissions that failed are tried again, and those that were rejected are checked again if what they were checked
     with changed. With ``dry_run`` all stays as it is, but for evaluations that no one is shown. ``progress`` is
-    called with how many submissions are done, and how many there are to do. With a ``cluster``, its workers look into
-    the submissions. Raises StoreError, the DataErrors of the challenge, and ClusterError.
+    called with how many submissions are done, and how many there are to do. ``workers`` elsewhere look into
+    the submissions there. Raises StoreError, the DataErrors of the challenge, and ClusterError.
     """
     references = references_of(board.settings)
     with board.reading() as connection:
         found = outdated(connection, references)
-    done = list(_done(board, found, references, now, progress, cluster))
+    done = list(_done(board, found, references, now, progress, workers or Threads()))
     with board.writing() as connection:
         refresh(connection, board.settings, now)
         before = places(connection, board.settings, now)
@@ -228,12 +228,12 @@ def _done(
     references: References,
     now: datetime,
     progress: Progress | None,
-    cluster: Cluster | None,
+    workers: Workers,
 ) -> Iterator[Work]:
     """Look into what is out of date, some submissions at once; gives them in the order of their arrival."""
-    look = None if cluster is None else looking_on(cluster, references)
+    look = None if workers.are_here else looking_on(workers, references)
     groups = [tuple(group) for _, group in groupby(found, key=lambda one: one.submission_id)]
-    threads = ThreadPoolExecutor((os.cpu_count() or 1) if cluster is None else min(cluster.ahead, MOST_AT_ONCE))
+    threads = ThreadPoolExecutor(min(workers.at_once, MOST_AT_ONCE))
     try:
         futures = [threads.submit(score_again, board, group, references, now, look) for group in groups]
         for number, future in enumerate(as_completed(futures), 1):

@@ -1,1 +1,1 @@
-"""What may be shown of each output, in which order, and how sure that is."""
+"""Leaderboards: which scores may be shown, in which order, and how certain that order is."""

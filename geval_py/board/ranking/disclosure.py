@@ -1,4 +1,8 @@
-"""Figures that are shown: rounded to significant digits, and written with as many."""
+"""Disclosure: which figures of each output may be shown, rounded to the digits that board.yaml allows.
+
+With a ladder, an output may show the figures of an earlier output of the same submitter: the parameter-free ladder of
+Blum and Hardt, "The Ladder: A Reliable Leaderboard for Machine Learning Competitions", 2015.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def significant(value: float | None, digits: int) -> float | None:
-    """Round to significant digits, half-even; None of None, of what is no number, and for 0 digits.
+    """Round to significant digits, half-even; None for None, NaN and 0 digits.
 
     >>> significant(549.9369, 4), significant(0.00181838, 2), significant(math.inf, 3), significant(549.9, 0)
     (549.9, 0.0018, inf, None)
@@ -58,12 +62,12 @@ def figure(value: float | None, digits: int) -> str:
 
 
 def decimals(value: float, digits: int) -> int:
-    """Give the decimals that a finite value with so many significant digits has; 0 for 0."""
+    """Return the number of decimals of a finite value with these significant digits; 0 for the value 0."""
     return max(0, digits - 1 - math.floor(math.log10(abs(value)))) if value else 0
 
 
 def difference(one: float, other: float, digits: int) -> str:
-    """Write how far two finite rounded values are apart, as exactly as the coarser of them.
+    """Write the distance of two finite rounded values, with the decimals of the coarser one.
 
     >>> difference(549.9, 560.25, 4), difference(99.99, 100.5, 4)
     ('10.4', '0.5')
@@ -71,12 +75,12 @@ def difference(one: float, other: float, digits: int) -> str:
     return fixed(abs(one - other), min(decimals(value, digits) for value in (one, other)))
 
 
-# The parameter-free ladder: a submitter's shown score moves only when a submission is surely better.
+# The ladder: a submitter's shown score moves only when a submission is surely better
 
 
 @dataclass(frozen=True, slots=True)
 class _Rung:
-    """What is shown: the number of its step, its clipped losses, their mean, its score, the lower the better."""
+    """The shown step: its number, its clipped losses, their mean, its score turned so that lower is better."""
 
     step: int
     losses: Losses
@@ -85,7 +89,7 @@ class _Rung:
 
 
 class Ladder:
-    """The ladder of one submitter on one test; ``bound`` is the greatest loss that counts, in nats.
+    """The ladder of one submitter on one test; larger losses count as ``bound`` nats.
 
     >>> import numpy as np
     >>> ladder = Ladder(20.0)
@@ -99,56 +103,56 @@ class Ladder:
         self._rung: _Rung | None = None
 
     def climb(self, step: int, losses: Losses, badness: float) -> int:
-        """Take the next step, its line losses in [0, inf] (at least one) and score; gives the step that is shown."""
+        """Add a step with its line losses (in [0, inf], at least one) and score; return the step to show."""
         clipped = losses.clip(max=self.bound)
         mean = math.fsum(clipped.tolist()) / len(clipped)
         rung = self._rung
-        if rung is None or (mean < rung.mean - _spread(clipped - rung.losses) and badness <= rung.badness):
+        if rung is not None:
+            error = float((clipped - rung.losses).std()) / math.sqrt(len(clipped))  # of the mean difference
+        if rung is None or (mean < rung.mean - error and badness <= rung.badness):
             rung = _Rung(step, clipped, mean, badness)
         self._rung = rung
         return rung.step
 
 
-def _spread(differences: Losses) -> float:
-    """Give s / sqrt(n), the standard error of the mean difference."""
-    return float(differences.std()) / math.sqrt(len(differences))
+# Stored disclosures
 
 
-# What may be shown of each output: its figures, or with a ladder those that stand for them, rounded.
-
-
-MADE_WITH = "disclosed"  # the fact that tells what the disclosures were made with
-LADDER = "ladder/"  # and that which tells, of a test, the steps of each ladder
+MADE_WITH = "disclosed"  # the name of the fact that holds all settings that disclosures depend on
+LADDER = "ladder/"  # with the name of a test: the fact that holds the steps of each of its ladders
 _STANDS = and_(submissions.c.state == SCORED, submissions.c.withdrawn.is_(None))
 
 
 def ensure_disclosed(board: Board, now: datetime) -> None:
-    """Disclose anew where board.yaml was edited, or the last deadline has passed, since it was done."""
+    """Update the disclosures if board.yaml was edited, or the last deadline passed, since they were made."""
     with board.reading() as connection:
         if _fact(connection, MADE_WITH) == _made_with(board.settings, now):
             return
-    from geval_py.board.ranking.comparisons import complete
-
     with board.writing() as connection:
-        disclose(connection, board.settings, now)
-        complete(connection, board.settings, now)
+        refresh(connection, board.settings, now)
+
+
+def refresh(connection: Connection, settings: Settings, now: datetime) -> None:
+    """Update the disclosures and the comparisons, in the transaction that changed scores or submissions."""
+    disclose(connection, settings, now)
+    complete(connection, settings, now)
 
 
 def disclose(connection: Connection, settings: Settings, now: datetime) -> None:
-    """Bring the disclosures up to date with the scores, the settings and the moment; only what changed is written."""
+    """Update the disclosures to the present scores, settings and moment; writes only what changed."""
     made_with = _made_with(settings, now)
     if _fact(connection, MADE_WITH) != made_with:
         connection.execute(delete(disclosures))
         connection.execute(delete(facts).where(facts.c.name.startswith(LADDER)))
         remember(connection, MADE_WITH, made_with)
-    _forget_past(connection, [test.name for test in settings.tests if test.ladder])
+    _delete_outdated(connection, [test.name for test in settings.tests if test.ladder])
     for test in settings.tests:
         shown = _climb(connection, settings, test) if test.ladder else {}
         _disclose_new(connection, settings, test, settings.digits_of(test, now), shown)
 
 
 def _made_with(settings: Settings, now: datetime) -> str:
-    """Write down all on which the disclosures depend, and which entries are compared."""
+    """Return, as JSON, all settings that the disclosures and the choice of compared entries depend on."""
     tests = {test.name: [settings.digits_of(test, now), test.ladder and test.clip] for test in settings.tests}
     phases = [[phase.name, phase.until.isoformat()] for phase in settings.phases]
     return json.dumps([tests, settings.metrics, phases, settings.entries, settings.samples, settings.seed])
@@ -159,8 +163,8 @@ def _fact(connection: Connection, name: str) -> str | None:
     return value
 
 
-def _forget_past(connection: Connection, ladders: list[str]) -> None:
-    """Forget the disclosures of what was withdrawn or scored again; a ladder's are undone as it is climbed."""
+def _delete_outdated(connection: Connection, ladders: list[str]) -> None:
+    """Delete the disclosures of withdrawn or rescored outputs; :func:`_climb` deletes those of ladders."""
     holds = (
         exists(scores)
         .where(scores.c.output_id == disclosures.c.output_id, scores.c.metric == disclosures.c.metric)
@@ -171,7 +175,7 @@ def _forget_past(connection: Connection, ladders: list[str]) -> None:
 
 
 def _disclose_new(connection: Connection, settings: Settings, test: Test, digits: int, shown: dict[int, int]) -> None:
-    """Disclose the outputs of a test that are not; ``shown`` tells whose figures stand for each, if not its own."""
+    """Disclose the new outputs of a test; ``shown`` maps an output to the one whose figures it shows instead."""
     missing = ~exists(disclosures).where(
         disclosures.c.output_id == scores.c.output_id, disclosures.c.metric == scores.c.metric
     )
@@ -194,7 +198,7 @@ def _disclose_new(connection: Connection, settings: Settings, test: Test, digits
 
 
 def _figures(connection: Connection, of: set[int]) -> dict[tuple[int, str], Row[Any]]:
-    """Give the evaluations of outputs, by output and metric."""
+    """Read the evaluations of outputs, by output and metric."""
     query = select(
         scores.c.output_id,
         scores.c.metric,
@@ -208,7 +212,7 @@ def _figures(connection: Connection, of: set[int]) -> dict[tuple[int, str], Row[
 
 
 def _in_parts(connection: Connection, query: Any, of: Iterable[int], size: int = 1000) -> Iterator[Row[Any]]:
-    """Run a query for some outputs, a thousand at a time, since databases bound the number of parameters."""
+    """Run a query for some outputs, a thousand at a time: databases limit the number of parameters."""
     ids = sorted(of)
     for start in range(0, len(ids), size):
         yield from connection.execute(query.where(scores.c.output_id.in_(ids[start : start + size])))
@@ -224,23 +228,27 @@ def _rounded(of: Row[Any], digits: int) -> dict[str, float | int | None]:
 
 
 def _climb(connection: Connection, settings: Settings, test: Test) -> dict[int, int]:
-    """Tell whose figures stand for each output of a test's ladders that changed; undo their disclosures."""
+    """Climb the ladders of a test that changed, and delete their disclosures.
+
+    Return the output whose figures each of their outputs shows.
+    """
     before: dict[str, list[list[int]]] = json.loads(_fact(connection, LADDER + test.name) or "{}")
     steps = dict(_steps(connection, settings, test))
     shown: dict[int, int] = {}
     for climber, of in steps.items():
         if before.get(climber) != of:
             connection.execute(delete(disclosures).where(disclosures.c.output_id.in_([step[0] for step in of])))
-            shown |= _shown(connection, settings, test, of)
+            shown |= _climb_one(connection, settings, test, of)
     if steps != before:
         remember(connection, LADDER + test.name, json.dumps(steps))
     return shown
 
 
 def _steps(connection: Connection, settings: Settings, test: Test) -> Iterator[tuple[str, list[list[int]]]]:
-    """Give the outputs and evaluations of each submitter in order of arrival; each baseline is a submitter.
+    """Yield the steps of each submitter in order of arrival; each baseline counts as a submitter.
 
-    The one that ranks is first, then those of the other metrics, whose figures follow the ladder too; 0 is none.
+    A step is an output and its evaluations, 0 for a missing one: first by the metric that ranks, then by the other
+    metrics, whose figures follow the ladder too.
     """
     climber = case((submissions.c.baseline, -submissions.c.id), else_=submissions.c.submitter_id)
     query = (
@@ -258,8 +266,10 @@ def _steps(connection: Connection, settings: Settings, test: Test) -> Iterator[t
         yield str(one), steps
 
 
-def _shown(connection: Connection, settings: Settings, test: Test, steps: Sequence[Sequence[int]]) -> dict[int, int]:
-    """Climb one ladder: give for each output the one that is shown from then on; one without a score is itself."""
+def _climb_one(
+    connection: Connection, settings: Settings, test: Test, steps: Sequence[Sequence[int]]
+) -> dict[int, int]:
+    """Climb one ladder; return for each output the one shown from then on (itself, if it has no score)."""
     import numpy as np
 
     from geval_py.board.database.store import unpack
@@ -274,12 +284,3 @@ def _shown(connection: Connection, settings: Settings, test: Test, steps: Sequen
             losses = np.array(unpack(of.losses, of.lines)[0])
             shown[output] = ladder.climb(output, losses, sign * of.score)
     return shown
-
-
-# What follows from what is stored is made anew in the transaction that changes it: disclosures and comparisons.
-
-
-def refresh(connection: Connection, settings: Settings, now: datetime) -> None:
-    """Make the disclosures, and the comparisons of what stands in a ranking and was not compared yet."""
-    disclose(connection, settings, now)
-    complete(connection, settings, now)

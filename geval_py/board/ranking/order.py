@@ -1,17 +1,18 @@
-"""The one query that decides the order of a leaderboard, and the only place that does.
+"""The one query that decides the order of a leaderboard.
 
-    candidates   all outputs of the test and phase whose submission stands, with what is disclosed of them
-    numbered     those of a submitter (a submission, a tag) from the best one on
-    chosen       the best one of each
+    candidates   all outputs of the test and phase whose submission counts, with their disclosed scores
+    numbered     the candidates of each submitter (or submission, or tag), the best first
+    chosen       the best candidate of each
     entries      with their places, in order
 
-Better is: a finite value, the better value in the metric's own direction, the earlier arrival. What has no value
-comes last and has no place, nor has a baseline; equal values share one.
+A finite value is better than an infinite one, then the better value in the metric's own direction, then the earlier
+arrival. Entries without a value come last and have no place, nor do baselines; equal values share a place.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import fields
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from sqlalchemy import and_, case, false, func, literal, null, nulls_last, selec
 
 from geval_py.board.database.schema import SCORED, disclosures, outputs, submissions, submitters
 from geval_py.board.settings import ALL, BEST, BY_TAG, measure_of
+from geval_py.board.submission import Entry
 
 if TYPE_CHECKING:
     from sqlalchemy import ColumnElement, FromClause, Select, Subquery
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 SUBMITTER, SUBMISSION, TAG = "submitter", "submission", "tag"
 GROUPINGS = {BEST: SUBMITTER, ALL: SUBMISSION, BY_TAG: TAG}  # by the word of board.yaml
 KEYS = ("output_id", "submission_id", "evaluation_id", "submitter_id", "arrived", "baseline", "value", "low", "high")
+TOLD = [one.name for one in fields(Entry) if one.name in submissions.c and one.name not in KEYS]  # by submissions
 
 
 def entries(settings: Settings, test: str, phase: str, by: str, dialect: str) -> Select[Any]:
@@ -66,21 +69,21 @@ def _candidates(settings: Settings, test: str, phase: str) -> Subquery:
 
 
 def _within(settings: Settings, phase: str) -> list[ColumnElement[bool]]:
-    """Say what arrived in a phase: after the deadline before it, up to and with its own."""
+    """Return the conditions for an arrival in a phase: after the deadline before it, until its own deadline."""
     begin, end = bounds(settings, phase)
     arrived = submissions.c.arrived
     return [*([arrived > begin] if begin else []), *([arrived <= end] if end else [])]
 
 
 def bounds(settings: Settings, phase: str) -> tuple[datetime | None, datetime | None]:
-    """Give the deadline before a phase and its own; None where there is none."""
+    """Return the deadline before a phase and its own; None for a missing one."""
     deadlines = [None, *(of.until for of in settings.phases), None]
     number = settings.phase_names.index(phase)
     return deadlines[number], deadlines[number + 1]
 
 
 def _with_tags(candidates: Subquery, dialect: str) -> Subquery:
-    """Give each candidate once for each of its tags; once without one where it has none."""
+    """Repeat each candidate for each of its tags; a candidate without tags stays, with the tag NULL."""
     if dialect == "postgresql":
         tags = func.json_array_elements_text(candidates.c.tags).table_valued("value", name="tagged").render_derived()
     else:
@@ -91,7 +94,7 @@ def _with_tags(candidates: Subquery, dialect: str) -> Subquery:
 
 
 def _group(c: ColumnCollection[str, Any], by: str) -> list[ColumnElement[Any]]:
-    """Say of whom one entry is shown; each baseline is one."""
+    """Return the columns that candidates are grouped by, to show one entry each; each baseline is a group."""
     if by == SUBMISSION:
         return [c.submission_id]
     whose = [c.submitter_id, case((c.baseline, c.submission_id), else_=0)]
@@ -108,7 +111,7 @@ def _order(c: ColumnCollection[str, Any], lower: bool) -> list[ColumnElement[Any
 
 
 def _placed(settings: Settings, chosen: Subquery, lower: bool) -> Select[Any]:
-    """Add places, how many share them, and what else is shown of an entry."""
+    """Add places, whether they are shared, and what else is shown of an entry."""
     c = chosen.c
     ranked = and_(~c.baseline, c.value.is_not(None))
     place = func.rank().over(partition_by=ranked, order_by=_quality(c, lower))
@@ -121,7 +124,7 @@ def _placed(settings: Settings, chosen: Subquery, lower: bool) -> Select[Any]:
             *(c[key] for key in KEYS),
             *others,
             submitters.c.name.label("submitter"),
-            *(submissions.c[name] for name in ("code", "description", "tags", "params", "remark")),
+            *(submissions.c[name] for name in TOLD),
             outputs.c.variant,
             outputs.c.params.label("variant_params"),
         )
@@ -131,7 +134,7 @@ def _placed(settings: Settings, chosen: Subquery, lower: bool) -> Select[Any]:
 
 
 def _with_others(settings: Settings, chosen: Subquery) -> tuple[FromClause, list[ColumnElement[Any]]]:
-    """Join what is told of an entry, and the disclosures of the metrics that are only shown."""
+    """Join the tables of an entry, and the disclosures of the metrics that do not rank."""
     source: FromClause = (
         chosen.join(submissions, submissions.c.id == chosen.c.submission_id)
         .join(submitters, submitters.c.id == chosen.c.submitter_id)

@@ -1,9 +1,9 @@
-"""Places: which of them an entry may as well have, and what it would take to have another.
+"""Places: which other places an entry might as well have, and what it would take to reach a better one.
 
-Two entries can be told apart where approximate randomisation says so, with Holm's correction over all pairs of the
-ranked entries, at 5 %, as in ``geval compare``; this is of exact losses. Two shown scores are told apart where all
-pairs of their entries are: so entries of one shown score have one range and the same groups, which tell nothing of
-the digits that are not disclosed. What it would take to change places is said from what a leaderboard shows.
+Approximate randomisation of exact losses, with Holm's correction over all pairs of the ranked entries, tells two
+entries apart at 5 %, as in ``geval compare``. Two shown scores are told apart if all pairs of their entries are: so
+entries with the same shown score have the same range and groups, which reveal nothing of the undisclosed digits.
+The advice on changing places uses nothing but what a leaderboard shows.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class Position:
 def positions(
     ranked: Sequence[tuple[float | None, int]], p_values: Iterable[tuple[int, int, float]], *, of: int
 ) -> list[Position]:
-    """Place entries, in order, by their shown scores and evaluations, among ``of`` that are ranked.
+    """Compute the positions of the first entries of a ranking of ``of`` entries, given as (shown score, evaluation).
 
-    ``p_values`` are those of pairs of evaluations, from the least on; of a pair that is not there it is 1.
+    ``p_values`` of pairs of evaluations come in ascending order; a missing pair has p = 1.
     """
-    distinct = frozenset(_alike(ranked, frozenset(told_apart(ranked, p_values))))
+    distinct = frozenset(_by_shown_scores(ranked, frozenset(told_apart(ranked, p_values))))
     better, worse = [0] * len(ranked), [0] * len(ranked)
     for one, other in distinct:
         worse[one] += 1
@@ -51,10 +51,10 @@ def positions(
 def told_apart(
     ranked: Sequence[tuple[float | None, int]], p_values: Iterable[tuple[int, int, float]]
 ) -> Iterator[tuple[int, int]]:
-    """Give the pairs of entries, by their numbers in order, that can be told apart.
+    """Yield the pairs of entries, as indexes, that can be told apart.
 
-    Holm's correction, from the least p-value on: it is multiplied by the number of pairs that are left, and where
-    that reaches the level, it and all that follow are too great. So no more of them are looked at.
+    Holm's correction multiplies each p-value, in ascending order, by the number of pairs left; when the product
+    reaches the level, this pair and all later ones cannot be told apart, so the loop ends.
     """
     left = len(ranked) * (len(ranked) - 1) // 2
     by_evaluation: dict[int, list[int]] = {}
@@ -69,10 +69,10 @@ def told_apart(
                 left -= 1
 
 
-def _alike(
+def _by_shown_scores(
     ranked: Sequence[tuple[float | None, int]], distinct: frozenset[tuple[int, int]]
 ) -> Iterator[tuple[int, int]]:
-    """Give, of the pairs that can be told apart, those of two shown scores of which all pairs can."""
+    """Keep the pairs of two shown scores all of whose pairs can be told apart."""
     sizes = Counter(score for score, _ in ranked)
     found = Counter((ranked[one][0], ranked[other][0]) for one, other in distinct)
     for one, other in distinct:
@@ -82,12 +82,16 @@ def _alike(
 
 
 def what_it_takes(standings: Standings, entry: Entry) -> tuple[str, ...]:
-    """Say how far an entry of a leaderboard is from the places around it, and which of them are but chance."""
+    """Return sentences: how far an entry is from the places around it, and which of these differ only by chance."""
     if not standings.digits:
         return ("No score or place is shown before the last deadline.",)
     if entry.baseline:
         return ("A baseline stands in the table without a place.",)
-    ranked = list(_ranked(standings))
+    ranked = [
+        _Place(output=other.output_id, number=other.place, score=other.score, groups=frozenset(other.groups))
+        for other in standings.entries
+        if other.place is not None and other.score is not None
+    ]
     this = next((at for at in ranked if at.output == entry.output_id), None)
     if this is None:
         return ("An entry without a score has no place.",)
@@ -96,19 +100,12 @@ def what_it_takes(standings: Standings, entry: Entry) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Place:
-    """The place of an entry, its shown score, its groups."""
+    """The place of an entry, its shown score and its groups."""
 
     output: int
     number: int
     score: float
     groups: frozenset[int]
-
-
-def _ranked(standings: Standings) -> Iterator[_Place]:
-    for entry in standings.entries:
-        if entry.place is not None and entry.score is not None:
-            groups = frozenset(entry.groups)
-            yield _Place(output=entry.output_id, number=entry.place, score=entry.score, groups=groups)
 
 
 def _sentences(standings: Standings, entry: Entry, this: _Place, ranked: list[_Place]) -> Iterator[str]:
@@ -130,7 +127,7 @@ def _sentences(standings: Standings, entry: Entry, this: _Place, ranked: list[_P
 
 
 def _takes(standings: Standings, this: _Place, other: _Place) -> str:
-    """Say what score takes the place of one that is ahead."""
+    """Return the score needed to overtake an entry."""
     than = "below" if standings.direction == "lower" else "above"
     score = f"a {standings.metric} {than} {figure(other.score, standings.digits)}"
     now = "" if math.isinf(this.score) else f", {_apart(standings, this, other)} better than now"
@@ -146,7 +143,7 @@ def _apart(standings: Standings, one: _Place, other: _Place) -> str:
 def _by_chance(
     standings: Standings, entry: Entry, this: _Place, others: tuple[list[_Place], list[_Place]]
 ) -> Iterator[str]:
-    """Say which places cannot be told apart from this one, and how far away the nearest are that can."""
+    """Name the places that cannot be told apart from this one, and the distance of the nearest that can."""
     if entry.first is None:
         return
     if entry.first < (entry.last or 0):

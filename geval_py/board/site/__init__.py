@@ -1,4 +1,4 @@
-"""A board as static pages: what is shown is gathered, turned into files, and written beside what it replaces."""
+"""A board as static pages: gather what may be shown, render the files, and replace an earlier site in one step."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def build(board: Board, folder: str, *, now: datetime, organiser: bool = False) -> int:
-    """Write a board's site into a folder, where an earlier one stands until the new one is whole; gives its files.
+    """Write a board's site into a folder and return the number of files; an earlier site stays until all is written.
 
-    For the ``organiser`` there is one more page, of outputs that are much alike, which is not for the public. Raises
+    For the ``organiser`` there is one more page, of outputs that are much alike, which must not be published. Raises
     UsageError for a folder that holds something else, StoreError, and the DataErrors of the challenge's public files.
     """
     check_replaceable(folder)

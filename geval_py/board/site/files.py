@@ -1,4 +1,7 @@
-"""The names of a site's files: made from board.yaml and from codes, never from a stranger's text."""
+"""The files of a site: their names, how a new site replaces an old one in one step, and the Atom feed.
+
+Names are made from board.yaml and from submissions' codes, never from a submitter's text.
+"""
 
 from __future__ import annotations
 
@@ -23,33 +26,33 @@ from geval_py.text import named, visible
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """Where pages are, relative to the folder of the site. Parts of a name are split by dots, which no part has."""
+    """The paths of pages, relative to the folder of the site. Dots separate the parts of a name; no part has any."""
 
     settings: Settings
     phase: str
 
     def board(self, test: str, phase: str, page: int = 1) -> str:
-        """Give the page of a leaderboard; that of the first test in the phase of the front page is index.html."""
+        """Return the page of a leaderboard: index.html for the first test in the phase of the front page."""
         if page == 1 and test == self.settings.tests[0].name and phase == self.phase:
             return "index.html"
         return self._named("board", test, phase, f".{page}.html" if page > 1 else ".html")
 
     def of_test(self, kind: str, test: str) -> str:
-        """Give the page of a kind for a test: progress, parameters, compare."""
+        """Return a test's page of a kind: progress, parameters, compare."""
         return self._named(kind, test, None, ".html")
 
     def data(self, kind: str, test: str, phase: str | None, ending: str) -> str:
-        """Give the file of a table's data, with its ending."""
+        """Return the file of a table's data, with its ending."""
         return "data/" + self._named(kind, test, phase, f".{ending}")
 
     @staticmethod
     def submissions(page: int = 1) -> str:
-        """Give a page of the list of submissions."""
+        """Return a page of the list of submissions."""
         return "submissions.html" if page == 1 else f"submissions.{page}.html"
 
     @staticmethod
     def submission(code: str) -> str:
-        """Give the page of a submission."""
+        """Return the page of a submission."""
         return f"submissions/{code}.html"
 
     def _named(self, kind: str, test: str, phase: str | None, end: str) -> str:
@@ -62,7 +65,7 @@ class Addresses:
 
 
 def slugs(names: Sequence[str]) -> list[str]:
-    """Make names of files that differ, also where case counts for nothing.
+    """Return names of files that differ even where file systems ignore case.
 
     >>> slugs(["test-A", "Test A", "../x"])
     ['test-A', 'Test-A-2', 'x']
@@ -75,24 +78,30 @@ def slugs(names: Sequence[str]) -> list[str]:
     return found
 
 
-# A folder that is written beside the one whose place it takes, which stands until the new one is whole.
+# Writing: the new folder is written beside the old one, and the two swap places
 
 
 MARK = "site.json"  # in the folder of every site: only such a folder is replaced
 Page: TypeAlias = tuple[str, str]  # path, with / between folders, and text
-_AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # of Linux: renameat2(2)
+AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of Linux: renameat2(2)
 
 
 def write_site(folder: str, pages: Iterable[Page]) -> int:
-    """Write the files of a site, and give their number; then it takes the place of an earlier one at once.
+    """Write the files of a site, replace an earlier one in one step, and return the number of files.
 
-    Raises UsageError for a folder that holds anything but a site, or into which another is being written.
+    Raises UsageError for a folder that holds anything but a site, or that another run is writing.
     """
     target = os.path.abspath(folder)
     check_replaceable(target)
     beside = os.path.join(os.path.dirname(target), f".{os.path.basename(target)}.new")
     with _naming(folder), _own(beside):
-        number = _write(beside, pages)
+        number = 0
+        for path, text in pages:
+            place = os.path.join(beside, *path.split("/"))
+            os.makedirs(os.path.dirname(place), exist_ok=True)
+            with open(place, "x", encoding="utf-8", newline="\n") as file:
+                file.write(text)
+            number += 1
         if os.path.lexists(target):
             _exchange(beside, target)
         else:
@@ -101,7 +110,7 @@ def write_site(folder: str, pages: Iterable[Page]) -> int:
 
 
 def check_replaceable(folder: str) -> None:
-    """Raise UsageError unless a folder is not there, is empty, or holds a site."""
+    """Raise UsageError unless a folder is missing, is empty, or holds a site."""
     if not os.path.lexists(folder):
         return
     if os.path.islink(folder) or not os.path.isdir(folder):
@@ -112,7 +121,7 @@ def check_replaceable(folder: str) -> None:
 
 
 def mark_of(folder: str) -> dict[str, object] | None:
-    """Read what a site says of itself; None where there is none."""
+    """Read a site's mark, site.json; None if the folder holds no site."""
     try:
         with open(os.path.join(folder, MARK), encoding="utf-8") as file:
             mark = json.load(file)
@@ -121,23 +130,16 @@ def mark_of(folder: str) -> dict[str, object] | None:
     return mark if isinstance(mark, dict) and "generator" in mark else None
 
 
-def _write(folder: str, pages: Iterable[Page]) -> int:
-    number = 0
-    for path, text in pages:
-        place = os.path.join(folder, *path.split("/"))
-        os.makedirs(os.path.dirname(place), exist_ok=True)
-        with open(place, "x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        number += 1
-    return number
-
-
 @contextmanager
 def _own(folder: str) -> Iterator[None]:
-    """Make an empty folder that is ours, in place of what a killed run left, and remove what is there in the end."""
+    """Lock and empty a folder, which a killed run may have left, and remove in the end what is in its place."""
     lock = _locked(folder)
     try:
-        _empty(folder)
+        for entry in os.scandir(folder):
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.path)
+            else:
+                os.unlink(entry.path)
         yield
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -145,7 +147,7 @@ def _own(folder: str) -> Iterator[None]:
 
 
 def _locked(folder: str) -> int:
-    """Lock a folder by its handle, which the system lets go when the process ends; raises UsageError."""
+    """Create and lock a folder; the system releases the lock when the process ends. Raises UsageError."""
     import fcntl
 
     os.makedirs(folder, exist_ok=True)
@@ -158,20 +160,12 @@ def _locked(folder: str) -> int:
     return lock
 
 
-def _empty(folder: str) -> None:
-    for entry in os.scandir(folder):
-        if entry.is_dir(follow_symlinks=False):
-            shutil.rmtree(entry.path)
-        else:
-            os.unlink(entry.path)
-
-
 def _exchange(one: str, other: str) -> None:
-    """Let two folders change places in one step; where the system cannot, in three."""
+    """Swap two folders: in one step where the system can, else in three."""
     library = ctypes.CDLL(None, use_errno=True)
     names = os.fsencode(one), os.fsencode(other)
     exchange = getattr(library, "renameat2", None)
-    if exchange is not None and not exchange(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_EXCHANGE):
+    if exchange is not None and not exchange(AT_FDCWD, names[0], AT_FDCWD, names[1], RENAME_EXCHANGE):
         return
     away = f"{one}.old"
     os.rename(other, away)
@@ -181,6 +175,7 @@ def _exchange(one: str, other: str) -> None:
 
 @contextmanager
 def _naming(folder: str) -> Iterator[None]:
+    """Turn an OSError into a UsageError that names the folder."""
     try:
         yield
     except OSError as error:
@@ -188,16 +183,16 @@ def _naming(folder: str) -> Iterator[None]:
         raise UsageError(message=f"Cannot write {named(folder)}: {visible(reason)}") from error
 
 
-# An Atom feed (RFC 4287) of the latest submissions; ids are `tag:` URIs (RFC 4151), the same wherever it stands.
+# The Atom feed (RFC 4287) of the latest submissions. Ids are `tag:` URIs (RFC 4151), the same at every address.
 
 
 MOST_ENTRIES = 50
 NOBODY = "geval.invalid"  # the authority of a board that has no address
-_BEGINNING = "1970-01-01T00:00:00Z"
+BEGINNING = "1970-01-01T00:00:00Z"
 
 
 def feed(view: SiteView) -> str:
-    """Write the feed; scores are not in it, so that it never tells more than the pages."""
+    """Write the feed; it has no scores, so it never reveals more than the pages."""
     address = view.settings.url if urlsplit(view.settings.url).hostname else ""
     return render(
         "feed.xml",
@@ -206,17 +201,17 @@ def feed(view: SiteView) -> str:
         identity=identity(view.settings),
         tag_of=lambda code, arrived: f"tag:{authority(view.settings)},{arrived:%Y-%m-%d}:{code}",
         submissions=[one for one in view.submissions if not one.withdrawn][:MOST_ENTRIES],
-        beginning=_BEGINNING,
+        beginning=BEGINNING,
     )
 
 
 def authority(settings: Settings) -> str:
-    """Give the host that the ids of a board's feed are made with."""
+    """Return the host in the ids of a board's feed."""
     return (urlsplit(settings.url).hostname or NOBODY).lower()
 
 
 def identity(settings: Settings) -> str:
-    """Give the id of the feed; without an address it is told from other boards' by its title."""
+    """Return the id of the feed; without an address, a digest of the title distinguishes boards."""
     path = urlsplit(settings.url).path.strip("/")
     name = path if urlsplit(settings.url).hostname else hashlib.sha256(settings.title.encode()).hexdigest()[:16]
     return f"tag:{authority(settings)},2026:board/{name}"

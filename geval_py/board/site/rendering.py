@@ -1,4 +1,4 @@
-"""Disclosed figures as text: the digits that are disclosed, no more and no fewer."""
+"""How a site writes: figures with the digits that are disclosed, moments, templates, and the challenge's README."""
 
 from __future__ import annotations
 
@@ -7,23 +7,26 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 
-from geval_py.board.ranking.disclosure import figure as plain
-from geval_py.board.ranking.leaderboard import group_label
+from geval_py.board.ranking import disclosure
+from geval_py.board.ranking.columns import place_text
 from geval_py.tables.escapes import environment, short
 from geval_py.tables.numbers import special
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+    from geval_py.board.ranking.columns import EntryColumn
+    from geval_py.board.submission import Entry
 
-_MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+
+MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
 
 def figure(value: float | None, digits: int) -> str:
@@ -36,7 +39,7 @@ def figure(value: float | None, digits: int) -> str:
         return "–"
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "∞" if value > 0 else "−∞"
-    return plain(value, digits).replace("-", "−")
+    return disclosure.figure(value, digits).replace("-", "−")
 
 
 def span(low: float | None, high: float | None, digits: int) -> str:
@@ -48,25 +51,25 @@ def span(low: float | None, high: float | None, digits: int) -> str:
     return "" if low is None or high is None else f"{figure(low, digits)}–{figure(high, digits)}"
 
 
-def place(number: int | None, *, shared: bool, ties: str) -> str:
-    """Write a place, with = where others share it and the board says so; a dash for none."""
-    return "–" if number is None else f"{number}=" if shared and ties == "shared" else str(number)
+def place_of(entry: Entry, ties: str) -> str:
+    """Write a place as :func:`place_text` does; a dash for none."""
+    return "–" if entry.place is None else place_text(entry, ties)
 
 
-def places(first: int | None, last: int | None) -> str:
-    """Write a range of places."""
-    if first is None or last is None:
-        return "–"
-    return str(first) if first == last else f"{first}–{last}"
+def cell_key(column: EntryColumn, entry: Entry) -> str:
+    """Return the value that a page's script sorts an entry by; "" for none."""
+    key = column.key(entry)
+    if isinstance(key, datetime):
+        return iso(key)
+    return key if isinstance(key, str) else key_of(key if isinstance(key, int | float) else None)
 
 
-def letters(groups: Sequence[int]) -> str:
-    """Write the numbers of clusters, from 0, as compact letters.
-
-    >>> letters((0, 1))
-    'ab'
-    """
-    return "".join(map(group_label, groups))
+def cell_text(column: EntryColumn, entry: Entry, digits: int) -> str:
+    """Write a cell of a page; a dash for an empty one."""
+    key = column.key(entry)
+    if isinstance(key, datetime):
+        return Markup('<time datetime="{}">{}</time>').format(iso(key), day(key))
+    return figure(key, digits) if isinstance(key, float) else column.text(entry) or "–"
 
 
 def moment(when: datetime) -> str:
@@ -82,13 +85,13 @@ def moment(when: datetime) -> str:
 def day(when: datetime) -> str:
     """Write the day of a moment, in UTC."""
     utc = when.astimezone(UTC)
-    return f"{utc.day} {_MONTHS[utc.month - 1]} {utc.year}"
+    return f"{utc.day} {MONTHS[utc.month - 1]} {utc.year}"
 
 
 def short_day(when: datetime) -> str:
     """Write the day of a moment, in UTC, without its year."""
     utc = when.astimezone(UTC)
-    return f"{utc.day} {_MONTHS[utc.month - 1]}"
+    return f"{utc.day} {MONTHS[utc.month - 1]}"
 
 
 def iso(when: datetime) -> str:
@@ -123,16 +126,16 @@ def size(number: int) -> str:
     return f"{amount:.1f} GB"
 
 
-# The templates of a site, filled in, and what they call.
+# Templates
 
 
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'"
 )
-_LONGEST_URL = 500
+LONGEST_URL = 500
 
 
-def render(template: str, **values: Any) -> str:
+def render(template: str, **values: object) -> str:
     """Fill in a template."""
     return _templates().get_template(template).render(**values)
 
@@ -140,12 +143,10 @@ def render(template: str, **values: Any) -> str:
 @cache
 def _templates() -> Environment:
     templates = environment("geval_py.board.site")
-    named = (figure, span, places, letters, moment, day, iso)
+    named = (figure, span, moment, day, iso, size, count)
     templates.filters |= {function.__name__: function for function in named}
     templates.filters |= {
-        "size": size,
         "shorten": short,
-        "count": count,
         "json": json_of,
         "params": params_of,
         "key": key_of,
@@ -153,14 +154,16 @@ def _templates() -> Environment:
     templates.globals |= {
         "policy": POLICY,
         "link_of": link_of,
-        "place_of": place,
+        "place_of": place_of,
+        "cell_key": cell_key,
+        "cell_text": cell_text,
         "lines_of_text": str.splitlines,
     }
     return templates
 
 
 def params_of(params: Mapping[str, object]) -> str:
-    """Write parameters in a line.
+    """Write parameters in one line.
 
     >>> params_of({"model": "bigram", "k": 3})
     'model=bigram, k=3'
@@ -169,7 +172,7 @@ def params_of(params: Mapping[str, object]) -> str:
 
 
 def json_of(value: Sequence[object]) -> str:
-    """Write a list for a data attribute, which is escaped with the rest."""
+    """Write a list for a data attribute; the template escapes it."""
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -183,33 +186,33 @@ def key_of(value: float | None) -> str:
 
 
 def link_of(url: str) -> str | None:
-    """Give a link of a stranger's if it leads to a web page, None else: only http and https may be followed.
+    """Return a submitter's link if its scheme is http or https and it has a host, else None.
 
     >>> link_of("https://example.org/a?b=c"), link_of("javascript:alert(1)"), link_of("//example.org")
     ('https://example.org/a?b=c', None, None)
     """
     try:
         parts = urlsplit(url)
-        known = parts.scheme in ("http", "https") and bool(parts.hostname) and len(url) <= _LONGEST_URL
+        known = parts.scheme in ("http", "https") and bool(parts.hostname) and len(url) <= LONGEST_URL
     except ValueError:
         return None
     return url if known and url.isprintable() and " " not in url else None
 
 
-# The challenge's README.md as HTML: no HTML of its own, no image, no link but to web pages.
+# The challenge's README.md
 
 
-_BOX = '<div class="scroll" role="region" tabindex="0" aria-label="Table">'
+TABLE_BOX = '<div class="scroll" role="region" tabindex="0" aria-label="Table">'
 
 
 def readme_html(text: str) -> Markup:
-    """Render Markdown with tables; images stand as their text, since a page loads nothing from elsewhere."""
+    """Render Markdown with tables, without raw HTML; an image becomes its text, as a page loads nothing else."""
     markdown = _markdown()
     return Markup(markdown.renderer.render(list(_tamed(markdown.parse(text))), markdown.options, {}))
 
 
 def has_title(text: str) -> bool:
-    """Tell whether a README has a heading of the first level."""
+    """Whether a README has a heading of the first level."""
     return any(token.tag == "h1" for token in _markdown().parse(text))
 
 
@@ -218,12 +221,12 @@ def _markdown() -> MarkdownIt:
 
 
 def _tamed(tokens: Iterable[Token]) -> Iterator[Token]:
-    """Put what may be wide into boxes that scroll, by keyboard too, and take out styles, which the policy refuses."""
+    """Put tables and code into boxes that scroll, by keyboard too; drop styles, which the policy refuses."""
     for token in tokens:
         if token.type == "table_open":
-            yield _raw(_BOX)
+            yield _raw(TABLE_BOX)
         if token.type in ("th_open", "td_open"):
-            _align(token)
+            _mark_cell(token)
         if token.type in ("fence", "code_block"):
             yield _raw(f'<pre tabindex="0"><code>{escape(token.content)}</code></pre>\n')
         else:
@@ -237,8 +240,8 @@ def _raw(html: str) -> Token:
     return Token("html_block", "", 0, content=html)
 
 
-def _align(cell: Token) -> None:
-    """Say by a class how a cell is aligned, and what a header heads."""
+def _mark_cell(cell: Token) -> None:
+    """Write a cell's alignment as a class, and the scope of a header."""
     right = "right" in str(cell.attrGet("style") or "")
     cell.attrs = {"class": "number"} if right else {}
     if cell.tag == "th":

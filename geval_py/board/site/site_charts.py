@@ -1,174 +1,232 @@
-"""Scales of charts: values to pixels, and the round values that are marked on an axis."""
+"""Charts of a site: how the best score moved, scores against parameters, and the interval bars of leaderboards.
+
+Python computes pixels from disclosed figures; templates/charts.html draws them as SVG.
+
+Why not Altair, as in reports? Each row of a leaderboard has an interval bar, which moves with its row when a script
+sorts or filters. A call of vl-convert takes 0.1 to 0.2 seconds, too much for 10,000 rows: the bars, and their scales
+and ticks in pixels, would stay beside Altair, and a site would have two engines. For the other charts, up to 26 per
+test set, the progress chart was tried. Altair could draw it (no script, the page's colours, equal bytes), but slowly:
+a site of 40 submissions with ten charts is built in 0.14 seconds; Altair and V8 take two seconds to start, then one
+or two for ten charts. They would also add 98 MB to the extra ``board``. What both engines can share is in
+:mod:`geval_py.reports.scales`.
+"""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
-from geval_py.board.site.rendering import day, short_day
+from geval_py.board.site import rendering
+from geval_py.board.site.view import OutputView, SiteView, SubmissionView
+from geval_py.board.submission import Standings
+from geval_py.reports.scales import Scale, scale_of, tick_text
 
-LOGARITHMIC_FROM = 8.0  # where the largest value is so many times the least
-_DAYS = (1, 2, 7, 14, 30, 61, 91, 182, 365, 730, 1826)
+MOST_RECORDS = 200
+MOST_PARAMETERS = 24
+MOST_BASELINES = 5
+MOST_CATEGORIES = 10
+MOST_DOTS = 1500  # of a chart
+FARTHEST = 1.4  # a baseline is drawn if it is within this factor of the scores
+ROW_HEIGHT = 26
+DAYS = (1, 2, 7, 14, 30, 61, 91, 182, 365, 730, 1826)  # between two ticks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scale:
-    """Values from ``low`` to ``high`` mapped to pixels from ``start`` to ``end``."""
+class DisclosedOutput:
+    """An output with a disclosed score."""
 
-    low: float
-    high: float
-    start: float
-    end: float
-    logarithmic: bool = False
+    submission: SubmissionView
+    output: OutputView
+    value: float
+    low: float | None
+    high: float | None
 
-    def at(self, value: float) -> float:
-        """Give the pixel of a value, to a tenth; what lies outside is drawn at the edge."""
-        low, high = self._of(self.low), self._of(self.high)
-        part = 0.5 if high == low else (self._of(value) - low) / (high - low)
-        return round(self.start + min(max(part, 0.0), 1.0) * (self.end - self.start), 1)
+    @property
+    def params(self) -> dict[str, str]:
+        """The parameters of the submission, overridden by the output's own."""
+        return {**self.submission.params, **self.output.params}
 
-    def _of(self, value: float) -> float:
-        return math.log(max(value, self.low)) if self.logarithmic else value
+    @property
+    def name(self) -> str:
+        """The name of a baseline in a chart."""
+        return self.submission.description or self.submission.submitter
 
-    def ticks(self, most: int = 5) -> list[float]:
-        """Give round values on the scale, at most some of them."""
-        return _decades(self.low, self.high, most) if self.logarithmic else _rounds(self.low, self.high, most)
-
-
-def scale_of(values: Iterable[float], start: float, end: float, *, margin: float = 0.04) -> Scale | None:
-    """Make a scale on which all finite values lie; None where there is none."""
-    finite = [value for value in values if math.isfinite(value)]
-    if not finite:
-        return None
-    low, high = min(finite), max(finite)
-    logarithmic = low > 0 and high / low >= LOGARITHMIC_FROM
-    if logarithmic:
-        room = (high / low) ** margin
-        return Scale(low=low / room, high=high * room, start=start, end=end, logarithmic=True)
-    room = (high - low) * margin or abs(high) * margin or 1.0
-    return Scale(low=low - room, high=high + room, start=start, end=end)
+    @property
+    def point(self) -> tuple[float, float]:
+        """Its moment, in seconds since 1970, and its score."""
+        return self.submission.arrived.timestamp(), self.value
 
 
-def _rounds(low: float, high: float, most: int) -> list[float]:
-    power = 10.0 ** math.floor(math.log10((high - low) / most))
-    step = next(power * factor for factor in (1, 2, 2.5, 5, 10, 20) if (high - low) / (power * factor) <= most)
-    return [number * step for number in range(math.ceil(low / step), math.floor(high / step) + 1)]
+def disclosed_outputs(view: SiteView, standings: Standings) -> list[DisclosedOutput]:
+    """Return the outputs of a test whose scores are shown, the earliest first, without withdrawn ones."""
+    return [
+        DisclosedOutput(submission=submission, output=output, value=shown.value, low=shown.low, high=shown.high)
+        for submission in reversed(view.submissions)
+        if submission.is_ranked
+        for output in submission.outputs
+        if output.test == standings.test
+        if (shown := output.figures.get(standings.metric)) and shown.value is not None
+    ]
 
 
-def _decades(low: float, high: float, most: int) -> list[float]:
-    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    found: list[float] = []
-    for factors in ((1,), (1, 3), (1, 2, 5)):
-        values = [factor * 10.0**power for power in powers for factor in factors]
-        inside = [value for value in values if low <= value <= high]
-        if len(inside) <= most or not found:
-            found = inside
-    return found[:: -(-len(found) // most) or 1]
-
-
-def tick_text(value: float) -> str:
-    """Write a round value as short as it goes.
-
-    >>> tick_text(150.0), tick_text(1024.0), tick_text(0.30000000000000004)
-    ('150', '1,024', '0.3')
-    """
-    if value and not 1e-4 <= abs(value) < 1e7:
-        return f"{value:.3g}".replace("-", "−")
-    text = f"{value:,.6f}".rstrip("0").rstrip(".")
-    return text.replace("-", "−")
+def is_better(one: float, other: float, direction: str) -> bool:
+    """Whether a score is better than another."""
+    return one < other if direction == "lower" else one > other
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tick:
-    """A mark on an axis and its text."""
-
-    at: float
-    text: str
-
-
-def days(scale: Scale, most: int) -> Iterable[Tick]:
-    """Mark days at midnight UTC; where all is within one day, its beginning is marked by its name."""
-    first, last = (datetime.fromtimestamp(value, UTC) for value in (scale.low, scale.high))
-    midnight = first.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
-    number = (last - midnight).days + 1
-    if number < 1:
-        return [Tick(at=(scale.start + scale.end) / 2, text=day(first))]
-    step = next((step for step in _DAYS if number / step <= most), number)
-    marks = [midnight + timedelta(days=later) for later in range(0, number, step)]
-    write = day if first.year != last.year else short_day
-    return [Tick(at=scale.at(mark.timestamp()), text=write(mark)) for mark in marks]
-
-
-# Where the marks of a chart stand; templates/charts.html draws them as SVG.
-
-
-MOST_CATEGORIES = 10
-MOST_DOTS = 1500  # of a chart
-FARTHEST = 1.4  # times the scores: baselines within are drawn
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bar:
-    """An interval bar of a row: pixels of its ends and of the score; ``beyond`` is an arrow off the scale."""
-
-    start: float
-    end: float
-    middle: float
-    beyond: str = ""
-
-
-def bar_of(scale: Scale | None, value: float | None, low: float | None, high: float | None) -> Bar | None:
-    """Draw an interval on the scale of its table; None for what is not finite."""
-    ends = [value if end is None else end for end in (low, value, high)]
-    if scale is None or any(end is None or not math.isfinite(end) for end in ends):
-        return None
-    start, middle, end = (scale.at(end) for end in ends if end is not None)
-    beyond = ""
-    if value is not None and not scale.low <= value <= scale.high:
-        at, back = (scale.start, 5) if value < scale.low else (scale.end, -5)
-        start = end = middle = at
-        beyond = f"M{at + back} 3L{at} 8L{at + back} 13"
-    return Bar(start=start, end=end, middle=middle, beyond=beyond)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
-    """A horizontal line at a baseline's score."""
+    """A pixel on an axis and its text."""
 
     at: float
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chart:
-    """A drawing of ``width`` by ``height`` pixels: dots and steps as SVG paths, ticks of both axes, rules."""
+class Frame:
+    """The size of a chart, and the edges of its drawing area, in pixels."""
 
-    name: str
     width: int
     height: int
     left: int
     right: int
     top: int
     bottom: int
+
+    def x(self, values: Iterable[float], margin: float = 0.04) -> Scale | None:
+        """Return the horizontal scale for some values; None if none is finite."""
+        return scale_of(values, self.left, self.right, margin=margin)
+
+    def y(self, values: Iterable[float]) -> Scale | None:
+        """Return the vertical scale for some values; None if none is finite."""
+        return scale_of(values, self.bottom, self.top)
+
+
+WIDE = Frame(width=860, height=340, left=52, right=848, top=28, bottom=298)
+NARROW = Frame(width=340, height=260, left=52, right=328, top=28, bottom=218)
+CARD = Frame(width=400, height=250, left=52, right=388, top=28, bottom=208)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """A drawing: dots and steps as SVG paths, ticks of both axes, rules; in ``rows``, a row per category."""
+
+    name: str
+    frame: Frame
     x: tuple[Tick, ...]
     y: tuple[Tick, ...]
     dots: str
     steps: str = ""
     records: str = ""
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[Tick, ...] = ()
     x_name: str = ""
     y_name: str = ""
     rows: bool = False
 
 
-def dots_path(points: Iterable[tuple[float, float]]) -> str:
-    """Write dots as strokes without length, which a round end makes dots; those on one pixel are drawn once.
+# The best score over time
 
-    Where there are too many even so, pixels are taken together.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """The best score over time: each output that was better than all before it, and a wide and a narrow chart."""
+
+    records: tuple[DisclosedOutput, ...]
+    charts: tuple[Chart, ...]
+    baselines: tuple[tuple[str, float], ...]
+    infinite: int
+    scored: int
+
+
+def progress_of(outputs: Sequence[DisclosedOutput], standings: Standings) -> Progress:
+    """Return how the best score of a test moved."""
+    own = [one for one in outputs if not one.submission.baseline]
+    records = list(_records(own, standings.direction))
+    baselines = list(_baselines(outputs, standings.direction))
+    charts = (_progress_chart(own, records, baselines, standings.metric, frame) for frame in (WIDE, NARROW))
+    return Progress(
+        records=tuple(records[-MOST_RECORDS:]),
+        charts=tuple(chart for chart in charts if chart),
+        baselines=tuple(baselines),
+        infinite=sum(not math.isfinite(one.value) for one in own),
+        scored=len(own),
+    )
+
+
+def _records(outputs: Iterable[DisclosedOutput], direction: str) -> Iterator[DisclosedOutput]:
+    best: float | None = None
+    for one in outputs:
+        if math.isfinite(one.value) and (best is None or is_better(one.value, best, direction)):
+            best = one.value
+            yield one
+
+
+def _baselines(outputs: Iterable[DisclosedOutput], direction: str) -> list[tuple[str, float]]:
+    """Return the name and the best score of each baseline."""
+    best: dict[str, float] = {}
+    for one in outputs:
+        if one.submission.baseline and math.isfinite(one.value):
+            old = best.get(one.name)
+            best[one.name] = one.value if old is None or is_better(one.value, old, direction) else old
+    return list(best.items())[:MOST_BASELINES]
+
+
+def _progress_chart(
+    outputs: Sequence[DisclosedOutput],
+    records: Sequence[DisclosedOutput],
+    baselines: Sequence[tuple[str, float]],
+    y_name: str,
+    frame: Frame,
+) -> Chart | None:
+    """Draw scores over time, the best so far as steps, and near baselines as rules; None without a finite score."""
+    points = [one.point for one in outputs if math.isfinite(one.value)]
+    shown = [value for _, value in points]
+    near = [value for _, value in baselines if shown and min(shown) / FARTHEST <= value <= max(shown) * FARTHEST]
+    x, y = frame.x((when for when, _ in points), margin=0.02), frame.y([*shown, *near])
+    if x is None or y is None:
+        return None
+    best = [(x.at(when), y.at(value)) for when, value in (one.point for one in records)]
+    steps = f"M{best[0][0]} {best[0][1]}" + "".join(f"H{at}V{height}" for at, height in best[1:])
+    return Chart(
+        name="best so far",
+        frame=frame,
+        x=tuple(_days(x, 6 if frame.width > 500 else 3)),
+        y=_ticks(y),
+        dots=_dots((x.at(when), y.at(value)) for when, value in points),
+        steps=f"{steps}H{frame.right}",
+        records=_dots(best),
+        rules=tuple(Tick(at=y.at(value), text=name) for name, value in baselines if y.low <= value <= y.high),
+        x_name="time of arrival",
+        y_name=y_name,
+    )
+
+
+def _days(scale: Scale, most: int) -> Iterator[Tick]:
+    """Mark days at midnight UTC; if all is within one day, name that day in the middle."""
+    first, last = (datetime.fromtimestamp(value, UTC) for value in (scale.low, scale.high))
+    midnight = first.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+    number = (last - midnight).days + 1
+    if number < 1:
+        yield Tick(at=(scale.start + scale.end) / 2, text=rendering.day(first))
+        return
+    step = next((step for step in DAYS if number / step <= most), number)
+    write = rendering.day if first.year != last.year else rendering.short_day
+    for mark in (midnight + timedelta(days=later) for later in range(0, number, step)):
+        yield Tick(at=scale.at(mark.timestamp()), text=write(mark))
+
+
+def _ticks(scale: Scale, most: int = 5) -> tuple[Tick, ...]:
+    return tuple(Tick(at=scale.at(value), text=tick_text(value)) for value in scale.ticks(most))
+
+
+def _dots(points: Iterable[tuple[float, float]]) -> str:
+    """Write dots as strokes without length, which a round line cap makes dots; equal pixels are drawn once.
+
+    If there are too many, dots are rounded to larger pixels.
     """
     exact = list(points)
     for pixels in count(1):
@@ -178,133 +236,101 @@ def dots_path(points: Iterable[tuple[float, float]]) -> str:
     return "".join(f"M{x} {y}h0" for x, y in seen)
 
 
-def steps_path(points: Sequence[tuple[float, float]], end: float) -> str:
-    """Write a line that goes on level until it changes, up to a pixel at the right."""
-    if not points:
-        return ""
-    first, *others = points
-    return f"M{first[0]} {first[1]}" + "".join(f"H{x}V{y}" for x, y in others) + f"H{end}"
+# Scores by the values of parameters
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Arrival:
-    """A scored output in the order of time."""
-
-    when: datetime
-    value: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Frame:
-    """The size of a chart and its margins."""
-
-    width: int
-    height: int
-    left: int = 52
-    right: int = 12
-    top: int = 28
-    bottom: int = 42
+def parameter_charts(outputs: Sequence[DisclosedOutput], standings: Standings) -> list[Chart]:
+    """Draw the scores by each parameter that has several values, the most used parameters first."""
+    points: dict[str, list[tuple[str, float]]] = {}
+    for one in outputs:
+        if math.isfinite(one.value):
+            for name, value in one.params.items():
+                points.setdefault(name, []).append((value, one.value))
+    used = sorted(points, key=lambda name: (-len(points[name]), name))[:MOST_PARAMETERS]
+    charts = (_parameter_chart(name, points[name], standings.metric) for name in used)
+    return [chart for chart in charts if chart]
 
 
-WIDE, NARROW, CARD = Frame(width=860, height=340), Frame(width=340, height=260), Frame(width=400, height=250)
-
-
-def progress_chart(
-    arrivals: Sequence[Arrival],
-    best: Sequence[Arrival],
-    rules: Sequence[tuple[str, float]],
-    y_name: str,
-    frame: Frame,
-) -> Chart | None:
-    """Draw scores over time, with the best so far as steps, and baselines as lines; None where there is nothing."""
-    finite = [one for one in arrivals if math.isfinite(one.value)]
-    shown = [one.value for one in finite]
-    near = [value for _, value in rules if shown and min(shown) / FARTHEST <= value <= max(shown) * FARTHEST]
-    y = scale_of([*shown, *near], frame.height - frame.bottom, frame.top)
-    x = scale_of([one.when.timestamp() for one in finite], frame.left, frame.width - frame.right, margin=0.02)
+def _parameter_chart(name: str, points: Sequence[tuple[str, float]], metric: str) -> Chart | None:
+    """Draw numbers along an axis, and words in a row each; None if all values are equal."""
+    if len({value for value, _ in points}) < 2:
+        return None
+    try:
+        numbers = [float(value) for value, _ in points]
+    except ValueError:
+        return _rows_chart(name, points, metric)
+    if not all(map(math.isfinite, numbers)):
+        return _rows_chart(name, points, metric)
+    x, y = CARD.x(numbers), CARD.y(score for _, score in points)
     if x is None or y is None:
         return None
-    records = [(x.at(one.when.timestamp()), y.at(one.value)) for one in best]
-    return Chart(
-        name="best so far",
-        width=frame.width,
-        height=frame.height,
-        left=frame.left,
-        right=frame.width - frame.right,
-        top=frame.top,
-        bottom=frame.height - frame.bottom,
-        x=tuple(days(x, 6 if frame.width > 500 else 3)),
-        y=tuple(Tick(at=y.at(value), text=tick_text(value)) for value in y.ticks()),
-        dots=dots_path((x.at(one.when.timestamp()), y.at(one.value)) for one in finite),
-        steps=steps_path(records, frame.width - frame.right),
-        records=dots_path(records),
-        rules=tuple(Rule(at=y.at(value), text=name) for name, value in rules if y.low <= value <= y.high),
-        x_name="time of arrival",
-        y_name=y_name,
-    )
+    dots = _dots((x.at(number), y.at(score)) for number, (_, score) in zip(numbers, points, strict=True))
+    return Chart(name=name, frame=CARD, x=_ticks(x, 4), y=_ticks(y, 4), dots=dots, x_name=name, y_name=metric)
 
 
-def number_of(text: str) -> float | None:
-    """Read a parameter's value as a finite number; None where it is none."""
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
-
-
-def parameter_chart(name: str, points: Sequence[tuple[str, float]], y_name: str, frame: Frame = CARD) -> Chart | None:
-    """Draw scores by the values of a parameter: numbers along an axis, words in a row each; None where all is one."""
-    finite = [(value, score) for value, score in points if math.isfinite(score)]
-    if len({value for value, _ in finite}) < 2:
-        return None
-    numbers = [number_of(value) for value, _ in finite]
-    if all(number is not None for number in numbers):
-        return _scatter(name, [n for n in numbers if n is not None], [score for _, score in finite], y_name, frame)
-    return _rows(name, finite, y_name, frame)
-
-
-def _scatter(name: str, xs: Sequence[float], ys: Sequence[float], y_name: str, frame: Frame) -> Chart | None:
-    x = scale_of(xs, frame.left, frame.width - frame.right)
-    y = scale_of(ys, frame.height - frame.bottom, frame.top)
-    if x is None or y is None or x.low == x.high:
-        return None
-    return Chart(
-        name=name,
-        width=frame.width,
-        height=frame.height,
-        left=frame.left,
-        right=frame.width - frame.right,
-        top=frame.top,
-        bottom=frame.height - frame.bottom,
-        x=tuple(Tick(at=x.at(value), text=tick_text(value)) for value in x.ticks(4)),
-        y=tuple(Tick(at=y.at(value), text=tick_text(value)) for value in y.ticks(4)),
-        dots=dots_path((x.at(one), y.at(other)) for one, other in zip(xs, ys, strict=True)),
-        x_name=name,
-        y_name=y_name,
-    )
-
-
-def _rows(name: str, points: Sequence[tuple[str, float]], y_name: str, frame: Frame) -> Chart | None:
+def _rows_chart(name: str, points: Sequence[tuple[str, float]], metric: str) -> Chart | None:
     common = [value for value, _ in Counter(value for value, _ in points).most_common(MOST_CATEGORIES)]
-    left, row = 120, 26
-    top = 12
-    bottom = top + row * len(common)
-    x = scale_of([score for value, score in points if value in common], left, frame.width - frame.right)
+    top, bottom = 12, 12 + ROW_HEIGHT * len(common)
+    frame = Frame(width=CARD.width, height=bottom + 42, left=120, right=CARD.right, top=top, bottom=bottom)
+    at = {value: top + ROW_HEIGHT * (number + 0.5) for number, value in enumerate(common)}
+    x = frame.x(score for value, score in points if value in at)
     if x is None:
         return None
-    at = {value: top + row * number + row / 2 for number, value in enumerate(common)}
     return Chart(
         name=name,
-        width=frame.width,
-        height=bottom + frame.bottom,
-        left=left,
-        right=frame.width - frame.right,
-        top=top,
-        bottom=bottom,
-        x=tuple(Tick(at=x.at(value), text=tick_text(value)) for value in x.ticks(4)),
+        frame=frame,
+        x=_ticks(x, 4),
         y=tuple(Tick(at=at[value], text=value) for value in common),
-        dots=dots_path((x.at(score), at[value]) for value, score in points if value in at),
-        x_name=y_name,
+        dots=_dots((x.at(score), at[value]) for value, score in points if value in at),
+        x_name=metric,
         rows=True,
     )
+
+
+# The interval bars of a leaderboard
+
+
+BAR_WIDTH = 220
+FENCE = 3.0  # times the range of the middle half
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """The interval bar of a row: pixels of its ends and of the score; ``beyond`` is an arrow off the scale."""
+
+    start: float
+    end: float
+    middle: float
+    beyond: str = ""
+
+
+def bar_scale(standings: Standings) -> Scale | None:
+    """Return the scale of all bars of a leaderboard; scores beyond Tukey's outer fences may lie outside of it."""
+    entries = [one for one in standings.entries if one.score is not None and math.isfinite(one.score)]
+    scores = sorted(one.score for one in entries if one.score is not None)
+    if not scores:
+        return None
+    first, third = scores[len(scores) // 4], scores[len(scores) * 3 // 4]
+    low, high = first - FENCE * (third - first), third + FENCE * (third - first)
+    near = [one for one in entries if one.score is not None and low <= one.score <= high]
+    ends = [end for one in near for end in (one.score, one.low, one.high) if end is not None]
+    return scale_of(ends, 6, BAR_WIDTH - 6, margin=0.02)
+
+
+def bar_ticks(scale: Scale | None) -> tuple[Tick, ...]:
+    """Return the ticks above the bars of a leaderboard."""
+    return _ticks(scale, 3) if scale else ()
+
+
+def bar_of(scale: Scale | None, value: float | None, low: float | None, high: float | None) -> Bar | None:
+    """Return the bar of a score and its interval; None if either is not finite."""
+    if scale is None or value is None:
+        return None
+    ends = (value if low is None else low, value, value if high is None else high)
+    if not all(map(math.isfinite, ends)):
+        return None
+    if scale.low <= value <= scale.high:
+        start, middle, end = map(scale.at, ends)
+        return Bar(start=start, end=end, middle=middle)
+    at, back = (scale.start, 5) if value < scale.low else (scale.end, -5)
+    return Bar(start=at, end=at, middle=at, beyond=f"M{at + back} 3L{at} 8L{at + back} 13")

@@ -1,4 +1,4 @@
-"""A published site is built again from its board, and what differs is found."""
+"""Verification: rebuild a published site from an export of its board, and find what differs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CHANGED, MISSING, EXTRA = "differs", "is missing", "is not of this board"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """A file that is not as it is when built again; of one that differs, the first line that does, from 1."""
+    """A file that differs from the rebuilt one; ``line`` is the first line that differs, from 1."""
 
     path: str
     kind: str
@@ -44,10 +44,10 @@ class Difference:
 
 
 def verify(site: str, file: str) -> list[Difference]:
-    """Rebuild a published site from an export of its board, in a folder that is removed, and give what differs.
+    """Rebuild a published site from an export of its board, in a temporary folder, and return what differs.
 
-    Raises UsageError for a folder that holds no site, or one of a phase that the board has not, and what import
-    raises.
+    Raises UsageError for a folder that holds no site, or a site of a phase that the board does not have, and the
+    errors of :func:`import_board`.
     """
     _mark_of(site)
     with TemporaryDirectory(prefix=PLACE_BEGINNING) as place, _no_other_database():
@@ -56,7 +56,7 @@ def verify(site: str, file: str) -> list[Difference]:
 
 @contextmanager
 def _no_other_database() -> Iterator[None]:
-    """Leave the database that the environment names alone: it is that of the board itself."""
+    """Hide the environment's database: it is the board's own, and must not be used for the copy."""
     named = os.environ.pop(DATABASE_VARIABLE, None)
     try:
         yield
@@ -66,9 +66,9 @@ def _no_other_database() -> Iterator[None]:
 
 
 def differences(board: Board, site: str) -> Iterator[Difference]:
-    """Compare a published site with what its board gives in the same phase, file by file.
+    """Compare a published site, file by file, with the site of its board in the same phase.
 
-    Raises UsageError for a folder that holds no site, or one of a phase that the board has not; StoreError.
+    Raises UsageError for a folder that holds no site, or a site of a phase that the board does not have; StoreError.
     """
     mark = _mark_of(site)
     now = moment_in(board.settings, str(mark.get("phase")))
@@ -90,7 +90,7 @@ def _mark_of(site: str) -> dict[str, object]:
 
 
 def moment_in(settings: Settings, phase: str) -> datetime:
-    """Give a moment of a phase; raises UsageError for an unknown one."""
+    """Return a moment in a phase; raises UsageError for an unknown phase."""
     if phase not in settings.phase_names:
         message = f"the site shows the phase `{visible(phase)}`, which the board does not have"
         raise UsageError(message=message)

@@ -1,4 +1,4 @@
-"""All that a site shows, and nothing else: what is not in these values cannot leak into a page."""
+"""What a site may show, read from one state of the database: what is not in these values cannot leak into a page."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from functools import cached_property
 from itertools import islice
@@ -44,7 +44,7 @@ class Figures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputView:
-    """An output of a submission; ``figures`` by metric, ``evaluation_id`` that of the disclosed evaluation."""
+    """An output of a submission; ``figures`` by metric, ``evaluation_id`` of the disclosed evaluation."""
 
     id: int
     test: str
@@ -65,7 +65,7 @@ class FileView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmissionView:
-    """What anyone may know of a submission; where it came from is the organiser's business alone."""
+    """What anyone may know of a submission; its source is for the organiser alone."""
 
     code: str
     submitter: str
@@ -93,7 +93,7 @@ class SubmissionView:
 
     @property
     def status(self) -> str:
-        """Say in a word what became of it."""
+        """Its state in one word."""
         return "withdrawn" if self.withdrawn else self.state
 
 
@@ -109,12 +109,12 @@ class LineView:
 
 
 def no_lines(_: Test, __: OutputView) -> Sequence[LineView]:
-    """Give the lines of an output that are shown: none."""
+    """Show no lines of an output."""
     return ()
 
 
 def no_advice(_: Standings, __: Entry) -> Sequence[str]:
-    """Say what it would take an entry to change places: nothing is known."""
+    """Show no advice on changing places."""
     return ()
 
 
@@ -122,8 +122,8 @@ def no_advice(_: Standings, __: Entry) -> Sequence[str]:
 class SiteView:
     """A site before it is written: ``standings`` by test and phase, ``submissions`` with the latest first.
 
-    ``phase`` is the one that submissions now stand in, ``digits`` the significant digits shown of a test.
-    ``metrics`` are called as in the standings. ``likenesses`` are for the organiser, None in what is published.
+    ``phase`` is the present phase, ``digits`` the significant digits shown per test. ``metrics`` have the names that
+    the standings use. ``likenesses`` are for the organiser, None in a published site.
     """
 
     settings: Settings
@@ -139,7 +139,7 @@ class SiteView:
 
     @property
     def front(self) -> str:
-        """The phase that index.html shows: that of now; the last one as long as nothing came after its deadline."""
+        """The phase on index.html: the present one, but the last one until something arrives after its deadline."""
         test, phases = self.settings.tests[0].name, self.settings.phases
         if self.phase == AFTER and phases and not self.standings[test, AFTER].entries:
             last = phases[-1].name
@@ -153,7 +153,7 @@ class SiteView:
         return max([*moments, *(one.arrived for one in self.submissions)], default=None)
 
 
-# The worst lines of an output, for test sets whose answers are public, and for no others.
+# The worst lines of an output, only for test sets whose answers are public
 
 
 MOST_LINES = 20
@@ -163,7 +163,7 @@ DIGITS = 4
 
 
 class LineTables:
-    """Gives the worst lines of outputs; texts of a test set are read once."""
+    """A function from an output to its worst lines; reads the texts of a test set once."""
 
     def __init__(self, connection: Connection, settings: Settings) -> None:
         self._connection, self._settings = connection, settings
@@ -175,10 +175,10 @@ class LineTables:
         return measure_of(self._settings.metric).of_losses
 
     def __call__(self, test: Test, output: OutputView) -> Sequence[LineView]:
-        """Give the lines with the greatest losses, the worst first.
+        """Return the lines with the greatest losses, the worst first.
 
-        None for a set whose answers are hidden, or whose scores move by a ladder, and for a metric that is not made
-        of losses.
+        Empty if the answers of the test are hidden, if its scores follow a ladder, and for a metric that is not
+        computed from losses.
         """
         if not test.visible or test.ladder or not self._is_made_of_losses or not self._left:
             return ()
@@ -214,19 +214,19 @@ class LineTables:
 
 
 def _in_context(line: str, expected: str) -> tuple[str, str, str]:
-    """Put a word between the ends of the last two columns of its input: what stands before the gap, and after."""
+    """Return the text before the gap, the word, and the text after it, from the last two columns of the input."""
     _, before, after = ["", "", *line.split("\t")][-3:]
     head = before if len(before) <= CONTEXT else f"…{before[-CONTEXT:]}"
     tail = after if len(after) <= CONTEXT else f"{after[:CONTEXT]}…"
     return head, expected, tail
 
 
-# What a site shows, read from one state of the database, and from the challenge's public files.
+# Reading, from one state of the database and from the challenge's public files
 
 
 @contextmanager
 def loaded(board: Board, *, now: datetime, organiser: bool = False) -> Iterator[SiteView]:
-    """Gather what a site shows now; lines are read as long as the block goes on. Raises StoreError, DataError."""
+    """Read what a site shows now; the lines of outputs only within the block. Raises StoreError, DataError."""
     ensure_disclosed(board, now)
     with board.reading() as connection:
         yield _view(connection, board.settings, now, organiser=organiser)
@@ -259,12 +259,12 @@ def _readme(settings: Settings) -> str:
 
 
 def _advice(standings: Standings, entry: Entry) -> tuple[str, ...]:
-    """Say what it takes to change places; only of as many as are compared with each other."""
+    """Advise on changing places; only the entries that are compared with each other."""
     return what_it_takes(standings, entry) if (entry.place or 0) <= MOST_COMPARED else ()
 
 
 def _submissions(connection: Connection, settings: Settings) -> Iterator[SubmissionView]:
-    """Give all submissions, the latest first."""
+    """Yield all submissions, the latest first."""
     own_files, own_outputs = _files(connection), _outputs(connection, settings)
     query = select(submissions, submitters.c.name.label("submitter")).join(
         submitters, submitters.c.id == submissions.c.submitter_id
@@ -274,17 +274,12 @@ def _submissions(connection: Connection, settings: Settings) -> Iterator[Submiss
 
 
 def _submission(row: Row[Any], files: tuple[FileView, ...], outputs: tuple[OutputView, ...]) -> SubmissionView:
-    names = ("code", "submitter", "arrived", "state", "reason", "baseline", "description", "author", "revision")
-    more = ("remark", "withdrawn", "scorer")
-    return SubmissionView(
-        **{name: getattr(row, name) for name in (*names, *more)},
-        tags=tuple(map(str, row.tags)),
-        params=_texts(row.params),
-        links=tuple((str(title), str(url)) for title, url in row.links),
-        problems=tuple(row.problems),
-        files=files,
-        outputs=outputs,
-    )
+    told = {one.name: getattr(row, one.name) for one in fields(SubmissionView) if one.name in submissions.c}
+    told["tags"] = tuple(map(str, row.tags))
+    told["params"] = _texts(row.params)
+    told["links"] = tuple((str(title), str(url)) for title, url in row.links)
+    told["problems"] = tuple(row.problems)
+    return SubmissionView(**told, submitter=row.submitter, files=files, outputs=outputs)
 
 
 def _texts(params: Mapping[str, object]) -> dict[str, str]:
@@ -300,7 +295,7 @@ def _files(connection: Connection) -> dict[int, list[FileView]]:
 
 
 def _outputs(connection: Connection, settings: Settings) -> dict[int, list[OutputView]]:
-    """Give the outputs by submission; figures are those that are disclosed, and only they."""
+    """Read the outputs by submission, with their disclosed figures alone."""
     figures, evaluations = _figures(connection, settings)
     found: dict[int, list[OutputView]] = defaultdict(list)
     for row in connection.execute(
@@ -319,7 +314,7 @@ def _outputs(connection: Connection, settings: Settings) -> dict[int, list[Outpu
 
 
 def _figures(connection: Connection, settings: Settings) -> tuple[dict[int, dict[str, Figures]], dict[int, int]]:
-    """Give what is disclosed of outputs, by output and name of the metric, and the evaluations that rank them."""
+    """Read the disclosed figures, by output and name of the metric, and the evaluation that ranks each output."""
     names = dict(zip(settings.metrics, names_of(settings.metrics), strict=True))
     figures: dict[int, dict[str, Figures]] = defaultdict(dict)
     evaluations: dict[int, int] = {}

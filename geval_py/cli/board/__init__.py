@@ -1,39 +1,52 @@
-"""``geval board``: submissions are collected, checked, scored, ranked and published; a file a sub-command."""
+"""``geval board``: submissions are collected, checked, scored, ranked and published."""
 
 from __future__ import annotations
 
-from geval_py.cli.parsers import Group
+from datetime import UTC, datetime
 
+from geval_py.cli.parsers import STATUS, Group, QuietParser, command_parser
+
+SUBMISSIONS, PAGES, TRANSFER = (f"geval_py.cli.board.{name}" for name in ("submissions", "pages", "transfer"))
 SUBCOMMANDS = {  # what each does, and where it is
-    "init": ("make a board for a challenge", "geval_py.cli.board.init"),
-    "add": ("add submissions: folders, archives, git branches", "geval_py.cli.board.add"),
-    "scan": ("add each submission of a folder that is new", "geval_py.cli.board.scan"),
-    "show": ("show a leaderboard", "geval_py.cli.board.show"),
-    "status": ("what is stored, out of date, rejected, failed, charged", "geval_py.cli.board.status"),
-    "withdraw": ("hide a submission, with a reason", "geval_py.cli.board.withdraw"),
-    "note": ("put a public remark on a submission", "geval_py.cli.board.note"),
-    "rescore": ("score again what is out of date", "geval_py.cli.board.rescore"),
-    "site": ("build the pages that are published", "geval_py.cli.board.site"),
-    "export": ("write a board as one archive", "geval_py.cli.board.export"),
-    "import": ("make a board of such an archive", "geval_py.cli.board.importing"),
-    "verify": ("rebuild a published site, and say what differs", "geval_py.cli.board.verify"),
+    "init": ("make a board for a challenge", TRANSFER),
+    "add": ("add submissions: folders, archives, git branches", SUBMISSIONS),
+    "scan": ("add each submission of a folder that is new", SUBMISSIONS),
+    "show": ("show a leaderboard", PAGES),
+    "status": ("what is stored, out of date, rejected, failed, charged", PAGES),
+    "withdraw": ("hide a submission, with a reason", SUBMISSIONS),
+    "note": ("put a public remark on a submission", SUBMISSIONS),
+    "rescore": ("score again what is out of date", SUBMISSIONS),
+    "site": ("build the pages that are published", PAGES),
+    "export": ("write a board as one archive", TRANSFER),
+    "import": ("make a board of such an archive", TRANSFER),
+    "verify": ("rebuild a published site, and list what differs", TRANSFER),
 }
-_EXAMPLES = """\
-examples:
+EXAMPLES = """\
   geval board init gazette-board --challenge gazette --answers hidden
   geval board scan gazette-board uploads   add what is new in a folder
   geval board status gazette-board         and see what became of it
   geval board show gazette-board           the leaderboard
   geval board add --help                   what a command does, and its options
-
-Exit status: 0 fine, 1 the data is at fault, 2 the command line is at fault."""
+"""
 GROUP = Group(
     name="board",
     description="Collect submissions to a challenge, check, score and rank them, and publish the ranking.",
-    examples=_EXAMPLES,
+    examples=EXAMPLES,
     subcommands=SUBCOMMANDS,
     packages=("alembic", "jinja2", "markdown_it", "sqlalchemy"),
     extra="board",
 )
 make_parser = GROUP.make_parser
 run = GROUP.run
+
+
+def board_parser(name: str, description: str, examples: str, status: str = STATUS) -> QuietParser:
+    """Make a sub-command's parser, with the board's folder as the first argument."""
+    parser = command_parser(f"board {name}", description, examples, status)
+    parser.add_argument("board", metavar="BOARD", help="the board's folder")
+    return parser
+
+
+def now() -> datetime:
+    """Return this moment, in UTC."""
+    return datetime.now(UTC)

@@ -1,8 +1,8 @@
-"""What the kernel notes of each line: which ones deserve a second look.
+"""The kernel's flags, which mark lines that deserve a second look.
 
-Numbers, not an enum: they are combined once a line, and an enum's operators cost a microsecond each. The same values
-stand in native.cpp. A malformed line has only MALFORMED, the flags of its bytes and one of ERROR_KINDS: the kind of
-its first error (a number too large is one only if there is no other).
+They are numbers, not an enum: they are combined once a line, and an enum's operators cost a microsecond each.
+native.cpp has the same values. A malformed line has only MALFORMED, the flags of its bytes, and one of ERROR_KINDS:
+the kind of its first error, where a number that is too large counts only if there is no other error.
 """
 
 MALFORMED = 1 << 0
@@ -11,7 +11,7 @@ ABOVE_ONE = 1 << 2  # the total is above 1 by more than 1e-8
 BELOW_ONE = 1 << 3  # the total is below 1 by more than 1e-8
 HAS_REST = 1 << 4
 ZERO_REST = 1 << 5  # there is a rest entry, and on a line of probabilities it is 0
-REST_ALONE = 1 << 6  # the rest is all there is
+REST_ALONE = 1 << 6  # the line has only the rest
 ZERO_ENTRY = 1 << 7  # a word's value is 0
 CARRIAGE_RETURN = 1 << 8
 NOT_ASCII = 1 << 9  # a byte over 127

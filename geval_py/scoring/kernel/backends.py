@@ -1,7 +1,7 @@
-"""The scoring kernel: from blocks of lines to losses.
+"""The scoring kernel, from blocks of lines to losses, in two backends with the same results.
 
-Two backends give the same: ``reference``, in Python, is the readable truth, and ``native``, in C++, its fast twin.
-The native one is taken where it was built; the environment variable GEVAL_PY_BACKEND (native or python) forces one.
+``reference``, in Python, is readable, and ``native``, in C++, is its fast twin. The native backend is used if it was
+built; the environment variable GEVAL_PY_BACKEND (native or python) forces one of them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ VARIABLE = "GEVAL_PY_BACKEND"
 
 
 class Backend(Value):
-    """One implementation of the kernel; see :mod:`geval_py.scoring.kernel.reference` for what the functions do."""
+    """One implementation of the kernel; :mod:`geval_py.scoring.kernel.reference` describes the functions."""
 
     name: str
     hashed_losses: Callable[[Bytes, bytes, int, int], array[float]]
@@ -45,12 +45,12 @@ class Backend(Value):
     count_lines: Callable[[Bytes], int]
     read_guesses: Callable[[Bytes, bytes, int, int], Guesses]
     bucket_shares: Callable[[bytes, array[float], bytes, int, int], array[float]]
-    parallel: bool  # whether it leaves other threads running
+    parallel: bool  # whether it releases the GIL
 
 
 @cache
 def choose_backend() -> Backend:
-    """Give the backend to use; raises UsageError if a forced one is unknown or was not built."""
+    """Return the backend to use; raises UsageError if a forced one is unknown or was not built."""
     forced = os.environ.get(VARIABLE)
     if forced not in {None, "native", "python"}:
         raise UsageError(message=f"{VARIABLE} is `{visible(forced or '')}`; it may be native or python")
@@ -109,7 +109,7 @@ def score_lines(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> 
 def line_profiles(
     outputs: Bytes, expected: bytes, bits: int, first_line: int, draws: int
 ) -> tuple[tuple[array[float], ...], array[float]]:
-    """Tell what a block's distributions say; see :func:`geval_py.scoring.kernel.profile.line_profiles`."""
+    """Profile a block's distributions; see :func:`geval_py.scoring.kernel.profile.line_profiles`."""
     if choose_backend().name == "native":
         from geval_py.scoring.kernel.native import line_profiles as profile
     else:

@@ -49,7 +49,7 @@ def score_lines(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> 
 def line_profiles(
     outputs: Bytes, expected: bytes, bits: int, first_line: int, draws: int
 ) -> tuple[tuple[array[float], ...], array[float]]:
-    """Tell what the lines' distributions say; see :func:`geval_py.scoring.kernel.profile.line_profiles`."""
+    """Profile the lines' distributions; see :func:`geval_py.scoring.kernel.profile.line_profiles`."""
     from geval_py.scoring.kernel.profile import COLUMNS
 
     columns, histogram, malformed = _native.line_profiles(outputs, expected, bits, first_line, draws)
@@ -61,7 +61,7 @@ def line_profiles(
 
 
 def read_guesses(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> Guesses:
-    """Give what a block of lines guesses; see :func:`geval_py.scoring.kernel.reference.read_guesses`."""
+    """Read the entries of a block; see :func:`geval_py.scoring.kernel.reference.read_guesses`."""
     from geval_py.scoring.kernel.reference import Guesses
 
     counts, masses, hits, rests, malformed = _native.read_guesses(outputs, expected, bits, first_line)
@@ -76,7 +76,7 @@ def bucket_shares(words: bytes, shares: array[float], expected: bytes, bits: int
 
 
 def _decide_errors(outputs: Bytes, bits: int, flags: array[int], first: int) -> None:
-    """Let the reference tell the kind of the errors that hang on characters beyond ASCII, from a line on."""
+    """Let the reference find the kind of errors that depend on characters beyond ASCII, from a line on."""
     from geval_py.scoring.kernel import reference
 
     raw_lines = bytes(outputs).split(b"\n")

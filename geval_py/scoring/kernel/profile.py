@@ -1,25 +1,25 @@
-r"""What a line's distribution tells beside its loss: what it expects of itself, what it guessed, what hashing gave.
+r"""The profile of a line's distribution: its expected loss, its best guess, and the effect of hash collisions.
 
-This is the readable truth of ``line_profiles``; its native twin is profile.hpp. With B buckets, m_b the mass of one,
-a the mass of the expected word itself and r that of the rest:
+This is the reference of ``line_profiles``; its native twin is profile.hpp. With B buckets, m_b the mass of a bucket,
+a the mass of the expected word itself and r the mass of the rest:
 
-- the line expects of itself the loss H = -sum_b m_b ln m_b;
+- the line's expected loss, if it is right about itself, is the entropy H = -sum_b m_b ln m_b;
 - the smallest set of a level holds the most likely words until they have that mass, in order of their masses; the
   rest, which is all other words, comes last;
-- with q_b the mass in a bucket of the words that are not expected, its loss has over seeds the mean -ln(a + r/B) - g
-  and the variance (1/B) sum_b ln^2(1 + q_b/(a + r/B)) - g^2, where g = (1/B) sum_b ln(1 + q_b/(a + r/B)): under
-  another seed the expected word is in any of the buckets, and the others are thrown together in another way, of
-  which this seed's is a fair sample. Where no two words share a bucket it is a sum over words.
+- with q_b the mass of the other words in a bucket, the loss has over seeds the mean -ln(a + r/B) - g and the variance
+  (1/B) sum_b ln^2(1 + q_b/(a + r/B)) - g^2, where g = (1/B) sum_b ln(1 + q_b/(a + r/B)): under another seed the
+  expected word is in any of the buckets, and the other words collide in another way, of which this seed's is a fair
+  sample. Where no two words share a bucket it is a sum over words.
 
-The *sketches* are sums of ln(1 + q_b/(a + r/B)) with signs that hang on the bucket (N. Alon, Y. Matias and M.
-Szegedy, "The space complexity of approximating the frequency moments", 1999): the mean square of the difference of
+The *sketches* are sums of ln(1 + q_b/(a + r/B)) with signs that depend on the bucket (N. Alon, Y. Matias and M.
+Szegedy, "The space complexity of approximating the frequency moments", 1999). The mean square of the difference of
 two outputs' sketches estimates the sum of the squares of the differences of these terms, and with it the variance of
 the difference of their losses, in which words that both list collide together.
 
-The *histogram* counts all listed words by the size of their mass: how many, their mass, how many were the word; and
-how many would have been in each of some draws of the word from the line's own distribution. A draw's random number
-hangs on the line's number alone: it is one of splitmix64 (G. Steele, D. Lea and C. Flood, "Fast splittable
-pseudorandom number generators", 2014).
+The *histogram* counts all listed words by the size of their mass: their number, their mass, the hits (expected
+words), and the hits in each of some draws of the word from the line's own distribution. A draw's random number
+depends on the line's number alone; it is splitmix64's (G. Steele, D. Lea and C. Flood, "Fast splittable pseudorandom
+number generators", 2014).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ COLUMNS = (
     "loss", "vector", "entropy", "word_mass", "listed", "rest", "guess_mass", "guess_right", "words", "ahead",
     "among", "seed_mean", "seed_variance", *(f"sketch_{number}" for number in range(SKETCHES)),
 )  # fmt: skip
-OCTAVES, PARTS = 40, 8  # the histogram's bins: eight an octave, from 2^-40 (and what is less) to 1
+OCTAVES, PARTS = 40, 8  # the histogram's bins: eight an octave, from 2^-40 and less to 1
 BINS = OCTAVES * PARTS
 COUNTS = ("count", "mass", "hits")  # the histogram's columns before those of the draws
 _MASK = (1 << 64) - 1
@@ -56,20 +56,20 @@ _MASK = (1 << 64) - 1
 def line_profiles(
     outputs: Bytes, expected: bytes, bits: int, first_line: int, draws: int
 ) -> tuple[tuple[array[float], ...], array[float]]:
-    """Tell of each line of a block what its distribution says.
+    """Compute the profile of each line of a block.
 
     The first four arguments and the errors are those of :func:`geval_py.scoring.kernel.reference.hashed_losses`.
-    Gives the columns named COLUMNS, a value a line, and the histogram: for each bin, from small masses to great, its
-    COUNTS, and a count for each of the ``draws``.
+    Returns the columns named COLUMNS, a value a line, and the histogram: for each bin, from small masses to great,
+    its COUNTS, and a count for each of the ``draws``.
 
-    The columns: ``loss``, as hashed_losses gives it, and ``entropy``, in nats; ``vector`` is 1 for a line of buckets,
-    which has no words and 0 in the columns about them, but for its loss as ``seed_mean``. ``word_mass`` is the
-    expected word's own mass, ``listed`` 1 if it stands on the line; ``rest`` the mass of all other words;
-    ``guess_mass`` that of the likeliest word listed, ``guess_right`` 1 if that is the expected word (of several, the
-    greatest in code point order answers, as for Accuracy); ``words`` how many are listed; ``ahead`` the mass of
-    those likelier than the expected word, and ``among`` of those as likely, it included: all listed words, and the
-    rest, where it is not listed. ``seed_mean`` and ``seed_variance`` are of the loss under other seeds, inf where the
-    expected word has no mass of its own.
+    The columns: ``loss``, as from hashed_losses, and ``entropy``, in nats; ``vector`` is 1 for a line of buckets,
+    which has no words: it has 0 in the columns about words, and its loss as ``seed_mean``. ``word_mass`` is the
+    expected word's own mass, ``listed`` 1 if the line lists it; ``rest`` the mass of all unlisted words;
+    ``guess_mass`` the mass of the likeliest listed word, ``guess_right`` 1 if that is the expected word (of equally
+    likely words, the greatest in code point order, as for Accuracy); ``words`` the number of listed words; ``ahead``
+    the mass of words likelier than the expected word, and ``among`` of equally likely words, including itself; for
+    an unlisted expected word, of all listed words, and of the rest. ``seed_mean`` and ``seed_variance`` are of the
+    loss under other seeds, inf where the expected word has no mass of its own.
     """
     rows: list[tuple[float, ...]] = []
     histogram = array("d", bytes(8 * BINS * (len(COUNTS) + draws)))
@@ -122,7 +122,7 @@ def _entries_row(distribution: Distribution, word: str, loss: float, bits: int, 
 
 
 def _entropy(masses: Iterable[float], share: float, bits: int) -> float:
-    """Give the entropy over the buckets, of which some have words, and each a share of the rest, in nats."""
+    """Compute the entropy in nats from the masses of the buckets with words and each bucket's share of the rest."""
     of_words = [_surprise(mass + share) for mass in masses]
     return sum_in_order(of_words) + ((1 << bits) - len(of_words)) * _surprise(share)
 
@@ -132,10 +132,10 @@ def _surprise(mass: float) -> float:
 
 
 def _seed_moments(strangers: dict[int, float], mass: float, bits: int) -> tuple[float, ...]:
-    """Give the mean and the variance of the loss over seeds, and the sketches.
+    """Compute the mean and the variance of the loss over seeds, and the sketches.
 
-    ``strangers`` are the masses of the buckets that words have which are not expected; ``mass`` is what the expected
-    word has of its own, and by its share of the rest.
+    ``strangers`` are the masses of unexpected words by bucket; ``mass`` is the expected word's own mass and its share
+    of the rest.
     """
     if not mass:
         return inf, inf, *[0.0] * SKETCHES
@@ -152,14 +152,14 @@ def _seed_moments(strangers: dict[int, float], mass: float, bits: int) -> tuple[
 
 
 def sign_bits(bucket: int) -> int:
-    """Give the bits whose lowest ones are the sketches' signs: MurmurHash3's last step, of a bucket."""
+    """Return a number whose lowest bits are the sketches' signs: MurmurHash3's last step, of a bucket."""
     mixed = (bucket + 1) * 0x85EBCA6B & 0xFFFFFFFF
     mixed = (mixed ^ mixed >> 13) * 0xC2B2AE35 & 0xFFFFFFFF
     return mixed ^ mixed >> 16
 
 
 def bin_of(mass: float) -> int:
-    """Give the bin of the histogram that a mass belongs to.
+    """Return the histogram's bin of a mass.
 
     >>> bin_of(0.0), bin_of(0.5), bin_of(0.6), bin_of(1.0)
     (0, 312, 313, 319)
@@ -184,12 +184,12 @@ def _count(distribution: Distribution, word: str, line: int, histogram: array[fl
     sums = list(accumulate(of_bins[place] for place in bins))
     for draw in range(draws):
         drawn = bisect_right(sums, random_number(line * draws + draw))
-        if drawn < len(bins):  # else it is a word of the rest
+        if drawn < len(bins):  # otherwise a word of the rest
             histogram[bins[drawn] * width + len(COUNTS) + draw] += 1
 
 
 def random_number(place: int) -> float:
-    """Give splitmix64's number at a place of its sequence, from 0, in [0, 1)."""
+    """Return splitmix64's number at a place of its sequence, from 0, in [0, 1)."""
     mixed = (place + 1) * 0x9E3779B97F4A7C15 & _MASK
     mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9 & _MASK
     mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB & _MASK

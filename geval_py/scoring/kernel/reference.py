@@ -1,7 +1,8 @@
-"""The readable truth about what lines guess: the masses they list, and which of them the expected word's bucket has.
+"""The reference of the kernel in Python: the losses of lines, their flags, and the masses that they list.
 
-With them, what a loss would be under other parameters is arithmetic (:mod:`geval_py.explaining.tuning`): nothing is
-read or hashed again. Both functions have a native twin of the same name, arguments and errors.
+The functions that take blocks have a native twin of the same name, arguments and errors. From the masses and from
+which of them fall into the expected word's bucket, :mod:`geval_py.explaining.tuning` computes losses under other
+parameters without reading or hashing again.
 """
 
 from __future__ import annotations
@@ -64,73 +65,8 @@ from geval_py.scoring.kernel import (
     ZERO_REST,
 )
 
-
-class Guesses(NamedTuple):
-    """What a block of lines guesses, entry by entry, in order, without the entries of the rest.
-
-    ``counts`` is the number of entries of each line (of a vector: its buckets); ``masses`` are those of all entries,
-    one line after the other, normalised, in [0, 1]; ``hits`` is 1 for each that lies in the bucket of its line's
-    expected word, else 0; ``rests`` is the rest mass of each line. A word that stands twice has two entries.
-    """
-
-    counts: array[int]
-    masses: array[float]
-    hits: bytes
-    rests: array[float]
-
-
-def read_guesses(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> Guesses:
-    """Give what a block of output lines guesses, against as many expected words.
-
-    The arguments are those of :func:`geval_py.scoring.kernel.reference.hashed_losses`, and so are the errors.
-    """
-    counts, masses, rests = array("q"), array("d"), array("d")
-    hits = bytearray()
-    pairs = zip(decode_lines(outputs), decode_lines(expected), strict=True)
-    for line, (text, word) in enumerate(pairs, first_line):
-        of_line, hits_of_line, rest = _guesses_of(text, word, bits, line)
-        counts.append(len(of_line))
-        masses.extend(of_line)
-        rests.append(rest)
-        hits.extend(hits_of_line)
-    return Guesses(counts, masses, bytes(hits), rests)
-
-
-def _guesses_of(text: str, expected: str, bits: int, line: int) -> tuple[list[float], list[bool], float]:
-    if ":" not in text:
-        values = parse_vector(text, line)
-        if len(values) != 1 << bits:
-            raise wrong_vector_length(text, line, len(values), bits)
-        (bucket,) = word_buckets([expected], bits, line)
-        return vector_masses(values), [n == bucket for n in range(len(values))], 0.0
-    words, values = parse_entries(text, line)
-    masses, rest = entry_masses(words, values)
-    bucket, *buckets = word_buckets([expected, *filter(None, words)], bits, line)
-    return masses, [found == bucket for found in buckets], rest
-
-
-def bucket_shares(words: bytes, shares: array[float], expected: bytes, bits: int, first_line: int) -> array[float]:
-    """Give, for each expected word, the sum of the shares of those words that its line's bucket has.
-
-    ``words`` are UTF-8 lines, each ended by LF, none empty, with as many ``shares``; the other arguments are those
-    of :func:`geval_py.scoring.kernel.reference.hashed_losses`. Raises ValueError where words and shares differ in
-    number.
-    """
-    known = decode_lines(words)
-    if len(known) != len(shares):
-        raise ValueError(f"{len(known)} words, but {len(shares)} shares")
-    sums = array("d")
-    for line, word in enumerate(decode_lines(expected), first_line):
-        bucket, *buckets = word_buckets([word, *known], bits, line)
-        sums.append(sum(share for found, share in zip(buckets, shares, strict=True) if found == bucket))
-    return sums
-
-
-# The readable truth: from an output line and an expected word to a loss.
-
-
-OVERSHOOT = 1e-6  # how far outside [0, 1] a value may be and still be a probability that was rounded badly
-LEAST_DIVIDED = 1e-280  # what is less may become subnormal when a line is divided by its total
+OVERSHOOT = 1e-6  # how far outside [0, 1] a badly rounded probability may be
+LEAST_DIVIDED = 1e-280  # a smaller value may become subnormal when a line is divided by its total
 HALF_UNITS = (0.0, *(float(f"5e-{places + 1}") for places in range(1, 17)))  # by the number of decimal places
 _CONTROL = re.compile(rb"[\x00-\x09\x0b\x0c\x0e-\x1f\x7f]")
 _CAPITAL = re.compile(rb"[A-Z]")
@@ -142,7 +78,7 @@ def hashed_losses(outputs: Bytes, expected: bytes, bits: int, first_line: int) -
 
     ``outputs`` and ``expected`` are UTF-8 lines, each ended by LF (the last one may lack it); ``bits`` is the
     binary logarithm of the number of buckets, 1 to 24; ``first_line`` is the number, from 1, of the first line in
-    its file: it seeds the hash. Gives the losses in nats, in [0, inf].
+    its file, which seeds the hash. Returns the losses in nats, in [0, inf].
 
     Raises MalformedLineError, with the line's number in the file, at the first line that is not in the format,
     and ValueError if the two blocks differ in their number of lines.
@@ -153,8 +89,8 @@ def hashed_losses(outputs: Bytes, expected: bytes, bits: int, first_line: int) -
 def bounded_losses(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> tuple[array[float], float]:
     """Score a block as :func:`hashed_losses`, and bound its losses.
 
-    The bound is the greatest loss, in nats, possibly inf, that any of the lines could have had: with a word whose
-    bucket has no more than its share of the rest, or the least of a vector; 0 for no lines.
+    The bound is the greatest loss, in nats, possibly inf, that any of the lines could have had: for a word whose
+    bucket has only its share of the rest, or the smallest value of a vector; 0 for no lines.
     """
     pairs = zip(decode_lines(outputs), decode_lines(expected), strict=True)
     both = [_loss_and_bound(text, word, bits, line) for line, (text, word) in enumerate(pairs, first_line)]
@@ -162,9 +98,9 @@ def bounded_losses(outputs: Bytes, expected: bytes, bits: int, first_line: int) 
 
 
 def score_lines(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> tuple[array[float], array[int]]:
-    """Score a block as :func:`hashed_losses`, and tell of each line what deserves a second look.
+    """Score a block as :func:`hashed_losses`, and flag what deserves a second look on each line.
 
-    Gives the losses, NaN on malformed lines, and the lines' flags (:mod:`geval_py.scoring.kernel`). Raises
+    Returns the losses, NaN on malformed lines, and the lines' flags (:mod:`geval_py.scoring.kernel`). Raises
     ValueError if the two blocks differ in their number of lines.
     """
     losses, flags = array("d"), array("I")
@@ -185,7 +121,7 @@ def score_lines(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> 
 
 
 def byte_flags(raw: bytes) -> int:
-    """Give the flags that follow from a line's bytes alone."""
+    """Return the flags that follow from a line's bytes alone."""
     return (
         CARRIAGE_RETURN * (b"\r" in raw)
         | NOT_ASCII * (not raw.isascii())
@@ -195,7 +131,7 @@ def byte_flags(raw: bytes) -> int:
 
 
 def distribution_flags(text: str, line: int) -> int:
-    """Give the flags that follow from what a well-formed line says."""
+    """Return the flags that follow from the entries of a well-formed line."""
     if ":" not in text:
         values = parse_vector(text, line)
         return VECTOR | LOGARITHMS | _logarithm_flags(values)
@@ -225,18 +161,18 @@ def _total_flags(text: str, total: float) -> int:
 
 
 def is_explained(total: float, bound: float) -> bool:
-    """Tell whether a total is as near to 1 as rounding explains, which may have moved it by ``bound``."""
+    """Whether a total is 1 within the tolerance and the rounding error ``bound``."""
     explained = TOLERANCE + bound
     return 1.0 - explained <= total <= 1.0 + explained
 
 
 def numbers_of(text: str) -> list[str]:
-    """Give the numbers of a well-formed line of entries, as they are written."""
+    """Return the numbers of a well-formed line of entries, as they are written."""
     return [token.rpartition(":")[2] for token in text.split(" ")]
 
 
 def rounding(numbers: Iterable[str]) -> float:
-    """Tell how far rounding each number to its last written place may have moved their sum.
+    """Bound the error of a sum of numbers, each of which was rounded to its last written place.
 
     >>> rounding(["0.333333", "0.333333", "1.5e-3", "1"])
     5.1e-05
@@ -245,10 +181,10 @@ def rounding(numbers: Iterable[str]) -> float:
 
 
 def half_unit(number: str) -> float:
-    """Give half a unit in the last place of a number of the grammar.
+    """Return half a unit in the last place of a number of the grammar.
 
-    It is 0 for a number in whole units: 0 and 1 are certainties, and `a:1 b:1` is not a rounded distribution. It is 0
-    too for more than 16 decimal places, which not even the longest line could sum up to what counts.
+    It is 0 for a number in whole units: 0 and 1 are certainties, and `a:1 b:1` is not a rounded distribution. It is
+    also 0 for more than 16 decimal places, whose rounding errors do not add up to anything on the longest line.
 
     >>> half_unit("0.25"), half_unit("1.5e-7"), half_unit("1")
     (0.005, 5e-09, 0.0)
@@ -259,7 +195,7 @@ def half_unit(number: str) -> float:
 
 
 def _exponent(text: str) -> int:
-    """Read an exponent, "" as 0; what is beyond 2^30 is 2^30, since int() takes long over long numbers."""
+    """Read an exponent, "" as 0, capped at 2^30, since int() takes long for long numbers."""
     size = min(int(text.lstrip("+-").lstrip("0")[:11] or 0), 1 << 30)
     return -size if text.startswith("-") else size
 
@@ -270,7 +206,7 @@ def _logarithm_flags(values: list[float]) -> int:
 
 
 def malformed_error(text: str, bits: int, line: int = 1) -> MalformedLineError:
-    """Parse a malformed line again, for its error; ``line`` is its number."""
+    """Parse a malformed line again and return its error; ``line`` is its number."""
     try:
         line_loss(text, "", bits, line)
     except MalformedLineError as error:
@@ -279,7 +215,7 @@ def malformed_error(text: str, bits: int, line: int = 1) -> MalformedLineError:
 
 
 def error_kind(error: MalformedLineError) -> int:
-    """Tell which of ERROR_KINDS a malformed line has."""
+    """Return which of ERROR_KINDS a malformed line has."""
     is_vector = ":" not in error.text
     if not error.text:
         return EMPTY_LINE
@@ -295,7 +231,7 @@ def error_kind(error: MalformedLineError) -> int:
 
 
 def _is_bad_number_in_vector(error: MalformedLineError) -> bool:
-    """Tell whether a line without a colon was meant as numbers, one of which is none."""
+    """Whether a line without a colon was meant as a vector, with one bad number."""
     first, several, _ = error.text.partition(" ")
     return bool(several) and NUMBER.fullmatch(first) is not None and number_mistake(error.token)[0] != "text"
 
@@ -307,7 +243,7 @@ def count_lines(text: Bytes) -> int:
 
 
 def line_loss(text: str, expected: str, bits: int, line: int) -> float:
-    """Give the loss of one output line, in nats; see :func:`hashed_losses`."""
+    """Compute the loss of one output line, in nats; see :func:`hashed_losses`."""
     return _loss_and_bound(text, expected, bits, line)[0]
 
 
@@ -334,10 +270,10 @@ def _loss_and_bound(text: str, expected: str, bits: int, line: int) -> tuple[flo
 
 
 def mixture_loss(values: list[float], hits: list[float], rests: list[float], share: float) -> float:
-    """Give the loss of what has the values ``hits`` and a share of the rest, on a line of ``values``.
+    """Compute the loss of a bucket or word with the values ``hits`` and a share of the rest, on a line of ``values``.
 
     ``rests`` are the values of the rest entries (they add up); ``share`` in [0, 1] is the part of the rest's mass
-    that goes to what is scored. Every number is one as written: this is where it becomes a mass.
+    that the bucket or word gets. All values are numbers as written; here they become masses.
     """
     if are_probabilities(values):
         return _probability_loss(values, hits, rests, share)
@@ -355,3 +291,60 @@ def _logarithm_loss(values: list[float], hits: list[float], rests: list[float], 
     log_share = log(share) if share > 0.0 else -inf
     log_rest = log_sum_exp([value - shift for value in rests]) if rests else log_missing
     return max(0.0, log_divisor - log_sum_exp([log_sum_exp([v - shift for v in hits]), log_rest + log_share]))
+
+
+class Guesses(NamedTuple):
+    """The entries of a block of lines, in order, without the rest.
+
+    ``counts`` is the number of entries of each line (of a vector: its buckets); ``masses`` are the normalised masses
+    of all entries, one line after the other, in [0, 1]; ``hits`` is 1 for an entry in the bucket of its line's
+    expected word, else 0; ``rests`` is the rest mass of each line. A word that is listed twice has two entries.
+    """
+
+    counts: array[int]
+    masses: array[float]
+    hits: bytes
+    rests: array[float]
+
+
+def read_guesses(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> Guesses:
+    """Read the entries of a block of output lines; arguments and errors are those of :func:`hashed_losses`."""
+    counts, masses, rests = array("q"), array("d"), array("d")
+    hits = bytearray()
+    pairs = zip(decode_lines(outputs), decode_lines(expected), strict=True)
+    for line, (text, word) in enumerate(pairs, first_line):
+        of_line, hits_of_line, rest = _guesses_of(text, word, bits, line)
+        counts.append(len(of_line))
+        masses.extend(of_line)
+        rests.append(rest)
+        hits.extend(hits_of_line)
+    return Guesses(counts, masses, bytes(hits), rests)
+
+
+def _guesses_of(text: str, expected: str, bits: int, line: int) -> tuple[list[float], list[bool], float]:
+    if ":" not in text:
+        values = parse_vector(text, line)
+        if len(values) != 1 << bits:
+            raise wrong_vector_length(text, line, len(values), bits)
+        (bucket,) = word_buckets([expected], bits, line)
+        return vector_masses(values), [n == bucket for n in range(len(values))], 0.0
+    words, values = parse_entries(text, line)
+    masses, rest = entry_masses(words, values)
+    bucket, *buckets = word_buckets([expected, *filter(None, words)], bits, line)
+    return masses, [found == bucket for found in buckets], rest
+
+
+def bucket_shares(words: bytes, shares: array[float], expected: bytes, bits: int, first_line: int) -> array[float]:
+    """Sum, for each expected word, the shares of the words that fall into its bucket.
+
+    ``words`` are UTF-8 lines, each ended by LF, none empty, with as many ``shares``; for the other arguments see
+    :func:`hashed_losses`. Raises ValueError where words and shares differ in number.
+    """
+    known = decode_lines(words)
+    if len(known) != len(shares):
+        raise ValueError(f"{len(known)} words, but {len(shares)} shares")
+    sums = array("d")
+    for line, word in enumerate(decode_lines(expected), first_line):
+        bucket, *buckets = word_buckets([word, *known], bits, line)
+        sums.append(sum(share for found, share in zip(buckets, shares, strict=True) if found == bucket))
+    return sums

@@ -1,9 +1,14 @@
-"""The metrics: a table of those of word gaps here, and one of all others in :mod:`geval_py.scoring.metrics.texts`."""
+"""The table METRICS. Metrics of word gaps stand here, all others in :mod:`geval_py.scoring.metrics.texts`.
+
+The table of the others, and columns that few metrics need, are imported when they are asked for.
+"""
 
 from __future__ import annotations
 
+import re
+
 from geval_py.errors import SchemeError
-from geval_py.reading.wordprobs import DEFAULT_BITS, LEAST_BITS, MOST_BITS
+from geval_py.reading.schemes import DEFAULT_BITS, LEAST_BITS, MOST_BITS
 from geval_py.scoring.metrics.base import (
     ACCURACY,
     CROSS_ENTROPY,
@@ -11,11 +16,11 @@ from geval_py.scoring.metrics.base import (
     LOG_LOSS,
     NOISE,
     PERPLEXITY,
+    HashedColumn,
     LineStatistics,
     Metric,
     Setting,
 )
-from geval_py.scoring.metrics.hashed import HashedColumn, split_bits
 from geval_py.text import nearest, visible
 
 TYPE_CHECKING = False
@@ -27,9 +32,8 @@ if TYPE_CHECKING:
 
     METRICS: dict[str, Metric]
 
-__all__ = ["METRICS", "NOISE", "LineStatistics", "Metric", "column_of", "find_metric"]
-
-# The columns that few ask for; who does not, does not wait for their import.
+__all__ = ["METRICS", "NOISE", "LineStatistics", "Metric", "column_of", "find_metric", "split_bits"]
+_HASHED_NAME = r"([A-Za-z]+Hashed)([0-9]+)"
 
 
 def _words(setting: Setting) -> Column:
@@ -82,7 +86,7 @@ _WORD_GAPS = {metric.name: metric for metric in _METRICS}
 
 
 def __getattr__(name: str) -> Any:
-    """Give the table of all metrics; who scores word gaps does not wait for the others."""
+    """Import the metrics of other tasks once METRICS is asked for."""
     if name != "METRICS":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from geval_py.scoring.metrics.texts import TEXT_METRICS
@@ -91,17 +95,15 @@ def __getattr__(name: str) -> Any:
 
 
 def find_metric(name: str) -> Metric:
-    """Find a metric by its name, with its number of bits if it is a hashed one, or another number that it ends in.
-
-    Raises SchemeError.
+    """Return the metric of a name, which may end in a number: of bits, the β of an F-score, … Raises SchemeError.
 
     >>> find_metric("LogLossHashed8").bits
     8
     """
     base, bits = split_bits(name)
-    metric = _WORD_GAPS.get(base) or _find_other(name)
+    metric = _WORD_GAPS.get(base)
     if metric is None:
-        raise SchemeError(scheme=name, message=_unknown(name))
+        return _find_other(name)
     if metric.bits is None:
         return metric
     if not LEAST_BITS <= bits <= MOST_BITS:
@@ -113,23 +115,32 @@ def find_metric(name: str) -> Metric:
     return metric.replace(name=base if bits == DEFAULT_BITS else f"{base}{bits}", bits=bits)
 
 
-def _find_other(name: str) -> Metric | None:
+def _find_other(name: str) -> Metric:
     from geval_py.scoring.metrics import METRICS
     from geval_py.scoring.metrics.texts import find_numbered
 
-    return METRICS.get(name) or find_numbered(name)
-
-
-def _unknown(name: str) -> str:
-    from geval_py.scoring.metrics import METRICS
-
+    metric = METRICS.get(name) or find_numbered(name)
+    if metric is not None:
+        return metric
     close = nearest(split_bits(name)[0], METRICS)
     advice = f"did you mean {close}?" if close else "geval --list-metrics shows those that are known"
-    return f"Unknown or broken metric definition: {visible(name)}\n  {advice}"
+    raise SchemeError(scheme=name, message=f"Unknown or broken metric definition: {visible(name)}\n  {advice}")
+
+
+def split_bits(name: str) -> tuple[str, int]:
+    """Split a metric's name into the name without bits, and the bits (10 where none are given).
+
+    >>> split_bits("LikelihoodHashed8")
+    ('LikelihoodHashed', 8)
+    """
+    match = re.fullmatch(_HASHED_NAME, name)
+    if match is None:
+        return name, DEFAULT_BITS
+    return match[1], int(match[2].lstrip("0")[:9] or "0")  # nine digits are far too many bits already
 
 
 def column_of(metric: Metric, vocabulary: frozenset[str], preparation: Preparation | None = None) -> Column:
-    """Give the column of statistics that a metric is made from, of lines that are prepared first or left as they are.
+    """Return the column of statistics that a metric is made from, of prepared lines if there is a preparation.
 
     ``vocabulary`` is for the metrics that need one; it is prepared as the lines are.
     """

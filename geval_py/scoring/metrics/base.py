@@ -1,12 +1,12 @@
 """What a metric is: statistics first, score second.
 
-A *column* turns lines into their statistics, a few numbers a line, once; a *metric* is arithmetic on the sums of
-those numbers. Metrics over the same column share it, and so does everything that explains a score. The metrics of
-word gaps are the case of one number a line, its loss.
+A *column* turns lines into statistics, a few numbers a line, once; a *metric* is arithmetic on the sums of these
+numbers. Metrics over the same column share it, and so does everything that explains a score. The metrics of word gaps
+have one number a line, its loss (:class:`HashedColumn`).
 
-Some scores are no function of sums: ranks, and mutual information, are of all lines at once. Such a metric has, in
-place of arithmetic on sums, a *ruler*: laid on the tables of some systems, it measures any choice of their lines. A
-resample of the lines is such a choice, and so are two systems that have changed places on some lines.
+Some scores are not functions of sums: rank correlation and mutual information need all lines at once. Instead of a
+formula of sums, such a metric has a *ruler*: given the tables of some systems, it scores any choice of their lines. A
+resample of the lines is such a choice, and so is a pair of systems that swap some lines (a permutation test).
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from __future__ import annotations
 import math
 from array import array
 
+from geval_py.reading.schemes import DEFAULT_BITS
+from geval_py.scoring.kernel import backends
 from geval_py.values import Value
 
 TYPE_CHECKING = False
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from geval_py.reading.lines import Bytes
 
     Direction = Literal["higher", "lower"]
-    Number = TypeVar("Number", float, NDArray[np.float64])  # of one score, or of those on many resamples at once
+    Number = TypeVar("Number", float, NDArray[np.float64])  # for one score, or for many resamples at once
 
     class Column(Protocol):
         """A way to turn lines into statistics. Columns are hashable; equal ones give equal statistics."""
@@ -36,37 +38,36 @@ if TYPE_CHECKING:
             """Score blocks of as many output as expected lines; raises MalformedLineError without a path."""
 
     class Formula(Protocol):
-        """From the sum of each column of statistics, and the number of lines (at least 1), to a value.
+        """Compute a value from the sum of each column of statistics and the number of lines (at least 1).
 
-        All are floats or, on many resamples at once, arrays, taken element by element: the same operators, and
-        :func:`exp`. Finite sums never give NaN. A metric whose library needs numpy anyway may use it for floats too.
+        All are floats or, for many resamples at once, arrays, with the same operators and :func:`exp`. Finite sums
+        never give NaN. A metric whose library needs numpy anyway may use it for floats too.
         """
 
         def __call__(self, totals: Sequence[Number], lines: Number) -> Number: ...
 
     class Ruler(Protocol):
-        """From the tables of systems, of as many lines each, to what scores some of their lines.
+        """Return a function that scores some lines of the tables of systems, which have as many lines each.
 
-        The lines are given by their places, from 0, in all tables one after the other: those of the second system
-        begin behind those of the first. One may be there several times. A score that is not defined is NaN.
+        Its argument is the places of the lines, from 0, in all tables one after the other: the second system's lines
+        follow the first system's. A place may occur several times. An undefined score is NaN.
         """
 
         def __call__(self, systems: Sequence[LineStatistics]) -> Callable[[NDArray[np.intp]], float]: ...
 
 
-NOISE = 1e-12  # what differs by less, relatively, differs by rounding: a loss is right to about 1e-13
+NOISE = 1e-12  # a smaller relative difference is rounding: a loss is right to about 1e-13
 LOSSES = ("loss",)  # the columns of a metric that is made from losses alone
 
 
 class LineStatistics:
-    """A table with a row a line, in line order; the sums of its columns are what scores are made from.
+    """A table with a row a line, in line order; scores are made from the sums of its columns.
 
-    ``columns`` hold finite numbers and inf, which makes the line an infinite one: losses are in [0, inf], in nats, or
-    for Accuracy 0 (a hit) and 1 (a miss). ``classes`` gives each line's class, a number or a text, where a metric
-    averages over classes, and is empty elsewhere. ``details`` gives what else of each line a ruler looks at, such as
-    its labels, and is empty where it looks at the columns alone. ``out_of_vocabulary`` counts the expected words that
-    a metric on exact words has no vocabulary entry for. ``bound`` is the greatest loss that any line could have had,
-    for metrics on hashed words, and 0 elsewhere.
+    ``columns`` hold finite numbers and inf, which makes the line infinite: losses are in [0, inf], in nats, or for
+    Accuracy 0 (a hit) and 1 (a miss). ``classes`` has each line's class, a number or a text, if the metric averages
+    over classes. ``details`` has what a ruler needs of each line beside the columns, such as its labels.
+    ``out_of_vocabulary`` counts the expected words that the vocabulary of a metric on exact words lacks. ``bound`` is
+    the greatest loss that any line could have had, for metrics on hashed words, and 0 for others.
     """
 
     __slots__ = ("bound", "classes", "columns", "details", "out_of_vocabulary")
@@ -102,7 +103,7 @@ class LineStatistics:
         self.bound = max(self.bound, following.bound)
 
     def only(self, places: Sequence[int]) -> LineStatistics:
-        """Give those of some lines, by their places from 0."""
+        """Return the table of some lines, by their places from 0."""
         return LineStatistics(
             columns=tuple(array("d", map(column.__getitem__, places)) for column in self.columns),
             classes=list(map(self.classes.__getitem__, places)) if self.classes else None,
@@ -123,7 +124,7 @@ class LineStatistics:
         return sum(math.inf in row for row in zip(*self.columns, strict=True))
 
     def by_class(self) -> list[Sequence[Sequence[float]]]:
-        """Give the columns of each class's lines, or of all lines where there are no classes."""
+        """Return the columns of each class's lines, or of all lines without classes."""
         if not self.classes:
             return [self.columns]
         rows: dict[float | str, list[tuple[float, ...]]] = {}
@@ -133,18 +134,18 @@ class LineStatistics:
 
 
 class Setting(Value):
-    """What a column may be made with: a metric's number of bits, and the vocabulary, prepared as the lines are."""
+    """The parameters of a column: a metric's number of bits, and the vocabulary, prepared as the lines are."""
 
     bits: int | None
     vocabulary: frozenset[str]
 
 
 class Measure(Value):
-    """How sums of line statistics are shown, and what the values mean.
+    """How a value is computed from sums of line statistics, and what it means.
 
     ``unit`` is for people; ``best`` and ``worst`` are the ends of the range; ``columns`` are the names of the
-    statistics. One made from losses alone gets worse, never better, as the mean loss rises. One with a ``ruler`` is
-    no function of sums, and its formula is that of a score which the ruler gave.
+    statistics. A measure of losses alone never gets better as the mean loss rises. A measure with a ``ruler`` is not
+    a function of sums; its formula returns the ruler's score.
     """
 
     unit: str
@@ -162,24 +163,24 @@ class Measure(Value):
 
     @property
     def of_losses(self) -> bool:
-        """Whether it is made from losses alone: lines, and systems, are then compared by their losses."""
+        """Whether it is made from losses alone, so that lines and systems can be compared by their losses."""
         return self.columns == LOSSES
 
     @property
     def in_nats(self) -> bool:
-        """Whether these losses are negative logarithms of probabilities, not misses."""
+        """Whether its losses are negative logarithms of probabilities, not misses."""
         return self.of_losses and self.unit != "share"
 
 
 class Metric(Value):
-    """A score of a whole output: which column of statistics it is made from, and how that is shown.
+    """A score of a whole output: the column of statistics that it is made from, and its measure.
 
-    One that ``needs_input`` looks at the lines of the input too. ``is_of_words`` tells whether its output lines are
-    distributions over words, which most rules of the checker are about; ``has_classes``, whether they are classes of
-    the training set; ``is_tokenised``, whether a tokenizer that is named splits its lines first, where GEval's
-    isPreprocessable says so. An expected line is one of the ``answers``, or any of its columns is, or all of them are
-    right. ``parse`` reads an output line, of some number; it raises MalformedLineError for one not in the format.
-    ``signature`` gives, from the statistics, what the library that computes the metric signs its scores with.
+    ``needs_input``: it compares lines of the input too. ``is_of_words``: output lines are distributions over words,
+    which most rules of the checker are about. ``has_classes``: output lines are classes of the training set.
+    ``is_tokenised``: the tokenizer splits its lines first, where GEval's isPreprocessable says so. ``answers``: an
+    expected line is one answer, or any of its columns is a right answer, or all of them are expected. ``parse`` reads
+    an output line with its number and raises MalformedLineError. ``signature`` makes the signature of the library
+    that computes the metric.
     """
 
     name: str
@@ -198,7 +199,7 @@ class Metric(Value):
 
     @property
     def unit(self) -> str:
-        """What its values are counted in: nats, bits, words, a probability or a share."""
+        """The unit of its values: nats, bits, words, a probability or a share."""
         return self.measure.unit
 
     @property
@@ -207,7 +208,7 @@ class Metric(Value):
         return self.measure.direction
 
     def value(self, statistics: LineStatistics) -> float:
-        """Give the score of a table: of its lines or, where it has classes, the mean over its classes."""
+        """Compute the score of a table: of all lines or, if it has classes, the mean over its classes."""
         if self.measure.ruler is not None:
             import numpy as np
 
@@ -216,11 +217,11 @@ class Metric(Value):
         return math.fsum(scores) / len(scores)
 
     def of_line(self, *statistics: float) -> float:
-        """Give the score of a single line, of a metric that is made from sums."""
+        """Compute the score of a single line, for a metric that is made from sums."""
         return self.measure.formula(statistics, 1)
 
     def line_scores(self, statistics: LineStatistics) -> Iterator[float]:
-        """Give the score of each line alone; NaN where a single line has none."""
+        """Compute the score of each line alone; NaN where a single line has none."""
         if self.measure.ruler is not None:
             import numpy as np
 
@@ -230,7 +231,7 @@ class Metric(Value):
 
 
 def total(numbers: Iterable[float]) -> float:
-    """Sum exactly, so that the order in which parts come cannot matter; inf beyond the range of a double."""
+    """Sum exactly, so that the order of the terms cannot matter; inf beyond the range of a double."""
     try:
         return math.fsum(numbers)
     except OverflowError:
@@ -238,7 +239,7 @@ def total(numbers: Iterable[float]) -> float:
 
 
 def exp(exponent: Number) -> Number:
-    """Raise e to a float, or to each of an array; inf beyond the range of a double."""
+    """Raise e to a float, or to each element of an array; inf beyond the range of a double."""
     if isinstance(exponent, float):
         try:
             return math.exp(exponent)
@@ -287,14 +288,14 @@ ACCURACY = Measure(unit="share", direction="higher", best=1.0, worst=0.0, formul
 
 
 def whole(totals: Sequence[Number], lines: Number) -> Number:
-    """Give a score back that a ruler gave."""
+    """Return the ruler's score."""
     del lines
     (score,) = totals
     return score
 
 
 class Elementwise(Value):
-    """A formula made of one for floats: on many resamples at once, it is called for each of them."""
+    """A formula made of a function of floats, which is called once for each of many resamples."""
 
     score: Callable[[Sequence[float], float], float]
 
@@ -308,3 +309,17 @@ class Elementwise(Value):
 
         values: NDArray[np.float64] = np.vectorize(of_one, otypes=[np.float64])(lines, *totals)
         return values
+
+
+class HashedColumn(Value):
+    """The loss of the expected word's bucket, in nats: the column of LogLossHashed and its kin."""
+
+    bits: int
+
+    @classmethod
+    def of(cls, setting: Setting) -> HashedColumn:
+        return cls(bits=setting.bits or DEFAULT_BITS)
+
+    def statistics(self, outputs: Bytes, expected: bytes, first_line: int) -> LineStatistics:
+        losses, bound = backends.bounded_losses(outputs, expected, self.bits, first_line)
+        return LineStatistics(columns=(losses,), bound=bound)

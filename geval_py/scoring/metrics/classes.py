@@ -1,7 +1,8 @@
-"""Precision, recall and F-score, with what GEval makes of divisions by zero.
+"""Metrics of classification: a class a line, with GEval's results for divisions by zero.
 
 F_β = (1 + β²) P R / (β² P + R), with precision P and recall R (van Rijsbergen, "Information Retrieval", 1979,
-chapter 7). β is how many times as much recall counts as precision.
+chapter 7). Recall counts β times as much as precision. The F-score of one class takes 1 for a line that was expected
+to be of the class and 0 for another.
 """
 
 from __future__ import annotations
@@ -25,31 +26,28 @@ if TYPE_CHECKING:
 
 
 def ratio(part: float, whole: float) -> float:
-    """Divide; 1 where there is nothing to divide by, as where nothing was expected, and nothing missed."""
+    """Divide; 1 for a divisor of 0, as where nothing was expected and so nothing was missed."""
     return part / whole if whole else 1.0
 
 
 def harmonic(beta: float, precision: float, recall: float) -> float:
-    """Give F_β of a precision and a recall; 0 where both are."""
+    """Compute F_β of a precision and a recall; 0 where both are 0."""
     below = beta * beta * precision + recall
     return (1 + beta * beta) * precision * recall / below if below else 0.0
 
 
 def f_score(beta: float, totals: Sequence[float], lines: float = 1) -> float:
-    """Give F_β, in [0, 1], of how many are right, how many were expected, and how many were given."""
+    """Compute F_β, in [0, 1], from the numbers of right, expected and given items."""
     del lines
     right, expected, given = totals
     return harmonic(beta, ratio(right, given), ratio(right, expected))
 
 
 def share(totals: Sequence[float], lines: float) -> float:
-    """Give a part of a whole; 1 where the whole is nothing."""
+    """Compute the share of a part in a whole; 1 where the whole is 0."""
     del lines
     part, every = totals
     return ratio(part, every)
-
-
-# Metrics of classification: a class a line; for the F-scores of one class, 1 where it was expected and 0 elsewhere.
 
 
 THRESHOLD = 0.5  # from this probability on, 1 is given
@@ -59,13 +57,13 @@ _ZERO_OR_ONE = re.compile(r"0*+(1?)(?:\t.*)?", re.DOTALL)
 
 
 def detection(text: str, expected: str, line: int) -> tuple[float, ...]:
-    """Count what is right, expected, and given: each 1 or 0."""
+    """Count right, expected and given items of a line: each 1 or 0."""
     given, wanted = is_given(text, line), of_answer(is_wanted, expected, line)
     return given and wanted, wanted, given
 
 
 def is_given(text: str, line: int) -> bool:
-    """Read the probability of 1: whether that is the guess; raises MalformedLineError."""
+    """Read the probability of 1, and whether 1 is the guess; raises MalformedLineError."""
     probability = number_of(text, line)
     if not 0 <= probability <= 1:
         raise malformed(NO_PROBABILITY, text, line, "0, 1 or a probability of 1 is expected, from 0 to 1")
@@ -81,20 +79,20 @@ def is_wanted(text: str, line: int) -> bool:
 
 
 def lower_miss(text: str, expected: str, line: int) -> tuple[float, ...]:
-    """Give 0 where the line is one of those expected, each behind a TAB, in whatever case; else 1."""
+    """Return 0 if the line is one of the expected answers, which TABs separate, in any case; else 1."""
     del line
     answers = strip_spaces(expected).split("\t")
     return (lower_case(strip_spaces(text)) not in map(lower_case, answers),)
 
 
 def miss_in_class(text: str, expected: str, line: int) -> tuple[tuple[float, ...], str]:
-    """Give 0 for a hit and 1 for a miss, and the class expected."""
+    """Return 0 for a hit or 1 for a miss, and the expected class."""
     del line
     return (not is_hit(text, expected),), strip_spaces(expected)
 
 
 def classes(text: str, expected: str, line: int) -> tuple[tuple[float, ...], tuple[str, str | None]]:
-    """Give 1 for a hit and 0 for a miss, and the classes, expected and guessed: None for no guess but the rest."""
+    """Return 1 for a hit or 0 for a miss, and the expected and the guessed class (None for the rest alone)."""
     del line
     answer, text = strip_spaces(expected), strip_spaces(text)
     guess = best_guess(text)
@@ -103,13 +101,13 @@ def classes(text: str, expected: str, line: int) -> tuple[tuple[float, ...], tup
 
 
 def clusters(text: str, expected: str, line: int) -> tuple[tuple[float, ...], tuple[str, str]]:
-    """Give 1 where the lines are equal, else 0, and both as they are."""
+    """Return 1 if the lines are equal, else 0, and both lines."""
     del line
     return (text == expected,), (expected, text)
 
 
 def macro_f(beta: float, systems: Sequence[LineStatistics]) -> Callable[[NDArray[np.intp]], float]:
-    """Give what averages the F-scores of the classes that are expected on some lines."""
+    """Return a function that averages the F-scores of the classes expected on some lines."""
     import numpy as np
 
     expected, given = _codes(systems)
@@ -127,7 +125,7 @@ def macro_f(beta: float, systems: Sequence[LineStatistics]) -> Callable[[NDArray
 
 
 def mutual_information(systems: Sequence[LineStatistics]) -> Callable[[NDArray[np.intp]], float]:
-    """Give what computes the normalised mutual information of some lines."""
+    """Return a function that computes the normalised mutual information of some lines."""
     import numpy as np
 
     expected, given = _codes(systems)
@@ -145,7 +143,7 @@ def mutual_information(systems: Sequence[LineStatistics]) -> Callable[[NDArray[n
 
 
 def _codes(systems: Sequence[LineStatistics]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Give a number for the class of each line, expected and given; equal ones have equal numbers."""
+    """Return numbers for the expected and the given class of each line; equal classes have equal numbers."""
     import numpy as np
 
     numbers: dict[Any, int] = {}

@@ -1,6 +1,7 @@
-"""Metrics of binary classification: output lines are the probability of 1, expected lines are 0 or 1.
+"""Metrics on exact words and on classes 0 and 1: losses without hashing, and Accuracy.
 
-Both are read up to the first TAB only; what stands behind it is a remark.
+For binary classification, output lines are the probability of 1, and expected lines are 0 or 1. Both are read up to
+the first TAB; the text after it is a remark.
 """
 
 from __future__ import annotations
@@ -17,17 +18,16 @@ from geval_py.scoring.kernel.reference import mixture_loss
 from geval_py.scoring.metrics.base import LineStatistics, Setting
 from geval_py.text import strip_spaces
 
-NUMBER_EXPECTED = "number expected"  # GEval's own bracketed message, of numbers that are no part of a distribution
+NUMBER_EXPECTED = "number expected"  # GEval's own bracketed message, for numbers that are not part of a distribution
 _CLASS_LINE = re.compile(rf"{NUMBER.pattern}(?:\t.*)?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class BinaryColumn:
-    """The loss of the expected class, in nats, and the classes: each distinct expected number is one of its own."""
+    """The loss of the expected class, in nats, and the classes: each distinct expected number is a class."""
 
     @classmethod
     def of(cls, setting: Setting) -> BinaryColumn:
-        """Make the column; nothing can be set."""
         del setting
         return cls()
 
@@ -43,7 +43,7 @@ class BinaryColumn:
 
 
 def binary_loss(text: str, expected: str, line: int) -> tuple[float, float]:
-    """Give the loss of a probability of 1, clipped to [0, 1], and the expected number: above 0.5 it counts as 1."""
+    """Compute the loss of a probability of 1, clipped to [0, 1]; also return the expected number (above 0.5: 1)."""
     probability = min(1.0, max(0.0, read_number(text, line)))
     try:
         number = read_number(expected, line)
@@ -56,7 +56,7 @@ def binary_loss(text: str, expected: str, line: int) -> tuple[float, float]:
 
 
 def is_class_line(text: str) -> bool:
-    """Tell whether a line is one plain number, up to its first TAB."""
+    """Whether a line is one plain number, up to its first TAB."""
     return _CLASS_LINE.fullmatch(text) is not None
 
 
@@ -74,23 +74,19 @@ def read_number(text: str, line: int) -> float:
         raise
 
 
-# Metrics on exact words: the expected word's own probability, and whether the best guess was right.
-
-
 @dataclass(frozen=True, slots=True)
 class WordColumn:
     """The loss of the expected word itself, in nats.
 
-    A word that the line does not list shares the rest evenly with the other unlisted words of the vocabulary; a
-    word outside the vocabulary has probability 0. A line that begins with one plain number where 0 or 1 is expected
-    is binary classification (GEval's own LogLoss and Likelihood).
+    An unlisted word shares the rest evenly with the other unlisted words of the vocabulary; a word outside the
+    vocabulary has probability 0. A line that begins with one plain number where 0 or 1 is expected is binary
+    classification (GEval's own LogLoss and Likelihood).
     """
 
     vocabulary: frozenset[str]
 
     @classmethod
     def of(cls, setting: Setting) -> WordColumn:
-        """Make the column of a vocabulary."""
         return cls(setting.vocabulary)
 
     def statistics(self, outputs: Bytes, expected: bytes, first_line: int) -> LineStatistics:
@@ -120,7 +116,7 @@ class WordColumn:
 
 
 def _is_class(text: str, expected: str) -> bool:
-    """Tell whether a line with a colon is a number, with the colon behind a TAB, where a number is expected."""
+    """Whether a line with a colon after a TAB is a number, where a number is expected."""
     return "\t" in text and is_class_line(text) and is_class_line(expected)
 
 
@@ -137,11 +133,10 @@ def _colon_expected(text: str, line: int) -> MalformedLineError:
 
 @dataclass(frozen=True, slots=True)
 class MissColumn:
-    """0 where the best guess is the expected line, 1 where it is not."""
+    """0 if the best guess is the expected line, else 1."""
 
     @classmethod
     def of(cls, setting: Setting) -> MissColumn:
-        """Make the column; nothing can be set."""
         del setting
         return cls()
 
@@ -153,11 +148,11 @@ class MissColumn:
 
 
 def is_hit(text: str, expected: str) -> bool:
-    """Tell whether an output line's best guess is what was expected; both are stripped first.
+    """Whether an output line's best guess is the expected line; both are stripped first.
 
-    The guess of a line of entries is the word with the greatest number (ties: the greatest word in code point
-    order; the rest is no word). Another line is compared whole; where 0 or 1 is expected, a number in [0, 1],
-    without a plus sign, is the probability of 1.
+    The guess of a line of entries is the word with the greatest number (of equal numbers, the greatest word in code
+    point order; the rest is not a word). Other lines are compared as a whole; where 0 or 1 is expected, a number in
+    [0, 1], without a plus sign, is the probability of 1.
     """
     text, expected = strip_spaces(text), strip_spaces(expected)
     guess = best_guess(text)
@@ -169,7 +164,7 @@ def is_hit(text: str, expected: str) -> bool:
 
 
 def best_guess(text: str) -> str | None:
-    """Give the word with the greatest number, "" if there is only the rest; None for another kind of line."""
+    """Return the word with the greatest number, "" if there is only the rest, and None for another kind of line."""
     if ":" not in text:
         return None
     try:

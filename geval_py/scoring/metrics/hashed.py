@@ -1,18 +1,21 @@
-"""Metrics on hashed words: LikelihoodHashed and its kin, any number of buckets from 2^1 to 2^24."""
+"""Losses of hashed words without files, and columns that say more of a line than its loss.
+
+The metrics on hashed words are LikelihoodHashed and its kin, with any number of buckets from 2^1 to 2^24. The columns
+are a line's whole profile, and its loss under another seed of the hash.
+"""
 
 from __future__ import annotations
 
-import re
 from array import array
 from collections.abc import Sized
 from itertools import zip_longest
 
 from geval_py.errors import MalformedLineError, UsageError
 from geval_py.reading.lines import Bytes, decode_lines
-from geval_py.reading.wordprobs import DEFAULT_BITS, check_bits, check_line_number
+from geval_py.reading.schemes import DEFAULT_BITS
+from geval_py.reading.wordprobs import check_bits, check_line_number
 from geval_py.scoring.kernel import backends
-from geval_py.scoring.kernel.profile import BINS, COLUMNS, COUNTS
-from geval_py.scoring.metrics.base import LineStatistics, Measure, Metric
+from geval_py.scoring.metrics.base import HashedColumn, LineStatistics, Measure, Metric
 from geval_py.text import shown
 from geval_py.values import Value
 
@@ -26,31 +29,15 @@ if TYPE_CHECKING:
     from geval_py.scoring.metrics.base import Number, Setting
 
 
-LINES_AT_ONCE = 64  # few, since whoever makes lines as they are asked for waits for as many before an error
+LINES_AT_ONCE = 64  # few, since an error is raised only once as many lines were made
 _END = object()
 _NO_MORE = {"outputs": "{} outputs, but more expected words", "expected": "{} expected words, but more outputs"}
-_NAME = r"([A-Za-z]+Hashed)([0-9]+)"
-
-
-class HashedColumn(Value):
-    """The loss of the expected word's bucket, in nats."""
-
-    bits: int
-
-    @classmethod
-    def of(cls, setting: Setting) -> HashedColumn:
-        """Make the column of as many buckets as a metric's bits give."""
-        return cls(bits=setting.bits or DEFAULT_BITS)
-
-    def statistics(self, outputs: Bytes, expected: bytes, first_line: int) -> LineStatistics:
-        losses, bound = backends.bounded_losses(outputs, expected, self.bits, first_line)
-        return LineStatistics(columns=(losses,), bound=bound)
 
 
 def hashed_log_losses(
     outputs: Iterable[str], expected: Iterable[str], bits: int = DEFAULT_BITS, first_line: int = 1
 ) -> array[float]:
-    """Give the loss of each output line, in nats, in [0, inf]: -ln of the mass of the expected word's bucket.
+    """Compute the loss of each output line, in nats, in [0, inf]: -ln of the mass of the expected word's bucket.
 
     ``outputs`` are lines as in out.tsv, ``expected`` as many words; ``bits`` (1 to 24) is the binary logarithm of
     the number of buckets; ``first_line`` is the number of the first line in its file, which seeds the hash: pass
@@ -58,8 +45,8 @@ def hashed_log_losses(
 
     Lines are read and scored a few at a time, so that there may be more of them than fit into memory.
 
-    Raises MalformedLineError at the first line that is not in the format, and UsageError for bits out of range, what
-    is no text, a line end inside a line, and another number of words than lines.
+    Raises MalformedLineError at the first line that is not in the format, and UsageError for bits out of range, a
+    line that is not a string or contains a line end, and another number of words than lines.
 
     >>> hashed_log_losses(["the:1"], ["the"])
     array('d', [0.0])
@@ -75,7 +62,7 @@ def hashed_log_losses(
 
 
 def _blocks(outputs: Iterable[str], expected: Iterable[str]) -> Iterator[tuple[bytes, bytes]]:
-    """Join lines and words, a few at a time; raises UsageError for what cannot be joined, after the lines before."""
+    """Join lines and words, a few at a time; raises UsageError after the lines before one that cannot be joined."""
     lines: list[bytes] = []
     words: list[bytes] = []
     for index, (output, word) in enumerate(zip_longest(outputs, expected, fillvalue=_END)):
@@ -93,7 +80,7 @@ def _blocks(outputs: Iterable[str], expected: Iterable[str]) -> Iterator[tuple[b
 
 
 def _line(what: str, index: int, text: object) -> bytes:
-    """Encode a line with its end; raises UsageError for what is none."""
+    """Encode a line with its end; raises UsageError."""
     if text is _END:
         raise UsageError(message=_NO_MORE[what].format(index))
     if not isinstance(text, str):
@@ -104,26 +91,11 @@ def _line(what: str, index: int, text: object) -> bytes:
 
 
 def _encode(line: str) -> bytes:
-    """Encode as the bytes that a lone surrogate stands for: they are replaced when they are read, as in a file."""
+    """Encode lone surrogates as the bytes that they stand for, which are replaced when read, as in a file."""
     try:
         return line.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
         return line.encode("utf-8", "surrogatepass")
-
-
-def split_bits(name: str) -> tuple[str, int]:
-    """Split a metric's name into the name without bits, and the bits (10 where none are given).
-
-    >>> split_bits("LikelihoodHashed8")
-    ('LikelihoodHashed', 8)
-    """
-    match = re.fullmatch(_NAME, name)
-    if match is None:
-        return name, DEFAULT_BITS
-    return match[1], int(match[2].lstrip("0")[:9] or "0")  # nine digits are far too many bits already
-
-
-# Columns that tell more of a line than its loss: its whole profile, its loss under another seed of the hash.
 
 
 class ProfileStatistics(LineStatistics):
@@ -143,24 +115,30 @@ class ProfileStatistics(LineStatistics):
             self._histogram += following._histogram
 
     def column(self, name: str) -> NDArray[np.float64]:
-        """Give the column of a name, a value a line."""
+        """Return the column of a name, a value a line."""
         import numpy as np
+
+        from geval_py.scoring.kernel.profile import COLUMNS
 
         return np.frombuffer(self.columns[COLUMNS.index(name)])
 
     @property
     def histogram(self) -> NDArray[np.float64]:
-        """The bins from small masses to great; of each its number of words, their mass, the hits, and each draw's."""
+        """A row for each bin, from small masses to great: words, their mass, hits, and the count of each draw."""
+        from geval_py.scoring.kernel.profile import BINS
+
         return self._histogram.reshape(BINS, -1)
 
     @property
     def draws(self) -> int:
         """How often each line's word was drawn."""
+        from geval_py.scoring.kernel.profile import BINS, COUNTS
+
         return len(self._histogram) // BINS - len(COUNTS)
 
 
 class ProfileColumn(Value):
-    """What each line's distribution says; see :func:`geval_py.scoring.kernel.profile.line_profiles`."""
+    """The profile of each line's distribution; see :func:`geval_py.scoring.kernel.profile.line_profiles`."""
 
     bits: int
     draws: int
@@ -170,7 +148,7 @@ class ProfileColumn(Value):
 
 
 class ReseededColumn(Value):
-    """The loss that a line would have if it stood so many lines ``further``: seeds of the hash are line numbers."""
+    """The loss that a line would have ``further`` lines down the file: line numbers seed the hash."""
 
     bits: int
     further: int
@@ -184,13 +162,12 @@ class ReseededColumn(Value):
 
 
 class UnknownColumn(Value):
-    """1 for an expected word that the vocabulary does not have, 0 for one that it has."""
+    """1 for an expected word that is not in the vocabulary, 0 for others."""
 
     vocabulary: frozenset[str]
 
     @classmethod
     def of(cls, setting: Setting) -> UnknownColumn:
-        """Make the column of a vocabulary."""
         return cls(vocabulary=setting.vocabulary)
 
     def statistics(self, outputs: Bytes, expected: bytes, first_line: int) -> LineStatistics:
@@ -199,12 +176,14 @@ class UnknownColumn(Value):
 
 
 def is_hashed(metric: Metric) -> bool:
-    """Tell whether a metric is one on hashed words, which has a profile."""
+    """Whether a metric is on hashed words and has a profile."""
     return metric.bits is not None
 
 
 def profiled(metric: Metric, draws: int = 0) -> Metric:
-    """Give a hashed metric of the same values, whose statistics are ProfileStatistics."""
+    """Return a hashed metric of the same values, whose statistics are ProfileStatistics."""
+    from geval_py.scoring.kernel.profile import COLUMNS
+
     formula = metric.measure.formula
 
     def of_losses(totals: Sequence[Number], lines: Number) -> Number:
@@ -218,7 +197,7 @@ def profiled(metric: Metric, draws: int = 0) -> Metric:
 
 
 def reseeded(metric: Metric, further: int) -> Metric:
-    """Give a hashed metric as it is on lines that stand so many lines further."""
+    """Return a hashed metric that scores lines as if they stood ``further`` lines down the file."""
 
     def make(setting: Setting) -> ReseededColumn:
         return ReseededColumn(bits=HashedColumn.of(setting).bits, further=further)
@@ -227,5 +206,5 @@ def reseeded(metric: Metric, further: int) -> Metric:
 
 
 def unknown_words(metric: Metric) -> Metric:
-    """Give a metric whose one statistic tells which expected words the vocabulary does not have."""
+    """Return a metric whose statistic is 1 for each expected word that is not in the vocabulary."""
     return metric.replace(make_column=UnknownColumn.of, needs_vocabulary=True)

@@ -1,11 +1,11 @@
-"""How true probabilities are: GEval's calibration, 1 for those that come true as often as they say.
+"""Metrics of labels and of rankings: several labels a line, perhaps with probabilities, or items by relevance.
 
-A line is fitted to what came true, locally, around each probability (Cleveland, "Robust locally weighted regression
-and smoothing scatterplots", 1979; with Gaussian weights here, and no robustness). The calibration is 1 minus twice
-the mean distance of that curve from the diagonal, at least 0. The mean is an integral, by Simpson's rule on the
-double exponential (tanh-sinh) substitution of Takahasi and Mori ("Double exponential formulas for numerical
-integration", 1974), at the 25 points with which GEval's library begins and GEval ends. No library has this curve, nor
-just these points, which the score depends on.
+The probabilistic F-score needs GEval's calibration, 1 for probabilities that come true as often as they say. Around
+each probability, a line is fitted locally to what came true (Cleveland, "Robust locally weighted regression and
+smoothing scatterplots", 1979; with Gaussian weights here, and no robustness). The calibration is 1 minus twice the
+mean distance of that curve from the diagonal, at least 0. The mean is an integral, by Simpson's rule on the double
+exponential (tanh-sinh) substitution of Takahasi and Mori ("Double exponential formulas for numerical integration",
+1974), at the same 25 points as in GEval. No library has this curve and these points, on which the score depends.
 """
 
 from __future__ import annotations
@@ -16,29 +16,32 @@ from collections.abc import Callable, Sequence
 from math import inf, log, log1p, log2
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
-
 from geval_py.reading.wordprobs import NUMBER
 from geval_py.scoring.metrics.classes import f_score, harmonic, ratio
 from geval_py.scoring.metrics.rows import malformed, of_answer
 from geval_py.text import split_words
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from geval_py.scoring.metrics.base import LineStatistics
 
+    Array = NDArray[np.float64]
 
-Array = NDArray[np.float64]
+THRESHOLD = 0.5  # from this probability on, a label is given
+NOTHING_EXPECTED = "no item expected"
 SHARPNESS = 8.0  # of the weights: their standard deviation is 1/8
-LEAST_BAND = 0.001  # narrower probabilities make no curve
+LEAST_BAND = 0.001  # probabilities in a narrower band make no curve
 MARGIN = 0.0001  # left out of the integral at both ends
-FARTHEST = 3.0  # of the points before substitution; beyond, there is no weight in doubles
+FARTHEST = 3.0  # the outermost points before substitution; beyond, weights are 0 in doubles
 STEP = 0.25
 
 
 def calibration(results: Array, probabilities: Array) -> float:
-    """Give the calibration, in [0, 1], of what came true (0 to 1 each) with these probabilities; 1 of nothing."""
+    """Compute the calibration, in [0, 1], of probabilities and their results (0 to 1 each); 1 without any."""
+    import numpy as np
+
     if not len(results):
         return 1.0
     low, high = float(probabilities.min()), float(probabilities.max())
@@ -51,12 +54,14 @@ def calibration(results: Array, probabilities: Array) -> float:
 
 
 def fitted(inputs: Array, outputs: Array, points: Array) -> Array:
-    """Give at each point the value of the line fitted there, by least squares of weighted inputs and outputs.
+    """Compute at each point the value of the line fitted there, by least squares of weighted inputs and outputs.
 
     The columns are made orthogonal by the modified Gram-Schmidt process, as GEval's library does (statistics for
-    Haskell, Statistics.Matrix.Algorithms). It loses the slope where one input outweighs all others 1e13 times; these
-    scores are GEval's to the digit, too, which a better conditioned solution would change.
+    Haskell, Statistics.Matrix.Algorithms). It loses the slope where one input outweighs all others 1e13 times. A
+    better conditioned solution would change such scores, which now equal GEval's to the digit.
     """
+    import numpy as np
+
     deviations = SHARPNESS * (points[:, np.newaxis] - inputs)
     weights = SHARPNESS * np.exp(-(deviations**2) / 2) / math.sqrt(2 * math.pi)
     targets, slanted = outputs * weights, inputs * weights
@@ -71,7 +76,9 @@ def fitted(inputs: Array, outputs: Array, points: Array) -> Array:
 
 
 def _rule(low: float, high: float) -> tuple[Array, Array]:
-    """Give the points and weights of the integral from low to high: four thirds of the fine rule less the coarse."""
+    """Return the points and weights of the integral: four thirds of the fine rule less a third of the coarse."""
+    import numpy as np
+
     steps = np.arange(-FARTHEST, FARTHEST + STEP, STEP)
     steps = steps[np.abs(steps) <= FARTHEST]
     angles = math.pi / 2 * np.sinh(steps)
@@ -80,12 +87,6 @@ def _rule(low: float, high: float) -> tuple[Array, Array]:
     weights = (4 * fine - np.where(is_coarse, 2 * fine, 0)) / 3
     half = (high - low) / 2
     return (low + high) / 2 + half * np.tanh(angles), half * weights
-
-
-# Metrics of lines with any number of labels, words between white space; those given may have probabilities.
-
-
-THRESHOLD = 0.5
 
 
 def probable_labels(text: str) -> list[tuple[str, float]]:
@@ -105,7 +106,7 @@ def _label(word: str) -> tuple[str, float]:
 
 
 def label_counts(text: str, expected: str, line: int) -> tuple[float, ...]:
-    """Count the labels that are right, expected, and given."""
+    """Count the right, the expected and the given labels."""
     del line
     given = Counter(label for label, probability in probable_labels(text) if probability >= THRESHOLD)
     wanted = Counter(split_words(expected))
@@ -113,12 +114,12 @@ def label_counts(text: str, expected: str, line: int) -> tuple[float, ...]:
 
 
 def label_f(beta: float, text: str, expected: str, line: int) -> tuple[float, ...]:
-    """Give the F-score of a line's labels."""
+    """Compute the F-score of a line's labels."""
     return (f_score(beta, label_counts(text, expected, line)),)
 
 
 def label_loss(text: str, expected: str, line: int) -> tuple[float, ...]:
-    """Give the loss of a line's labels, in nats, in [0, inf]."""
+    """Compute the loss of a line's labels, in nats, in [0, inf]."""
     del line
     given, wanted = probable_labels(text), split_words(expected)
     first: dict[str, float] = {}
@@ -131,14 +132,11 @@ def label_loss(text: str, expected: str, line: int) -> tuple[float, ...]:
     return (max(0.0, sum(losses)),)
 
 
-# The probabilistic F-score of labels: how true their probabilities are, and how much of what was expected they hold.
-
-
 def probable_counts(text: str, expected: str, line: int) -> tuple[tuple[float, ...], tuple[tuple[float, float], ...]]:
-    """Give the probability of what is right, how many labels are expected, and of each label whether it is, and p.
+    """Return the probability of the right labels and the number expected; and of each label, whether right, and p.
 
-    Of a label that is given more often than it is expected, an assignment of labels tells which one is right; of
-    those as good, scipy's is GEval's too where that has been seen.
+    Where a label is given more often than expected, scipy's assignment says which one is right. Among equally good
+    assignments it agreed with GEval's in all cases seen.
     """
     del line
     given, wanted = probable_labels(text), split_words(expected)
@@ -148,16 +146,20 @@ def probable_counts(text: str, expected: str, line: int) -> tuple[tuple[float, .
 
 
 def _assigned(given: Sequence[str], wanted: Sequence[str]) -> frozenset[int]:
-    """Tell which of the labels given are right."""
+    """Return the places of the right labels."""
     if not given or not wanted:
         return frozenset()
+    from scipy.optimize import linear_sum_assignment
+
     costs = [[answer != label for label in given] for answer in wanted]
     pairs = zip(*linear_sum_assignment(costs), strict=True)
     return frozenset(int(place) for answer, place in pairs if wanted[answer] == given[place])
 
 
 def probabilistic_f(beta: float, systems: Sequence[LineStatistics]) -> Callable[[NDArray[np.intp]], float]:
-    """Give what computes the probabilistic F-score of some lines."""
+    """Return a function that computes the probabilistic F-score of some lines: of calibration and recall."""
+    import numpy as np
+
     mass, wanted = (np.concatenate([np.array(of.columns[n]) for of in systems]) for n in range(2))
     judged = [np.array(pairs).reshape(-1, 2) for of in systems for pairs in of.details]
 
@@ -169,19 +171,13 @@ def probabilistic_f(beta: float, systems: Sequence[LineStatistics]) -> Callable[
     return score
 
 
-# Metrics of rankings: items behind TABs, the expected ones in any order, those given by falling relevance.
-
-
-NOTHING_EXPECTED = "no item expected"
-
-
 def items_of(text: str) -> list[str]:
-    """Split a line into items, each once; none in an empty line."""
+    """Split a line at its TABs into distinct items, by falling relevance; none in an empty line."""
     return list(dict.fromkeys(text.split("\t"))) if text else []
 
 
 def average_precision(text: str, expected: str, line: int) -> tuple[float, ...]:
-    """Give the average precision of a line's items."""
+    """Compute the average precision of a line's items."""
     wanted = of_answer(_wanted, expected, line)
     found, total = 0, 0.0
     for rank, item in enumerate(items_of(text), 1):
@@ -198,7 +194,7 @@ def _wanted(text: str, line: int) -> list[str]:
 
 
 def discounted_gain(first: int, text: str, expected: str, line: int) -> tuple[float, ...]:
-    """Give the normalised discounted gain of a line's first items."""
+    """Compute the normalised discounted gain of a line's first items."""
     del line
     wanted = frozenset(items_of(expected))
     gained = [rank for rank, item in enumerate(items_of(text)[:first], 1) if item in wanted]

@@ -1,15 +1,15 @@
-"""Metrics of numbers: a number a line, or two, longitude and latitude.
+"""Metrics of numbers: one number a line, or a longitude and a latitude.
 
 MSE is the mean of the squared errors, RMSE its square root, MAE the mean of the absolute errors, SMAPE the mean of
-|e - o| / (|e| + |o|) in percent, of which 0/0 is 0 (Armstrong, "Long-range forecasting", 1985; without his factor 2,
-so that it is from 0 to 100). All are best at 0. An empty line is no number, and an error.
+|e - o| / (|e| + |o|) in percent, with 0 for 0/0 (Armstrong, "Long-range forecasting", 1985; without his factor 2, so
+that it is from 0 to 100). All are best at 0. An empty line is an error.
 
-Pearson's and Spearman's correlations are no functions of sums that a double can hold: both are of all lines at once.
-Both are numpy's; Spearman's is that of ranks, where tied numbers share their mean rank. Of fewer than two lines, and
-of numbers that are all the same, there is none: it is NaN, and so it is of each line alone.
+Pearson's and Spearman's correlations cannot be computed from sums in doubles, but need all lines at once. numpy
+computes both; Spearman's is the correlation of ranks, where tied numbers share their mean rank. The correlation of
+fewer than two lines, or of equal numbers, is NaN, and so is that of each line alone.
 
-Haversine is the mean distance on a sphere of 6371 km. It is GEval's formula, which takes the cosine of the difference
-of the latitudes, twice, where the haversine formula has the cosines of both: near the equator, and for points of one
+Haversine is the mean distance on a sphere of 6371 km, by GEval's formula: it squares the cosine of the difference of
+the latitudes, where the haversine formula multiplies the cosines of both. Near the equator, and for points of one
 longitude, both give the same.
 """
 
@@ -34,54 +34,54 @@ TWO_NUMBERS = "cannot parse line with longitude and latitude of sphere"  # GEval
 
 
 def squared_error(text: str, expected: str, line: int) -> tuple[float, ...]:
-    """Give the square of a number's error."""
+    """Compute the square of a number's error."""
     answer, number = numbers_of(text, expected, line)
     return ((number - answer) * (number - answer),)
 
 
 def absolute_error(text: str, expected: str, line: int) -> tuple[float, ...]:
-    """Give the size of a number's error."""
+    """Compute the absolute error of a number."""
     answer, number = numbers_of(text, expected, line)
     return (abs(number - answer),)
 
 
 def relative_error(text: str, expected: str, line: int) -> tuple[float, ...]:
-    """Give the size of a number's error by the sizes of both numbers; 0 where both are 0."""
+    """Divide the absolute error by the sizes of both numbers; 0 where both are 0."""
     answer, number = numbers_of(text, expected, line)
     size = abs(answer) + abs(number)
     return (abs(number - answer) / size if size else 0.0,)
 
 
 def numbers_of(text: str, expected: str, line: int) -> tuple[float, float]:
-    """Read what was expected, and what was given; raises MalformedLineError."""
+    """Read the expected and the given number; raises MalformedLineError."""
     number = number_of(text, line)
     return of_answer(number_of, expected, line), number
 
 
 def root_mean(totals: Sequence[float], lines: float) -> float:
-    """Give the square root of a mean."""
+    """Compute the square root of the mean."""
     (squares,) = totals
     return math.sqrt(squares / lines)
 
 
 def percent(totals: Sequence[float], lines: float) -> float:
-    """Give a mean times 100."""
+    """Compute the mean in percent."""
     (errors,) = totals
     return 100 * errors / lines
 
 
 def pearson(systems: Sequence[LineStatistics]) -> Callable[[NDArray[np.intp]], float]:
-    """Give what correlates the numbers of some lines."""
+    """Return a function that correlates the numbers of some lines."""
     return _correlations(systems, lambda numbers: numbers)
 
 
 def spearman(systems: Sequence[LineStatistics]) -> Callable[[NDArray[np.intp]], float]:
-    """Give what correlates the ranks of the numbers of some lines."""
+    """Return a function that correlates the ranks of the numbers of some lines."""
     return _correlations(systems, _ranks)
 
 
 def _ranks(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Rank each row from 1; tied numbers share their mean rank. SciPy has it too, and takes a second to import."""
+    """Rank each row from 1; tied numbers share their mean rank. SciPy's rankdata takes a second to import."""
     import numpy as np
 
     rows = []
@@ -100,7 +100,7 @@ def _correlations(
 
     def score(lines: NDArray[np.intp]) -> float:
         chosen = table[:, lines]
-        with np.errstate(over="ignore", invalid="ignore"):  # numbers of 1e308 have no correlation that can be told
+        with np.errstate(over="ignore", invalid="ignore"):  # numbers of 1e308 overflow
             if not np.ptp(chosen, axis=1).all():
                 return math.nan
             return float(np.asarray(np.corrcoef(prepare(chosen)))[0, 1])
@@ -109,7 +109,7 @@ def _correlations(
 
 
 def haversine(text: str, expected: str, line: int) -> tuple[float, ...]:
-    """Give the distance of two points in kilometres."""
+    """Compute the distance of two points in kilometres."""
     point = read_point(text, line)
     answer = of_answer(read_point, expected, line)
     longitude, latitude = (math.radians(a) - math.radians(b) for a, b in zip(point, answer, strict=True))

@@ -1,4 +1,4 @@
-"""Columns of statistics that are made line by line."""
+"""Columns of statistics that a function computes line by line, also of lines that text flags have changed."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from geval_py.scoring.metrics.base import Column
 
 
-Parse: TypeAlias = Callable[[str, int], Any]  # of a line and its number; raises MalformedLineError
+Parse: TypeAlias = Callable[[str, int], Any]  # reads a line with its number; raises MalformedLineError
 
 
 @dataclass(frozen=True, slots=True)
 class RowColumn:
-    """The statistics that a function gives of an output line, the expected one and their number.
+    """Statistics that a function computes from an output line, the expected line and their number.
 
-    They are as many as the ``width``; the numbers ``given`` are the function's first arguments. With something kept
-    ``beside`` them, it gives a pair: the statistics, and what is kept of the line.
+    ``width`` is the number of statistics; the numbers ``given`` are the function's first arguments. With ``beside``,
+    the function returns a pair: the statistics, and the line's class or details.
     """
 
     row: Callable[..., Any]
@@ -52,9 +52,9 @@ class RowColumn:
 
 @dataclass(frozen=True, slots=True)
 class InputColumn:
-    """The statistics that a function gives of a line of the input, the output and the expected one.
+    """Statistics that a function computes from a line of the input, the output line and the expected line.
 
-    The ``inputs`` are put in when all lines are there; those of the first are of line 1.
+    The ``inputs``, from line 1 on, are added once all lines are read.
     """
 
     row: Callable[[str, str, str], tuple[float, ...]]
@@ -69,7 +69,7 @@ class InputColumn:
 
 
 def columns_of(rows: Iterable[tuple[float, ...]], width: int) -> tuple[array[float], ...]:
-    """Turn rows of as many numbers into columns."""
+    """Turn rows of equal width into columns."""
     columns = tuple(array("d") for _ in range(width))
     for row in rows:
         for column, value in zip(columns, row, strict=True):
@@ -78,7 +78,7 @@ def columns_of(rows: Iterable[tuple[float, ...]], width: int) -> tuple[array[flo
 
 
 def _kept(found: Iterable[tuple[tuple[float, ...], Any]], beside: list[Any]) -> Iterator[tuple[float, ...]]:
-    """Give the rows, and keep what is beside them."""
+    """Yield the rows; append what is beside each to a list."""
     for row, one in found:
         beside.append(one)
         yield row
@@ -92,7 +92,7 @@ def number_of(text: str, line: int) -> float:
 
 
 def of_answer(parse: Parse, text: str, line: int) -> Any:
-    """Parse an expected line: what is wrong with it is said of the expected file."""
+    """Parse an expected line; an error names the expected file."""
     try:
         return parse(text, line)
     except MalformedLineError as error:
@@ -103,17 +103,14 @@ def of_answer(parse: Parse, text: str, line: int) -> Any:
 def malformed(
     reason: str, text: str, line: int, hint: str, column: int = 1, token: str | None = None
 ) -> MalformedLineError:
-    """Make the error for a line that cannot be read; ``token`` is what is wrong there, by default all of it."""
+    """Return the error for a malformed line; ``token`` is the part that is wrong, by default the whole line."""
     shown = text if token is None else token
     return MalformedLineError(line=line, column=column, reason=reason, token=shown, hint=hint, text=text)
 
 
-# Metrics on lines that the text flags of an evaluation scheme have changed.
-
-
 @dataclass(frozen=True, slots=True)
 class PreparedColumn:
-    """Another column, of the lines as a preparation leaves them. Lines keep their numbers."""
+    """Another column, of lines that a preparation has changed; the lines keep their numbers."""
 
     column: Column
     preparation: Preparation

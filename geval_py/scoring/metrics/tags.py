@@ -1,16 +1,15 @@
 r"""Metrics of tagged texts: a tag a token, with white space between them.
 
-TokenAccuracy is the share of tokens with a right tag; the expected one may be several, with ``;`` between them, and
-``*`` is not counted. BIO-F1 is the F-score of entities:
+TokenAccuracy is the share of tokens with a right tag; there may be several right tags, separated by ``;``, and tokens
+with the tag ``*`` do not count. BIO-F1 is the F-score of entities:
 
-    line  = tag *( white-space tag )                  white space at the ends is passed over
+    line  = tag *( white-space tag )                  white space at the ends is ignored
     tag   = "O" / ( "B" / "I" ) ( "-" / "_" ) label [ "/" normalised ]
 
-B begins an entity, I goes on with it, O is outside of all (Ramshaw and Marcus, "Text chunking using
-transformation-based learning", 1995). An entity is right if its first and last token, its label and its normalised
-forms are; BIO-F1-Labels does not look at the last. All are from 0 to 1, the best. An empty line has no tag; without
-any entity, expected or given, the F-score is 1. Written here: no library knows normalised forms, or takes an I
-without a B for an error, as GEval does.
+B begins an entity, I continues it, O is outside of all (Ramshaw and Marcus, "Text chunking using transformation-based
+learning", 1995). An entity is right if its first and last token, its label and its normalised forms are right;
+BIO-F1-Labels ignores the forms. All are from 0 to 1, the best. An empty line has no tag; without any entity, expected
+or given, the F-score is 1. No library knows normalised forms, or takes an I without a B for an error, as GEval does.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class Entity(NamedTuple):
 
 
 def token_hits(text: str, expected: str, line: int) -> tuple[float, ...]:
-    """Count the tokens with a right tag, and those that count; raises MalformedLineError for another number."""
+    """Count the tokens with a right tag, and all that count; raises MalformedLineError for a wrong number of tags."""
     tags, wanted = split_words(text), split_words(expected)
     if len(tags) != len(wanted):
         hint = f"{len(wanted)} tags are expected here, and there are {len(tags)}"
@@ -51,13 +50,13 @@ def token_hits(text: str, expected: str, line: int) -> tuple[float, ...]:
 
 
 def entity_counts(text: str, expected: str, line: int) -> tuple[float, ...]:
-    """Count the entities that are right, expected, and given."""
+    """Count the right, the expected and the given entities."""
     found, wanted = entities_of(text, line), of_answer(entities_of, expected, line)
     return len(frozenset(found) & frozenset(wanted)), len(wanted), len(found)
 
 
 def label_counts(text: str, expected: str, line: int) -> tuple[float, ...]:
-    """Count the same, whatever the normalised forms."""
+    """Count the right, the expected and the given entities, whatever their normalised forms."""
     found, wanted = entities_of(text, line), of_answer(entities_of, expected, line)
     right = frozenset(entity[:3] for entity in found) & frozenset(entity[:3] for entity in wanted)
     return len(right), len(wanted), len(found)

@@ -1,6 +1,6 @@
-"""The metrics of other tasks than word gaps, in one table; each is computed in a module that is imported with it.
+"""The table of the metrics of other tasks than word gaps; a metric's module is imported when the metric is used.
 
-Some names end in a number, such as the β of an F-score: those not in the table are made when they are asked for.
+Some names end in a number, such as the β of an F-score. Those that are not in the table are made on request.
 """
 
 from __future__ import annotations
@@ -24,49 +24,62 @@ _INFINITE = float("inf")
 _NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 
 
-def load(family: str, name: str) -> Any:
-    """Give a function of a family's module; raises UsageError for a library that is not there."""
+def load(module: str, name: str, needs: str = "") -> Any:
+    """Return a function of a module of metrics; raises UsageError if the library that it ``needs`` is missing."""
     try:
-        return getattr(import_module(f"geval_py.scoring.metrics.{family}"), name)
+        if needs:
+            import_module(needs)
+        return getattr(import_module(f"geval_py.scoring.metrics.{module}"), name)
     except ModuleNotFoundError as error:
         raise UsageError(message=f"this metric needs {error.name}: pip install ./geval-py[text]") from error
 
 
 class Late(Value):
-    """A function of a family's module, which is loaded when it is called; ``given`` are its first arguments."""
+    """A function that is imported when it is called; ``given`` are its first arguments."""
 
-    family: str
+    module: str
     name: str
     given: tuple[Any, ...] = ()
+    needs: str = ""
 
     def __call__(self, *arguments: Any) -> Any:
-        return load(self.family, self.name)(*self.given, *arguments)
+        return load(self.module, self.name, self.needs)(*self.given, *arguments)
 
 
 class LateColumn(Value):
-    """What makes a column of a function of each line: a RowColumn, or an InputColumn, of these arguments."""
+    """Makes a RowColumn or an InputColumn (``kind``) of a function of each line, and of more ``arguments``."""
 
     kind: str
-    family: str
+    module: str
     name: str
     arguments: tuple[Any, ...]
+    needs: str = ""
 
     def __call__(self, setting: Setting) -> Column:
         del setting
-        column: Column = load("rows", self.kind)(load(self.family, self.name), *self.arguments)
+        column: Column = load("rows", self.kind)(load(self.module, self.name, self.needs), *self.arguments)
         return column
 
 
-def _late(family: str, name: str, *given: Any) -> Late:
-    return Late(family=family, name=name, given=given)
+_DISTANCES = "rapidfuzz.distance"
 
 
-def _rows(family: str, name: str, width: int = 1, *given: float, beside: str | None = None) -> LateColumn:
-    return LateColumn(kind="RowColumn", family=family, name=name, arguments=(width, given, beside))
+def _late(module: str, name: str, *given: Any, needs: str = "") -> Late:
+    return Late(module=module, name=name, given=given, needs=needs)
 
 
-def _of_items(family: str, name: str, width: int) -> LateColumn:
-    return LateColumn(kind="InputColumn", family=family, name=name, arguments=(width,))
+def _rows(
+    module: str, name: str, width: int = 1, *given: float, beside: str | None = None, needs: str = ""
+) -> LateColumn:
+    return LateColumn(kind="RowColumn", module=module, name=name, arguments=(width, given, beside), needs=needs)
+
+
+def _edits(name: str, width: int = 1) -> LateColumn:
+    return _rows("translation", name, width, needs=_DISTANCES)
+
+
+def _sacre(what: str, name: str) -> Late:
+    return _late("translation", f"sacre_{what}", name, needs="sacrebleu")
 
 
 def _higher(
@@ -119,41 +132,45 @@ def _mean_label_f(beta: float, name: str = "Mean/MultiLabel-F1") -> Metric:
 
 
 def _probabilistic_f(beta: float, name: str = "Probabilistic-MultiLabel-F1") -> Metric:
-    return _Tokens(name=name, make_column=_rows("probable_labels", "probable_counts", 2, beside="details"),
-                   measure=_of_all(_late("probable_labels", "probabilistic_f", beta), "mass", "expected"),
+    make_column = _rows("labels", "probable_counts", 2, beside="details", needs="scipy.optimize")
+    return _Tokens(name=name, make_column=make_column,
+                   measure=_of_all(_late("labels", "probabilistic_f", beta), "mass", "expected"),
                    summary="the same of labels with probabilities: calibration and recall")  # fmt: skip
 
 
 def _ndcg(first: float, name: str = "NDCG@10") -> Metric:
-    return _Metric(name=name, answers="all", make_column=_rows("retrieval", "discounted_gain", 1, int(first)),
+    return _Metric(name=name, answers="all", make_column=_rows("labels", "discounted_gain", 1, int(first)),
                    measure=_higher(_mean, "gain"), summary="mean discounted gain of the first items")  # fmt: skip
 
 
 def _f_measure(beta: float) -> Measure:
-    return _higher(_late("ratios", "f_score", beta), "right", "expected", "given")
+    return _higher(_late("classes", "f_score", beta), "right", "expected", "given")
 
 
 def _of_sacrebleu(name: str, measure: Measure, summary: str) -> Metric:
-    return _Metric(name=name, make_column=_late("sacre", "sacre_column", name), summary=summary,
+    return _Metric(name=name, make_column=_sacre("column", name), summary=summary,
                    answers="any",
-                   measure=measure.replace(formula=Elementwise(score=_late("sacre", "sacre_score", name))),
-                   signature=_late("sacre", "sacre_signature", name))  # fmt: skip
+                   measure=measure.replace(formula=Elementwise(score=_sacre("score", name))),
+                   signature=_sacre("signature", name))  # fmt: skip
 
 
 _BLEU_COUNTS = (*(f"right_{n}" for n in range(1, 5)), "reference_words", *(f"all_{n}" for n in range(1, 5)))
 _SACRE_COUNTS = ("references", "words", "reference_words", *_BLEU_COUNTS[:4], *_BLEU_COUNTS[5:])
 _CHARACTERS = tuple(f"{what}_{n}" for n in range(1, 7) for what in ("all", "reference", "right"))
 _WORDS_TOO = (*_CHARACTERS, *(f"{what}_words_{n}" for n in (1, 2) for what in ("all", "reference", "right")))
-_SHARE = _late("ratios", "share")
+_SHARE = _late("classes", "share")
 _NUMBER_LINE = _late("rows", "number_of")
-_ERRORS, _RIGHT = _late("edits", "errors"), _late("edits", "right")
+_CORRECTIONS = LateColumn(
+    kind="InputColumn", module="translation", name="corrections", arguments=(3,), needs=_DISTANCES
+)
+_ERRORS, _RIGHT = _late("translation", "errors"), _late("translation", "right")
 _PER_WORD, _PER_CHARACTER = "per word", "per character"
 _points = partial(_higher, _mean, unit="points", best=100.0)
 _METRICS = (
-    _Tokens(name="BLEU", answers="any", make_column=_rows("ngrams", "bleu_row", 9),
+    _Tokens(name="BLEU", answers="any", make_column=_rows("translation", "bleu_row", 9),
             summary="precision of n-grams, as GEval has it",
-            measure=_higher(_late("ngrams", "bleu"), *_BLEU_COUNTS)),
-    _Tokens(name="GLEU", answers="any", make_column=_rows("ngrams", "gleu_row", 2),
+            measure=_higher(_late("translation", "bleu"), *_BLEU_COUNTS)),
+    _Tokens(name="GLEU", answers="any", make_column=_rows("translation", "gleu_row", 2),
             summary="share of n-grams that are right",
             measure=_higher(_SHARE, "right", "all")),
     _of_sacrebleu("SacreBLEU", _points(*_SACRE_COUNTS), "sacreBLEU's BLEU, with its tokens and smoothing"),
@@ -161,23 +178,23 @@ _METRICS = (
     _of_sacrebleu("chrF++", _points("references", *_WORDS_TOO), "the same, with words and pairs of words"),
     _of_sacrebleu("TER", _lower(_mean, "references", "edits", "words", unit="percent"),
                   "sacreBLEU's translation edit rate"),
-    _Tokens(name="WER", make_column=_rows("edits", "word_errors", 2), summary="word error rate",
+    _Tokens(name="WER", make_column=_edits("word_errors", 2), summary="word error rate",
             measure=_lower(_ERRORS, "edits", "words", unit=_PER_WORD)),
-    _Tokens(name="CER", make_column=_rows("edits", "character_errors", 2), summary="character error rate",
+    _Tokens(name="CER", make_column=_edits("character_errors", 2), summary="character error rate",
             measure=_lower(_ERRORS, "edits", "characters", unit=_PER_CHARACTER)),
-    _Tokens(name="WAR", make_column=_rows("edits", "word_errors", 2), summary="1 minus the word error rate",
+    _Tokens(name="WAR", make_column=_edits("word_errors", 2), summary="1 minus the word error rate",
             measure=_higher(_RIGHT, "edits", "words", worst=-_INFINITE)),
-    _Tokens(name="CAR", make_column=_rows("edits", "character_errors", 2), summary="1 minus the character error rate",
+    _Tokens(name="CAR", make_column=_edits("character_errors", 2), summary="1 minus the character error rate",
             measure=_higher(_RIGHT, "edits", "characters", worst=-_INFINITE)),
-    _Tokens(name="Mean/WER", make_column=_rows("edits", "word_error_rate"), summary="mean of the lines' WER",
+    _Tokens(name="Mean/WER", make_column=_edits("word_error_rate"), summary="mean of the lines' WER",
             measure=_lower(_mean, "rate", unit=_PER_WORD)),
-    _Tokens(name="Mean/CER", make_column=_rows("edits", "character_error_rate"), summary="mean of the lines' CER",
+    _Tokens(name="Mean/CER", make_column=_edits("character_error_rate"), summary="mean of the lines' CER",
             measure=_lower(_mean, "rate", unit=_PER_CHARACTER)),
-    _Tokens(name="Mean/WAR", make_column=_rows("edits", "word_error_rate"), summary="mean of the lines' WAR",
+    _Tokens(name="Mean/WAR", make_column=_edits("word_error_rate"), summary="mean of the lines' WAR",
             measure=_higher(_rest, "rate", worst=-_INFINITE)),
-    _Tokens(name="Mean/CAR", make_column=_rows("edits", "character_error_rate"), summary="mean of the lines' CAR",
+    _Tokens(name="Mean/CAR", make_column=_edits("character_error_rate"), summary="mean of the lines' CAR",
             measure=_higher(_rest, "rate", worst=-_INFINITE)),
-    _Tokens(name="CharMatch", make_column=_of_items("edits", "corrections", 3), needs_input=True,
+    _Tokens(name="CharMatch", make_column=_CORRECTIONS, needs_input=True,
             summary="F0.5 of the corrections of the input", measure=_f_measure(0.5)),
     _Tokens(name="Lower/Accuracy", answers="any", make_column=_rows("classes", "lower_miss"),
             measure=ACCURACY,
@@ -197,28 +214,28 @@ _METRICS = (
             summary="mean loss of a line's labels"),
     _Metric(name="MultiLabel-Likelihood", make_column=_rows("labels", "label_loss"), measure=LIKELIHOOD,
             summary="geometric mean of the probabilities of the lines' labels"),
-    _Metric(name="RMSE", parse=_NUMBER_LINE, make_column=_rows("figures", "squared_error"),
+    _Metric(name="RMSE", parse=_NUMBER_LINE, make_column=_rows("regression", "squared_error"),
             summary="root of the mean squared error",
-            measure=_lower(_late("figures", "root_mean"), "squared_error", unit="answers' unit")),
-    _Metric(name="MSE", parse=_NUMBER_LINE, make_column=_rows("figures", "squared_error"),
+            measure=_lower(_late("regression", "root_mean"), "squared_error", unit="answers' unit")),
+    _Metric(name="MSE", parse=_NUMBER_LINE, make_column=_rows("regression", "squared_error"),
             summary="mean squared error",
             measure=_lower(_mean, "squared_error", unit="its square")),
-    _Metric(name="MAE", parse=_NUMBER_LINE, make_column=_rows("figures", "absolute_error"),
+    _Metric(name="MAE", parse=_NUMBER_LINE, make_column=_rows("regression", "absolute_error"),
             summary="mean absolute error",
             measure=_lower(_mean, "error", unit="answers' unit")),
-    _Metric(name="SMAPE", parse=_NUMBER_LINE, make_column=_rows("figures", "relative_error"),
+    _Metric(name="SMAPE", parse=_NUMBER_LINE, make_column=_rows("regression", "relative_error"),
             summary="mean absolute error, by the sizes of both numbers",
-            measure=_lower(_late("figures", "percent"), "error", unit="percent", worst=100.0)),
-    _Metric(name="Pearson", parse=_NUMBER_LINE, make_column=_rows("figures", "numbers_of", 2),
+            measure=_lower(_late("regression", "percent"), "error", unit="percent", worst=100.0)),
+    _Metric(name="Pearson", parse=_NUMBER_LINE, make_column=_rows("regression", "numbers_of", 2),
             summary="correlation of the numbers",
-            measure=_of_all(_late("figures", "pearson"), "expected", "output", unit="correlation", worst=-1.0)),
-    _Metric(name="Spearman", parse=_NUMBER_LINE, make_column=_rows("figures", "numbers_of", 2),
+            measure=_of_all(_late("regression", "pearson"), "expected", "output", unit="correlation", worst=-1.0)),
+    _Metric(name="Spearman", parse=_NUMBER_LINE, make_column=_rows("regression", "numbers_of", 2),
             summary="correlation of their ranks",
-            measure=_of_all(_late("figures", "spearman"), "expected", "output", unit="correlation", worst=-1.0)),
-    _Metric(name="Haversine", parse=_late("figures", "read_point"), make_column=_rows("figures", "haversine"),
+            measure=_of_all(_late("regression", "spearman"), "expected", "output", unit="correlation", worst=-1.0)),
+    _Metric(name="Haversine", parse=_late("regression", "read_point"), make_column=_rows("regression", "haversine"),
             summary="mean distance of points on Earth",
             measure=_lower(_mean, "distance", unit="kilometres")),
-    _Metric(name="MAP", answers="all", make_column=_rows("retrieval", "average_precision"),
+    _Metric(name="MAP", answers="all", make_column=_rows("labels", "average_precision"),
             summary="mean average precision", measure=_higher(_mean, "precision")),
     _ndcg(10),
     _Tokens(name="TokenAccuracy", make_column=_rows("tags", "token_hits", 2), summary="share of tokens tagged right",
@@ -232,7 +249,7 @@ _METRICS = (
 )  # fmt: skip
 TEXT_METRICS = {metric.name: metric for metric in _METRICS}
 
-# What stands before a number in a name, and what makes the metric of that number.
+# By the name before a number: the function that makes the metric of that number.
 NUMBERED: dict[str, Callable[[float, str], Metric]] = {
     "F": _f,
     "Macro-F": _macro_f,
@@ -244,10 +261,7 @@ NUMBERED: dict[str, Callable[[float, str], Metric]] = {
 
 
 def find_numbered(name: str) -> Metric | None:
-    """Make the metric of a name that ends in a number, above 0; None where there is none such.
-
-    The number of NDCG@ is a whole one.
-    """
+    """Make the metric of a name that ends in a number above 0 (for NDCG@ a whole number); None if there is none."""
     number = _NUMBER.search(name)
     make = NUMBERED.get(name[: number.start()]) if number and number.end() == len(name) else None
     if number is None or make is None or not float(number[0]) or (make is _ndcg and not number[0].isdigit()):

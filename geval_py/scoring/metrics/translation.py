@@ -1,12 +1,16 @@
-"""Error rates: how many words, or characters, must be put in, taken out or replaced to come to what was expected.
+"""Metrics of texts: error rates, BLEU and GLEU as GEval computes them, and sacreBLEU's scores.
 
-WER and CER are the edits of all lines by the length of all expected lines, in [0, ∞); WAR and CAR are 1 minus these.
-In ``Mean/…`` each line counts the same, however long. An empty line lacks all that is expected; where nothing is, the
-rate of a line is 0 if it is empty, and else 1. The distances (Levenshtein, "Binary codes capable of correcting
-deletions, insertions and reversals", 1966) are RapidFuzz's, whose algorithm takes 64 characters at a time.
+An error rate counts the words or characters that must be inserted, deleted or replaced to get the expected text.
 
-CharMatch is F_0.5 of corrections, in [0, 1]: the edits from the input to what was expected, and those of the output.
-RapidFuzz rather than JiWER, which rests on it: that would split and normalise texts in its own way.
+WER and CER are the edits of all lines divided by the length of all expected lines, in [0, ∞); WAR and CAR are 1 minus
+these. In ``Mean/…`` each line counts the same, however long. Where nothing is expected, the rate of a line is 0 if it
+is empty, else 1. RapidFuzz computes the distances (Levenshtein, "Binary codes capable of correcting deletions,
+insertions and reversals", 1966), 64 characters at a time. JiWER, which is built on it, would split and normalise
+texts in its own way. CharMatch is F_0.5 of corrections, in [0, 1]: the edits from the input to the expected text, and
+to the output.
+
+BLEU and GLEU are of words between white space, in [0, 1]. sacreBLEU's scores have its defaults: BLEU, chrF and chrF++
+are from 0 to 100, TER from 0 to infinity.
 """
 
 from __future__ import annotations
@@ -14,18 +18,10 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
-
-from rapidfuzz.distance import Levenshtein
-from sacrebleu.metrics.bleu import BLEU
-from sacrebleu.metrics.chrf import CHRF
-from sacrebleu.metrics.ter import TER
-from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
-from sacrebleu.tokenizers.tokenizer_re import TokenizerRegexp
-from sacrebleu.tokenizers.tokenizer_ter import TercomTokenizer
 
 from geval_py.reading.lines import Bytes, decode_lines
 from geval_py.scoring.metrics.base import LineStatistics
@@ -36,73 +32,69 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
 
 
-CHAR_MATCH_BETA = 0.5
+LONGEST = 4  # words of an n-gram
+NGrams: TypeAlias = "Counter[tuple[str, ...]]"
 
 
 def distance(one: Sequence[Hashable], other: Sequence[Hashable]) -> int:
-    """Count the least edits, of an item each, that make one sequence the other.
+    """Count the fewest edits, of one item each, that turn one sequence into the other.
 
     >>> distance("kitten", "sitting"), distance(["a", "cat"], ["cat"])
     (3, 1)
     """
+    from rapidfuzz.distance import Levenshtein
+
     return Levenshtein.distance(one, other)
 
 
 def word_errors(text: str, expected: str, line: int) -> tuple[float, ...]:
-    """Count the edits of words, and the words expected."""
+    """Count the edits of words, and the expected words."""
     del line
     answer = split_words(expected)
     return distance(split_words(text), answer), len(answer)
 
 
 def character_errors(text: str, expected: str, line: int) -> tuple[float, ...]:
-    """Count the edits of characters, and the characters expected; white space counts, at the ends too."""
+    """Count the edits of characters, and the expected characters; white space counts, also at the ends."""
     del line
     return distance(text, expected), len(expected)
 
 
 def word_error_rate(text: str, expected: str, line: int) -> tuple[float, ...]:
-    """Give the error rate of a line's words."""
+    """Compute the error rate of a line's words."""
     return (error_rate(*word_errors(text, expected, line)),)
 
 
 def character_error_rate(text: str, expected: str, line: int) -> tuple[float, ...]:
-    """Give the error rate of a line's characters."""
+    """Compute the error rate of a line's characters."""
     return (error_rate(*character_errors(text, expected, line)),)
 
 
 def error_rate(edits: float, length: float) -> float:
-    """Divide edits by a length; where nothing was expected, 0 if nothing was given, else 1."""
+    """Divide edits by a length; where nothing was expected, return 0 if nothing was given, else 1."""
     return edits / length if length else float(edits > 0)
 
 
 def errors(totals: Sequence[float], lines: float) -> float:
-    """Give the error rate of all lines."""
+    """Compute the error rate of all lines."""
     del lines
     return error_rate(*totals)
 
 
 def right(totals: Sequence[float], lines: float) -> float:
-    """Give 1 minus the error rate of all lines."""
+    """Compute 1 minus the error rate of all lines."""
     del lines
     return 1 - error_rate(*totals)
 
 
 def corrections(given: str, text: str, expected: str) -> tuple[float, ...]:
-    """Count the corrections of an input line that were made, those expected, and the edits of the output.
+    """Count the right corrections of an input line, the expected corrections, and the edits made.
 
-    What was made is half of what the way from the input by the output to the answer is shorter than it may be:
-    GEval's definition, which no library has.
+    GEval's definition, which no library has: half of the edits that the way from the input to the answer through the
+    output saves, compared with the sum of the expected and the made edits, were right.
     """
     wanted, done, left = distance(given, expected), distance(given, text), distance(text, expected)
     return min(wanted, max(0, wanted + done - left) // 2), wanted, done
-
-
-# BLEU and GLEU as GEval has them: of words between white space, in [0, 1].
-
-
-LONGEST = 4  # words of an n-gram
-NGrams: TypeAlias = "Counter[tuple[str, ...]]"
 
 
 def references(expected: str) -> list[str]:
@@ -111,7 +103,7 @@ def references(expected: str) -> list[str]:
 
 
 def bleu_row(text: str, expected: str, line: int) -> tuple[float, ...]:
-    """Count what is right of the output's n-grams of 1 to 4 words, the closest reference's words, all n-grams."""
+    """Count the right n-grams of 1 to 4 words, the words of the reference closest in length, and all n-grams."""
     del line
     words = split_words(text)
     answers = [split_words(reference) for reference in references(expected)]
@@ -125,7 +117,7 @@ def _ngrams(words: Sequence[str], n: int) -> NGrams:
 
 
 def _clipped(found: NGrams, answers: Sequence[NGrams]) -> int:
-    """Count the n-grams that are right; the least count of an answer that has one at all is the most."""
+    """Count the right n-grams. Unlike BLEU, GEval allows each the smallest non-zero count among the references."""
     limits: dict[tuple[str, ...], int] = {}
     for answer in answers:
         for one in found.keys() & answer.keys():
@@ -134,7 +126,7 @@ def _clipped(found: NGrams, answers: Sequence[NGrams]) -> int:
 
 
 def bleu(totals: Sequence[float], lines: float) -> float:
-    """Give BLEU of the sums of such counts."""
+    """Compute BLEU from the sums of the counts of :func:`bleu_row`."""
     del lines
     right, answer_words, every = totals[:LONGEST], totals[LONGEST], totals[LONGEST + 1 :]
     precisions = math.prod(map(ratio, right, every))
@@ -142,18 +134,18 @@ def bleu(totals: Sequence[float], lines: float) -> float:
 
 
 def brevity_penalty(words: float, answer_words: float) -> float:
-    """Give exp(1 - r/c) for an output of c words where the references have more, r; else 1."""
+    """Compute exp(1 - r/c) for an output of c words and references of r words, if r is greater; else 1."""
     if words >= answer_words:
         return 1.0
     return math.exp(1 - answer_words / words) if words else 0.0
 
 
 def gleu_row(text: str, expected: str, line: int) -> tuple[float, ...]:
-    """Count the n-grams that are right, and those of the output or the reference, of the best reference."""
+    """Count, for the best reference, the right n-grams and all n-grams of the longer text."""
     del line
     found = _all_ngrams(split_words(text))
     counts = (_gleu_counts(found, _all_ngrams(split_words(reference))) for reference in references(expected))
-    return max(reversed(list(counts)), key=lambda pair: ratio(*pair))  # of equal ones GEval takes the last
+    return max(reversed(list(counts)), key=lambda pair: ratio(*pair))  # GEval takes the last of equally good ones
 
 
 def _all_ngrams(words: Sequence[str]) -> NGrams:
@@ -167,43 +159,49 @@ def _gleu_counts(found: NGrams, answer: NGrams) -> tuple[int, int]:
     return (found & answer).total(), max(found.total(), answer.total())
 
 
-# sacreBLEU's own scores: BLEU, chrF, chrF++ and TER, from 0 to 100 (TER: to infinity), with its defaults.
+def _new_metric(name: str) -> Any:
+    from sacrebleu.metrics.bleu import BLEU
+    from sacrebleu.metrics.chrf import CHRF
+    from sacrebleu.metrics.ter import TER
+
+    if name == "SacreBLEU":
+        return BLEU(force=True)  # the same score; without force, it warns of lines that look tokenised
+    return TER() if name == "TER" else CHRF(word_order=2 if name == "chrF++" else 0)
 
 
-_KINDS: dict[str, Callable[[], Any]] = {
-    "SacreBLEU": lambda: BLEU(force=True),  # the same score; unforced, it warns of lines that look tokenised
-    "chrF": CHRF,
-    "chrF++": lambda: CHRF(word_order=2),
-    "TER": TER,
-}
-
-# They keep 65,536 lines each: half a gigabyte of long ones. Lines are forgotten when a block is done.
-_WITH_MEMORY: tuple[Any, ...] = (Tokenizer13a, TokenizerRegexp, TercomTokenizer)
+@cache
+def _metric(name: str) -> Any:
+    return _new_metric(name)
 
 
-@lru_cache(maxsize=len(_KINDS))
-def _of_sacrebleu(name: str) -> Any:
-    return _KINDS[name]()
+def _forget_lines() -> None:
+    """Empty the caches of sacreBLEU's tokenizers: each keeps 65,536 lines, half a gigabyte of long lines."""
+    from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
+    from sacrebleu.tokenizers.tokenizer_re import TokenizerRegexp
+    from sacrebleu.tokenizers.tokenizer_ter import TercomTokenizer
+
+    tokenizers: tuple[Any, ...] = (Tokenizer13a, TokenizerRegexp, TercomTokenizer)
+    for tokenizer in tokenizers:
+        tokenizer.__call__.cache_clear()
 
 
 @dataclass(frozen=True, slots=True)
 class SacreColumn:
-    """How many references a line has, and sacreBLEU's statistics of it."""
+    """The number of references of a line, and sacreBLEU's statistics of it."""
 
     name: str
 
     def statistics(self, outputs: Bytes, expected: bytes, first_line: int) -> LineStatistics:
         del first_line  # no line is malformed
-        metric = _KINDS[self.name]()  # one of its own, since lines are scored on several threads
+        metric = _new_metric(self.name)  # a metric of its own, since several threads score lines
         pairs = zip(decode_lines(outputs), decode_lines(expected), strict=True)
         rows = [_row(metric, text, references(answer)) for text, answer in pairs]
-        for tokenizer in _WITH_MEMORY:
-            tokenizer.__call__.cache_clear()
+        _forget_lines()
         return LineStatistics(columns=tuple(array("d", column) for column in zip(*rows, strict=True)))
 
 
 def sacre_column(name: str, setting: object) -> SacreColumn:
-    """Make the column of one of sacreBLEU's metrics; nothing can be set."""
+    """Return the column of one of sacreBLEU's metrics, which has no parameters."""
     del setting
     return SacreColumn(name)
 
@@ -214,15 +212,15 @@ def _row(metric: Any, text: str, answers: Sequence[str]) -> list[float]:
 
 
 def sacre_score(name: str, totals: Sequence[float], lines: float) -> float:
-    """Give sacreBLEU's score of the sums of its statistics."""
+    """Compute sacreBLEU's score from the sums of its statistics."""
     del lines
-    score: float = _of_sacrebleu(name)._compute_score_from_stats(list(totals[1:])).score
+    score: float = _metric(name)._compute_score_from_stats(list(totals[1:])).score
     return score
 
 
 def sacre_signature(name: str, statistics: LineStatistics) -> str:
-    """Give sacreBLEU's signature of a score."""
-    metric = _KINDS[name]()
+    """Return sacreBLEU's signature of a score."""
+    metric = _new_metric(name)
     counts = set(statistics.columns[0])
     metric.num_refs = int(min(counts)) if len(counts) == 1 else -1
     return str(metric.get_signature())

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from samples import NOW, WORDS, output, words_of, write, write_set
+from samples import NOW, ON_BOTH, WORDS, output, words_of, write, write_set
 from sqlalchemy import func, select
 
 from geval_py.board import site
@@ -65,6 +65,7 @@ def test_nothing_is_out_of_date(ranked):
     assert count(ranked, history) == 0
 
 
+@ON_BOTH
 def test_new_answers(ranked, submission, tmp_path):
     before = places(ranked)
     changed = change_answers(tmp_path)

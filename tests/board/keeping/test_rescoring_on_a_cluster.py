@@ -61,7 +61,7 @@ def test_the_same_as_on_one_machine(outdated, here, monkeypatch):
     done = []
     want = rescore(alone, now=LATER)
     monkeypatch.setattr(working, "look_into", None)
-    found = rescore(together, now=LATER, cluster=here, progress=lambda *both: done.append(both))
+    found = rescore(together, now=LATER, workers=here, progress=lambda *both: done.append(both))
     assert found == want
     assert (len(found.outdated), len(found.changes)) == (13, 2)
     assert rows(together) == rows(alone)
@@ -102,7 +102,7 @@ def test_a_worker_that_has_other_files(lacks, outdated, here, monkeypatch, tmp_p
         monkeypatch.setattr(elsewhere, "references_of", lambda settings: {})
         reason = f"a worker has another challenge in `{tmp_path}/challenge`, or other answers"
     with pytest.raises(ClusterError) as caught:
-        rescore(board, now=LATER, cluster=here)
+        rescore(board, now=LATER, workers=here)
     assert reason in str(caught.value)
     assert str(caught.value).startswith(f"The cluster at `{here.address}`: a worker has ")
     assert rows(board) == before
@@ -121,6 +121,6 @@ def test_a_worker_is_killed_in_the_middle(outdated):
                 os.kill(victims.pop(), signal.SIGKILL)
                 victims.clear()
 
-        assert rescore(together, now=LATER, cluster=Cluster.of(client), progress=kill) == want
+        assert rescore(together, now=LATER, workers=Cluster.of(client), progress=kill) == want
     assert not victims
     assert rows(together) == rows(alone)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from samples import NOW, output
+from samples import NOW, ON_BOTH, output
 from sqlalchemy import func, select
 
 from geval_py.board import site
@@ -46,6 +46,7 @@ def with_quota(board, most, zone="UTC"):
     return replace(board, settings=replace(board.settings, submissions_a_day=most, zone=ZoneInfo(zone)))
 
 
+@ON_BOTH
 def test_all_of_a_submission_is_stored(board, submission):
     source = submission("Ann", tests=("test-A", "dev-0"), variants=("k=1", "k=2"), gonito=GONITO)
     receipt = add(board, str(source), now=NOW)
@@ -63,6 +64,7 @@ def test_all_of_a_submission_is_stored(board, submission):
         assert set(of_others) == {None}
 
 
+@ON_BOTH
 def test_files_come_back_byte_for_byte(board, submission, tmp_path, monkeypatch):
     monkeypatch.setattr(blobs, "PART_BYTES", 100)
     source = submission("Ann")
@@ -218,6 +220,14 @@ def test_a_quota_is_of_the_day_of_arrival(board, submission):
         add(board, str(submission("Ann", seed=3)), at=datetime(2027, 1, 9, 23, tzinfo=UTC), now=NOW)
 
 
+def test_midnight_is_of_the_day_that_it_begins(sqlite_board, submission):
+    board, midnight = with_quota(sqlite_board, 1), datetime(2027, 1, 10, tzinfo=UTC)
+    add(board, str(submission("Ann", seed=1)), at=midnight, now=NOW)
+    add(board, str(submission("Ann", seed=2)), at=midnight - timedelta(seconds=1), now=NOW)
+    with pytest.raises(QuotaError):
+        add(board, str(submission("Ann", seed=3)), at=midnight + timedelta(hours=1), now=NOW)
+
+
 def test_baselines_and_what_is_there_already_cost_nothing(board, submission):
     board = with_quota(board, 1)
     add(board, str(submission("Ann", seed=1)), now=NOW)
@@ -251,6 +261,7 @@ def test_what_is_refused(sqlite_board, submission, tmp_path):
     assert stored(sqlite_board) == []
 
 
+@ON_BOTH
 def test_text_that_no_database_takes(board, submission):
     receipt = add(board, str(submission("Ann", gonito='description: "a\\0b"\n')), now=NOW)
     assert receipt.state in ("scored", "rejected")

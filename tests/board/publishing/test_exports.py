@@ -3,19 +3,21 @@
 import hashlib
 import io
 import json
+import shutil
 import sqlite3
 import tarfile
 from dataclasses import replace
 
 import pytest
 import yaml
-from samples import NOW, WORDS, words_of, write
+from samples import NOW, WORDS, submission_in, words_of, write, write_challenge
 from sqlalchemy import select
 
 from geval_py.board.answers import references_of
 from geval_py.board.database.schema import METADATA
 from geval_py.board.database.store import DATABASE_VARIABLE, Board, StoreError
 from geval_py.board.exports import PLACES, export, import_board
+from geval_py.board.operations import creation
 from geval_py.board.operations import submissions as moderating
 from geval_py.board.operations.outdated import outdated
 from geval_py.board.operations.rescoring import rescore
@@ -27,9 +29,20 @@ CANARY = "canary0f4e"
 PUBLIC = ("README.md", "config.txt", "dev-0/expected.tsv", "dev-0/in.tsv", "test-A/in.tsv")
 
 
+@pytest.fixture(scope="module")
+def full_once(tmp_path_factory):
+    """The folder of a board that is filled once, of which each test has a copy."""
+    folder = tmp_path_factory.mktemp("full")
+    write_challenge(folder)
+    made = creation.create(folder / "board", challenge=folder / "challenge", answers=folder / "answers")
+    filled(made, submission_in(folder), folder).engine.dispose()
+    return folder
+
+
 @pytest.fixture
-def full(sqlite_board, submission, tmp_path):
-    return filled(sqlite_board, submission, tmp_path)
+def full(full_once, tmp_path):
+    shutil.copytree(full_once, tmp_path, dirs_exist_ok=True)
+    return Board.open(tmp_path / "board")
 
 
 @pytest.fixture

@@ -134,7 +134,9 @@ def secrets_of(board, answers):
     return [b"zqcanary", reader.sha256.encode(), *(reference.encode() for reference in references)]
 
 
-@pytest.fixture(scope="module", params=["{disclosed: 0}", "{disclosed: 2, ladder: true}"])
+@pytest.fixture(
+    scope="module", params=[pytest.param("{disclosed: 0}", marks=pytest.mark.long), "{disclosed: 2, ladder: true}"]
+)
 def told(request, tmp_path_factory):
     story, board, answers = new_board(tmp_path_factory.mktemp("leaks"), CANARIES)
     use_every_command(story, board, answers, disclosed=request.param)

@@ -70,7 +70,9 @@ def test_every_page_is_quiet_and_fits(open_page, site, screen, scheme):
     assert [url for url in page.asked if not url.startswith(site.as_uri())] == []
 
 
-@pytest.mark.parametrize(("screen", "scheme"), [("wide", "light"), ("narrow", "dark")])
+@pytest.mark.parametrize(
+    ("screen", "scheme"), [("wide", "light"), pytest.param("narrow", "dark", marks=pytest.mark.long)]
+)
 def test_axe_finds_nothing_serious(open_page, site, screen, scheme):
     assert AXE.is_file(), "axe-core is missing: scripts/axe fetches it"
     page = open_page("index.html", width=SCREENS[screen], scheme=scheme, bypass_csp=True)

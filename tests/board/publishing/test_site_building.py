@@ -144,7 +144,7 @@ def test_what_a_killed_run_left_is_removed(tmp_path):
 KILLED = 50
 WRITE = """
 import sys
-from geval_py.board.publishing.site.writing import write_site
+from geval_py.board.site.files import write_site
 
 print("ready", flush=True)
 for number in range(10**6):

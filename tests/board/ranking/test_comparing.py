@@ -9,17 +9,18 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import settings as examples
+from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from profiles import examples
 from rows import START, Rows
 
 from geval_py import evaluate
 from geval_py.board.database.schema import comparisons, exchanges
 from geval_py.board.database.store import pack
 from geval_py.board.ranking import comparisons as comparing
-from geval_py.board.ranking import comparisons as pairing
 from geval_py.board.ranking import leaderboard as standings
-from geval_py.board.ranking.comparisons import exchanged, p_value
+from geval_py.board.ranking import uncertainty
+from geval_py.board.ranking.uncertainty import p_value, swapped_means
 from geval_py.explaining.paired import randomisation_p_values
 from geval_py.explaining.resampling import StatisticsTable
 from geval_py.scoring.metrics import find_metric
@@ -33,7 +34,7 @@ def expected_p_values(systems, samples, seed):
 
 
 def p_values_of(systems, samples, seed):
-    ready = [exchanged(np.array(losses), samples=samples, seed=seed) for losses in systems]
+    ready = [swapped_means(np.array(losses), samples=samples, seed=seed) for losses in systems]
     return {(a, b): p_value(ready[a], ready[b]) for a, b in combinations(range(len(systems)), 2)}
 
 
@@ -45,7 +46,7 @@ def p_values_of(systems, samples, seed):
     values=st.sampled_from([(0.0, 1.0), (0.5, 1.5, 2.0), None]),
     chance=st.integers(0, 10**6).map(random.Random),
 )
-@examples(max_examples=150, deadline=None)
+@hypothesis_settings(max_examples=examples(150), deadline=None)
 def test_a_p_value_is_that_of_compare(lines, systems, samples, seed, values, chance):
     """To the last digit, with ties (few different losses) and without."""
     table = [
@@ -72,8 +73,8 @@ def test_another_metric_is_tested_on_itself(tmp_path, monkeypatch, metric):
     ]
     statistics = [score.statistics for score in scores]
     packed = [(number, 40, pack(of.columns)) for number, of in enumerate(statistics)]
-    monkeypatch.setattr(pairing, "_columns", lambda *_: packed)
-    p_of = pairing._test_of_sums(None, SimpleNamespace(metric=metric, samples=200, seed=7), [])
+    monkeypatch.setattr(uncertainty, "stored_statistics", lambda *_: packed)
+    p_of = uncertainty.metric_test(None, SimpleNamespace(metric=metric, samples=200, seed=7), [])
     table = StatisticsTable.of_systems(statistics)
     expected = randomisation_p_values(find_metric(metric), table, samples=200, seed=7)
     assert p_of(0, 1) == expected[0, 1] < 0.05
@@ -136,7 +137,7 @@ def test_nothing_is_computed_twice(rows, monkeypatch):
     for number in range(3):
         rows.submit(f"s{number}", some_losses(number))
     rows.refresh()
-    monkeypatch.setattr("geval_py.board.ranking.comparisons.compare_pairs", None)
+    monkeypatch.setattr("geval_py.board.ranking.uncertainty.compare_pairs", None)
     rows.refresh()
 
 

@@ -10,8 +10,8 @@ import sys
 import pytest
 from rows import KEYS, Rows
 
-from geval_py.board.ranking.leaderboard import group_label, place_text
-from geval_py.cli.board import show
+from geval_py.board.ranking.columns import group_label, place_text
+from geval_py.cli.board import pages
 from geval_py.errors import UsageError
 
 HEAVY = ("numpy", "pandas", "alembic", "jinja2", "rich", "psycopg")
@@ -38,7 +38,7 @@ def write_settings(folder, **keys):
 
 
 def shown(capsys, *words):
-    assert show.run(list(words)) == 0
+    assert pages.run_show(list(words)) == 0
     return capsys.readouterr().out
 
 
@@ -51,7 +51,7 @@ baseline         -base               54.60             [49.14, 60.06]           
 4         4      four                Infinity          [Infinity, Infinity]                 c      2027-01-01T15:00:00Z                                see\nthere
 
 PerplexityHashed (words, lower is better) of test-A; the best of a submitter.
-range: the places that cannot be told apart from this one, group: so do entries that share a letter (approximate randomisation of all pairs, Holm's correction, 5 %).
+range: the places that cannot be told apart from this one; group: entries that share a letter cannot be told apart (approximate randomisation of all pairs, Holm's correction, 5 %).
 """.lstrip()
 
 
@@ -152,7 +152,7 @@ def test_where_nothing_is_it_says_so(tmp_path, capsys):
     keys = {"phases": "[{name: main, until: 2000-01-01T00:00:00Z}, {name: last, until: 2001-01-01T00:00:00Z}]"}
     Rows(tmp_path, **keys)
     write_settings(tmp_path, **keys)
-    assert show.run([str(tmp_path)]) == 0
+    assert pages.run_show([str(tmp_path)]) == 0
     assert capsys.readouterr().err == (
         "geval: note: there is no entry for test-A in post-deadline; --phase main or last shows another\n"
     )
@@ -169,7 +169,7 @@ def test_where_nothing_is_it_says_so(tmp_path, capsys):
 )
 def test_words_that_are_wrong(board, words, message):
     with pytest.raises(UsageError) as error:
-        show.run([board, *words])
+        pages.run_show([board, *words])
     assert str(error.value).removesuffix("\n  geval board show --help shows the options") == message
 
 
@@ -194,7 +194,7 @@ def test_groups_have_letters_as_long_as_there_are_some():
 
 def test_it_imports_nothing_heavy(board):
     code = (
-        "import sys\nfrom geval_py.cli.board.show import run\nstatus = run(sys.argv[1:])\n"
+        "import sys\nfrom geval_py.cli.board.pages import run_show\nstatus = run_show(sys.argv[1:])\n"
         f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)"
     )
     run = subprocess.run([sys.executable, "-I", "-c", code, board], capture_output=True, text=True, check=True)

@@ -6,8 +6,9 @@ from itertools import combinations
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as examples
+from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from profiles import examples
 from rows import START, Rows
 
 from geval_py.board.ranking.places import positions, what_it_takes
@@ -22,7 +23,7 @@ P_VALUES = st.sampled_from([0.0, 0.001, 0.002, 0.004, 0.005, 0.01, 0.02, 0.04, 0
     evaluations=st.lists(st.integers(1, 6), min_size=7, max_size=7),
     chance=st.data(),
 )
-@examples(max_examples=300, deadline=None)
+@hypothesis_settings(max_examples=examples(300), deadline=None)
 def test_ranges_and_groups_are_those_of_all_pairs_corrected(scores, evaluations, chance):
     """1 + those surely better … all - those surely worse; two share a group if and only if they are not told apart.
 

@@ -6,8 +6,9 @@ from datetime import timedelta
 
 import pytest
 from hypothesis import HealthCheck, given
-from hypothesis import settings as examples
+from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from profiles import examples
 from rows import NOW, START, Rows
 
 from geval_py.board.database.schema import FAILED, REJECTED
@@ -46,6 +47,15 @@ def test_infinite_comes_after_every_finite_score(rows):
         (3, "infinite", math.inf),
         (3, "infinite too", math.inf),
     ]
+
+
+def test_what_is_withdrawn_is_gone_before_anything_is_disclosed_anew(rows):
+    """Its disclosed score may still be stored."""
+    rows.submit("one", 100.0)
+    code = rows.submit("two", 1.5)
+    rows.refresh()
+    rows.withdraw(code)
+    assert [entry.submitter for entry in standings(rows.board, now=NOW).entries] == ["one"]
 
 
 @pytest.mark.parametrize(
@@ -304,14 +314,16 @@ def check_against_a_plain_sort(folder, submissions, by, **keys):
 
 
 @given(submissions=SUBMISSIONS, by=st.sampled_from(["submitter", "submission", "tag"]))
-@examples(max_examples=40, deadline=None)
+@hypothesis_settings(max_examples=examples(40), deadline=None)
 def test_the_order_is_that_of_a_plain_sort(submissions, by):
     with tempfile.TemporaryDirectory() as folder:
         check_against_a_plain_sort(folder, submissions, by)
 
 
 @given(submissions=SUBMISSIONS, by=st.sampled_from(["submitter", "submission", "tag"]))
-@examples(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@hypothesis_settings(
+    max_examples=examples(8), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_the_order_is_that_of_a_plain_sort_on_postgresql(submissions, by, postgresql):
     with tempfile.TemporaryDirectory() as folder:
         check_against_a_plain_sort(folder, submissions, by, database=postgresql.new_database())

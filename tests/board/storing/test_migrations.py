@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from samples import NOW
+from samples import NOW, ON_BOTH
 from sqlalchemy import delete, insert, inspect, select, text
 
 from geval_py.board.database import blobs, migrations
@@ -28,6 +28,7 @@ def version_of(board):
         return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
 
 
+@ON_BOTH
 def test_the_last_migration_is_that_of_the_tables(board):
     assert VERSIONS[-1] == SCHEMA_VERSION == version_of(board)
     with board.engine.connect() as connection:
@@ -56,6 +57,7 @@ def at_version(board, version):
                     connection.execute(text(f"SELECT setval({of}, max(id)) FROM {table.name}"))
 
 
+@ON_BOTH
 @pytest.mark.parametrize("version", EARLIER)
 def test_a_board_of_an_earlier_schema_goes_on(version, board, submission):
     for number, name in enumerate(("ann", "bob")):

@@ -61,12 +61,16 @@ def test_it_is_quiet_alone_and_fits(open_report, place, screen, scheme):
     assert set(page.asked) <= {place.as_uri(), "data:,"}
 
 
-@pytest.mark.parametrize(("screen", "scheme"), [("wide", "light"), ("narrow", "dark")])
+@pytest.mark.parametrize(
+    ("screen", "scheme"), [("wide", "light"), pytest.param("narrow", "dark", marks=pytest.mark.long)]
+)
 def test_axe_finds_nothing(open_report, screen, scheme):
     assert axe_findings(open_report(width=SCREENS[screen], scheme=scheme, bypass_csp=True)) == []
 
 
-@pytest.mark.parametrize(("screen", "scheme"), [("wide", "light"), ("narrow", "dark")])
+@pytest.mark.parametrize(
+    ("screen", "scheme"), [pytest.param("wide", "light", marks=pytest.mark.long), ("narrow", "dark")]
+)
 def test_a_report_on_translations(open_report, place_of_texts, screen, scheme):
     page = open_report(width=SCREENS[screen], scheme=scheme, at=place_of_texts)
     assert page.evaluate("document.documentElement.scrollWidth") <= SCREENS[screen]

@@ -149,7 +149,14 @@ def test_a_single_line(tmp_path):
     assert "All lines, the worst first" in text
 
 
-@pytest.mark.parametrize("metric", ["Perplexity", "LikelihoodHashed", "CrossEntropyHashed", "LogLossHashed:l"])
+@pytest.mark.parametrize(
+    "metric",
+    [
+        "Perplexity",
+        "LikelihoodHashed",
+        *(pytest.param(metric, marks=pytest.mark.long) for metric in ("CrossEntropyHashed", "LogLossHashed:l")),
+    ],
+)
 def test_other_metrics(metric):
     evaluation = evaluate(GAZETTE, "dev-0", out="out-model=bigram.tsv", metrics=metric)
     text = page(report(evaluation), "Gazette")

@@ -1,4 +1,4 @@
-"""What was meant by a word that is none of ours: what it is called here, or what is spelt like it."""
+"""Suggestions for unknown command-line words ("did you mean …?"): synonyms, and words that are spelt alike."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ SYNONYMS = {
     "--workers": "--threads",
     "--worst": "--worst-features",
 }
-# What others call our commands, and what is done without one.
+# What others call our commands, or what works without a command.
 OTHER_COMMANDS = {
     "bootstrap": "geval --bootstrap 1000",
     "completions": "geval completion",
@@ -87,7 +87,7 @@ OTHER_COMMANDS = {
 
 
 def option_meant(word: str, names: Iterable[str], commands: Iterable[str] = ()) -> str | None:
-    """Give the option, or the command, that was meant by a misspelt option; None if none is like it.
+    """Return the option, or the command, that was meant by a misspelt option; None if none is like it.
 
     >>> option_meant("--output", ["--out-file", "--output-width"]), option_meant("--smaples", ["--samples"])
     ('--out-file', '--samples')
@@ -103,7 +103,7 @@ def option_meant(word: str, names: Iterable[str], commands: Iterable[str] = ()) 
 
 
 def command_meant(word: str, commands: Iterable[str]) -> str | None:
-    """Give the command that was meant by a misspelt one, or what does the same; None if none is like it.
+    """Return the command that was meant by a misspelt one, or words that do the same; None if none is like it.
 
     >>> command_meant("comapre", ["check", "compare"]), command_meant("lint", ["check", "compare"])
     ('compare', 'geval check')

@@ -1,0 +1,142 @@
+"""``geval board show``, ``status`` and ``site``: a board on the terminal, and as pages."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from geval_py.board.database.store import Board
+from geval_py.board.operations.status import Status, status_of
+from geval_py.board.ranking.columns import legend, standings_document, standings_records, standings_table
+from geval_py.board.ranking.leaderboard import BY, standings
+from geval_py.cli.board import board_parser, now
+from geval_py.cli.parsers import QuietParser, add_format
+from geval_py.cli.terminal import note, show
+from geval_py.tables.formats import Shown
+from geval_py.text import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+MOST_CODES = 5  # that are listed; the JSON document has all
+SHOW_EXAMPLES = """\
+  geval board show gazette-board
+  geval board show gazette-board --by submission --test dev-0
+  geval board show gazette-board --phase main --format csv >main.csv
+"""
+STATUS_EXAMPLES = """\
+  geval board status gazette-board
+  geval board status gazette-board --format json
+"""
+SITE_EXAMPLES = """\
+  geval board site gazette-board -o public
+  geval board site gazette-board -o private --organiser
+
+The folder is whole in itself: any web server can show it, and a browser that opens index.html. An earlier site in
+it stands until the new one is whole.
+"""
+
+
+def make_show_parser() -> QuietParser:
+    """Make the parser of ``geval board show``."""
+    what = "Show a leaderboard: places, scores with their intervals, and which places cannot be told apart."
+    parser = board_parser("show", what, SHOW_EXAMPLES)
+    add = parser.add_argument
+    add("--test", metavar="NAME", help="the test set (default: the first of board.yaml)")
+    add("--phase", metavar="NAME", help="the phase (default: the present one, or the last with an entry)")
+    add("--by", choices=BY, help="of whom the best entry is shown (default: as board.yaml says)")
+    add_format(parser)
+    return parser.with_help()
+
+
+def run_show(words: Sequence[str]) -> int:
+    """Run ``geval board show``; returns the exit status, raises GevalError."""
+    given = make_show_parser().understood(words)
+    if given is None:
+        return 0
+    board = Board.open(given.board)
+    shown = standings(board, given.test, phase=given.phase, by=given.by, now=now())
+    if not shown.entries:
+        others = [name for name in board.settings.phase_names if name != shown.phase]
+        advice = f"; --phase {' or '.join(others)} shows another" if others else ""
+        of = f"{shown.test} in {shown.phase}" if shown.phase else shown.test
+        note(visible(f"there is no entry for {of}{advice}"))
+    value = Shown(
+        to_dict=lambda: standings_document(shown),
+        table=lambda: standings_table(shown, board.settings.ties),
+        records=lambda: standings_records(shown),
+        legend=lambda: map(visible, legend(shown)),
+    )
+    show(value, given.format)
+    return 0
+
+
+def make_status_parser() -> QuietParser:
+    """Make the parser of ``geval board status``."""
+    what = "Show what is stored, what is out of date, what was rejected or failed and why, and what was charged."
+    parser = board_parser("status", what, STATUS_EXAMPLES)
+    add_format(parser)
+    return parser.with_help()
+
+
+def run_status(words: Sequence[str]) -> int:
+    """Run ``geval board status``; returns the exit status, raises GevalError."""
+    given = make_status_parser().understood(words)
+    if given is None:
+        return 0
+    status = status_of(Board.open(given.board), now())
+    summary = [visible(line) for line in _summary(status)]
+
+    def text(width: int | None) -> Iterator[str]:
+        yield from (f"{line}\n" for line in summary)
+        if status.lines:
+            yield "\n"
+            yield from status.table().tabs() if width is None else status.table().terminal(width)
+
+    show(Shown(to_dict=status.document, table=status.table, legend=lambda: summary, text=text), given.format)
+    return 0
+
+
+def _summary(status: Status) -> Iterator[str]:
+    states = ", ".join(f"{count} {state}" for state, count in status.states.items())
+    yield f"{status.title}" + (f", phase {status.phase}" if status.phase else "")
+    yield f"{len(status.lines)} submissions of {status.submitters} submitters: {states}, {status.withdrawn} withdrawn"
+    yield f"{status.outputs} outputs, {status.evaluations} evaluations"
+    for reason, count in status.outdated.items():
+        yield f"out of date: {count}, since {reason}; geval board rescore"
+    if not status.outdated:
+        yield "nothing is out of date"
+    for test, codes in status.without_output.items():
+        has_none = len(codes) == status.ranked
+        yield f"no output for {test}" + (" in any submission" if has_none else f": {_some(codes)}")
+    if status.to_be_sent_again:
+        codes = status.to_be_sent_again
+        yield f"rejected under other tests or limits: {_some(codes)}; geval board scan or add takes them again"
+
+
+def _some(codes: Sequence[str]) -> str:
+    """List codes; of many, the first."""
+    more = f" and {len(codes) - MOST_CODES} more" if len(codes) > MOST_CODES else ""
+    return ", ".join(codes[:MOST_CODES]) + more
+
+
+def make_site_parser() -> QuietParser:
+    """Make the parser of ``geval board site``."""
+    what = "Write a board as static pages: leaderboards, submissions, charts, data, a feed."
+    parser = board_parser("site", what, SITE_EXAMPLES)
+    add = parser.add_argument
+    add("-o", "--output", metavar="DIR", required=True, help="the folder: new, empty, or with an earlier site")
+    organiser = "also show outputs that are much alike, which is not to be published"
+    add("--organiser", action="store_true", help=organiser)
+    return parser.with_help()
+
+
+def run_site(words: Sequence[str]) -> int:
+    """Run ``geval board site``; returns the exit status, raises GevalError."""
+    given = make_site_parser().understood(words)
+    if given is not None:
+        from geval_py.board.site import build
+
+        number = build(Board.open(given.board), given.output, now=now(), organiser=given.organiser)
+        sys.stdout.write(f"{visible(given.output)}: {number} files\n")
+    return 0

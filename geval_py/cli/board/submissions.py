@@ -1,0 +1,236 @@
+"""``geval board add``, ``scan``, ``withdraw``, ``note`` and ``rescore``: what becomes of submissions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from geval_py.board.database.schema import FAILED
+from geval_py.board.database.store import Board
+from geval_py.board.operations.receipts import REFUSED
+from geval_py.board.operations.rescoring import Rescored, rescore
+from geval_py.board.operations.submissions import add, note, scan, withdraw
+from geval_py.board.settings import moment_of
+from geval_py.cli import terminal
+from geval_py.cli.board import board_parser, now
+from geval_py.cli.parsers import QuietParser, add_fields, add_format
+from geval_py.cli.score import workers_at
+from geval_py.cli.terminal import ProgressBar, show, show_error
+from geval_py.errors import DataError, UsageError
+from geval_py.tables.formats import Shown
+from geval_py.tables.table import Column, Table
+from geval_py.text import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
+
+    from geval_py.board.operations.receipts import Receipt
+    from geval_py.board.ranking.leaderboard import PlaceChange
+
+ADD_EXAMPLES = """\
+  geval board add gazette-board uploads/ann
+  geval board add gazette-board bob.zip --submitter "Bob Smith" --at "2027-01-31 23:10 Europe/Warsaw"
+  geval board add gazette-board git+https://example.org/team.git@main --submitter "Team 7"
+  geval board add gazette-board unigram.tar.xz --baseline
+"""
+ADD_STATUS = """\
+Exit status: 0 all are scored, 1 one was rejected, failed, withdrawn before, or refused by its quota, 2 the command
+line is at fault."""
+SCAN_EXAMPLES = """\
+  geval board scan gazette-board uploads
+  geval board scan gazette-board uploads --at "2027-01-31 23:59 Europe/Warsaw"
+"""
+SCAN_STATUS = "Exit status: 0 fine, rejected ones too, 1 one failed, or was refused, 2 the command line is at fault."
+WITHDRAW_EXAMPLES = """\
+  geval board withdraw gazette-board 3f2a90c1d7e4 --reason "trained on the test set"
+"""
+NOTE_EXAMPLES = """\
+  geval board note gazette-board 3f2a90c1d7e4 "uses data that others had not"
+  geval board note gazette-board 3f2a90c1d7e4 ""     takes the remark away
+"""
+RESCORE_EXAMPLES = """\
+  geval board rescore gazette-board --dry-run    whose place would change
+  geval board rescore gazette-board
+  geval board rescore gazette-board --cluster tcp://scheduler:8786
+"""
+
+
+def make_add_parser() -> QuietParser:
+    """Make the parser of ``geval board add``."""
+    what = "Check and score submissions, each in a process of its own, store them, and print their receipts."
+    parser = board_parser("add", what, ADD_EXAMPLES, ADD_STATUS)
+    source = "a folder, an archive, or git+URL@BRANCH"
+    parser.add_argument("submissions", nargs="+", metavar="SUBMISSION", help=source)
+    own_name = "the submission's own name, for a branch its whole repository"
+    parser.add_argument("--submitter", metavar="NAME", help=f"who sent it (default: {own_name})")
+    parser.add_argument("--at", metavar="TIME", help="when it arrived, with its zone (default: now)")
+    parser.add_argument("--baseline", action="store_true", help="it stands in the table without a place")
+    add_format(parser)
+    return parser.with_help()
+
+
+def run_add(words: Sequence[str]) -> int:
+    """Run ``geval board add``; returns the exit status, raises GevalError. The others follow one that is refused."""
+    given = make_add_parser().understood(words)
+    if given is None:
+        return 0
+    board, at = Board.open(given.board), _moment("--at", given.at)
+    receipts = []
+    for source in given.submissions:
+        try:
+            receipts.append(add(board, source, submitter=given.submitter, at=at, baseline=given.baseline, now=now()))
+        except DataError as error:
+            show_error(error)
+    _show_receipts(receipts, given.format)
+    return int(len(receipts) < len(given.submissions) or not all(receipt.is_fine for receipt in receipts))
+
+
+def make_scan_parser() -> QuietParser:
+    """Make the parser of ``geval board scan``."""
+    what = "Add each sub-folder and archive of a folder that is new, or changed; its name is its submitter's."
+    parser = board_parser("scan", what, SCAN_EXAMPLES, SCAN_STATUS)
+    parser.add_argument("folder", metavar="FOLDER", help="the folder with the submissions")
+    parser.add_argument("--at", metavar="TIME", help="when they arrived, with its zone (default: now)")
+    add_format(parser)
+    return parser.with_help()
+
+
+def run_scan(words: Sequence[str]) -> int:
+    """Run ``geval board scan``; returns the exit status, raises GevalError."""
+    given = make_scan_parser().understood(words)
+    if given is None:
+        return 0
+    board, at = Board.open(given.board), _moment("--at", given.at)
+    with ProgressBar("scanning", unit="items") as progress:
+        receipts = scan(board, given.folder, now=now(), at=at, progress=progress)
+    _show_receipts(receipts, given.format, as_list=True)
+    states = Counter(receipt.state for receipt in receipts)
+    terminal.note(", ".join(f"{count} {state}" for state, count in states.items()) or "nothing is new")
+    return int(any(receipt.state in (FAILED, REFUSED) for receipt in receipts))
+
+
+def _moment(option: str, written: str | None) -> datetime | None:
+    """Read the moment that an option gives; raises UsageError for one without a zone."""
+    if written is None:
+        return None
+    try:
+        return moment_of(written)
+    except ValueError as error:
+        raise UsageError(message=f"argument {option}: {error}") from error
+
+
+def make_withdraw_parser() -> QuietParser:
+    """Make the parser of ``geval board withdraw``."""
+    what = "Hide a submission from rankings and pages, with a reason; it stays stored, and counts for the quota."
+    parser = board_parser("withdraw", what, WITHDRAW_EXAMPLES)
+    parser.add_argument("code", metavar="CODE", help="the submission's code, or the beginning of it")
+    parser.add_argument("--reason", required=True, metavar="TEXT", help="why, for the organiser")
+    add_format(parser)
+    return parser.with_help()
+
+
+def run_withdraw(words: Sequence[str]) -> int:
+    """Run ``geval board withdraw``; returns the exit status, raises GevalError."""
+    given = make_withdraw_parser().understood(words)
+    if given is not None:
+        _show_receipts([withdraw(Board.open(given.board), given.code, given.reason, now())], given.format)
+    return 0
+
+
+def make_note_parser() -> QuietParser:
+    """Make the parser of ``geval board note``."""
+    parser = board_parser("note", "Put a remark on a submission, which everyone sees beside it.", NOTE_EXAMPLES)
+    parser.add_argument("code", metavar="CODE", help="the submission's code, or the beginning of it")
+    parser.add_argument("remark", metavar="TEXT", help="the remark, in place of an earlier one")
+    add_format(parser)
+    return parser.with_help()
+
+
+def run_note(words: Sequence[str]) -> int:
+    """Run ``geval board note``; returns the exit status, raises GevalError."""
+    given = make_note_parser().understood(words)
+    if given is not None:
+        _show_receipts([note(Board.open(given.board), given.code, given.remark)], given.format)
+    return 0
+
+
+def _show_receipts(receipts: Sequence[Receipt], format: str, *, as_list: bool = False) -> None:
+    """Show receipts: in text one below the other or, as a list, a line each."""
+
+    def table() -> Table:
+        columns = [Column(name=name) for name in ("code", "state", "submitter", "submission", "why")]
+        rows = [(of.code or None, of.state, of.submitter, of.name, of.reason or of.note) for of in receipts]
+        return Table(columns, rows)
+
+    def text(width: int | None) -> Iterator[str]:
+        if as_list:
+            yield from table().tabs() if width is None else table().terminal(width)
+        else:
+            yield "\n".join(map(str, receipts))
+
+    shown = Shown(to_dict=lambda: {"receipts": [receipt.document() for receipt in receipts]}, table=table, text=text)
+    show(shown, format)
+
+
+def make_rescore_parser() -> QuietParser:
+    """Make the parser of ``geval board rescore``."""
+    what = (
+        "Score again what the challenge, its answers, the metrics or geval-py changed for; the old scores are kept."
+    )
+    parser = board_parser("rescore", what, RESCORE_EXAMPLES)
+    parser.add_argument("--dry-run", action="store_true", help="only show whose place would change")
+    add_fields(parser, "cluster")
+    add_format(parser)
+    return parser.with_help()
+
+
+def run_rescore(words: Sequence[str]) -> int:
+    """Run ``geval board rescore``; returns the exit status, raises GevalError."""
+    given = make_rescore_parser().understood(words)
+    if given is None:
+        return 0
+    board = Board.open(given.board)
+    with workers_at(given.cluster) as workers, ProgressBar("scoring again", unit="items") as progress:
+        rescored = rescore(board, now=now(), dry_run=given.dry_run, progress=progress, workers=workers)
+    lines = [visible(line) for line in _rescored_lines(rescored, would=given.dry_run)]
+
+    def document() -> dict[str, Any]:
+        return {
+            "outdated": [asdict(one) for one in rescored.outdated],
+            "changes": [asdict(one) for one in rescored.changes],
+            "receipts": [receipt.document() for receipt in rescored.receipts],
+        }
+
+    def table() -> Table:
+        names = ("test", "phase", "submitter", "entry", "before", "after")
+        rows = [[getattr(change, name) for name in names] for change in rescored.changes]
+        return Table([Column(name=name) for name in names], rows)
+
+    def text(_: int | None) -> Iterator[str]:
+        return (f"{line}\n" for line in lines)
+
+    show(Shown(to_dict=document, table=table, legend=lambda: lines, text=text), given.format)
+    return 0
+
+
+def _rescored_lines(rescored: Rescored, *, would: bool) -> Iterator[str]:
+    if not rescored.outdated:
+        yield "nothing is out of date"
+        return
+    for reason, count in Counter(one.reason for one in rescored.outdated).items():
+        yield f"{'to be scored' if would else 'scored'} again: {count}, since {reason}"
+    for receipt in rescored.receipts:
+        why = f": {receipt.reason}" if receipt.reason else ""
+        yield f"{receipt.submitter} {receipt.code} {'would be' if would else 'is now'} {receipt.state}{why}"
+    yield from (_place_change(change, would=would) for change in rescored.changes)
+    if not rescored.changes:
+        yield f"no place {'would change' if would else 'changed'}"
+
+
+def _place_change(change: PlaceChange, *, would: bool) -> str:
+    where = change.test + (f", {change.phase}" if change.phase else "")
+    who = change.submitter + (f" {change.entry}" if change.entry else "")
+    moved = f"from {change.before or 'no place'} to {change.after or 'no place'}"
+    return f"{where}: {who} {'would go' if would else 'went'} {moved}"

@@ -1,0 +1,129 @@
+"""``geval board init``, ``export``, ``import`` and ``verify``: how a board begins, and moves."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from geval_py.board.database.store import Board, settings_path
+from geval_py.board.exports import export, import_board
+from geval_py.board.operations.creation import create
+from geval_py.cli.board import board_parser, now
+from geval_py.cli.parsers import QuietParser, command_parser
+from geval_py.cli.terminal import note
+from geval_py.text import named
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+INIT_EXAMPLES = """\
+  geval board init gazette-board --challenge gazette --answers hidden
+  geval board init gazette-board --challenge gazette --answers hidden \\
+      --database postgresql://board@db.example.org/gazette
+"""
+EXPORT_EXAMPLES = """\
+  geval board export gazette-board gazette-board.tar.zst
+  geval board export gazette-board results.tar.zst --public
+"""
+IMPORT_EXAMPLES = """\
+  geval board import gazette-board gazette-board.tar.zst
+  geval board import gazette-board gazette-board.tar.zst --database postgresql://board@db.example.org/gazette
+"""
+VERIFY_EXAMPLES = """\
+  geval board export gazette-board gazette-board.tar.zst
+  geval board verify public gazette-board.tar.zst
+"""
+VERIFY_STATUS = """\
+Exit status: 0 the site is that of the board, 1 something differs or the data is at fault, 2 the command line is at
+fault."""
+
+
+def make_init_parser() -> QuietParser:
+    """Make the parser of ``geval board init``."""
+    what = "Make a board: board.yaml, in which every setting is explained, and a database for the submissions."
+    parser = board_parser("init", what, INIT_EXAMPLES)
+    add = parser.add_argument
+    add("--challenge", required=True, metavar="DIR", help="the challenge's folder")
+    answers = "the folder with test-A/expected.tsv (default: the challenge, if it is there)"
+    add("--answers", metavar="DIR", help=answers)
+    database = "of PostgreSQL, or a file beside board.yaml (default: board.sqlite)"
+    add("--database", metavar="URL", help=database)
+    add("--title", metavar="TEXT", help="the title of the pages (default: the challenge's title)")
+    return parser.with_help()
+
+
+def run_init(words: Sequence[str]) -> int:
+    """Run ``geval board init``; returns the exit status, raises GevalError."""
+    given = make_init_parser().understood(words)
+    if given is None:
+        return 0
+    board = create(
+        given.board, challenge=given.challenge, answers=given.answers, database=given.database, title=given.title
+    )
+    if board.settings.answers == board.settings.challenge:
+        note(
+            "the answers are taken from the challenge itself: publish it without them, or name others with --answers"
+        )
+    tests = ", ".join(test.name for test in board.settings.tests)
+    sys.stdout.write(
+        f"The board is in {named(given.board)}: {tests}, ranked by {board.settings.metric}. Now\n"
+        f"  edit {named(settings_path(given.board))}: deadlines, submissions a day, digits that are disclosed\n"
+        "  geval board scan or geval board add adds submissions, geval board show shows the leaderboard\n"
+    )
+    return 0
+
+
+def make_export_parser() -> QuietParser:
+    """Make the parser of ``geval board export``."""
+    what = "Write a board as one tar archive: its database, its settings, the challenge and the answers."
+    parser = board_parser("export", what, EXPORT_EXAMPLES)
+    file = "the archive, packed as its ending says: .tar, .tar.zst, .tar.xz"
+    parser.add_argument("file", metavar="FILE", help=file)
+    public = "no answers, no files, and no more of scores than is disclosed"
+    parser.add_argument("--public", action="store_true", help=public)
+    return parser.with_help()
+
+
+def run_export(words: Sequence[str]) -> int:
+    """Run ``geval board export``; returns the exit status, raises GevalError."""
+    given = make_export_parser().understood(words)
+    if given is not None:
+        export(Board.open(given.board), given.file, now=now(), public=given.public)
+    return 0
+
+
+def make_import_parser() -> QuietParser:
+    """Make the parser of ``geval board import``."""
+    parser = board_parser("import", "Make a new board of what geval board export wrote.", IMPORT_EXAMPLES)
+    parser.add_argument("file", metavar="FILE", help="the archive")
+    parser.add_argument("--database", metavar="URL", help="an empty PostgreSQL database (default: a file)")
+    return parser.with_help()
+
+
+def run_import(words: Sequence[str]) -> int:
+    """Run ``geval board import``; returns the exit status, raises GevalError."""
+    given = make_import_parser().understood(words)
+    if given is not None:
+        import_board(given.file, given.board, database=given.database)
+    return 0
+
+
+def make_verify_parser() -> QuietParser:
+    """Make the parser of ``geval board verify``."""
+    what = "Rebuild a published site from an export of its board, and list the files that differ."
+    parser = command_parser("board verify", what, VERIFY_EXAMPLES, VERIFY_STATUS)
+    parser.add_argument("site", metavar="SITE", help="the folder of the site")
+    parser.add_argument("file", metavar="FILE", help="what geval board export wrote")
+    return parser.with_help()
+
+
+def run_verify(words: Sequence[str]) -> int:
+    """Run ``geval board verify``; returns the exit status, raises GevalError."""
+    given = make_verify_parser().understood(words)
+    if given is None:
+        return 0
+    from geval_py.board.site.verification import verify
+
+    found = verify(given.site, given.file)
+    sys.stdout.writelines(f"{difference}\n" for difference in found)
+    return 1 if found else 0

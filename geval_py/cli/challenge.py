@@ -1,0 +1,330 @@
+"""``geval challenge``, ``--init`` and ``--validate``: a challenge is made, and its leaks and faults are found."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from typing import TYPE_CHECKING
+
+from geval_py.authoring.corpora import (
+    DEFAULT_CONTEXT,
+    DEFAULT_SALT,
+    DEFAULT_SEED,
+    DEFAULT_SHARES,
+    DEFAULT_WORDS,
+    FEW_GROUPS,
+    ID,
+    TEXT,
+    Cut,
+    Parts,
+    read_documents,
+    read_pattern,
+    read_shares,
+)
+from geval_py.authoring.init import init_challenge
+from geval_py.authoring.leak_items import COMMAND, LEAK_RULES
+from geval_py.authoring.leaks import find_leaks
+from geval_py.authoring.make import DEFAULT_METRICS, Recipe, make_challenge, read_items, split_items
+from geval_py.authoring.publishing import PACKING, check_folders, default_answers
+from geval_py.authoring.validate import validate_challenge
+from geval_py.checking.rules import find_rules
+from geval_py.cli.check import add_listing, add_rules, chosen_rules, listed, most_places, show_report
+from geval_py.cli.parsers import Group, QuietParser, argument_type, command_parser, number_type
+from geval_py.cli.terminal import ProgressBar, complain, note
+from geval_py.errors import UsageError
+from geval_py.tables.table import Column, Table
+from geval_py.text import named, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from geval_py.cli.options import Settings
+    from geval_py.reading.splits import Task
+
+SUBCOMMANDS = {  # what each does, and where it is
+    "make": ("a challenge, cut from texts", __name__),
+    "split": ("a challenge, cut from items that are there", __name__),
+    "leaks": ("what a challenge gives away of its hidden answers", __name__),
+}
+EXAMPLES = """\
+  geval challenge make texts -o my-challenge
+  geval challenge leaks my-challenge --answers my-challenge-answers
+  geval --validate --expected-directory my-challenge-answers
+  geval challenge make --help          what a command does, and its options
+"""
+GROUP = Group(
+    name="challenge",
+    description="Cut a challenge from texts or from items, and find what it gives away.",
+    examples=EXAMPLES,
+    subcommands=SUBCOMMANDS,
+)
+make_parser = GROUP.make_parser
+run = GROUP.run
+
+MAKE_EXAMPLES = """\
+  geval challenge make texts -o my-challenge         a folder of texts, a document a file
+  geval challenge make news.jsonl -o my-challenge --group newspaper
+                                                     lines of JSON; a newspaper is in one part only
+  geval challenge make texts -o my-challenge --context 20 --least-frequency 2 --split 60,25,15
+
+A text is a file; .jsonl and .tsv hold a document a line, whose columns but the text go with each gap.
+The hidden answers of test-A are written to a folder of their own.
+"""
+SPLIT_EXAMPLES = """\
+  geval challenge split old/train -o my-challenge    a folder with in.tsv and expected.tsv
+  geval challenge split items -o my-challenge --columns Book,Left,Right --group Book
+"""
+LEAKS_EXAMPLES = """\
+  geval challenge leaks                of the challenge in the current folder
+  geval challenge leaks my-challenge --answers my-challenge-answers
+                                       with the answers, which are in another folder
+  geval challenge leaks --explain E404 what a rule means, and what to do
+"""
+RULES_STATUS = (
+    "Exit status: 0 no error (with --strict: no warning either), 1 problems, 2 the command line is at fault."
+)
+INIT_INSTRUCTIONS = """
+Run:
+    geval --init --expected-directory CHALLENGE --metric METRIC-NAME --precision NUMBER-OF-DIGITS
+to create a directory CHALLENGE representing a Gonito challenge.
+
+(Note that `--out-directory` option is not taken into account with `--init` option.)
+
+"""  # GEval's words
+VALIDATE_INSTRUCTIONS = """
+Run:
+    geval --validate --expected-directory CHALLENGE
+to validate a directory CHALLENGE representing a Gonito challenge.
+
+"""  # GEval's words
+
+
+def make_make_parser() -> QuietParser:
+    """Make the parser of ``geval challenge make``."""
+    what = "Cut a word-gap challenge from texts: train, dev-0 and test-A."
+    parser = command_parser("challenge make", what, MAKE_EXAMPLES)
+    add = parser.add_argument
+    add("texts", nargs="*", metavar="PATH", help="a text, a file of texts, or a folder of either")
+    _add_common(parser)
+    add("--group", metavar="COLUMN",
+        help="documents with the same value here stay in one part (default: a document)")  # fmt: skip
+    add("--id", default=ID, metavar="COLUMN", help=f"the ids in .jsonl and .tsv (default: {ID})")
+    add("--text", default=TEXT, metavar="COLUMN", help=f"the texts in .jsonl and .tsv (default: {TEXT})")
+    add("--context", type=number_type, default=DEFAULT_CONTEXT, metavar="N",
+        help=f"words on each side of a gap (default: {DEFAULT_CONTEXT})")  # fmt: skip
+    add("--every", type=number_type, metavar="N", help="words from a gap to the next, at least (default: a window's)")
+    add("--train-every", type=number_type, metavar="N", help="the same in train, where windows may overlap")
+    add("--random", action="store_true", help="draw the words to the next gap: from --every to twice as many")
+    add("--seed", default=DEFAULT_SEED, metavar="TEXT",
+        help=f"of all random choices but the parts (default: {DEFAULT_SEED})")  # fmt: skip
+    add("--words", default=DEFAULT_WORDS, metavar="REGEXP",
+        help="matches somewhere in each word that may be a gap (default: a letter or a digit)")  # fmt: skip
+    add("--least-frequency", type=number_type, default=1, metavar="N",
+        help="only words that stand N times or more in the texts may be gaps (default: 1)")  # fmt: skip
+    return parser.with_help()
+
+
+def make_split_parser() -> QuietParser:
+    """Make the parser of ``geval challenge split``."""
+    what = "Split items that are there already into train, dev-0 and test-A, whole groups together."
+    parser = command_parser("challenge split", what, SPLIT_EXAMPLES)
+    add = parser.add_argument
+    add("folder", nargs="?", metavar="DIR", help="a folder with in.tsv and expected.tsv")
+    _add_common(parser)
+    group = "items with the same value here stay in one part (default: the first column)"
+    add("--group", metavar="COLUMN", help=group)
+    add("--columns", metavar="NAME,…", help="the names of in.tsv's columns (default: those in in-header.tsv)")
+    return parser.with_help()
+
+
+def _add_common(parser: QuietParser) -> None:
+    """Add the options that cutting and splitting share."""
+    add = parser.add_argument
+    add("-o", "--out", metavar="DIR", help="the new folder of the challenge")
+    add("--answers", metavar="DIR", help="the new folder of the hidden answers (default: DIR-answers)")
+    shares = ",".join(map(str, DEFAULT_SHARES))
+    add("--split", type=argument_type(read_shares), default=DEFAULT_SHARES, metavar="N,N,N",
+        help=f"shares of train, dev-0 and test-A (default: {shares})")  # fmt: skip
+    add("--salt", default=DEFAULT_SALT, metavar="TEXT",
+        help=f"of the hash that makes the parts (default: {DEFAULT_SALT})")  # fmt: skip
+    add("-m", "--metric", dest="metrics", action="append", metavar="METRIC",
+        help=f"a metric for config.txt; repeatable (default: {', '.join(DEFAULT_METRICS)})")  # fmt: skip
+    add("--title", default="", metavar="TEXT", help="the README's title")
+    add("--keep-order", action="store_true", help="leave the items of a part in order, and do not shuffle them")
+
+
+def run_make(words: Sequence[str]) -> int:
+    """Run ``geval challenge make``; returns the exit status, raises GevalError."""
+    parser = make_make_parser()
+    given = parser.understood(words)
+    if given is None:
+        return 0
+    out, answers = _folders_to_make(parser, given, given.texts, "a text")
+    for name in ("context", "every", "train_every", "least_frequency"):
+        if getattr(given, name) == 0:
+            raise UsageError(message=f"--{name.replace('_', '-')} is 1 or more")
+    cut = Cut(
+        context=given.context,
+        every=given.every,
+        random=given.random,
+        words=read_pattern(given.words),
+        seed=given.seed,
+    )
+    recipe = Recipe(
+        cut=cut,
+        parts=Parts(shares=given.split, salt=given.salt),
+        group=given.group,
+        train_every=given.train_every,
+        least_frequency=given.least_frequency,
+        keep_order=given.keep_order,
+        metrics=tuple(given.metrics or DEFAULT_METRICS),
+        title=given.title,
+    )
+    documents = read_documents(given.texts, id=given.id, text=given.text)
+    making = make_challenge(documents, recipe, out, answers, progress_of=_progress_of)
+    if making.without_gaps:
+        note(f"{making.without_gaps} of {len(documents)} documents have no gap: no word that may be one, with "
+             f"{recipe.cut.context} words on each side")  # fmt: skip
+    sizes = [(part.name, len(part.gaps), part.groups) for part in making.parts]
+    _show_parts(sizes, given.group, out, answers)
+    return 0
+
+
+def run_split(words: Sequence[str]) -> int:
+    """Run ``geval challenge split``; returns the exit status, raises GevalError."""
+    parser = make_split_parser()
+    given = parser.understood(words)
+    if given is None:
+        return 0
+    out, answers = _folders_to_make(parser, given, given.folder, "a folder with items")
+    pool = read_items(given.folder, columns=given.columns.split(",") if given.columns else (), group=given.group)
+    sizes = split_items(
+        pool,
+        out,
+        answers,
+        parts=Parts(shares=given.split, salt=given.salt),
+        metrics=given.metrics or DEFAULT_METRICS,
+        title=given.title,
+        keep_order=given.keep_order,
+        progress_of=_progress_of,
+    )
+    _show_parts(sizes, pool.group, out, answers)
+    return 0
+
+
+def _folders_to_make(parser: QuietParser, given: argparse.Namespace, source: object, what: str) -> tuple[str, str]:
+    """Return the new folders of the challenge and of its hidden answers.
+
+    Raises UsageError where the ``source``, called ``what``, or a folder is missing, or the folders are not apart, and
+    ExistingFileError.
+    """
+    if not source:
+        parser.error(f"{what} is missing")
+    if not given.out:
+        parser.error("a folder to make is missing: -o DIR")
+    answers = given.answers or default_answers(given.out)
+    check_folders(given.out, answers)
+    return str(given.out), str(answers)
+
+
+def _progress_of(what: str) -> ProgressBar:
+    return ProgressBar(what, unit="bytes" if what == PACKING else "items")
+
+
+def _show_parts(sizes: Iterable[tuple[str, int, int]], group: str | None, out: str, answers: str) -> None:
+    """Show the name, gaps and groups of each part, warn of few groups, and name the next commands.
+
+    ``group`` is the column that the parts were made by, None where each document is a group.
+    """
+    sizes = list(sizes)
+    heading = "documents" if group is None else visible(group)
+    groups_are = "documents" if group is None else f"groups ({visible(group)})"
+    columns = [Column(name="part"), Column(name="gaps"), Column(name=heading)]
+    sys.stdout.writelines(Table(columns, sizes).text())
+    sys.stdout.flush()
+    for name, _, groups in sizes:
+        if groups < FEW_GROUPS:
+            note(f"{name} has {groups} {groups_are}: below {FEW_GROUPS}, scores tell more of these than of a model")
+    public, private = shlex.quote(visible(out)), shlex.quote(visible(answers))
+    print(
+        f"geval: the challenge is in {named(out)}, its hidden answers in {named(answers)}. Now try\n"
+        f"  geval --validate --expected-directory {private}  # whether all fits together\n"
+        f"  geval challenge leaks {public} --answers {private}  # what it gives away",
+        file=sys.stderr,
+    )
+
+
+def make_leaks_parser() -> QuietParser:
+    """Make the parser of ``geval challenge leaks``."""
+    what = "Find what a challenge gives away: answers in public, and what one part shows of another."
+    parser = command_parser("challenge leaks", what, LEAKS_EXAMPLES, RULES_STATUS)
+    add = parser.add_argument
+    add("folder", nargs="?", default=".", metavar="DIR", help="the challenge's public folder (default: .)")
+    add("--answers", metavar="DIR", help="the folder of the hidden answers, if that is another")
+    group = "items with the same value here should be in one part (default: the first column)"
+    add("--group", metavar="COLUMN", help=group)
+    add_rules(parser, "E4")
+    add_listing(parser)
+    return parser.with_help()
+
+
+def run_leaks(words: Sequence[str]) -> int:
+    """Run ``geval challenge leaks``; returns the exit status, raises GevalError."""
+    given = make_leaks_parser().understood(words)
+    if given is None or listed(given, LEAK_RULES, COMMAND):
+        return 0
+
+    def codes(names: Iterable[str]) -> set[str]:
+        return {rule.code for name in names for rule in find_rules(name, LEAK_RULES, COMMAND)}
+
+    select, ignore = chosen_rules(given)
+    wanted = {rule.code for rule in LEAK_RULES} if select is None else codes(select)
+    report = find_leaks(
+        given.folder,
+        answers=given.answers,
+        group=given.group,
+        rules=frozenset(wanted - codes(ignore)),
+        max_places=most_places(given),
+        strict=given.strict,
+        progress_of=ProgressBar,
+    )
+    return show_report(report, given.format)
+
+
+def init(task: Task, settings: Settings) -> int:
+    """Run ``geval --init``: write a new challenge with sample data; returns the exit status, raises GevalError."""
+    if task.expected_directory is None:
+        sys.stdout.write(INIT_INSTRUCTIONS)
+        return 2
+    init_challenge(task, precision=settings.precision, percentage=settings.percentage)
+    folder = task.expected_directory
+    print(
+        f"geval: {named(folder)} holds a challenge with sample data. Replace the data and the README, and then\n"
+        f"  geval --validate --expected-directory {visible(folder)}  # tells whether all fits together\n"
+        f"  geval challenge leaks {visible(folder)}                  # and what it gives away\n"
+        "To cut a challenge from texts of your own there is geval challenge make.",
+        file=sys.stderr,
+    )
+    return 0
+
+
+def validate(task: Task) -> int:
+    """Run ``geval --validate``: list a challenge's faults; returns the exit status, raises GevalError."""
+    directory = task.expected_directory
+    if directory is None:
+        sys.stdout.write(VALIDATE_INSTRUCTIONS)
+        return 2
+    validation = validate_challenge(directory, task)
+    sys.stdout.writelines(f"{warning}\n" for warning in validation.warnings)
+    sys.stdout.flush()
+    for fault in validation.faults:
+        complain("\n".join(map(visible, str(fault).split("\n"))))
+    if validation.faults:
+        return 1
+    print(
+        f"geval: {named(directory)} is a valid challenge; geval challenge leaks {visible(directory)} tells what it "
+        "gives away",
+        file=sys.stderr,
+    )
+    return 0

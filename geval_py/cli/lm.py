@@ -1,0 +1,252 @@
+"""``geval lm``: n-gram language models are trained, described, and asked for the perplexity of texts."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Sequence
+
+from geval_py.cli.options import option_of
+from geval_py.cli.parsers import (
+    STATUS,
+    Group,
+    QuietParser,
+    add_format,
+    add_option,
+    command_parser,
+    digits_type,
+    number_type,
+)
+from geval_py.cli.terminal import ProgressBar, note, show, write_table
+from geval_py.errors import UsageError
+from geval_py.modelling.arpa import read_arpa, write_arpa
+from geval_py.modelling.corpus import read_corpus, read_words
+from geval_py.modelling.counting import KINDS, plain_model
+from geval_py.modelling.kneser_ney import FALLBACK, MOST_ORDER, Estimation, estimate, training_table
+from geval_py.modelling.ngram_model import UNKNOWN_CONVENTION, NgramModel, model_document, model_table
+from geval_py.modelling.perplexity import perplexity_document, perplexity_table, score_texts, sentences_table
+from geval_py.reading.compression import compression_by_ending
+from geval_py.reading.options import DEFAULT_SEED
+from geval_py.reading.rewriting import written_whole
+from geval_py.reading.sources import STANDARD_INPUT
+from geval_py.tables.formats import Shown
+from geval_py.text import named
+
+SUBCOMMANDS = {  # what each does, and where it is
+    "train": ("estimate a model of texts, as KenLM's lmplz", __name__),
+    "perplexity": ("the perplexity of texts, as KenLM's query", __name__),
+    "info": ("what is in a model", __name__),
+}
+EXAMPLES = """\
+  geval lm train -o 3 text.txt --arpa text.arpa
+  geval lm perplexity text.arpa other.txt
+  geval lm info text.arpa
+  geval lm train --help                what a command does, and its options
+"""
+GROUP = Group(
+    name="lm",
+    description="Train n-gram language models, and compute the perplexity of texts.",
+    examples=EXAMPLES,
+    subcommands=SUBCOMMANDS,
+)
+make_parser = GROUP.make_parser
+run = GROUP.run
+
+DEFAULT_ORDER = 5
+OF_KNESER_NEY = (
+    "prune", "vocabulary", "discount_fallback", "interpolate_unigrams", "vocab_pad", "exact_discounts",
+)  # fmt: skip
+TRAIN_EXAMPLES = """\
+  geval lm train -o 3 text.txt --arpa text.arpa
+  geval lm train -o 4 --prune 0 0 1 --arpa big.arpa.xz part-1.txt part-2.txt.gz
+  geval lm train -o 2 --counts add-one text.txt --arpa add-one.arpa
+
+A text has a sentence a line, and white space between words. Options that take several values stand in front of
+another option, or behind the texts.
+"""
+PERPLEXITY_EXAMPLES = """\
+  geval lm perplexity text.arpa other.txt
+  geval lm perplexity text.arpa.xz other.txt --bootstrap 1000
+  geval lm perplexity text.arpa other.txt --sentences | sort -n | head
+"""
+
+
+def make_train_parser() -> QuietParser:
+    """Make the parser of ``geval lm train``."""
+    what = "Estimate an n-gram model with interpolated modified Kneser-Ney, as KenLM's lmplz does."
+    parser = command_parser("lm train", what, TRAIN_EXAMPLES)
+    add = parser.add_argument
+    add("texts", nargs="*", metavar="TEXT", help="a text, a sentence a line, maybe compressed (-: standard input)")
+    order = f"the length of the longest n-grams, 1 to {MOST_ORDER} (default: {DEFAULT_ORDER})"
+    add("-o", "--order", type=number_type, default=DEFAULT_ORDER, metavar="N", help=order)
+    add("--arpa", metavar="FILE", help="the model to write, compressed by its ending (-: standard output)")
+    add("--counts", choices=KINDS, help="a model of plain counts, without Kneser-Ney")
+    prune = "leave out n-grams that occur N times or less, by order; the last is for all higher orders"
+    add("--prune", nargs="+", type=number_type, default=[], metavar="N", help=prune)
+    add("--vocabulary", metavar="FILE", help="leave out n-grams with a word that is not in this file")
+    fallback = f"the discounts where the counts give none (default: {' '.join(map(str, FALLBACK))})"
+    add("--discount-fallback", nargs="*", type=_discount, metavar="D", help=fallback)
+    interpolate = "0: <unk> gets all that unigrams leave, as in SRILM; 1 (the default): its share of it"
+    add("--interpolate-unigrams", choices=("0", "1"), help=interpolate)
+    add("--vocab-pad", type=number_type, metavar="N", help="share what unigrams leave as if there were N words")
+    add("--exact-discounts", action="store_true", help="without lmplz's mistake in the counts of counts")
+    add("--skip-symbols", action="store_true", help="take <s>, </s> and <unk> in the text for white space")
+    return parser.with_help()
+
+
+def _discount(text: str) -> float:
+    if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", text) or float(text) > 3:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a discount, a number from 0 to 3")
+    return float(text)
+
+
+def run_train(words: Sequence[str]) -> int:
+    """Run the command; returns the exit status, raises GevalError."""
+    given = make_train_parser().understood(words)
+    if given is None:
+        return 0
+    if not given.texts:
+        raise UsageError(
+            message="a text to train on is missing\n  for example geval lm train text.txt --arpa text.arpa"
+        )
+    if given.arpa is None:
+        raise UsageError(message="where the model is to be written is missing: --arpa FILE (-: standard output)")
+    how = _estimation(given)
+    corpus = read_corpus(given.texts, skip_symbols=given.skip_symbols)
+    if corpus.not_utf8 is not None:
+        path, line = corpus.not_utf8
+        note(f"{named(path)} is not UTF-8, first in line {line}; its bytes are taken as they are")
+    if given.counts:
+        _write(plain_model(corpus, given.order, given.counts), given.arpa)
+        return 0
+    estimated = estimate(corpus, how)
+    _write(estimated.model, given.arpa)
+    if given.arpa != STANDARD_INPUT:
+        write_table(training_table(estimated))
+    orders = [str(order) for order, discounts in enumerate(estimated.discounts, 1) if discounts.fell_back]
+    if orders:
+        note(f"the counts give no discounts of order {', '.join(orders)}: the fall-back was taken")
+    return 0
+
+
+def _estimation(given: argparse.Namespace) -> Estimation:
+    """Return how a model is estimated; raises UsageError for options of Kneser-Ney beside ``--counts``."""
+    values = vars(given)
+    useless = [name for name in OF_KNESER_NEY if values[name] not in (None, False, [])]
+    if given.counts and useless:
+        option = f"--{useless[0].replace('_', '-')}"
+        raise UsageError(message=f"{option} is for Kneser-Ney: leave it out, or --counts")
+    return Estimation(
+        order=given.order,
+        prune=tuple(given.prune),
+        vocabulary=None if given.vocabulary is None else frozenset(read_words(given.vocabulary)),
+        fallback=None if given.discount_fallback is None else _three(given.discount_fallback),
+        interpolate_unigrams=given.interpolate_unigrams != "0",
+        vocabulary_size=given.vocab_pad or 0,
+        exact_discounts=given.exact_discounts,
+    )
+
+
+def _three(discounts: Sequence[float]) -> tuple[float, float, float]:
+    """Complete the fall-back discounts: the last one given is for all higher counts."""
+    if len(discounts) > len(FALLBACK):
+        raise UsageError(message=f"--discount-fallback takes up to 3 discounts; {len(discounts)} were given")
+    if not discounts:
+        return FALLBACK
+    one, two, three = (*discounts, *[discounts[-1]] * (len(FALLBACK) - len(discounts)))
+    return one, two, three
+
+
+def _write(model: NgramModel, path: str) -> None:
+    if path == STANDARD_INPUT:
+        sys.stdout.flush()
+        write_arpa(model, sys.stdout.buffer)
+        return
+    with written_whole(path, compression=compression_by_ending(path)) as file:
+        write_arpa(model, file)
+
+
+def make_perplexity_parser() -> QuietParser:
+    """Make the parser of ``geval lm perplexity``."""
+    parser = QuietParser(
+        prog="geval lm perplexity",
+        description="Show the perplexity of texts by a model, with and without unknown words, as KenLM's query does.",
+        epilog=f"{UNKNOWN_CONVENTION[:1].upper()}{UNKNOWN_CONVENTION[1:]}.\n\n"
+        f"examples:\n{PERPLEXITY_EXAMPLES}\n{STATUS}",
+    )
+    add = parser.add_argument
+    add("model", nargs="?", metavar="FILE", help="a model: an ARPA file, maybe compressed")
+    add("texts", nargs="*", metavar="TEXT", help="a text, a sentence a line, maybe compressed (-: standard input)")
+    marks = "without <s> in front of a line, and without predicting </s> behind it"
+    add("--no-sentence-marks", dest="marks", action="store_false", help=marks)
+    add("--sentences", action="store_true", help="a line a sentence: log10 of its probability, unknown words")
+    bootstrap = "show the 95 %% intervals, from N resamples of the sentences (1000 are typical)"
+    add("-B", "--bootstrap", type=number_type, metavar="N", help=bootstrap)
+    add_option(parser, option_of("seed"), f"with -B: the seed of its random numbers (default: {DEFAULT_SEED})")
+    add("-p", "--precision", type=digits_type, metavar="N", help="digits after the point")
+    add_format(parser)
+    return parser.with_help()
+
+
+def run_perplexity(words: Sequence[str]) -> int:
+    """Run the command; returns the exit status, raises GevalError."""
+    given = make_perplexity_parser().understood(words)
+    if given is None:
+        return 0
+    if given.model is None or not given.texts:
+        missing = "a model" if given.model is None else "a text"
+        raise UsageError(message=f"{missing} is missing\n  for example geval lm perplexity text.arpa other.txt")
+    if given.bootstrap is None and given.seed is not None:
+        raise UsageError(message="--seed goes with --bootstrap")
+    if given.sentences and (given.bootstrap is not None or given.format != "text"):
+        raise UsageError(message="--sentences has neither intervals nor another format")
+    model = read_arpa(given.model)
+    if b"<unk>" in model.missing:
+        note(f"{named(model.name)} has no <unk>: the log10 probability of unknown words is -100, as in KenLM")
+    score = score_texts(model, given.texts, sentence_marks=given.marks)
+    unknown = int(score.oov.sum())
+    if unknown:
+        note(f"{unknown} of {score.tokens.sum()} tokens are <unk>, with the probability that the model gives to it")
+    if given.sentences:
+        write_table(sentences_table(score, given.precision))
+        return 0
+    intervals = None
+    if given.bootstrap is not None:
+        with ProgressBar("samples", unit="items") as progress:
+            intervals = score.intervals(given.bootstrap, DEFAULT_SEED if given.seed is None else given.seed, progress)
+    table = perplexity_table(score, intervals, given.precision)
+    shown = Shown(
+        to_dict=lambda: perplexity_document(score, intervals),
+        table=lambda: table,
+        text=lambda width: table.tabs() if width is None else table.terminal(width),
+    )
+    show(shown, given.format)
+    return 0
+
+
+def make_info_parser() -> QuietParser:
+    """Make the parser of ``geval lm info``."""
+    what = "Show the order of a model, how many n-grams it has, and its vocabulary; the file is read strictly."
+    parser = command_parser("lm info", what, "  geval lm info text.arpa\n")
+    parser.add_argument("model", nargs="?", metavar="FILE", help="a model: an ARPA file, maybe compressed")
+    add_format(parser)
+    return parser.with_help()
+
+
+def run_info(words: Sequence[str]) -> int:
+    """Run ``geval lm info``; returns the exit status, raises GevalError."""
+    given = make_info_parser().understood(words)
+    if given is None:
+        return 0
+    if given.model is None:
+        raise UsageError(message="a model is missing\n  for example geval lm info text.arpa")
+    model = read_arpa(given.model)
+    table = model_table(model)
+    shown = Shown(
+        to_dict=lambda: model_document(model),
+        table=lambda: table,
+        text=lambda width: table.text(header=False) if width is None else table.terminal(width, header=False),
+    )
+    show(shown, given.format)
+    return 0
