@@ -151,8 +151,8 @@ def hashed_bits(evaluation: ScoredOutput) -> int:
     column = column_of(first.metric, frozenset()) if plain and not first.metric.needs_vocabulary else None
     if not isinstance(column, HashedColumn):
         raise UsageError(
-            message=f"{visible(first.scheme.text)} is no hashed metric without flags that choose or change lines, "
-            "such as PerplexityHashed: what would be better by it cannot be told"
+            message="tuning and mixing need a hashed metric without flags that choose or change lines, such as "
+            f"PerplexityHashed, not {visible(first.scheme.text)}"
         )
     return column.bits
 

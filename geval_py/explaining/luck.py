@@ -231,7 +231,7 @@ def luck_of(evaluation: ScoredOutput, seeds: int, vocabulary: int) -> Luck:
     if vectors:
         raise UsageError(
             message=f"{shown_path(evaluation.output.path)} has {vectors} of {statistics.lines} lines of buckets, "
-            "which hold for one seed of the hash: what others would give cannot be told"
+            "which hold for one seed of the hash: the scores of other seeds cannot be computed"
         )
     kept = np.isfinite(statistics.column("seed_mean"))
     lines = int(kept.sum())

@@ -305,9 +305,7 @@ def hashed_scheme(schemes: Sequence[Named]) -> Named:
         if is_hashed(metric):
             return scheme, metric
     names = ", ".join(scheme.text for scheme, _ in schemes)
-    raise UsageError(
-        message=f"this is of hashed words, and {visible(names)} is not: choose a metric such as PerplexityHashed"
-    )
+    raise UsageError(message=f"this needs a metric on hashed words, such as PerplexityHashed, not {visible(names)}")
 
 
 def profile_scheme(named: Named, draws: int = 0) -> Named:
