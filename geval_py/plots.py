@@ -1,10 +1,10 @@
-"""The charts of a report for notebooks: each takes an evaluation, and gives an Altair chart, which shows itself.
+"""The charts of a report for notebooks: each function takes an evaluation and returns an Altair chart.
 
 from geval_py import evaluate, plots
 plots.losses(evaluate("my-challenge", "dev-0"))
 
-All raise UsageError where a package of the extra ``report`` is missing, for a metric that is not made from log losses
-of words, and where the texts were not kept.
+All raise UsageError if a package of the extra ``report`` is missing, for a metric that is not made from log losses of
+words, and if the texts were not kept.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from geval_py.text import visible
 if TYPE_CHECKING:
     from geval_py.evaluation import Evaluation
     from geval_py.explaining.comparison import Comparison
+    from geval_py.explaining.losses import Outcomes
     from geval_py.reports.axes import Chart
 
 Given = ParamSpec("Given")
@@ -27,7 +28,7 @@ PACKAGES = ("altair", "jinja2", "markupsafe", "scipy")  # of the extra
 
 
 def _of_extra(function: Callable[Given, Made]) -> Callable[Given, Made]:
-    """Let a missing package say what adds it."""
+    """Name the extra that installs a missing package."""
 
     @wraps(function)
     def checked(*args: Given.args, **kwargs: Given.kwargs) -> Made:
@@ -44,90 +45,92 @@ def _of_extra(function: Callable[Given, Made]) -> Callable[Given, Made]:
 
 @_of_extra
 def losses(evaluation: Evaluation) -> Chart:
-    """Draw how the line losses are spread, by what became of the lines: first guess right, listed, not listed."""
-    from geval_py.explaining.losses import loss_bins, outcomes_of, prepared_items
-    from geval_py.reports.axes import NOTEBOOK
-    from geval_py.reports.contents import log_losses, mean_of
-    from geval_py.reports.loss_panels import spread_chart
+    """Draw the spread of the line losses, by outcome: first guess right, listed, not listed."""
+    from geval_py.explaining.losses import loss_bins
+    from geval_py.reports import axes, contents, loss_panels
 
-    values = log_losses(evaluation)
-    bins = loss_bins(values, outcomes_of(prepared_items(evaluation)))
+    values = contents.log_losses(evaluation)
+    bins = loss_bins(values, _outcomes(evaluation))
     bits = evaluation.scores[0].metric.bits
-    return spread_chart(bins, len(values), mean_of(values), bits, NOTEBOOK)
+    return loss_panels.spread_chart(bins, len(values), contents.mean_of(values), bits, axes.NOTEBOOK)
 
 
 @_of_extra
 def costs(evaluation: Evaluation) -> Chart:
-    """Draw which kind of miss costs most: the shares of the lines and of the loss, by what became of the lines."""
-    from geval_py.explaining.losses import outcome_shares, outcomes_of, prepared_items
-    from geval_py.reports.axes import NOTEBOOK
-    from geval_py.reports.contents import log_losses
-    from geval_py.reports.loss_panels import costs_chart
+    """Draw which kind of miss costs most: the shares of the lines and of the loss, by outcome."""
+    from geval_py.explaining.losses import outcome_shares
+    from geval_py.reports import axes, contents, loss_panels
 
-    return costs_chart(outcome_shares(log_losses(evaluation), outcomes_of(prepared_items(evaluation))), NOTEBOOK)
+    shares = outcome_shares(contents.log_losses(evaluation), _outcomes(evaluation))
+    return loss_panels.costs_chart(shares, axes.NOTEBOOK)
 
 
 @_of_extra
 def lengths(evaluation: Evaluation) -> Chart:
     """Draw the perplexity by the number of characters of the expected word."""
-    from geval_py.explaining.losses import by_length, prepared_items
-    from geval_py.reports.axes import NOTEBOOK
-    from geval_py.reports.contents import log_losses, mean_of
-    from geval_py.reports.loss_panels import parts_chart
+    from geval_py.explaining.losses import by_length
+    from geval_py.reports import axes, contents, loss_panels
 
-    values = log_losses(evaluation)
-    parts = by_length(values, [item.expected for item in prepared_items(evaluation)])
-    return parts_chart(parts, mean_of(values), NOTEBOOK)
+    values = contents.log_losses(evaluation)
+    parts = by_length(values, _words(evaluation))
+    return loss_panels.parts_chart(parts, contents.mean_of(values), axes.NOTEBOOK)
 
 
 @_of_extra
 def frequencies(evaluation: Evaluation) -> Chart:
     """Draw the perplexity by how often the train/expected.tsv beside the test set has the expected word.
 
-    Raises UsageError where there is no such file.
+    Raises UsageError without such a file.
     """
-    from geval_py.explaining.losses import prepared_items
-    from geval_py.reports.axes import NOTEBOOK
-    from geval_py.reports.contents import frequencies_of, log_losses, mean_of
-    from geval_py.reports.loss_panels import parts_chart
+    from geval_py.reports import axes, contents, loss_panels
 
-    values = log_losses(evaluation)
-    parts = frequencies_of(evaluation, values, [item.expected for item in prepared_items(evaluation)])
+    values = contents.log_losses(evaluation)
+    parts = contents.frequencies_of(evaluation, values, _words(evaluation))
     if not parts:
         raise UsageError(message="there is no train/expected.tsv beside the test set, whose words would be counted")
-    return parts_chart(parts, mean_of(values), NOTEBOOK)
+    return loss_panels.parts_chart(parts, contents.mean_of(values), axes.NOTEBOOK)
 
 
 @_of_extra
 def column(evaluation: Evaluation, name: str) -> Chart:
-    """Draw the perplexity by a column of the input: by its numbers, its values or, of text, by its length in words.
+    """Draw the perplexity by a column of the input: by its numbers, its values or, for text, its length in words.
 
-    Raises UsageError where there is no such column, or nothing is parted by it.
+    Raises UsageError without such a column, and if it does not divide the lines into parts.
     """
-    from geval_py.reports.axes import NOTEBOOK
-    from geval_py.reports.contents import columns_of, log_losses, mean_of
-    from geval_py.reports.loss_panels import parts_chart
+    from geval_py.reports import axes, contents, loss_panels
 
-    values = log_losses(evaluation)
-    found = {parts.column: parts.parts for parts in columns_of(evaluation, values)}
+    values = contents.log_losses(evaluation)
+    found = {parts.column: parts.parts for parts in contents.columns_of(evaluation, values)}
     if name not in found:
-        there = f"those that are: {visible(', '.join(found))}" if found else "there is none that is"
-        raise UsageError(message=f"the lines are not parted by a column {visible(name)!r}\n  {there}")
-    return parts_chart(found[name], mean_of(values), NOTEBOOK)
+        there = f"columns that divide them: {visible(', '.join(found))}" if found else "no column divides them"
+        message = f"the column {visible(name)!r} does not divide the lines into parts\n  {there}"
+        raise UsageError(message=message)
+    return loss_panels.parts_chart(found[name], contents.mean_of(values), axes.NOTEBOOK)
+
+
+def _outcomes(evaluation: Evaluation) -> Outcomes:
+    from geval_py.explaining.losses import outcomes_of, prepared_items
+
+    return outcomes_of(prepared_items(evaluation))
+
+
+def _words(evaluation: Evaluation) -> list[str]:
+    from geval_py.explaining.losses import prepared_items
+
+    return [item.expected for item in prepared_items(evaluation)]
 
 
 @_of_extra
 def comparison(evaluations: Comparison | Iterable[Evaluation]) -> Chart:
-    """Draw the scores of other outputs minus that of the first, or of a comparison's baseline, with intervals.
+    """Draw the scores of other outputs minus the score of the first, or of a comparison's baseline, with intervals.
 
-    Raises UsageError where no difference is finite, and as :func:`geval_py.compare`.
+    Raises UsageError if no difference is finite, and the errors of :func:`geval_py.compare`.
     """
     from geval_py.explaining.comparison import Comparison, compare
-    from geval_py.reports.axes import NOTEBOOK
-    from geval_py.reports.quality_panels import differences_chart
+    from geval_py.reports import axes, quality_panels
 
     compared = evaluations if isinstance(evaluations, Comparison) else compare(evaluations)
-    chart = differences_chart(compared, NOTEBOOK)
+    chart = quality_panels.differences_chart(compared, axes.NOTEBOOK)
     if chart is None:
         raise UsageError(message="there is no difference to draw: no line is finite in all outputs")
     return chart
@@ -135,35 +138,32 @@ def comparison(evaluations: Comparison | Iterable[Evaluation]) -> Chart:
 
 @_of_extra
 def calibration(evaluation: Evaluation) -> Chart:
-    """Draw how often listed words were the word, by the probability given, with the band of honest outputs.
+    """Draw how often listed words were the expected word, by the given probability, with the band of honest outputs.
 
-    Raises UsageError where no line lists a word, and as :func:`geval_py.calibration`.
+    Raises UsageError if no line lists a word, and the errors of :func:`geval_py.calibration`.
     """
     from geval_py.explaining import calibration as calibrating
-    from geval_py.reports.axes import NOTEBOOK
-    from geval_py.reports.honesty_panels import words_chart
+    from geval_py.reports import axes, honesty_panels
 
-    return _drawn(words_chart(calibrating.calibration(evaluation), NOTEBOOK))
+    return _drawn(honesty_panels.words_chart(calibrating.calibration(evaluation), axes.NOTEBOOK))
 
 
 @_of_extra
 def first_guess(evaluation: Evaluation) -> Chart:
-    """Draw how often the likeliest word was right, by its probability; raises as :func:`calibration`."""
+    """Draw how often the likeliest word was right, by its probability; raises the errors of :func:`calibration`."""
     from geval_py.explaining import calibration as calibrating
-    from geval_py.reports.axes import NOTEBOOK
-    from geval_py.reports.honesty_panels import guess_chart
+    from geval_py.reports import axes, honesty_panels
 
-    return _drawn(guess_chart(calibrating.calibration(evaluation), NOTEBOOK))
+    return _drawn(honesty_panels.guess_chart(calibrating.calibration(evaluation), axes.NOTEBOOK))
 
 
 @_of_extra
 def rest(evaluation: Evaluation) -> Chart:
-    """Draw how often the word was not listed, by the rest of the line; raises as :func:`calibration`."""
+    """Draw how often the word was not listed, by the rest of the line; raises the errors of :func:`calibration`."""
     from geval_py.explaining import calibration as calibrating
-    from geval_py.reports.axes import NOTEBOOK
-    from geval_py.reports.honesty_panels import rest_chart
+    from geval_py.reports import axes, honesty_panels
 
-    return _drawn(rest_chart(calibrating.calibration(evaluation), NOTEBOOK))
+    return _drawn(honesty_panels.rest_chart(calibrating.calibration(evaluation), axes.NOTEBOOK))
 
 
 def _drawn(chart: Chart | None) -> Chart:
@@ -174,19 +174,17 @@ def _drawn(chart: Chart | None) -> Chart:
 
 @_of_extra
 def luck(evaluation: Evaluation) -> Chart:
-    """Draw what other lines, and other seeds of the hash, would give; raises as :func:`geval_py.luck`."""
+    """Draw the scores that other lines, and other seeds of the hash, would give; raises as :func:`geval_py.luck`."""
     from geval_py.explaining import luck as hashing
-    from geval_py.reports.axes import NOTEBOOK
-    from geval_py.reports.honesty_panels import luck_chart
+    from geval_py.reports import axes, honesty_panels
 
-    return luck_chart(hashing.luck(evaluation), evaluation.interval(), evaluation.score, NOTEBOOK)
+    return honesty_panels.luck_chart(hashing.luck(evaluation), evaluation.interval(), evaluation.score, axes.NOTEBOOK)
 
 
 @_of_extra
 def tuning(evaluation: Evaluation) -> Chart:
-    """Draw what tuning would bring, on held-out lines; raises as :func:`geval_py.tune`."""
+    """Draw what tuning would bring, on held-out lines; raises the errors of :func:`geval_py.tune`."""
     from geval_py.explaining.tuning import tune
-    from geval_py.reports.axes import NOTEBOOK
-    from geval_py.reports.quality_panels import help_chart
+    from geval_py.reports import axes, quality_panels
 
-    return help_chart(tune(evaluation), None, NOTEBOOK)
+    return quality_panels.help_chart(tune(evaluation), None, axes.NOTEBOOK)

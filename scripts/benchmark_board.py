@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 from benchmark import CACHE, GEVAL, SEED, make_lexicon, run_command
 
-from geval_py.board.database.store import pack, unpack
+from geval_py.board.submission import pack, unpack
 
 LINES = 10_519  # as many as dev-0 of Challenging America has
 WORDS = 20

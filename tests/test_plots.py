@@ -46,7 +46,7 @@ def test_a_chart_of_a_column(bigram):
     with pytest.raises(UsageError) as caught:
         plots.column(bigram, "FileId")
     assert str(caught.value) == (
-        "the lines are not parted by a column 'FileId'\n  those that are: Year, LeftContext, RightContext"
+        "the column 'FileId' does not divide the lines into parts\n  columns that divide them: Year, LeftContext, RightContext"
     )
 
 

@@ -1,1 +1,1 @@
-"""Texts -> a challenge: written new, cut from texts, validated, and searched for what it gives away."""
+"""Texts -> a challenge: written from samples, cut from texts, validated, and searched for leaks."""

@@ -1,4 +1,7 @@
-r"""Which part of a challenge a document goes to: by a hash, so that a corpus may grow and none moves."""
+"""The texts that a challenge is cut from: read as documents, assigned to parts, and cut into gaps.
+
+A hash assigns documents to parts, so that no document moves to another part when a corpus grows.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +28,18 @@ if TYPE_CHECKING:
 
 DEFAULT_SHARES = (80, 10, 10)
 DEFAULT_SALT = "set"
-FEW_GROUPS = 10  # of a part: below, its score tells more of these documents than of the model
+JSON_ENDINGS = (".jsonl", ".ndjson", ".json")
+ID, TEXT = "id", "text"
+FILE_ID = "FileId"  # the column of the ids of plain files
+DEFAULT_CONTEXT = 40  # words on each side
+DEFAULT_SEED = "first gap"
+DEFAULT_WORDS = r"\w"  # a word that may be a gap has a letter, a digit or an underscore
+_IN_WORDS = np.array([not chr(code).isspace() for code in range(0x3002)])  # U+3000 is the last white space
+FEW_GROUPS = 10  # with fewer in a part, its score depends more on these documents than on the model
 
 
 def draw(purpose: str, name: str, sides: int) -> int:
-    """Throw a die whose sides are numbered from 0: by the SHA-256 of a purpose and a name, the same each time.
+    """Draw a number below ``sides`` by the SHA-256 of a purpose and a name; always the same number.
 
     >>> draw("set", "gaz-001", 100)
     17
@@ -39,14 +49,14 @@ def draw(purpose: str, name: str, sides: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """The parts of a challenge, train first and the hidden one last, their shares, and what salts the hash."""
+    """The parts of a challenge, train first and the hidden one last, their shares, and the salt of the hash."""
 
     shares: tuple[int, ...] = DEFAULT_SHARES
     salt: str = DEFAULT_SALT
     names: tuple[str, ...] = (TRAINING_SET, DEV_SET, HIDDEN_SET)
 
     def part_of(self, group: str) -> str:
-        """Give the part that a group belongs to; no other group matters.
+        """Return the part that a group belongs to, whatever other groups there are.
 
         >>> Parts().part_of("gaz-001"), Parts(salt="another").part_of("gaz-001")
         ('train', 'train')
@@ -57,7 +67,7 @@ class Parts:
 
 
 def read_shares(text: str) -> tuple[int, ...]:
-    """Read the shares of train, dev-0 and test-A, as ``80,10,10``; raises ValueError.
+    """Read the shares of train, dev-0 and test-A, such as ``80,10,10``; raises ValueError.
 
     >>> read_shares("60,25,15")
     (60, 25, 15)
@@ -68,7 +78,7 @@ def read_shares(text: str) -> tuple[int, ...]:
 
 
 def check_group(column: str, columns: Sequence[str]) -> None:
-    """Raise UsageError for a column to group by that is none of those that there are."""
+    """Raise UsageError if the column to group by does not exist."""
     if column not in columns:
         close = nearest(column, columns)
         advice = f"did you mean {visible(close)}? " if close else ""
@@ -77,7 +87,7 @@ def check_group(column: str, columns: Sequence[str]) -> None:
 
 
 def check_parts(parts: Parts, groups: Sequence[str], filled: Sequence[str], of: str) -> None:
-    """Raise UsageError for a part without an item; ``groups`` are all there are, ``of`` says what they are."""
+    """Raise UsageError for a part without an item; ``groups`` are those of all items, ``of`` names their kind."""
     empty = [name for name in parts.names if name not in filled]
     if empty:
         count = len(set(groups))
@@ -88,17 +98,9 @@ def check_parts(parts: Parts, groups: Sequence[str], filled: Sequence[str], of: 
         )
 
 
-# The texts that a challenge is cut from.
-
-
-JSON_ENDINGS = (".jsonl", ".ndjson", ".json")
-ID, TEXT = "id", "text"
-FILE_ID = "FileId"  # the column of the ids of plain files
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """One text, and the columns that go with it, the id first; ``path`` is where it is from."""
+    """One text, with its columns, the id first, and the path of its file."""
 
     id: str
     text: str
@@ -109,8 +111,9 @@ class Document:
 def read_documents(paths: Iterable[str], *, id: str = ID, text: str = TEXT) -> list[Document]:
     """Read documents from files and folders; ``id`` and ``text`` name the columns of JSON and TSV.
 
-    All have the same columns, "" where one lacks one. Raises MissingFileError, UnreadableFileError (also for what is
-    not UTF-8, with its line, and for a malformed line), EmptyFileError and UsageError (an id given twice).
+    All documents get the same columns; a missing one is "". Raises MissingFileError, UnreadableFileError (also, with
+    the line, for bytes that are not UTF-8 and for a malformed line), EmptyFileError and UsageError (two documents
+    with the same id).
     """
     documents = [document for path in paths for document in _read(path, id, text)]
     names = list(dict.fromkeys(name for document in documents for name in document.columns))
@@ -137,7 +140,7 @@ def _read(path: str, id: str, text: str) -> Iterator[Document]:
 
 
 def _files_below(folder: str) -> Iterator[tuple[str, str]]:
-    """Give the files of a folder and of those below it, in natural order, each with its path from there."""
+    """Yield the files below a folder, in natural order, with their relative paths."""
     for place, folders, names in os.walk(folder):
         folders[:] = sorted((name for name in folders if not name.startswith(".")), key=natural_order)
         for name in sorted(names, key=natural_order):
@@ -159,7 +162,7 @@ def _read_file(path: str, name: str, id: str, text: str) -> Iterator[Document]:
 
 
 def _lines(path: str) -> Iterator[str]:
-    """Give the lines of a file, which has to be UTF-8."""
+    """Yield the lines of a file; raises UnreadableFileError unless they are UTF-8."""
     number = 0
     with LineReader(path) as reader:
         while block := reader.block():
@@ -194,7 +197,7 @@ def _read_json(path: str, id: str, text: str) -> Iterator[Document]:
 
 
 def _written(value: object) -> str:
-    """Write a value of JSON as a cell: a string as it is, null as nothing."""
+    """Write a JSON value as a cell: a string as it is, null as an empty cell."""
     import json
 
     if value is None:
@@ -227,31 +230,22 @@ def _document(values: Mapping[str, str], id: str, text: str, path: str, line: in
 
 
 def _cell(text: str) -> str:
-    """Write a text as a cell of a TSV: white space in it is a space each."""
+    """Write a text as a cell of a TSV file: each tab and line end becomes a space."""
     return "".join(" " if character in "\t\n\r" else character for character in text)
 
 
 def column_names(documents: Sequence[Document]) -> tuple[str, ...]:
-    """Give the names of the columns that go with some documents, which are those of each."""
+    """Return the names of the columns, which all documents share."""
     return tuple(documents[0].columns) if documents else ()
-
-
-# Cut gaps: words taken out of a text, with a context on both sides.
-
-
-DEFAULT_CONTEXT = 40  # words on each side
-DEFAULT_SEED = "first gap"
-DEFAULT_WORDS = r"\w"  # a word that may be a gap has a letter, a digit or an underscore
-_IN_WORDS = np.array([not chr(code).isspace() for code in range(0x3002)])  # U+3000 is the last white space
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
-    """How gaps are cut.
+    """The options of cutting gaps.
 
-    ``every`` is the least number of words from a gap to the next, None for a window's width; with ``random`` it is
-    drawn from that to twice as many. ``words`` is found in each word that may be a gap, which is one of ``frequent``,
-    if that is given.
+    ``every`` is the least number of words from a gap to the next, None for the width of a window; with ``random``,
+    each distance is drawn between that number and twice that. A word may be a gap if ``words`` is found in it and it
+    is one of ``frequent``, if these are given.
     """
 
     context: int = DEFAULT_CONTEXT
@@ -263,7 +257,7 @@ class Cut:
 
     @property
     def window(self) -> int:
-        """The words of a window."""
+        """The number of words in a window."""
         return 2 * self.context + 1
 
     @property
@@ -272,13 +266,13 @@ class Cut:
         return self.window if self.every is None else self.every
 
     def takes(self, word: str) -> bool:
-        """Tell whether a word may be a gap."""
+        """Whether a word may be a gap."""
         return self.words.search(word) is not None and (self.frequent is None or word in self.frequent)
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A word cut out of a document: its place there, counted in words, and the texts on both sides."""
+    """A word cut out of a document: its place in words, from 0, and the texts on both sides."""
 
     document: Document
     place: int
@@ -287,19 +281,16 @@ class Gap:
     right: str
 
     def input_line(self) -> str:
-        """Give the line of in.tsv, without its end."""
-        return "\t".join((*self.document.columns.values(), _on_a_line(self.left), _on_a_line(self.right)))
-
-
-def _on_a_line(text: str) -> str:
-    return text.replace("\t", " ").replace("\n", "\\n")
+        """Return the line of in.tsv, without its end."""
+        texts = (text.replace("\t", " ").replace("\n", "\\n") for text in (self.left, self.right))
+        return "\t".join((*self.document.columns.values(), *texts))
 
 
 def cut_gaps(document: Document, cut: Cut) -> Iterator[Gap]:
-    """Cut the gaps of a document, in order; one that is shorter than a window has none.
+    """Cut the gaps of a document, in order; a document that is shorter than a window has none.
 
-    The first is drawn, by the hash of the document's id, among those with which as many gaps fit as with any, were
-    every word taken; one that may not be a gap gives way to the next.
+    The place of the first gap is drawn by the hash of the document's id, among the places that leave room for as many
+    gaps as possible. A word that may not be a gap is skipped for the next one.
     """
     text, context = document.text, cut.context
     starts, ends = word_bounds(text)
@@ -319,7 +310,7 @@ def cut_gaps(document: Document, cut: Cut) -> Iterator[Gap]:
 
 
 def word_bounds(text: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Give where the words of a text begin, and where they end: between white space, as ``str.split`` knows it.
+    """Return the starts and the ends of the words of a text, which white space separates as for ``str.split``.
 
     >>> [bounds.tolist() for bounds in word_bounds(" a word")]
     [[1, 3], [2, 7]]
@@ -333,7 +324,7 @@ def word_bounds(text: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def is_half(text: str, start: int, end: int) -> bool:
-    r"""Tell whether a word is either half of one hyphenated at a line end.
+    r"""Whether a word is a half of a word that is hyphenated at a line end.
 
     >>> is_half("rail-\nroad ends", 0, 5), is_half("rail-\nroad ends", 6, 10), is_half("rail-\nroad ends", 11, 15)
     (True, True, False)
@@ -342,7 +333,7 @@ def is_half(text: str, start: int, end: int) -> bool:
 
 
 def frequent_words(documents: Iterable[Document], least: int) -> frozenset[str]:
-    """Give the words that some documents have so many times, or more."""
+    """Return the words that occur at least ``least`` times in the documents."""
     counts: Counter[str] = Counter()
     for document in documents:
         counts.update(document.text.split())

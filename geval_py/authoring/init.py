@@ -1,4 +1,4 @@
-"""The data that a new challenge begins with: a few items, to be replaced by one's own."""
+"""Write a new challenge with sample data, to be replaced by the organiser's own: GEval's ``--init``."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from geval_py.text import SPACES, visible
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """What a kind of challenge begins with: its title and task, the columns, and items as (input, expected).
+    """The sample data for a kind of metric: title and task, columns, and items as pairs of input and answer.
 
-    ``hidden`` are those of dev-0 and of the hidden set. ``how`` says in README.md what stands in the files.
+    ``hidden`` are the items of dev-0 and of the hidden set. ``how`` describes the files in README.md.
     """
 
     title: str
@@ -63,12 +63,12 @@ WORD_GAPS = Sample(
     ),
 )
 CLASSES = Sample(
-    title="Tell a question",
-    task="Give the probability that a sentence, its punctuation taken away, was a question.",
+    title="Recognise questions",
+    task="Give the probability that a sentence without punctuation is a question.",
     in_header=("Text",),
     out_header="Probability",
-    how="A line of `in.tsv` is a sentence, and the line of `expected.tsv` beside it is 1 for a question and 0 for\n"
-    "none. An output has a line for each, with one number: the probability of 1.",
+    how="Each line of `in.tsv` is a sentence; the same line of `expected.tsv` is 1 for a question, else 0.\n"
+    "Each line of an output is one number: the probability of 1.",
     train=(
         ("where did you leave the boat", "1"),
         ("the boat lies behind the bridge", "0"),
@@ -91,7 +91,7 @@ CLASSES = Sample(
 
 
 def data_files(sample: Sample, test_name: str, expected_file: str = EXPECTED_FILE) -> Mapping[str, str]:
-    """Give the texts of in.tsv and of the expected file of each set, by their paths, train first."""
+    """Return the texts of in.tsv and of the expected file of each set, by their paths, train first."""
     sets = {TRAINING_SET: sample.train, DEV_SET: sample.hidden[0], test_name: sample.hidden[1]}
     files: dict[str, str] = {}
     for name, items in sets.items():
@@ -100,16 +100,13 @@ def data_files(sample: Sample, test_name: str, expected_file: str = EXPECTED_FIL
     return files
 
 
-# The data that a new challenge of another task than word gaps begins with, and which sample is for which metric.
-
-
 TRANSLATION = Sample(
     title="Translate a sentence",
     task="Translate a German sentence into English.",
     in_header=("German",),
     out_header="English",
-    how="A line of `expected.tsv` is the translation, or several that are as good, with a TAB between them; an\n"
-    "output has one a line.",
+    how="Each line of `expected.tsv` is the translation, or several good ones with a TAB between them; an output\n"
+    "has one on each line.",
     train=(("Der Zug kam zu spät an.", "The train arrived late."), ("Es hat geregnet.", "It has been raining.")),
     hidden=(
         (
@@ -126,11 +123,11 @@ TRANSLATION = Sample(
     ),
 )
 CORRECTION = Sample(
-    title="Mend a text that was read by a machine",
+    title="Correct the errors of text recognition",
     task="Give the text as it was printed.",
     in_header=("Text",),
     out_header="CorrectedText",
-    how="A line of `in.tsv` is what the machine read, and the line of `expected.tsv` beside it what is printed.",
+    how="Each line of `in.tsv` is a recognised text; the same line of `expected.tsv` is the printed text.",
     train=(("The fcrry left at noon.", "The ferry left at noon."), ("A 1amp was burning.", "A lamp was burning.")),
     hidden=(
         (("Tvvo boys were seen.", "Two boys were seen."), ("lt was late.", "It was late.")),
@@ -138,11 +135,11 @@ CORRECTION = Sample(
     ),
 )
 KINDS = Sample(
-    title="Tell what a word is",
+    title="Classify words",
     task="Say whether a word is a noun, a verb or an adjective.",
     in_header=("Word",),
     out_header="Kind",
-    how="A line of `expected.tsv` is the class of the word beside it in `in.tsv`; an output has a class a line.",
+    how="Each line of `expected.tsv` is the class of the word in `in.tsv`; an output has a class on each line.",
     train=(("river", "noun"), ("sleep", "verb"), ("old", "adjective")),
     hidden=((("table", "noun"), ("arrive", "verb")), (("late", "adjective"), ("bridge", "noun"))),
 )
@@ -151,7 +148,7 @@ LABELS = Sample(
     task="Say what a note is about: any of weather, travel and food, or none of them.",
     in_header=("Note",),
     out_header="Labels",
-    how="A line of `expected.tsv` has the labels, with spaces between them. A label of an output may have a\n"
+    how="Each line of `expected.tsv` has the labels, with spaces between them. A label of an output may have a\n"
     "probability: `weather:0.75 travel:0.5`.",
     train=(("We had rain on the ferry.", "weather travel"), ("The soup was cold.", "food")),
     hidden=(
@@ -164,7 +161,7 @@ NUMBERS = Sample(
     task="Say how many metres a tower is high.",
     in_header=("Tower",),
     out_header="Metres",
-    how="A line of `expected.tsv` is a number, and so is a line of an output.",
+    how="Each line of `expected.tsv` is a number, and so is each line of an output.",
     train=(("a church of a village", "31.5"), ("a lighthouse", "40")),
     hidden=((("a mill", "18"), ("a television tower", "210.5")), (("a gate of a town", "22.5"), ("a minster", "97"))),
 )
@@ -173,7 +170,7 @@ POINTS = Sample(
     task="Say where a place lies.",
     in_header=("Place",),
     out_header="Longitude",
-    how="A line of `expected.tsv` is a longitude, a TAB and a latitude, in degrees, and so is a line of an output.",
+    how="Each line of `expected.tsv`, and of an output, is a longitude, a TAB and a latitude, in degrees.",
     train=(("Cracow", "19.94\t50.06"), ("Lisbon", "-9.14\t38.71")),
     hidden=(
         (("Poznań", "16.93\t52.41"), ("Oslo", "10.74\t59.91")),
@@ -181,12 +178,12 @@ POINTS = Sample(
     ),
 )
 RANKING = Sample(
-    title="Find what fits",
+    title="Find related things",
     task="Give things that fit a word, the best first.",
     in_header=("Word",),
     out_header="Thing",
-    how="A line of `expected.tsv` has the things that fit, with a TAB between them, in any order; a line of an\n"
-    "output has those found, the best first.",
+    how="Each line of `expected.tsv` has the things that fit, with a TAB between them, in any order; each line of\n"
+    "an output has guesses, the best first.",
     train=(("kitchen", "pan\tstove"), ("harbour", "ship\tcrane\tquay")),
     hidden=(
         (("school", "desk\tblackboard"), ("garden", "rake")),
@@ -198,8 +195,8 @@ TAGS = Sample(
     task="Find the names of people and places in a sentence.",
     in_header=("Sentence",),
     out_header="Tags",
-    how="A line of `expected.tsv` has a tag for each word: `B-person` begins a name, `I-person` goes on with it,\n"
-    "`O` is none.",
+    how="Each line of `expected.tsv` has a tag for each word: `B-person` begins a name, `I-person` continues it,\n"
+    "`O` is outside of names.",
     train=(("Anna lives in Cracow", "B-person O O B-place"), ("It rained", "O O")),
     hidden=(
         (("Ask Jan Nowak", "O B-person I-person"), ("Oslo is cold", "B-place O O")),
@@ -221,21 +218,23 @@ _SAMPLES = {name: sample for sample, names in _NAMES for name in names.split()}
 
 
 def sample_for(metric: Metric) -> Sample:
-    """Give the sample for a metric: that of its name, without a number that it ends in, or gaps in texts."""
+    """Return the sample for a metric, by its name without a number at the end; by default word gaps."""
     return _SAMPLES.get(metric.name) or _SAMPLES.get(metric.name.rstrip("0123456789."), WORD_GAPS)
 
 
-# Write a new challenge, with sample data: GEval's ``--init``.
-
-
 def init_challenge(task: Task, *, precision: int | None = None, percentage: bool = False) -> None:
-    """Write a new challenge with sample data into a task's directory, for its metrics, its test set and its answers.
+    """Write a new challenge with sample data into a task's directory.
 
-    ``precision`` and ``percentage`` are how config.txt shows scores. Nothing is written unless all can be. Raises
-    UsageError (no metric, a test set that cannot be one), SchemeError, ExistingFileError and MissingFileError.
+    The task also has the metrics, the name of the hidden test set and the name of the answers' file. ``precision``
+    and ``percentage`` are written into config.txt, for showing scores. Either all files are written or none. Raises
+    UsageError (no metric, an impossible name), SchemeError, ExistingFileError and MissingFileError.
     """
     schemes = select_schemes(task)
-    _check_test_name(task.test_name)
+    name = task.test_name
+    if name in (DEV_SET, TRAINING_SET):
+        raise UsageError(message=f"{name} is written as well: give the hidden test set another name, as test-B")
+    if not re.fullmatch(r"[^/\\]+", name) or name in (".", ".."):
+        raise UsageError(message=f"a test set's name is a folder's: {visible(name)}")
     expected = task.expected_file or EXPECTED_FILE
     if not re.fullmatch(r"[^/\\]+", expected):
         raise UsageError(message=f"the answers need a file's name, without a folder: {visible(expected)}")
@@ -251,13 +250,6 @@ def init_challenge(task: Task, *, precision: int | None = None, percentage: bool
     write_files(task.directory, {name: text.encode() for name, text in (head | dict(data)).items()})
 
 
-def _check_test_name(name: str) -> None:
-    if name in (DEV_SET, TRAINING_SET):
-        raise UsageError(message=f"{name} is written as well: give the hidden test set another name, as test-B")
-    if not re.fullmatch(r"[^/\\]+", name) or name in (".", ".."):
-        raise UsageError(message=f"a test set's name is a folder's: {visible(name)}")
-
-
 def config_text(
     schemes: Sequence[Named],
     test_name: str = Task.test_name,
@@ -265,10 +257,10 @@ def config_text(
     precision: int | None = None,
     percentage: bool = False,
 ) -> str:
-    """Write a config.txt: the metrics, with what is not the default, on one line without an end.
+    """Write a config.txt: the metrics and the options that are not defaults, on one line without a line end.
 
-    White space inside a metric is escaped. Raises UsageError for a backslash before white space, which no config.txt
-    can hold.
+    White space inside a metric is escaped. Raises UsageError for a backslash before white space, which config.txt
+    cannot hold.
     """
     words: list[str] = []
     for scheme, metric in schemes:
@@ -285,11 +277,10 @@ def config_text(
 
 
 def readme(sample: Sample, scheme: Named, test_name: str, expected: str = EXPECTED_FILE) -> str:
-    """Write README.md: the task, what the files hold, how outputs are written, and the folders."""
+    """Write README.md: the task, the files, the format of outputs, and the folders."""
     parts = [f"\n{sample.title}\n{'=' * len(sample.title)}\n\n{sample.task}\n"]
     parts.append(
-        "\nThis is a sample: replace the data by your own, and then this page. `geval --validate` tells whether all\n"
-        "fits together.\n"
+        "\nThis is a sample: replace the data by your own, and then this page. `geval --validate` checks the files.\n"
     )
     parts.append(f"\n{sample.how}\n" if sample.how else _word_gaps(scheme[1].bits))
     return "".join([*parts, _structure(test_name, expected)])

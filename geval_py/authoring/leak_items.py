@@ -1,4 +1,4 @@
-"""The rules on what a challenge gives away, in one table."""
+"""The rules on what a challenge gives away, and its items as numbers: a number for each word, block by block."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, repeat
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from geval_py.authoring.corpora import check_group
 from geval_py.checking.rules import Rule
@@ -17,15 +18,10 @@ from geval_py.errors import LineCountError, MissingFileError
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.lines import LineReader, decode_lines, read_lines
 from geval_py.reading.sources import find_file
-from geval_py.reading.splits import EXPECTED_FILE, INPUT_FILE, TRAINING_SET, Task, read_header
+from geval_py.reading.splits import EXPECTED_FILE, INPUT_FILE, TRAINING_SET, read_header
 from geval_py.scoring.parallel import Progress
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Numbers = NDArray[np.int64]
-
-
+Numbers: TypeAlias = "NDArray[np.int64]"
 COMMAND = "geval challenge leaks"
 NEIGHBOURS = 3  # words on each side of a gap, by which it is found elsewhere
 MANY_READABLE, SOME_READABLE = 0.05, 0.01  # of a part's items, above which E404 and W404 speak
@@ -105,9 +101,7 @@ LEAK_RULES = (
         "Cut windows that do not overlap, or say in the README that they do.",
     ),
 )  # fmt: skip
-LEAK_RULES_BY_CODE = {rule.code: rule for rule in LEAK_RULES}
-
-# The items of a challenge as numbers: a number a word, block by block.
+LEFT, RIGHT = "LeftContext", "RightContext"
 BYTES_AT_ONCE = 8_000_000
 UNKNOWN = 0  # the word of a gap whose answer is not known
 _AROUND = re.compile(r"^[\W_]+|[\W_]+$")
@@ -115,7 +109,7 @@ _SENTENCE_END = re.compile(r"[.!?][^\w\s]*$")
 
 
 class Vocabulary(dict[str, int]):
-    """Gives each word as written its number, and the same to words that differ in capitals and punctuation only."""
+    """Numbers words: twice a number that ignores case and outer punctuation, plus 1 at the end of a sentence."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -130,7 +124,7 @@ class Vocabulary(dict[str, int]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Columns:
-    """Where the texts of an item are: the columns left and right of the gap (the same where there is no gap)."""
+    """The columns of an item's texts, left and right of the gap (the same if there is no gap), and of its group."""
 
     left: int
     right: int
@@ -142,7 +136,7 @@ class Columns:
         return self.left != self.right
 
     def cells(self, line: str) -> tuple[str, str, str]:
-        """Give the texts on both sides of the gap, and the group, of a line; "" for what is not there."""
+        """Return the texts left and right of the gap, and the group, of a line; "" for a missing cell."""
         cells = line.split("\t")
         left, right, group = (
             cells[n] if n is not None and n < len(cells) else "" for n in (self.left, self.right, self.group)
@@ -152,7 +146,7 @@ class Columns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """The files of one part, and how they are read: the first names of their header lines, the columns."""
+    """The files of one part, the first names of their header lines, and the columns."""
 
     part: str
     path: str
@@ -164,10 +158,11 @@ class Source:
 
 @dataclass(slots=True)
 class Block:
-    """Some items: the words of all, one after another, and where each item begins (and the last ends).
+    """Items: the words of all, one after another, and the start of each item (with the end of the last).
 
-    ``gaps`` are the places of the gaps among the words, -1 for an item without; ``groups`` number the documents;
-    ``lines`` are the items' lines in their file, from 1; ``texts`` the lines, where they are kept.
+    ``gaps`` are the places of the gaps among the words, -1 for an item without one; ``groups`` number the documents;
+    ``lines`` are the numbers of the items' lines in their file, from 1; ``known`` if there are answers; ``texts`` are
+    the lines, if they are kept.
     """
 
     words: Numbers
@@ -190,16 +185,16 @@ class Block:
 
 
 class Reader:
-    """Reads the items of parts; what is a word, or a group, in one is the same in all."""
+    """Reads the items of parts; all parts share the numbers of words and of groups."""
 
     def __init__(self) -> None:
         self.vocabulary = Vocabulary()
         self.groups: dict[str, int] = {}
 
     def blocks(self, source: Source, progress: Progress | None = None) -> Iterator[Block]:
-        """Read a part, block by block; raises DataError, also where there are more or fewer answers than items.
+        """Read a part, block by block; raises DataError, also if there are more or fewer answers than items.
 
-        ``progress`` is called after each block with the bytes read and the file's size.
+        ``progress`` is called after each block with the number of bytes read and the file's size.
         """
         answers, first = _answers(source), 1
         with LineReader(source.path, header=source.header) as reader:
@@ -216,7 +211,7 @@ class Reader:
             raise _uneven(source, first + more - 1)
 
     def whole(self, source: Source) -> Block:
-        """Read a part as one block, with its lines; raises as :meth:`blocks`."""
+        """Read a part as one block that keeps the lines; raises as :meth:`blocks`."""
         texts = list(read_lines(source.path, header=source.header))
         answers = list(islice(_answers(source), len(texts) + (source.expected is not None)))
         if len(answers) != len(texts):
@@ -250,7 +245,7 @@ class Reader:
 
 
 def _answers(source: Source) -> Iterator[str]:
-    """Give the answers of a part or, where they are not known, empty ones without end."""
+    """Yield the answers of a part; without end empty ones, if there are none."""
     return repeat("") if source.expected is None else read_lines(source.expected, header=source.expected_header)
 
 
@@ -266,9 +261,9 @@ def _uneven(source: Source, answers: int) -> LineCountError:
 
 
 def column_of(line: str, columns: Columns, word: int, *, gap: bool) -> int:
-    r"""Give the column, from 1, at which a word of an item begins, counted from its first word, the gap included.
+    r"""Return the column, from 1, at which a word of an item begins; ``word`` counts from 0 and includes the gap.
 
-    ``gap`` tells that the gap itself is meant, which is where the right text begins.
+    With ``gap``, it is the column of the gap itself, where the right text begins.
 
     >>> column_of("x\tthe old\\nman\tthe sea", Columns(left=1, right=2, group=0), 2, gap=False)
     12
@@ -290,26 +285,21 @@ def _words_of(cell: str, offset: int) -> list[int]:
     return [offset + match.start() for match in matches if match[1]]
 
 
-# The files of a challenge in which leaks are looked for, and the columns of its items.
-
-
-LEFT, RIGHT = "LeftContext", "RightContext"
-
-
 def find_sources(directory: str, answers: str | None, group: str | None) -> list[Source]:
-    """Find the parts of a challenge that have an input, train first, then in natural order.
+    """Find the parts of a challenge that have an input: train first, then in natural order.
 
-    The answers are looked for in the folder of the answers first, if there is one. Raises MissingFileError where
-    there is no part, other DataErrors for what cannot be read, and UsageError for a column that there is not.
+    Answers are taken from the folder ``answers`` first, if it is given. Raises MissingFileError if there is no part,
+    another DataError for a file that cannot be read, and UsageError for a column that does not exist.
     """
     challenge = Challenge.open(directory)
     task = challenge.task
     header = read_header(directory, task.in_header)
     expected_header = read_header(directory, task.out_header)
-    wanted = (name for name in challenge.split_names if name == TRAINING_SET or name.startswith(("dev", "test")))
-    names = sorted(wanted, key=lambda name: name != TRAINING_SET)
+    names = (name for name in challenge.split_names if name == TRAINING_SET or name.startswith(("dev", "test")))
+    folders = (directory,) if answers is None else (answers, directory)
+    file = task.expected_file or EXPECTED_FILE
     sources = []
-    for name in names:
+    for name in sorted(names, key=lambda name: name != TRAINING_SET):
         path = find_file(os.path.join(directory, name, INPUT_FILE))
         if path is None:
             continue
@@ -317,7 +307,7 @@ def find_sources(directory: str, answers: str | None, group: str | None) -> list
             Source(
                 part=name,
                 path=path,
-                expected=_expected(directory, answers, name, task),
+                expected=next(filter(None, (find_file(os.path.join(place, name, file)) for place in folders)), None),
                 header=header[0] if header else None,
                 expected_header=expected_header[0] if expected_header else None,
                 columns=columns_of(header or _numbered(path), group),
@@ -331,22 +321,16 @@ def find_sources(directory: str, answers: str | None, group: str | None) -> list
     return sources
 
 
-def _expected(directory: str, answers: str | None, name: str, task: Task) -> str | None:
-    file = task.expected_file or EXPECTED_FILE
-    folders = (directory,) if answers is None else (answers, directory)
-    return next(filter(None, (find_file(os.path.join(folder, name, file)) for folder in folders)), None)
-
-
 def _numbered(path: str) -> tuple[str, ...]:
-    """Name the columns of an input without a header by their numbers."""
+    """Return the numbers of an input's columns, as their names."""
     first = next(read_lines(path), "")
     return tuple(str(number + 1) for number in range(first.count("\t") + 1))
 
 
 def columns_of(names: Sequence[str], group: str | None) -> Columns:
-    """Tell which columns are the texts and the group: by their names, or else the last two and the first.
+    """Find the columns of the texts and of the group: by their names, or else the last two and the first.
 
-    Raises UsageError for a group that there is not.
+    Raises UsageError for a group that is no column.
 
     >>> columns_of(["FileId", "Year", "LeftContext", "RightContext"], None)
     Columns(left=2, right=3, group=0)

@@ -1,4 +1,4 @@
-"""Hashes of runs of words, all at once; and which of some hashes are among others.
+"""Search for shared items, documents and runs of words, by hashes.
 
 The hash of words w0 … wm is the sum of code(wi) B^i modulo 2^64, where code is random and B odd, so that it is the
 difference of two running sums, times an inverse: a run of any length costs the same (Karp and Rabin, "Efficient
@@ -7,7 +7,7 @@ randomized pattern-matching algorithms", 1987). Two different runs have the same
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -23,22 +23,20 @@ from geval_py.authoring.leak_items import (
     NEIGHBOURS,
     UNKNOWN,
     Block,
+    Numbers,
     Source,
 )
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from geval_py.authoring.leak_items import Numbers
-
     Hashes = NDArray[np.uint64]
-    Flags = NDArray[np.bool_]
-
 
 _BASE = 0x9E3779B97F4A7C15 | 3
 _INVERSE = pow(_BASE, -1, 1 << 64)
 _GAP = np.uint64(0xD1B54A32D192ED03)  # the code of a gap, whatever its answer
 BITMAP_BITS = 24
+SAMPLED = 4  # one run in so many is compared: windows that overlap share several
 
 
 def mixed(values: Hashes) -> Hashes:
@@ -49,14 +47,14 @@ def mixed(values: Hashes) -> Hashes:
 
 
 def _powers(base: int, count: int) -> Hashes:
-    """Give the powers of a number modulo 2^64, from the 0th."""
+    """Return the powers of a number modulo 2^64, from the 0th."""
     powers = np.full(count, base, dtype=np.uint64)
     powers[:1] = 1
     return np.multiply.accumulate(powers)
 
 
 class Runs:
-    """The hashes of runs of words of a block."""
+    """The hashes of the runs of words in a block."""
 
     def __init__(self, block: Block) -> None:
         self.block = block
@@ -71,11 +69,11 @@ class Runs:
         np.cumsum(block.words >> 1 == UNKNOWN, out=self._unknown[1:])
 
     def of(self, starts: Numbers, ends: Numbers) -> Hashes:
-        """Give the hashes of runs from some places to others, the ends not included."""
+        """Return the hashes of runs from ``starts`` to ``ends``, the ends not included."""
         return mixed((self._sums[ends] - self._sums[starts]) * self._inverses[starts])
 
     def items(self) -> Hashes:
-        """Give the hash of each whole item; the answer does not matter."""
+        """Return the hash of each whole item, whatever its answer."""
         starts, ends = self.block.starts[:-1], self.block.starts[1:]
         sums = self._sums[ends] - self._sums[starts]
         with_gap = self.block.gaps >= 0
@@ -84,16 +82,16 @@ class Runs:
         return mixed(sums * self._inverses[starts])
 
     def ngrams(self, n: int) -> tuple[Hashes, Numbers]:
-        """Give the hashes of all runs of n words inside an item, without unknown words, and where they begin."""
+        """Return the hashes and the starts of all runs of n known words inside an item."""
         starts = np.arange(max(0, len(self._codes) - n + 1))
         inside = self.item_of[starts] == self.item_of[starts + n - 1] if len(starts) else np.zeros(0, dtype=bool)
         starts = starts[inside & (self._unknown[starts] == self._unknown[starts + n])]
         return self.of(starts, starts + n), starts
 
     def sentences(self, least: int) -> tuple[Hashes, Numbers]:
-        """Give the hashes of whole sentences of some words or more, and where they begin.
+        """Return the hashes and the starts of whole sentences of at least ``least`` words.
 
-        What stands before an item's first sentence end, and behind its last, is not known to be whole.
+        The words before the first sentence end of an item, and behind the last, may be cut and are left out.
         """
         ends = np.flatnonzero(self.block.words & 1) + 1
         starts, ends = ends[:-1], ends[1:]
@@ -102,7 +100,7 @@ class Runs:
         return self.of(starts[whole], ends[whole]), starts[whole]
 
     def around(self, places: Numbers, neighbours: int) -> tuple[Hashes, Numbers]:
-        """Give hashes of the words on both sides of some places, and those of the places that have as many."""
+        """Return the hashes of the ``neighbours`` words on both sides of places, and the places that have so many."""
         inner = places[(places >= neighbours) & (places + neighbours < len(self._codes))]
         left, right = inner - neighbours, inner + neighbours
         inside = self.item_of[left] == self.item_of[right]
@@ -114,7 +112,7 @@ class Runs:
 
 
 class Index:
-    """Some hashes, in order, and a bitmap that spares most of the searches for others."""
+    """A sorted set of hashes, with a bitmap that makes most searches for absent ones unnecessary."""
 
     def __init__(self, hashes: Hashes) -> None:
         self.values, self.inverse = np.unique(hashes, return_inverse=True)
@@ -122,7 +120,7 @@ class Index:
         self._bitmap[_high_bits(self.values)] = True
 
     def find(self, hashes: Hashes) -> tuple[Numbers, Numbers]:
-        """Give which of some hashes are here, by their places among them, and their places here."""
+        """Return the places, among ``hashes``, of those in the index, and their places in the index."""
         maybe = np.flatnonzero(self._bitmap[_high_bits(hashes)])
         if not len(maybe):
             return maybe, maybe
@@ -135,21 +133,15 @@ def _high_bits(hashes: Hashes) -> Numbers:
     return (hashes >> np.uint64(64 - BITMAP_BITS)).astype(np.int64)
 
 
-# Items that are there twice, documents in two parts, and training windows that overlap.
-
-
-SAMPLED = 4  # one run in so many is compared: windows that overlap share several
-
-
 class PartItems:
-    """What is compared of all items of a part: the hash of each, its document, and for train a sample of its runs."""
+    """The hash and the document of each item of a part; of the training set also a sample of its runs."""
 
     def __init__(self, path: str, *, samples: bool = False) -> None:
         self.path = path
         self._samples = samples
         self._hashes: list[Hashes] = []
         self._groups: list[Numbers] = []
-        self._runs: list[NDArray[np.uint64]] = []
+        self._runs: list[Hashes] = []
         self._items = 0
 
     def add(self, runs: Runs) -> None:
@@ -175,7 +167,7 @@ class PartItems:
         return np.concatenate(self._groups) if self._groups else np.zeros(0, dtype=np.int64)
 
     def overlapping(self) -> Numbers:
-        """Give the items that share a run with another of the same document, among those that are compared."""
+        """Return the items that share a sampled run with another item of the same document."""
         if not self._runs:
             return np.zeros(0, dtype=np.int64)
         hashes, groups, items = np.concatenate(self._runs, axis=1)
@@ -187,17 +179,19 @@ class PartItems:
 
 
 def repeated(parts: Sequence[PartItems]) -> list[tuple[list[tuple[int, int, int]], list[tuple[int, int]]]]:
-    """Give for each part the items that an earlier part has, and those that the part itself has before.
+    """Return, for each part, its items that an earlier part has, and its items that it has already.
 
-    The first are triples: item, part, item there; the others pairs: item, item before. Items count from 0.
+    The first are triples: item, earlier part, item there; the others are pairs: item, earlier item. Items count from
+    0.
     """
+    values, counts = np.unique(np.concatenate([part.hashes for part in parts]), return_counts=True)
+    repeated_hashes = values[counts > 1]
     first: dict[int, tuple[int, int]] = {}
     result = []
     for number, part in enumerate(parts):
         elsewhere, within = [], []
         hashes = part.hashes
-        doubtful = _not_unique(parts, hashes)
-        for item in np.flatnonzero(doubtful).tolist():
+        for item in np.flatnonzero(np.isin(hashes, repeated_hashes)).tolist():
             of_part, of_item = first.setdefault(int(hashes[item]), (number, item))
             if of_part != number:
                 elsewhere.append((item, of_part, of_item))
@@ -207,14 +201,8 @@ def repeated(parts: Sequence[PartItems]) -> list[tuple[list[tuple[int, int, int]
     return result
 
 
-def _not_unique(parts: Sequence[PartItems], hashes: Hashes) -> NDArray[np.bool_]:
-    """Tell of each hash whether the parts have it more than once."""
-    values, counts = np.unique(np.concatenate([part.hashes for part in parts]), return_counts=True)
-    return np.isin(hashes, values[counts > 1])
-
-
 def shared_groups(parts: Sequence[PartItems]) -> list[tuple[Numbers, dict[int, int]]]:
-    """Give for each part the first item of each document that an earlier part has, and that part by the document."""
+    """Return, for each part, the first item of each document of an earlier part, and that part by document."""
     home: dict[int, int] = {}
     result = []
     for number, part in enumerate(parts):
@@ -225,14 +213,10 @@ def shared_groups(parts: Sequence[PartItems]) -> list[tuple[Numbers, dict[int, i
     return result
 
 
-# What of the hidden parts stands in the training set, or in other inputs of the same part.
+class SoughtRuns:
+    """Runs of words of a hidden part, with their places, that are searched for in the training set.
 
-
-class Sought:
-    """Runs of words of a hidden part, each at its place, that are looked for in the training set.
-
-    ``lines`` are the first training lines that have each of the different runs, 0 where none has. With
-    ``by_document``, those in more than MOST_DOCUMENTS training documents are phrases, and not found.
+    With ``by_document``, runs in more than MOST_DOCUMENTS training documents are phrases, and count as not found.
     """
 
     def __init__(self, hashes: Hashes, places: Numbers, *, by_document: bool = False) -> None:
@@ -241,8 +225,8 @@ class Sought:
         self._by_document = by_document
         self._pairs: list[Numbers] = []  # of a run and a document
 
-    def look_in(self, runs: Runs, hashes: Hashes, starts: Numbers) -> None:
-        """Look among the hashes of runs of a training block, which begin at some places."""
+    def search(self, runs: Runs, hashes: Hashes, starts: Numbers) -> None:
+        """Search among the runs of a training block, given as hashes and starts."""
         found, here = self.index.find(hashes)
         items = runs.item_of[starts[found]]
         new = self._lines[here] == 0
@@ -251,7 +235,7 @@ class Sought:
             self._pairs.append(np.unique(np.stack((here, runs.block.groups[items])), axis=1))
 
     def lines(self) -> Numbers:
-        """Give for each run, in order of places, the training line where it stands first; 0 where it is not found."""
+        """Return, for each run in order of places, the first training line that has it; 0 if none has."""
         lines = self._lines.copy()
         if self._pairs:
             pairs = np.unique(np.concatenate(self._pairs, axis=1), axis=1)
@@ -260,24 +244,24 @@ class Sought:
         return lines[self.index.inverse]
 
 
-class Probe:
-    """A hidden part, and what is looked for of it."""
+class HiddenPart:
+    """A hidden part, with its runs that are searched for in the training set."""
 
     def __init__(self, source: Source, block: Block) -> None:
         self.source, self.block = source, block
         self.runs = Runs(block)
         self.n = ngram_length(block)
-        self.gaps = Sought(*self.runs.around(block.gaps[block.gaps >= 0], NEIGHBOURS))
-        self.ngrams = Sought(*self.runs.ngrams(self.n), by_document=True)
-        self.short_ngrams = Sought(*self.runs.ngrams(LEAST_NGRAM))
-        self.sentences = Sought(*self.runs.sentences(LEAST_SENTENCE))
+        self.gaps = SoughtRuns(*self.runs.around(block.gaps[block.gaps >= 0], NEIGHBOURS))
+        self.ngrams = SoughtRuns(*self.runs.ngrams(self.n), by_document=True)
+        self.short_ngrams = SoughtRuns(*self.runs.ngrams(LEAST_NGRAM))
+        self.sentences = SoughtRuns(*self.runs.sentences(LEAST_SENTENCE))
 
     def items_of(self, places: Numbers) -> Numbers:
-        """Give the items in which places are."""
+        """Return the items in which places are."""
         return self.runs.item_of[places]
 
     def near_duplicates(self) -> Numbers:
-        """Give the items of which more than NEAR_DUPLICATE of the runs of LEAST_NGRAM words stand in train."""
+        """Return the items with more than NEAR_DUPLICATE of their runs of LEAST_NGRAM words in the training set."""
         items = self.items_of(self.short_ngrams.places)
         of_item = np.bincount(items, minlength=self.block.items)
         found = np.bincount(items[self.short_ngrams.lines() > 0], minlength=self.block.items)
@@ -285,31 +269,31 @@ class Probe:
 
 
 def ngram_length(block: Block) -> int:
-    """Give how many words a run needs to be no phrase: a low percentile of the items' lengths, within bounds."""
+    """Return the length of runs that are no phrases: a low percentile of the items' lengths, within bounds."""
     lengths = np.diff(block.starts)
     if not len(lengths):
         return LEAST_NGRAM
     return int(np.clip(np.percentile(lengths, LENGTH_PERCENTILE), LEAST_NGRAM, MOST_NGRAM))
 
 
-def look_for(probes: list[Probe], train: Runs) -> None:
-    """Look for what is sought of all hidden parts in a training block."""
-    lengths = {probe.n for probe in probes} | {LEAST_NGRAM}
+def search_training_block(parts: Collection[HiddenPart], train: Runs) -> None:
+    """Search a training block for the runs of all hidden parts."""
+    lengths = {part.n for part in parts} | {LEAST_NGRAM}
     ngrams = {n: train.ngrams(n) for n in lengths}
     words = np.flatnonzero(train.block.words >> 1 != UNKNOWN)
     gaps = train.around(words, NEIGHBOURS)
     sentences = train.sentences(LEAST_SENTENCE)
-    for probe in probes:
-        probe.gaps.look_in(train, *gaps)
-        probe.ngrams.look_in(train, *ngrams[probe.n])
-        probe.short_ngrams.look_in(train, *ngrams[LEAST_NGRAM])
-        probe.sentences.look_in(train, *sentences)
+    for part in parts:
+        part.gaps.search(train, *gaps)
+        part.ngrams.search(train, *ngrams[part.n])
+        part.short_ngrams.search(train, *ngrams[LEAST_NGRAM])
+        part.sentences.search(train, *sentences)
 
 
 def readable_elsewhere(block: Block) -> tuple[Numbers, Numbers]:
-    """Give the items whose gap can be found in another input of the block, and those other items.
+    """Return the items whose gap can be found in another input of the block, and those other items.
 
-    Only what an input shows is looked at: the words on both sides of a gap, with a word between them.
+    A gap is found by the words on both sides of it, with a word between them; answers are not used.
     """
     words = block.words.copy()
     gaps = block.gaps[block.gaps >= 0]
@@ -325,5 +309,5 @@ def readable_elsewhere(block: Block) -> tuple[Numbers, Numbers]:
     np.maximum.at(most, here, others)
     items = runs.item_of[places]
     other = np.where(least[index.inverse] == items, most[index.inverse], least[index.inverse])
-    readable: Flags = (most[index.inverse] >= 0) & (other != items)
+    readable = (most[index.inverse] >= 0) & (other != items)
     return items[readable], other[readable]

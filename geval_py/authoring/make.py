@@ -1,4 +1,4 @@
-"""Make a challenge from texts: cut gaps, and deal whole documents to train, dev-0 and test-A."""
+"""Make a challenge from texts, or split existing items into one: whole groups go to train, dev-0 and test-A."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ CUTTING = "documents"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """How a challenge is made.
+    """The options of making a challenge.
 
-    ``group`` is the column whose values stay in one part, None for the documents themselves; ``train_every`` the
-    least number of words between gaps of the training set, None for that of the others; ``least_frequency`` that of
-    a word that may be a gap. Items are in an order drawn by their hash, unless ``keep_order``.
+    ``group`` is the column whose values stay in one part, None for the documents themselves. ``train_every`` is
+    ``cut.every`` of the training set, if it is another. Only words with at least ``least_frequency`` occurrences may
+    be gaps. Items are in the order of their hashes, unless ``keep_order``.
     """
 
     cut: Cut = field(default_factory=Cut)
@@ -68,7 +68,7 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """What became of a part: its gaps, how many documents they are from, and how many groups those are in."""
+    """A part that was cut: its gaps, and the numbers of documents and groups that they are from."""
 
     name: str
     gaps: Sequence[Gap]
@@ -77,8 +77,8 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Making:
-    """A challenge that is cut: its parts, and how many documents have no gap, being too short for one."""
+class CutChallenge:
+    """A challenge that was cut: its parts, and the number of documents that are too short for a gap."""
 
     parts: tuple[Part, ...]
     without_gaps: int
@@ -91,47 +91,48 @@ def make_challenge(
     answers: str,
     *,
     progress_of: ProgressOf = no_progress,
-) -> Making:
-    """Cut a challenge and write it into new folders, the hidden answers apart; gives what it holds.
+) -> CutChallenge:
+    """Cut a challenge and write it into the new folder ``out``, the hidden answers into the new folder ``answers``.
 
-    ``progress_of`` gives what is called as documents are cut, and then as bytes are packed, by the names
-    :data:`CUTTING` and :data:`~geval_py.authoring.publishing.PACKING`. Raises UsageError (no document, a column or a
-    metric that there is not, a part without a gap, answers inside the public folder) and ExistingFileError; nothing
-    is left then.
+    ``progress_of(name)`` returns a context manager with a function that is called as documents are cut, for the name
+    :data:`CUTTING`, and as bytes are packed, for :data:`~geval_py.authoring.publishing.PACKING`. Raises UsageError
+    (no document, an unknown column or metric, a part without a gap, answers inside the public folder) and
+    ExistingFileError; nothing is written then.
     """
     check_folders(out, answers)
     config_of(recipe.metrics)
     with progress_of(CUTTING) as progress:
-        making = cut_challenge(documents, recipe, progress)
+        made = cut_challenge(documents, recipe, progress)
     columns = column_names(documents)
     origin = Origin(
         title=recipe.title or DEFAULT_TITLE,
         columns=(*columns, *CONTEXTS),
-        sizes=tuple((part.name, len(part.gaps), part.groups) for part in making.parts),
+        sizes=tuple((part.name, len(part.gaps), part.groups) for part in made.parts),
         group=recipe.group,
         metrics=recipe.metrics,
     )
     contents = Contents(
         in_header=origin.columns,
-        items={part.name: [(gap.input_line(), gap.word) for gap in part.gaps] for part in making.parts},
+        items={part.name: [(gap.input_line(), gap.word) for gap in part.gaps] for part in made.parts},
         readme=challenge_page(origin, recipe.cut, words=sum(len(d.text.split()) for d in documents)),
         answers_readme=answers_page(origin),
         metrics=recipe.metrics,
     )
     publish(contents, out, answers, progress_of)
-    return making
+    return made
 
 
-def cut_challenge(documents: Sequence[Document], recipe: Recipe, progress: Progress | None = None) -> Making:
+def cut_challenge(documents: Sequence[Document], recipe: Recipe, progress: Progress | None = None) -> CutChallenge:
     """Cut the gaps of all documents, part by part; raises UsageError.
 
-    ``progress`` is called with how many documents are cut, and how many there are.
+    ``progress`` is called with the number of documents that are cut, and the number of all.
     """
     _check(documents, recipe)
     if recipe.least_frequency > 1:
         frequent = frequent_words(documents, recipe.least_frequency)
         recipe = replace(recipe, cut=replace(recipe.cut, frequent=frequent))
-    groups = {document.id: _group_of(document, recipe) for document in documents}
+    group = recipe.group
+    groups = {document.id: document.id if group is None else document.columns[group] for document in documents}
     places = {group: recipe.parts.part_of(group) for group in set(groups.values())}
     dealt: Mapping[str, list[Document]] = {name: [] for name in recipe.parts.names}
     for document in documents:
@@ -145,7 +146,7 @@ def cut_challenge(documents: Sequence[Document], recipe: Recipe, progress: Progr
         )
     filled = [part.name for part in parts if part.gaps]
     check_parts(recipe.parts, list(groups.values()), filled, recipe.group or "document")
-    return Making(parts=parts, without_gaps=len(documents) - sum(part.documents for part in parts))
+    return CutChallenge(parts=parts, without_gaps=len(documents) - sum(part.documents for part in parts))
 
 
 def _check(documents: Sequence[Document], recipe: Recipe) -> None:
@@ -165,10 +166,6 @@ def _check(documents: Sequence[Document], recipe: Recipe) -> None:
         )
 
 
-def _group_of(document: Document, recipe: Recipe) -> str:
-    return document.id if recipe.group is None else document.columns[recipe.group]
-
-
 def _watched(documents: Iterable[Document], number: int, progress: Progress | None) -> Iterator[Document]:
     for done, document in enumerate(documents, 1):
         if progress is not None:
@@ -180,28 +177,20 @@ def _part(name: str, documents: Iterable[Document], recipe: Recipe, groups: Mapp
     cut = recipe.cut
     if name == TRAINING_SET and recipe.train_every is not None:
         cut = replace(cut, every=recipe.train_every)
-    gaps = list(_gaps(documents, cut))
+    gaps = [gap for document in documents for gap in cut_gaps(document, cut)]
     if not recipe.keep_order:
-        gaps.sort(key=lambda gap: _order(gap, cut.seed))
+        gaps.sort(key=lambda gap: _digest(f"{cut.seed} {gap.place} {gap.document.id}"))
     used = {gap.document.id for gap in gaps}
     return Part(name=name, gaps=gaps, documents=len(used), groups=len({groups[id] for id in used}))
 
 
-def _gaps(documents: Iterable[Document], cut: Cut) -> Iterator[Gap]:
-    for document in documents:
-        yield from cut_gaps(document, cut)
-
-
-def _order(gap: Gap, seed: str) -> bytes:
-    return sha256(f"{seed} {gap.place} {gap.document.id}".encode("utf-8", "surrogatepass")).digest()
-
-
-# Split items that are there already into train, dev-0 and test-A, as texts are.
+def _digest(text: str) -> bytes:
+    return sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OldItem:
-    """An item that is there: its line of in.tsv, its answer, its group."""
+class GroupedItem:
+    """An existing item: its line of in.tsv, its answer, its group."""
 
     line: str
     answer: str
@@ -212,7 +201,7 @@ class OldItem:
 class Pool:
     """All items of a folder, the names of their columns, and the column that they are grouped by."""
 
-    items: Sequence[OldItem]
+    items: Sequence[GroupedItem]
     columns: tuple[str, ...]
     group: str
 
@@ -220,9 +209,9 @@ class Pool:
 def read_items(folder: str, *, columns: Sequence[str] = (), group: str | None = None) -> Pool:
     """Read the items of a folder: in.tsv and expected.tsv, compressed or not.
 
-    ``columns`` names those of in.tsv; else in-header.tsv does, in the folder or in the one above. ``group`` is the
-    column whose values stay in one part, by default the first. Raises MissingFileError, LineCountError,
-    EmptyFileError, UnreadableFileError for a line with another number of columns, and UsageError.
+    ``columns`` are the names of in.tsv's columns, by default those of in-header.tsv in the folder or its parent.
+    ``group`` is the column whose values stay in one part, by default the first. Raises MissingFileError,
+    LineCountError, EmptyFileError, UnreadableFileError (a line with a wrong number of columns) and UsageError.
     """
     names = tuple(columns) or _header_beside(folder, IN_HEADER_FILE)
     if not names:
@@ -237,7 +226,7 @@ def read_items(folder: str, *, columns: Sequence[str] = (), group: str | None = 
     lines = _checked_lines(path, names)
     place = names.index(chosen)
     items = [
-        OldItem(line=line, answer=answer, group=line.split("\t")[place])
+        GroupedItem(line=line, answer=answer, group=line.split("\t")[place])
         for line, answer in zip(lines, answers, strict=True)
     ]
     return Pool(items=items, columns=names, group=chosen)
@@ -292,13 +281,13 @@ def split_items(
     keep_order: bool = False,
     progress_of: ProgressOf = no_progress,
 ) -> list[tuple[str, int, int]]:
-    """Split items and write them as a challenge into new folders; gives each part's name, items and groups.
+    """Split items and write them as a challenge into new folders; return each part's name, items and groups.
 
-    ``progress_of`` gives what is called as they are packed. Raises as :func:`geval_py.authoring.make.make_challenge`.
+    ``progress_of`` is as for :func:`make_challenge`, and so are the errors.
     """
     check_folders(out, answers)
     config_of(metrics)
-    dealt: Mapping[str, list[OldItem]] = {name: [] for name in parts.names}
+    dealt: Mapping[str, list[GroupedItem]] = {name: [] for name in parts.names}
     places = {group: parts.part_of(group) for group in {item.group for item in pool.items}}
     for item in pool.items:
         dealt[places[item.group]].append(item)
@@ -306,7 +295,7 @@ def split_items(
     check_parts(parts, [item.group for item in pool.items], filled, pool.group)
     if not keep_order:
         for items in dealt.values():
-            items.sort(key=lambda item: sha256(item.line.encode("utf-8", "surrogatepass")).digest())
+            items.sort(key=lambda item: _digest(item.line))
     sizes = [(name, len(items), len({item.group for item in items})) for name, items in dealt.items()]
     origin = Origin(
         title=title or DEFAULT_TITLE,

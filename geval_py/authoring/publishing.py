@@ -1,4 +1,4 @@
-"""The README of a challenge that was cut, and of its hidden answers."""
+"""Write a new challenge: the README pages, the packed items, and the hidden answers in a folder of their own."""
 
 from __future__ import annotations
 
@@ -26,14 +26,23 @@ if TYPE_CHECKING:
 
 
 DEFAULT_TITLE = "Guess the missing word"
+DIGESTS_FILE = "SHA256SUMS"
+PACKED_INPUT_FILE = "in.tsv.xz"
+OUT_HEADER = "Word"
+PRECISION = 2
+BEST_PRESET, FAST_PRESET = 6, 0  # of xz
+MOST_BYTES_PACKED_WELL = 1_000_000  # more would take minutes
+PACKING = "packing"
+_BYTES_AT_ONCE = 1 << 18
+Items: TypeAlias = "Sequence[tuple[str, str]]"  # lines of in.tsv and of expected.tsv, without their ends
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """What the pages say of a challenge.
+    """The facts about a challenge that its pages show.
 
-    ``columns`` are those of in.tsv; ``sizes`` has each part's name, gaps and groups; ``group`` the column that parts
-    are made by, None where each document is a group.
+    ``columns`` are the names of in.tsv's columns; ``sizes`` holds the name, the gaps and the groups of each part;
+    ``group`` is the column that assigns items to parts, None if each document is a group.
     """
 
     title: str
@@ -44,7 +53,7 @@ class Origin:
 
 
 def challenge_page(origin: Origin, cut: Cut | None, *, words: int | None = None) -> str:
-    """Write the public README; ``cut`` tells how the gaps were cut, if that is known, from how many words."""
+    """Write the public README, with the options of cutting and the number of words, if they are known."""
     return "\n".join(
         [
             _heading(origin.title, "="),
@@ -104,23 +113,9 @@ def _code(text: str) -> str:
     return f"`{text}`"
 
 
-# Write a challenge's items and what goes with them, the hidden answers into a folder of their own.
-
-
-DIGESTS_FILE = "SHA256SUMS"
-PACKED_INPUT_FILE = "in.tsv.xz"
-OUT_HEADER = "Word"
-PRECISION = 2
-BEST_PRESET, FAST_PRESET = 6, 0  # of xz
-MOST_BYTES_PACKED_WELL = 1_000_000  # more would take minutes
-PACKING = "packing"
-_BYTES_AT_ONCE = 1 << 18
-Items: TypeAlias = "Sequence[tuple[str, str]]"  # lines of in.tsv and of expected.tsv, without their ends
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contents:
-    """What a challenge holds: the columns of its input, the items of each part, its pages, its metrics."""
+    """The contents of a challenge: the columns of its input, the items of each part, its pages, its metrics."""
 
     in_header: tuple[str, ...]
     items: Mapping[str, Items]
@@ -130,12 +125,12 @@ class Contents:
 
 
 def default_answers(out: str) -> str:
-    """Name the folder of the hidden answers, where none is named: beside the challenge's."""
+    """Return the default folder of the hidden answers, beside that of the challenge."""
     return f"{out.rstrip('/' + os.sep) or out}-answers"
 
 
 def check_folders(out: str, answers: str) -> None:
-    """Raise UsageError for answers inside the public folder, and ExistingFileError for a folder that holds a file."""
+    """Raise UsageError for answers inside the public folder, ExistingFileError for a folder that is not empty."""
     public, private = os.path.realpath(out), os.path.realpath(answers)
     if os.path.commonpath((public, private)) == public:
         message = f"the hidden answers would lie inside the public folder: {named(answers)} is in {named(out)}"
@@ -150,10 +145,10 @@ def config_of(metrics: Sequence[str]) -> str:
 
 
 def publish(contents: Contents, out: str, answers: str, progress_of: ProgressOf = no_progress) -> None:
-    """Write a challenge into a new folder, and what scores its hidden set into another; neither is left half done.
+    """Write a challenge into a new folder, and its hidden answers into another; both are complete or absent.
 
-    ``progress_of`` gives what is called as bytes are packed, by the name :data:`PACKING`. Raises UsageError,
-    SchemeError and ExistingFileError.
+    ``progress_of(PACKING)`` returns a context manager with a function that is called as bytes are packed. Raises
+    UsageError, SchemeError and ExistingFileError.
     """
     check_folders(out, answers)
     common = {
@@ -174,7 +169,7 @@ def publish(contents: Contents, out: str, answers: str, progress_of: ProgressOf 
 
 
 def _data_files(items: Mapping[str, Items], progress: Progress | None) -> dict[str, bytes]:
-    """Give the data files of all parts, by their paths; inputs are packed, the parts at the same time."""
+    """Return the data files of all parts by their paths; the inputs of all parts are packed at the same time."""
     inputs = [_joined(text for text, _ in of_part) for of_part in items.values()]
     packer = _Packer(sum(map(len, inputs)), progress)
     files: dict[str, bytes] = {}
@@ -190,7 +185,7 @@ def _joined(lines: Iterable[str]) -> bytes:
 
 
 class _Packer:
-    """Packs data, ``size`` bytes in all, on several threads, and tells how far they are together."""
+    """Packs data, ``size`` bytes in all, on several threads, and reports their common progress."""
 
     def __init__(self, size: int, progress: Progress | None) -> None:
         self._size, self._progress = size, progress
@@ -203,16 +198,13 @@ class _Packer:
         for start in range(0, len(data), _BYTES_AT_ONCE):
             piece = data[start : start + _BYTES_AT_ONCE]
             packed.append(packer.compress(piece))
-            self._tell(len(piece))
+            with self._lock:
+                self._done += len(piece)
+                if self._progress is not None:
+                    self._progress(self._done, self._size)
         return b"".join((*packed, packer.flush()))
-
-    def _tell(self, done: int) -> None:
-        with self._lock:
-            self._done += done
-            if self._progress is not None:
-                self._progress(self._done, self._size)
 
 
 def digests_text(files: Mapping[str, bytes]) -> bytes:
-    """Write the SHA-256 of files as ``sha256sum --check`` reads them."""
+    """Write the SHA-256 digests of files as ``sha256sum --check`` reads them."""
     return "".join(f"{sha256(files[name]).hexdigest()}  {name}\n" for name in sorted(files)).encode()

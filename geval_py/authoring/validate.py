@@ -1,4 +1,4 @@
-"""What can be wrong with a challenge's files, in GEval's words."""
+"""Validate a challenge's folder: GEval's ``--validate`` with GEval's messages, but all faults at once."""
 
 from __future__ import annotations
 
@@ -34,12 +34,21 @@ from geval_py.scoring.metrics.exact import is_class_line
 from geval_py.tables.numbers import shortest
 from geval_py.text import named
 
+TOLERANCE = 1e-4
+OLD_TRAIN_FILE = "train.tsv"
+OLD_TRAIN_WARNINGS = (  # GEval's words, but for a slip of the pen
+    "WARNING: Found old-style train file `train.tsv`, whereas the same convention as in",
+    "WARNING: test directories is preferred (`in.tsv` and `expected.tsv`).",
+    "WARNING: (Though, there might still be some cases when `train.tsv` is needed, e.g. for training LMs.)",
+)
+_HIDDEN = "hidden answers that lie in a folder of their own are validated there"
+
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something wrong: GEval's sentence, in which a file may be named already; else ``path`` names it.
+    """A fault of a challenge: GEval's sentence, and the path of the file unless the sentence names it.
 
-    ``detail`` is what GEval does not say: where, and what was found.
+    ``detail`` is not in GEval's message: the line, and what was found there.
     """
 
     message: str
@@ -48,12 +57,12 @@ class Fault:
 
     @classmethod
     def of_file(cls, what: str, path: str, detail: str = "") -> Fault:
-        """Make a fault that names a file behind a colon."""
+        """Make a fault whose message ends with the name of a file."""
         return cls(f"{what}: {named(path)}", detail=detail)
 
     @classmethod
     def of_files(cls, what: str, paths: Iterable[str]) -> Fault:
-        """Make a fault that names several files behind a colon."""
+        """Make a fault whose message ends with the names of files."""
         return cls(f"{what}: {', '.join(map(named, paths))}")
 
     def __str__(self) -> str:
@@ -61,40 +70,28 @@ class Fault:
         return "\n  ".join(filter(None, (self.message, place, self.detail)))
 
 
-def fault_of(error: DataError) -> Fault:
-    """Make a fault of an error in the data, whose sentence names its file."""
-    return Fault(str(error))
+def text_faults(path: str, *, columns: bool = False) -> tuple[Sequence[Fault], int | None]:
+    """Find faults of a text file: it is empty, or has carriage returns, spaces at line ends, or bytes not in UTF-8.
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lines:
-    """How many lines a file has."""
-
-    path: str
-    count: int
-
-
-def text_faults(path: str, *, columns: bool = False) -> tuple[Sequence[Fault], Lines | None]:
-    """Look for what no file of a challenge may have: no byte, carriage returns, spaces at line ends, no UTF-8.
-
-    With ``columns``, all lines must have as many. Gives how many lines there are too, None where that is not known.
+    With ``columns``, all lines must have the same number of columns. Return the number of lines too, None if the file
+    cannot be read.
     """
     try:
         if os.path.getsize(path) == 0:
-            return [Fault.of_file("Empty file", path)], Lines(path=path, count=0)
+            return [Fault.of_file("Empty file", path)], 0
         found = _Found()
         with LineReader(path) as reader:
             while block := reader.block():
                 found.add(block, columns=columns)
     except DataError as error:
-        return [fault_of(error)], None
+        return [Fault(str(error))], None
     except OSError as error:
         return [Fault.of_file(f"Cannot read: {error.strerror}", path)], None
-    return found.faults(path), Lines(path=path, count=found.lines)
+    return found.faults(path), found.lines
 
 
 class _Found:
-    """The lines on which something was found: how many, and the first."""
+    """The number of lines with each fault, and the first of them."""
 
     def __init__(self) -> None:
         self.lines = 0
@@ -103,17 +100,17 @@ class _Found:
         self._widths: dict[int, int] = {}  # the first line of each number of columns
 
     def add(self, block: bytes, *, columns: bool) -> None:
-        """Look at a block of whole lines."""
+        """Check a block of whole lines."""
         suspects = b"\r" in block or b" \n" in block or not _is_utf8(block)
         if suspects or columns:
             for number, line in enumerate(block.split(b"\n")[:-1], self.lines + 1):
                 if suspects:
-                    self._look_at(line, number)
+                    self._check_line(line, number)
                 if columns:
                     self._widths.setdefault(line.count(b"\t") + 1, number)
         self.lines += block.count(b"\n")
 
-    def _look_at(self, line: bytes, number: int) -> None:
+    def _check_line(self, line: bytes, number: int) -> None:
         for what, is_so in (
             ("Found CR (Carriage Return, 0x0D) character", b"\r" in line),
             ("Found space at the end of line", line.endswith(b" ")),
@@ -124,17 +121,16 @@ class _Found:
                 self._counts[what] += 1
 
     def faults(self, path: str) -> list[Fault]:
-        """Say what was found, with the first line of each."""
-        faults = [Fault.of_file(what, path, _lines(self._first[what], count)) for what, count in self._counts.items()]
+        """Return the faults that were found, with the first line of each."""
+        faults = []
+        for what, count in self._counts.items():
+            more = f", and {count - 1} more" if count > 1 else ""
+            faults.append(Fault.of_file(what, path, f"line {self._first[what]}{more}"))
         if len(self._widths) > 1:
             (width, first), (other, second), *_ = self._widths.items()
             detail = f"line {first} has {width}, line {second} has {other}"
             faults.append(Fault.of_file("The file contains varying number of columns", path, detail))
         return faults
-
-
-def _lines(first: int, count: int) -> str:
-    return f"line {first}" if count == 1 else f"line {first}, and {count - 1} more"
 
 
 def _is_utf8(data: bytes) -> bool:
@@ -145,18 +141,12 @@ def _is_utf8(data: bytes) -> bool:
     return True
 
 
-# Whether a perfect output gets the best score: if not, either the answers or the metric cannot be meant so.
-
-
-TOLERANCE = 1e-4
-
-
 def score_faults(task: Task, test_name: str, expected: str, schemes: Sequence[Named]) -> Iterator[Fault]:
-    """Score a perfect output of a set's answers with each metric; what is no perfect score is a fault."""
+    """Score the answers of a set as a perfect output with each metric; less than the best score is a fault."""
     with tempfile.TemporaryDirectory(prefix="geval-validation-") as folder:
         os.mkdir(os.path.join(folder, test_name))
         output = os.path.join(folder, test_name, OUTPUT_FILE)
-        open(output, "x").close()  # it is looked for before it is written, for each metric anew
+        open(output, "x").close()  # the output must exist before it is written, for each metric anew
         task = task.replace(
             test_name=test_name, expected_directory=task.directory, out_directory=folder, out_files=(output,)
         )
@@ -170,14 +160,14 @@ def score_faults(task: Task, test_name: str, expected: str, schemes: Sequence[Na
 
 
 def write_perfect(path: str, expected: str, split: Split, metric: Metric) -> None:
-    """Write the output that knows each answer for certain."""
+    """Write the output that is certain of each answer."""
     with open(path, "w", encoding="utf-8", newline="\n") as file:
         words = read_lines(expected, header=split.output_header)
         file.writelines(f"{perfect_line(word, metric)}\n" for word in words)
 
 
 def perfect_line(word: str, metric: Metric) -> str:
-    """Give the line that is certain of an answer, in a metric's form: GEval's ``the:1.0``, or the answer itself."""
+    """Return the line that is certain of an answer, in a metric's format: ``the:1.0`` or the answer itself."""
     if metric.answers == "any":
         return word.partition("\t")[0]
     plain = not metric.is_of_words or (metric.bits is None and is_class_line(word))
@@ -198,50 +188,38 @@ def _imperfect(task: Task, split: Split, scheme: Named) -> Iterator[Fault]:
 
 
 def _fault_in(error: GevalError, output: str, expected: str) -> Fault:
-    """Make a fault of what scoring said; a perfect output's lines are those of the answers."""
+    """Make a fault of an error in scoring; the lines of a perfect output are those of the answers."""
     if not isinstance(error, DataError):
         return Fault(str(error), expected)
     if isinstance(error, MalformedLineError) and error.path == output:
         error.path = expected
-    return fault_of(error)
-
-
-# Tell what is wrong with a challenge's folder: GEval's ``--validate``, but all at once.
-
-
-OLD_TRAIN_FILE = "train.tsv"
-OLD_TRAIN_WARNINGS = (  # GEval's words, but for a slip of the pen
-    "WARNING: Found old-style train file `train.tsv`, whereas the same convention as in",
-    "WARNING: test directories is preferred (`in.tsv` and `expected.tsv`).",
-    "WARNING: (Though, there might still be some cases when `train.tsv` is needed, e.g. for training LMs.)",
-)
-_HIDDEN = "hidden answers that lie in a folder of their own are validated there"
+    return Fault(str(error))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Validation:
-    """What validating gave: the faults, in GEval's order, and lines that warn. Without faults all is well."""
+    """The result of validating: the faults, in GEval's order, and the lines of warnings."""
 
     faults: tuple[Fault, ...]
     warnings: tuple[str, ...] = ()
 
 
 def validate_challenge(directory: str, given: Task | None = None) -> Validation:
-    """Find what is wrong with a challenge's folder.
+    """Find the faults of a challenge's folder.
 
-    ``given`` holds what the command line adds to config.txt: metrics, other metrics instead of them, the answers'
-    name and a vocabulary, for scoring alone. What cannot be read is a fault. Raises UsageError for a metric of the
-    command line that there is not.
+    ``given`` holds the options of the command line that change those of config.txt for scoring: metrics, alternative
+    metrics, the name of the answers' file and a vocabulary. A file that cannot be read is a fault. Raises UsageError
+    for an unknown metric of the command line.
     """
     if not os.path.isdir(directory):
         return Validation(faults=(Fault.of_file("No challenge directory", directory),))
-    faults = list(_missing(directory))
+    head = [os.path.join(directory, name) for name in (CONFIG_FILE, GITIGNORE_FILE, README_FILE)]
+    faults = [Fault.of_file(f"No {os.path.basename(path)} file", path) for path in head if not os.path.isfile(path)]
     task, schemes = _read_config(directory, given or Task(), faults)
     if not any(scheme.priority == 1 for scheme, _ in schemes):
         faults.append(Fault("No metric has priority 1"))
-    for name in (CONFIG_FILE, GITIGNORE_FILE, README_FILE):
-        path = os.path.join(directory, name)
-        faults += text_faults(path)[0] if os.path.isfile(path) else ()
+    for path in filter(os.path.isfile, head):
+        faults += text_faults(path)[0]
     names = _test_sets(directory)
     if not names:
         faults.append(
@@ -249,24 +227,17 @@ def validate_challenge(directory: str, given: Task | None = None) -> Validation:
         )
     for name in names:
         faults += _set_faults(directory, name, task, schemes)
-    warnings, of_train = _look_at_train(directory, task, schemes)
+    warnings, of_train = _check_train(directory, task, schemes)
     return Validation(faults=tuple(dict.fromkeys([*faults, *of_train])), warnings=warnings)
 
 
-def _missing(directory: str) -> Iterator[Fault]:
-    for name in (CONFIG_FILE, GITIGNORE_FILE, README_FILE):
-        path = os.path.join(directory, name)
-        if not os.path.isfile(path):
-            yield Fault.of_file(f"No {name} file", path)
-
-
 def _read_config(directory: str, given: Task, faults: list[Fault]) -> tuple[Task, list[Named]]:
-    """Give what is scored, and the metrics; a config.txt that cannot be understood is a fault."""
+    """Return the task and its metrics; a faulty config.txt adds to ``faults``."""
     task = Task(out_directory=directory)
     try:
         task = config_task(directory)
     except DataError as error:
-        faults.append(fault_of(error))
+        faults.append(Fault(str(error)))
     task = task.replace(
         metrics=(*task.metrics, *given.metrics),
         alt_metrics=(*task.alt_metrics, *given.alt_metrics),
@@ -293,7 +264,7 @@ def _test_sets(directory: str) -> list[str]:
 
 
 def files_named(folder: str, pattern: str) -> list[str]:
-    """Give the files of a folder, compressed or not, whose names match a pattern, in order."""
+    """Return the files of a folder, compressed or not, whose names match a pattern, in order."""
     with os.scandir(folder) as entries:
         names = [
             entry.name
@@ -306,16 +277,16 @@ def files_named(folder: str, pattern: str) -> list[str]:
 def _set_faults(directory: str, name: str, task: Task, schemes: Sequence[Named]) -> Iterator[Fault]:
     folder = os.path.join(directory, name)
     inputs, expected = files_named(folder, INPUT_FILE), files_named(folder, EXPECTED_FILE)
-    lines: list[Lines] = []
+    lines: dict[str, int] = {}
     yield from _file_faults(inputs, folder, INPUT_FILE, "the input", "input", lines)
     one_answer = all(metric.answers == "one" for _, metric in schemes)
     yield from _file_faults(
         expected, folder, EXPECTED_FILE, "the expected results", "expected", lines, columns=one_answer
     )
-    if len(lines) == 2 and lines[0].count != lines[1].count:
+    if len(set(lines.values())) == 2:
         yield Fault(
             "The number of lines in input and expected file is not the same",
-            detail="; ".join(f"{named(file.path)} has {file.count}" for file in lines),
+            detail="; ".join(f"{named(path)} has {count}" for path, count in lines.items()),
         )
     outputs = files_named(folder, "out*.tsv")
     if outputs:
@@ -330,14 +301,11 @@ def _file_faults(
     name: str,
     what: str,
     kind: str,
-    lines: list[Lines],
+    lines: dict[str, int],
     *,
     columns: bool = True,
 ) -> Iterator[Fault]:
-    """Give the faults of one data file; adds what was counted in it to ``lines``.
-
-    With ``columns``, all its lines must have as many.
-    """
+    """Yield the faults of one data file, and add its number of lines to ``lines``."""
     if not paths:
         hint = _HIDDEN if name == EXPECTED_FILE and os.path.basename(folder).startswith("test-") else ""
         yield Fault.of_file(f"No file with {what}", os.path.join(folder, name), hint)
@@ -345,12 +313,12 @@ def _file_faults(
         yield Fault.of_files(f"Too many {kind} files", paths)
     else:
         faults, counted = text_faults(paths[0], columns=columns)
-        lines += [] if counted is None else [counted]
+        lines |= {} if counted is None else {paths[0]: counted}
         yield from faults
 
 
-def _look_at_train(directory: str, task: Task, schemes: Sequence[Named]) -> tuple[tuple[str, ...], Sequence[Fault]]:
-    """Give the warnings and the faults of the training set, if there is one."""
+def _check_train(directory: str, task: Task, schemes: Sequence[Named]) -> tuple[tuple[str, ...], Sequence[Fault]]:
+    """Return the warnings and the faults of the training set, if there is one."""
     folder = os.path.join(directory, TRAINING_SET)
     if not os.path.isdir(folder):
         return (), ()
@@ -358,5 +326,5 @@ def _look_at_train(directory: str, task: Task, schemes: Sequence[Named]) -> tupl
         return OLD_TRAIN_WARNINGS, ()
     expected = files_named(folder, EXPECTED_FILE)
     if len(expected) != 1:
-        return (), list(_file_faults(expected, folder, EXPECTED_FILE, "the expected results", "expected", []))
+        return (), list(_file_faults(expected, folder, EXPECTED_FILE, "the expected results", "expected", {}))
     return (), list(score_faults(task, TRAINING_SET, expected[0], schemes))

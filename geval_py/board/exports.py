@@ -1,4 +1,7 @@
-"""Which files of a challenge belong to a board that is to be rebuilt elsewhere."""
+"""``geval board export`` and ``import``: a board as one archive, with all files needed to rebuild it elsewhere.
+
+An export for the public has the answers of visible tests alone, and of the database only what may be shown.
+"""
 
 from __future__ import annotations
 
@@ -17,16 +20,16 @@ import yaml
 from sqlalchemy import String, delete, select, text, union, update
 
 from geval_py.board.answers import expected_of
-from geval_py.board.database.blobs import copy_database
 from geval_py.board.database.schema import disclosures, evaluations, files, outputs, scores, submissions, submitters
 from geval_py.board.database.store import (
     DATABASE_VARIABLE,
     SETTINGS_FILE,
     Board,
     StoreError,
+    copy_database,
     engine_at,
-    said,
     settings_path,
+    store_errors,
 )
 from geval_py.board.operations.creation import DATABASE_FILE, scalar
 from geval_py.board.ranking.disclosure import ensure_disclosed
@@ -49,17 +52,47 @@ if TYPE_CHECKING:
 
 
 CHALLENGE, ANSWERS = "challenge", "answers"
+PUBLIC_FILE = "board.json"
+PLACES = {"challenge": CHALLENGE, "answers": ANSWERS, "database": DATABASE_FILE}  # in an export's board.yaml
+PLACE_BEGINNING = "geval-board-"
+MEMBER = re.compile(rf"{SETTINGS_FILE}|{DATABASE_FILE}|(?:{CHALLENGE}|{ANSWERS})(?:/[^/.\0][^/\0]*)+")
+LEFT_OUT = ("blobs", "comparisons", "exchanges", "history", "facts")  # tables that are not for the public
+
+
+def export(board: Board, file: str, *, now: datetime, public: bool = False) -> None:
+    """Write a board as one tar archive, compressed as its ending says (.zst, .xz, .gz); it appears when complete.
+
+    For the ``public``, it has no hidden answers, no submitted files, nothing of withdrawn submissions, and no scores
+    or comparisons beyond the disclosed digits. Raises StoreError, UsageError, DataError.
+    """
+    ensure_disclosed(board, now)
+    members = files_of(board.settings, public=public)
+    with TemporaryDirectory(prefix=PLACE_BEGINNING) as place:
+        members[DATABASE_FILE] = _copy_database(board, place, public=public)
+        if public:
+            name, content = PUBLIC_FILE, json_text(public_document(board.settings))
+        else:
+            name, content = SETTINGS_FILE, with_values(read_text(settings_path(board.folder)), PLACES)
+        members[name] = os.path.join(place, name)
+        with open(members[name], "w", encoding="utf-8") as written:
+            written.write(content)
+        with written_whole(file, compression=compression_by_ending(file)) as packed:
+            _write_tar(cast(IO[bytes], packed), members)
 
 
 def files_of(settings: Settings, *, public: bool) -> dict[str, str]:
-    """Give the names in an archive, in order, and the paths, of all that a board needs beside its database.
+    """Return the files that a board needs beside its database: names in the archive, in order, and paths.
 
-    What is for the ``public`` has the answers of visible tests alone, and nothing out of the folder of the answers.
-    Raises DataError.
+    For the ``public``, the answers of visible tests alone, and nothing from the folder of the answers. Raises
+    DataError.
     """
-    found = dict(_of_challenge(settings))
+    found = dict(_challenge_files(settings))
     for test in settings.tests:
-        found |= dict(_of_test(settings, test.name))
+        for place, folder in ((CHALLENGE, settings.challenge), (ANSWERS, settings.answers)):
+            path = find_file(os.path.join(folder, test.name, INPUT_FILE))
+            same = os.path.realpath(folder) == os.path.realpath(settings.challenge)
+            if path is not None and (place == CHALLENGE or not same):
+                found[f"{place}/{test.name}/{os.path.basename(path)}"] = path
         if test.visible or not public:
             own = find_file(os.path.join(settings.challenge, test.name, EXPECTED_FILE)) if public else None
             path = own or expected_of(settings.challenge, settings.answers, test.name)
@@ -70,33 +103,27 @@ def files_of(settings: Settings, *, public: bool) -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
-def _of_challenge(settings: Settings) -> Iterator[tuple[str, str]]:
+def _challenge_files(settings: Settings) -> Iterator[tuple[str, str]]:
+    """Yield the README, the configuration and, if a metric needs the vocabulary, the words of train."""
     task = config_task(settings.challenge)
-    named = [name for name in (task.in_header, task.out_header) if name]
-    for name in (README_FILE, CONFIG_FILE, *named):
+    headers = [name for name in (task.in_header, task.out_header) if name]
+    for name in (README_FILE, CONFIG_FILE, *headers):
         path = os.path.join(settings.challenge, name)
+        relative = os.path.relpath(path, settings.challenge)
         if os.path.isfile(path):
-            yield f"{CHALLENGE}/{_below(settings.challenge, path)}", path
-    words = task.replace(alt_metrics=settings.metrics)
-    if any(find_metric(scheme.metric).needs_vocabulary for scheme in words.schemes()):
-        path = find_file(os.path.join(settings.challenge, TRAINING_SET, EXPECTED_FILE)) or ""
-        if path:
-            yield f"{CHALLENGE}/{TRAINING_SET}/{os.path.basename(path)}", path
-
-
-def _of_test(settings: Settings, test: str) -> Iterator[tuple[str, str]]:
-    for place, folder in ((CHALLENGE, settings.challenge), (ANSWERS, settings.answers)):
-        path = find_file(os.path.join(folder, test, INPUT_FILE))
-        if path is not None and (place == CHALLENGE or not _is_same(folder, settings.challenge)):
-            yield f"{place}/{test}/{os.path.basename(path)}", path
-
-
-def _is_same(one: str, other: str) -> bool:
-    return os.path.realpath(one) == os.path.realpath(other)
+            if relative.startswith(os.pardir):
+                reason = "it is not in the challenge's folder, and cannot be exported"
+                raise UnreadableFileError(path=path, reason=reason)
+            yield f"{CHALLENGE}/{relative.replace(os.sep, '/')}", path
+    schemes = task.replace(alt_metrics=settings.metrics).schemes()
+    if any(find_metric(scheme.metric).needs_vocabulary for scheme in schemes):
+        words = find_file(os.path.join(settings.challenge, TRAINING_SET, EXPECTED_FILE))
+        if words:
+            yield f"{CHALLENGE}/{TRAINING_SET}/{os.path.basename(words)}", words
 
 
 def _is_hidden(settings: Settings, path: str) -> bool:
-    """Tell whether a file lies in the folder of the answers, unless it is of a challenge that lies in it too."""
+    """Whether a file lies in the folder of the answers, but not in a challenge's folder inside of that."""
     holds_challenge = _is_below(settings.answers, settings.challenge)
     return _is_below(settings.answers, path) and not (holds_challenge and _is_below(settings.challenge, path))
 
@@ -106,24 +133,23 @@ def _is_below(folder: str, path: str) -> bool:
     return os.path.commonpath([folder, path]) == folder
 
 
-def _below(folder: str, path: str) -> str:
-    """Name a file below a folder; raises UnreadableFileError for one that is elsewhere."""
-    relative = os.path.relpath(path, folder)
-    if relative.startswith(os.pardir):
-        raise UnreadableFileError(path=path, reason="it is not in the challenge's folder, and cannot be exported")
-    return relative.replace(os.sep, "/")
+def _copy_database(board: Board, place: str, *, public: bool) -> str:
+    """Copy the database into a file of SQLite; return its path."""
+    engine = engine_at(place, DATABASE_FILE)
+    with board.reading() as source:
+        copy_database(source, engine, without=LEFT_OUT if public else ())
+    if public:
+        with store_errors(engine), engine.begin() as connection:
+            remove_private(connection)
+    with store_errors(engine), engine.connect() as connection:
+        connection.execute(text("COMMIT"))
+        for statement in ("PRAGMA journal_mode = DELETE", "VACUUM"):  # so that nothing deleted is left in the file
+            connection.execute(text(statement))
+    return os.path.join(place, DATABASE_FILE)
 
 
-# A copy of a board's database for the public: what may be shown, and nothing else that was made from the answers.
-
-
-# Not copied: the submitted files, what the comparisons say beyond the disclosed digits, what was before, and facts
-# such as paths of this machine.
-LEFT_OUT = ("blobs", "comparisons", "exchanges", "history", "facts")
-
-
-def publish(connection: Connection) -> None:
-    """Take away what was withdrawn, scores beyond what is disclosed, and where submissions came from."""
+def remove_private(connection: Connection) -> None:
+    """Delete withdrawn submissions, undisclosed figures, digests of the answers, and the sources of submissions."""
     hidden = select(submissions.c.id).where(submissions.c.withdrawn.is_not(None))
     of_hidden = select(outputs.c.id).where(outputs.c.submission_id.in_(hidden))
     for table in (disclosures, scores):
@@ -133,11 +159,6 @@ def publish(connection: Connection) -> None:
     connection.execute(delete(submissions).where(submissions.c.withdrawn.is_not(None)))
     connection.execute(delete(submitters).where(submitters.c.id.not_in(select(submissions.c.submitter_id))))
     connection.execute(update(submissions).values(source="", charge="", charged=False))
-    _blank_evaluations(connection)
-
-
-def _blank_evaluations(connection: Connection) -> None:
-    """Leave of the evaluations that they are there: neither figures nor digests of the answers."""
     used = union(select(scores.c.evaluation_id), select(disclosures.c.evaluation_id))
     connection.execute(delete(evaluations).where(evaluations.c.id.not_in(used)))
     blank = {"score": None, "low": None, "high": None, "losses": None, "signature": ""}
@@ -145,77 +166,29 @@ def _blank_evaluations(connection: Connection) -> None:
 
 
 def public_document(settings: Settings) -> dict[str, Any]:
-    """Give what may be known of board.yaml."""
-    tests = {
-        test.name: {"visible": test.visible, "disclosed": test.disclosed, "disclosed_after": test.disclosed_after}
-        for test in settings.tests
-    }
-    return {
-        "title": settings.title,
-        "metric": settings.metric,
-        "also": settings.also,
-        "tests": tests,
+    """Return the settings that anyone may know."""
+    own = ("title", "metric", "also", "submissions_a_day", "entries")
+    of_tests = ("visible", "disclosed", "disclosed_after")
+    return {name: getattr(settings, name) for name in own} | {
+        "tests": {test.name: {name: getattr(test, name) for name in of_tests} for test in settings.tests},
         "phases": [{"name": phase.name, "until": phase.until.isoformat()} for phase in settings.phases],
         "zone": str(settings.zone),
-        "submissions_a_day": settings.submissions_a_day,
-        "entries": settings.entries,
     }
 
 
-# ``geval board export`` and ``import``: a board as one archive, with all that it takes to rebuild it elsewhere.
-
-
-PUBLIC_FILE = "board.json"
-PLACES = {"challenge": CHALLENGE, "answers": ANSWERS, "database": DATABASE_FILE}
-PLACE_BEGINNING = "geval-board-"
-_MEMBER = re.compile(rf"{SETTINGS_FILE}|{DATABASE_FILE}|(?:{CHALLENGE}|{ANSWERS})(?:/[^/.\0][^/\0]*)+")
-
-
-def export(board: Board, file: str, *, now: datetime, public: bool = False) -> None:
-    """Write a board as one tar archive, packed as its ending says (.zst, .xz, .gz); it is there when all is written.
-
-    What is for the ``public`` has no answers, no submitted files, nothing of submissions that were withdrawn, and of
-    scores and comparisons no more than what is disclosed now. Raises StoreError, UsageError, DataError.
-    """
-    ensure_disclosed(board, now)
-    members = files_of(board.settings, public=public)
-    with TemporaryDirectory(prefix=PLACE_BEGINNING) as place:
-        members[DATABASE_FILE] = _copy(board, place, public=public)
-        name, content = _settings(board, public=public)
-        members[name] = os.path.join(place, name)
-        with open(members[name], "w", encoding="utf-8") as written:
-            written.write(content)
-        with written_whole(file, compression=compression_by_ending(file)) as packed:
-            _write_tar(cast(IO[bytes], packed), members)
-
-
-def _copy(board: Board, place: str, *, public: bool) -> str:
-    """Copy the database into a file of SQLite, whose path is given back."""
-    engine = engine_at(place, DATABASE_FILE)
-    with board.reading() as source:
-        copy_database(source, engine, without=LEFT_OUT if public else ())
-    if public:
-        with said(engine), engine.begin() as connection:
-            publish(connection)
-    with said(engine), engine.connect() as connection:
-        connection.execute(text("COMMIT"))
-        for statement in ("PRAGMA journal_mode = DELETE", "VACUUM"):  # nothing of what was deleted is left in it
-            connection.execute(text(statement))
-    return os.path.join(place, DATABASE_FILE)
-
-
-def _settings(board: Board, *, public: bool) -> tuple[str, str]:
-    """Give the name and the content of what is said of the settings."""
-    if public:
-        return PUBLIC_FILE, json_text(public_document(board.settings))
-    content = read_text(settings_path(board.folder))
-    return SETTINGS_FILE, with_values(content, PLACES)
+def _write_tar(file: IO[bytes], members: dict[str, str]) -> None:
+    with tarfile.open(fileobj=file, mode="w|", format=tarfile.PAX_FORMAT) as archive:
+        for name in sorted(members):
+            with open(members[name], "rb") as content:
+                member = tarfile.TarInfo(name)
+                member.size = os.fstat(content.fileno()).st_size
+                archive.addfile(member, content)
 
 
 def with_values(content: str, values: dict[str, str]) -> str:
-    r"""Give a board.yaml other values for some of its keys; all else, comments too, stays as it is.
+    r"""Replace the values of some keys in a board.yaml; all else, even comments, stays.
 
-    What is missing is put before the first key.
+    Missing keys are added before the first key.
 
     >>> with_values("a: 1 # one\nb: x", {"a": "two", "c": "three"})
     'c: three\na: two # one\nb: x'
@@ -235,20 +208,15 @@ def with_values(content: str, values: dict[str, str]) -> str:
     return content[:first] + new + content[first:]
 
 
-def _write_tar(file: IO[bytes], members: dict[str, str]) -> None:
-    with tarfile.open(fileobj=file, mode="w|", format=tarfile.PAX_FORMAT) as archive:
-        for name in sorted(members):
-            with open(members[name], "rb") as content:
-                member = tarfile.TarInfo(name)
-                member.size = os.fstat(content.fileno()).st_size
-                archive.addfile(member, content)
+# Import
 
 
 def import_board(file: str, folder: str, *, database: str | None = None) -> Board:
-    """Make a board of an export, in a new folder, and in a database: by default the file that came with it.
+    """Rebuild a board from an export in a new folder, which appears only when it is complete.
 
-    The folder is there when all is done. Raises UsageError where there is something of its name, or where the archive
-    is for the public; UnreadableFileError and CorruptFileError for what is no export; StoreError.
+    The rows stay in the SQLite file of the export unless another ``database`` is given. Raises UsageError if the
+    folder exists or the archive is for the public; UnreadableFileError and CorruptFileError if it is not an export;
+    StoreError.
     """
     folder = os.path.abspath(folder)
     if os.path.lexists(folder):
@@ -267,7 +235,7 @@ def import_board(file: str, folder: str, *, database: str | None = None) -> Boar
 
 
 def _read_tar(file: str, folder: str) -> None:
-    """Copy the members of an archive, which must be regular files of known names, into a new folder."""
+    """Unpack an archive, whose members must be regular files with known names, into a new folder."""
     seen: set[str] = set()
     source = Source(file, None)
     try:
@@ -292,13 +260,13 @@ def _check_member(file: str, member: tarfile.TarInfo, seen: set[str]) -> None:
         raise UsageError(
             message=f"{named(file)} is for the public: it has neither answers nor files to make a board of"
         )
-    if not member.isreg() or member.name in seen or not _MEMBER.fullmatch(member.name):
+    if not member.isreg() or member.name in seen or not MEMBER.fullmatch(member.name):
         raise UnreadableFileError(path=file, reason=f"it holds `{visible(member.name)}`, and no export does")
     seen.add(member.name)
 
 
 def _use_own_places(folder: str, file: str) -> None:
-    """Let a board.yaml that came with an archive name nothing but what came with it too."""
+    """Make the board.yaml from an archive refer only to folders and a database from the same archive."""
     path = os.path.join(folder, SETTINGS_FILE)
     read_settings(path)
     content = with_values(read_text(path), PLACES)
@@ -311,7 +279,7 @@ def _use_own_places(folder: str, file: str) -> None:
 
 
 def _check_database(engine: Engine, file: str) -> None:
-    with said(engine), engine.connect() as connection:
+    with store_errors(engine), engine.connect() as connection:
         found = [row[0] for row in connection.execute(text("PRAGMA integrity_check"))]
         broken = connection.execute(text("PRAGMA foreign_key_check")).all()
     if found != ["ok"] or broken:
@@ -319,9 +287,9 @@ def _check_database(engine: Engine, file: str) -> None:
 
 
 def _move_database(folder: str, place: str, written: str | None) -> None:
-    """Copy the rows into another database, which board.yaml names from then on if it was asked for."""
+    """Copy the rows into another database; write its name into board.yaml if it was given as an argument."""
     here = engine_at(folder, DATABASE_FILE)
-    with said(here), here.connect() as connection:
+    with store_errors(here), here.connect() as connection:
         copy_database(connection, engine_at(folder, place))
     for ending in ("", "-wal", "-shm"):
         path = os.path.join(folder, DATABASE_FILE + ending)

@@ -1,4 +1,4 @@
-"""board.yaml: what an organiser decides, read strictly; all that is wrong is said at once, with its lines.
+"""board.yaml, the settings of a board; all errors in it are reported at once, with their lines.
 
     title: Gazette
     challenge: ../gazette          # folders are relative to board.yaml
@@ -9,7 +9,7 @@
     phases:
       - {name: main, until: 2027-01-31T23:59:00+01:00}
 
-:data:`FIELDS` and its like are the whole language: a name, how its value is read, and what it is where it is missing.
+:data:`FIELDS`, :data:`TEST_FIELDS`, :data:`PHASE_FIELDS` and :data:`LIMIT_FIELDS` list all keys.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ BEST, ALL, BY_TAG = "best", "all", "tag"
 ENTRIES = (BEST, ALL, BY_TAG)
 TIES = ("shared", "plain")  # "1=" and "1=", or "1" and "1"
 TRANSPORTS = ("https", "ssh", "git", "http", "file")
-AFTER = "post-deadline"  # the phase of what comes after the last deadline
+AFTER = "post-deadline"  # the phase after the last deadline
 MOST_DIGITS = 15
-DIGITS = 4  # significant ones of a score that are shown where board.yaml says nothing else
+DIGITS = 4  # the default number of significant digits of a score
 _MOMENTS = "2027-01-31T23:59:00+01:00, 2027-01-31T22:59:00Z or 2027-01-31 23:59 Europe/Warsaw"
 
 
@@ -62,10 +62,10 @@ _MOMENTS = "2027-01-31T23:59:00+01:00, 2027-01-31T22:59:00Z or 2027-01-31 23:59 
 class Test:
     """A test set that submissions are scored on.
 
-    ``visible`` tells that its answers are public, and pages may show its lines. ``disclosed`` is the number of
-    significant digits of a score that anyone is shown until the last deadline, 0 for no score at all, and
-    ``disclosed_after`` from then on. With a ``ladder`` a submitter's shown score moves only when it is surely
-    better; losses are clipped at ``clip`` nats for that.
+    If ``visible``, its answers are public, and pages may show its lines. ``disclosed`` is the number of significant
+    digits of public scores until the last deadline (0 hides them), ``disclosed_after`` the number from then on. With
+    a ``ladder``, a submitter's public score changes only when it is significantly better; for this decision losses
+    are clipped at ``clip`` nats.
     """
 
     __test__ = False  # pytest: this is no test of ours
@@ -80,7 +80,7 @@ class Test:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Phase:
-    """A time in which submissions are ranked with each other: up to and with the moment ``until``."""
+    """A period whose submissions are ranked together, up to and including the moment ``until``."""
 
     name: str
     until: datetime
@@ -88,7 +88,7 @@ class Phase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What one submission may take: bytes of all its files, unpacked; members of an archive; seconds; memory."""
+    """The limits of one submission: unpacked bytes of all files; members of an archive; seconds; bytes of memory."""
 
     bytes: int = 2_000_000_000
     files: int = 200
@@ -98,11 +98,11 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What board.yaml says; folders are absolute.
+    """The settings in board.yaml; folders are absolute.
 
-    ``metric`` ranks, ``also`` are shown beside it; the first of ``tests`` is the one that ranks where none is asked
-    for. ``zone`` is that in which a day of ``submissions_a_day`` (0: no quota) begins. ``entries`` tells whether a
-    submitter has one entry, the best, or one a tag, or all. ``transports`` are those by which git may fetch.
+    ``metric`` ranks, the metrics ``also`` are shown beside it; the first of ``tests`` is ranked by default. The days
+    of ``submissions_a_day`` (0: no quota) begin at midnight in ``zone``. ``entries`` is "best", "tag" or "all": a
+    submitter has the best entry, one for each tag, or all. ``transports`` are those by which git may fetch.
     """
 
     title: str
@@ -125,40 +125,40 @@ class Settings:
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """All metrics, the one that ranks first."""
+        """All metrics; the ranking one is the first."""
         return (self.metric, *self.also)
 
     def test(self, name: str) -> Test | None:
-        """Give a test by its name; None where there is none."""
+        """Return a test by its name, or None."""
         return next((test for test in self.tests if test.name == name), None)
 
     def phase_of(self, moment: datetime) -> str:
-        """Name the phase of what arrived at a moment; "" where there are no phases."""
+        """Return the name of the phase at a moment; "" without phases."""
         if not self.phases:
             return ""
         return next((phase.name for phase in self.phases if moment <= phase.until), AFTER)
 
     @property
     def phase_names(self) -> tuple[str, ...]:
-        """The names of the phases in order, the time after the last deadline among them; ("",) without phases."""
+        """The names of the phases in order, with the one after the last deadline; ("",) without phases."""
         return (*(phase.name for phase in self.phases), AFTER) if self.phases else ("",)
 
     def is_over(self, now: datetime) -> bool:
-        """Tell whether the last deadline has passed."""
+        """Whether the last deadline has passed."""
         return bool(self.phases) and now > self.phases[-1].until
 
     def digits_of(self, test: Test, now: datetime) -> int:
-        """Give the significant digits of a test's scores that may be shown now; 0: no score may."""
+        """Return the number of significant digits of a test's scores that are public now; 0 hides them."""
         return test.disclosed_after if self.is_over(now) else test.disclosed
 
 
 def read_settings(path: str) -> Settings:
-    """Read board.yaml; raises UnreadableFileError, and ConfigError with all that is wrong."""
+    """Read board.yaml; raises UnreadableFileError, and ConfigError with all errors."""
     return settings_of(path, read_text(path))
 
 
 def read_text(path: str) -> str:
-    """Read a small text of the organiser's; raises UnreadableFileError."""
+    """Read a small UTF-8 file; raises UnreadableFileError."""
     try:
         with open(path, encoding="utf-8") as file:
             return file.read()
@@ -169,7 +169,7 @@ def read_text(path: str) -> str:
 
 
 def settings_of(path: str, content: str) -> Settings:
-    """Understand the content of a board.yaml at a path; raises ConfigError with all that is wrong."""
+    """Parse the content of a board.yaml at a path; raises ConfigError with all errors."""
     document = Document(path)
     root = compose(content, path)
     if root is None:
@@ -180,17 +180,14 @@ def settings_of(path: str, content: str) -> Settings:
             document.blame(root, f"`{field}` is missing")
     document.check()
     settings = Settings(**values)
-    _check_phases(settings.phases, root, document)
-    document.check()
-    return settings
-
-
-def _check_phases(phases: tuple[Phase, ...], root: yaml.Node, document: Document) -> None:
+    phases = settings.phases
     untils = [phase.until for phase in phases]
     if untils != sorted(set(untils)):
         document.blame(root, "phases are in order of their deadlines, each later than the one before")
     if len({AFTER, *(phase.name for phase in phases)}) <= len(phases):
         document.blame(root, f"phases have different names, and none is called {AFTER}")
+    document.check()
+    return settings
 
 
 def _metric(node: yaml.Node, document: Document) -> str:
@@ -212,7 +209,7 @@ def _zone(node: yaml.Node, document: Document) -> tzinfo:
 
 
 def moment_of(written: str) -> datetime:
-    """Read a moment with its zone, into UTC; raises ValueError, whose text shows three ways to write one."""
+    """Parse a moment with its zone, and convert it to UTC; the text of a ValueError shows three correct forms."""
     day, _, zone = written.strip().rpartition(" ")
     try:
         named = ZoneInfo(zone) if "/" in zone or zone == "UTC" else None
@@ -258,10 +255,6 @@ def _phase(node: yaml.Node, document: Document) -> Phase:
     return Phase(name=values.get("name", ""), until=values.get("until", datetime.max.replace(tzinfo=UTC)))
 
 
-def _limits(node: yaml.Node, document: Document) -> Limits:
-    return Limits(**read_mapping(node, document, LIMIT_FIELDS))
-
-
 _digits = partial(number, most=MOST_DIGITS)
 _least_one = partial(number, least=1)
 TEST_FIELDS: Fields = {
@@ -289,22 +282,19 @@ FIELDS: Fields = {
     "seed": number,
     "samples": _least_one,
     "transports": partial(several, read=partial(one_of, choices=TRANSPORTS)),
-    "limits": _limits,
+    "limits": lambda node, document: Limits(**read_mapping(node, document, LIMIT_FIELDS)),
     "url": text,
 }
 NEEDED = ("title", "challenge", "answers", "metric", "tests")
 
 
-# The metrics of board.yaml: how each is called, and what its values mean.
-
-
 def measure_of(metric: str) -> Measure:
-    """Give the unit, direction and range of a metric as board.yaml writes it; raises SchemeError."""
+    """Return the unit, direction and range of a metric as written in board.yaml; raises SchemeError."""
     (scheme,) = parse_schemes(metric)
     return find_metric(scheme.metric).measure
 
 
 def names_of(metrics: tuple[str, ...]) -> tuple[str, ...]:
-    """Give the names under which metrics are shown: from their ``N`` flags, but as written where two are the same."""
+    """Return the display names of metrics, from their ``N`` flags; as written if two names are equal."""
     names = tuple(parse_schemes(metric)[0].name for metric in metrics)
     return names if len(set(names)) == len(names) else metrics

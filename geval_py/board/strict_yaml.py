@@ -1,6 +1,6 @@
-"""Small YAML files, read strictly: known keys only, every fault with its line, all of them said at once.
+"""Strict reading of small YAML files: unknown keys are errors, and all errors are reported at once, with their lines.
 
-A mapping's language is a dictionary: a key, and the function that reads its value.
+The keys of a mapping are a dictionary: each key with the function that reads its value.
 """
 
 from __future__ import annotations
@@ -20,33 +20,33 @@ Fields: TypeAlias = Mapping[str, Reader]
 
 
 class WrongValueError(ValueError):
-    """A value is not what it should be; its text goes on behind the name of the key: "is a whole number"."""
+    """A value is wrong; the text continues a sentence that begins with the key: "is a whole number"."""
 
 
 class Document:
-    """A file that is being read, and what was found wrong in it: lines, from 1, and messages."""
+    """A file that is being read, and its problems: lines, from 1, with messages."""
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.problems: list[tuple[int, str]] = []
 
     def blame(self, node: yaml.Node, message: str) -> None:
-        """Note what is wrong where a node begins."""
+        """Add a problem at the line where a node begins."""
         self.problems.append((node.start_mark.line + 1, message))
 
     def check(self) -> None:
-        """Raise ConfigError with all that was found wrong, if anything was."""
+        """Raise ConfigError with all problems, if there are any."""
         if self.problems:
             lines = [f"line {line}: {message}" for line, message in sorted(self.problems)]
             raise ConfigError(path=self.path, message="\n  ".join(lines))
 
     def resolve(self, folder: str) -> str:
-        """Make a path that is relative to the file absolute."""
+        """Return the absolute path of a folder given relative to the file."""
         return os.path.abspath(os.path.join(os.path.dirname(self.path), folder))
 
 
 def compose(text: str, path: str) -> yaml.Node | None:
-    """Parse a text, without making any object from it; None where it is empty. Raises ConfigError."""
+    """Parse a text into nodes, without constructing objects; None if it is empty. Raises ConfigError."""
     try:
         return yaml.compose(text, Loader=yaml.SafeLoader)
     except (yaml.YAMLError, RecursionError) as error:
@@ -57,7 +57,7 @@ def compose(text: str, path: str) -> yaml.Node | None:
 
 
 def read_mapping(node: yaml.Node, document: Document, fields: Fields) -> dict[str, Any]:
-    """Read a mapping with some known keys; what is wrong is noted in the document, and left out."""
+    """Read a mapping with known keys; wrong values are left out, and added to the document's problems."""
     if not isinstance(node, yaml.MappingNode):
         document.blame(node, f"here stand keys with values, such as `{next(iter(fields))}: …`")
         return {}
@@ -79,7 +79,7 @@ def read_mapping(node: yaml.Node, document: Document, fields: Fields) -> dict[st
 
 
 def text(node: yaml.Node, _: Document) -> str:
-    """Read a single value as it is written."""
+    """Read a single value as written."""
     if not isinstance(node, yaml.ScalarNode):
         raise WrongValueError("takes a single value")
     return str(node.value)
@@ -94,7 +94,7 @@ def some_text(node: yaml.Node, document: Document) -> str:
 
 
 def folder(node: yaml.Node, document: Document) -> str:
-    """Read the path of a folder, relative to the file; gives an absolute one."""
+    """Read the path of a folder, relative to the file; return an absolute path."""
     return document.resolve(some_text(node, document))
 
 
@@ -106,7 +106,7 @@ def flag(node: yaml.Node, _: Document) -> bool:
 
 
 def number(node: yaml.Node, document: Document, *, least: int = 0, most: int = 10**15) -> int:
-    """Read a whole number within bounds, which may have _ between its digits."""
+    """Read a whole number within bounds; _ is allowed between digits."""
     digits = text(node, document).replace("_", "")
     if not (digits.isascii() and digits.isdecimal() and len(digits) < 20 and least <= int(digits) <= most):
         raise WrongValueError(f"is a whole number from {least}" + (f" to {most}" if most < 10**15 else ""))
@@ -133,7 +133,7 @@ def one_of(node: yaml.Node, document: Document, *, choices: Sequence[str]) -> st
 
 
 def several(node: yaml.Node, document: Document, *, read: Reader) -> tuple[Any, ...]:
-    """Read a list of values, each as ``read`` does."""
+    """Read a list of values, each by ``read``."""
     if not isinstance(node, yaml.SequenceNode):
         raise WrongValueError("takes a list: [one, another]")
     return tuple(read(one, document) for one in node.value)

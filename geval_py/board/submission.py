@@ -1,23 +1,23 @@
-"""What a board's functions hand to each other."""
+"""A submission: its files, outputs, findings and scores, as values, and as JSON between a board and its children."""
 
 from __future__ import annotations
 
 import json
 import os
+import sys
+from array import array
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime
+from hashlib import sha256
 from typing import Any, TypeAlias
 
 from geval_py.errors import DataError
 
 
-class RejectedError(DataError):
-    """A submission cannot be taken as it is; ``reason`` is one sentence for its submitter, and for everyone.
-
-    ``aside`` is for the organiser alone.
-    """
+class SubmissionError(DataError):
+    """A submission cannot be taken; ``reason`` is one public sentence, ``aside`` is for the organiser alone."""
 
     reason: str
     aside: str = ""
@@ -26,24 +26,19 @@ class RejectedError(DataError):
         return self.reason
 
 
-class FailedError(DataError):
-    """A submission could not be received or scored, which is not said to be its submitter's fault: time, memory.
+class RejectedError(SubmissionError):
+    """The submitter is at fault."""
 
-    ``aside`` is for the organiser alone.
-    """
 
-    reason: str
-    aside: str = ""
-
-    def __str__(self) -> str:
-        return self.reason
+class FailedError(SubmissionError):
+    """The submission could not be received or scored, for want of time or memory, say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceivedFile:
-    """A file of a submission: ``name`` as it came, with / between folders; ``path`` of our copy, under our name.
+    """A file of a submission: ``name`` as it came, with / between folders; ``path`` of the board's copy.
 
-    ``bytes`` and ``sha256`` are of the file as it came, packed if it was.
+    ``bytes`` and ``sha256`` are of the file as it came, compressed or not.
     """
 
     name: str
@@ -54,7 +49,7 @@ class ReceivedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceivedOutput:
-    """An output: the test it is for, the name of its file, its variant ("" or "model=a"), its parameters."""
+    """An output: its test, the name of its file, its variant ("" or "model=a"), its parameters."""
 
     test: str
     file: str
@@ -64,7 +59,7 @@ class ReceivedOutput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Details:
-    """What a submission says of itself: in gonito.yaml and, from git, in its last commit."""
+    """How a submission describes itself: in gonito.yaml and, from git, in its last commit."""
 
     description: str = ""
     author: str = ""
@@ -76,10 +71,10 @@ class Details:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parcel:
-    """A submission that was received: copied, under limits, and not yet looked into.
+    """A received submission: its files are copied, but not checked yet.
 
-    ``name`` is that of its folder, archive or branch, ``source`` where it came from; ``digest`` is over the names and
-    digests of its files. ``notes`` are remarks for the submitter that keep nothing from being scored.
+    ``name`` is the name of its folder, archive or branch, ``source`` where it came from; ``digest`` is over the names
+    and digests of its files. ``notes`` are warnings for the submitter.
     """
 
     name: str
@@ -93,7 +88,7 @@ class Parcel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scored:
-    """One output scored with one metric; ``losses`` only of the metric that ranks, as they are stored."""
+    """One output scored with one metric; ``losses`` are packed by :func:`pack`, for the ranking metric only."""
 
     test: str
     output_sha256: str
@@ -108,12 +103,12 @@ class Scored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A row of a leaderboard: nothing but what may be shown.
+    """A row of a leaderboard, with public fields only.
 
-    ``place`` is None for a baseline, and while no score may be shown; ``shared`` tells that others have it too.
-    ``first`` and ``last`` are the places that cannot be told apart from it, ``groups`` the numbers of its clusters
-    (compact letters). ``score``, ``low`` and ``high`` are of the metric that ranks, ``others`` the scores of the
-    metrics shown beside it; None where nothing may be shown, or where it is no number.
+    ``place`` is None for a baseline, and while scores are hidden; ``shared``: other entries have the same place.
+    ``first`` and ``last`` bound the places of entries that do not differ from it significantly, ``groups`` are the
+    numbers of its clusters (compact letters). ``score``, ``low`` and ``high`` are of the ranking metric, ``others``
+    the scores by the other metrics; None for a hidden score, and for one that is not a number.
     """
 
     place: int | None
@@ -140,9 +135,10 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standings:
-    """The leaderboard of one test in one phase; ``digits`` are those that are shown, 0: neither score nor place.
+    """The leaderboard of one test in one phase.
 
-    ``notes`` are sentences for people, without their full stops.
+    ``digits`` is the number of significant digits shown; with 0, scores and places are hidden. ``notes`` are
+    sentences without full stops.
     """
 
     test: str
@@ -157,20 +153,73 @@ class Standings:
     notes: tuple[str, ...] = ()
 
 
-# What goes between a board and the child processes that look into submissions: values as JSON documents.
+def digest_of(files: Sequence[ReceivedFile]) -> str:
+    """Compute the sha256 of the names and digests of all files, sorted by name."""
+    lines = "".join(f"{file.sha256}  {file.name}\n" for file in sorted(files, key=lambda file: file.name))
+    return sha256(lines.encode()).hexdigest()
 
 
+# Line statistics in bytes: little-endian doubles, one column after the other, compressed by Zstandard.
+
+
+def pack(columns: Iterable[array[float]]) -> bytes:
+    """Compress columns of equal length."""
+    return bytes(_zstd().compress(b"".join(_little_endian(array("d", column)).tobytes() for column in columns)))
+
+
+def unpack(data: bytes, lines: int) -> tuple[array[float], ...]:
+    """Read the columns, each of as many lines; raises ValueError for damaged data."""
+    try:
+        values = array("d", _zstd().decompress(data))
+    except _zstd().ZstdError as error:
+        raise ValueError(str(error)) from error
+    if not lines or not values or len(values) % lines:
+        raise ValueError(f"{len(values)} values are no columns of {lines} lines")
+    values = _little_endian(values)
+    return tuple(values[start : start + lines] for start in range(0, len(values), lines))
+
+
+def _little_endian(values: array[float]) -> array[float]:
+    if sys.byteorder == "big":
+        values.byteswap()
+    return values
+
+
+def _zstd() -> Any:
+    if sys.version_info >= (3, 14):
+        from compression import zstd
+    else:
+        from backports import zstd
+    return zstd
+
+
+# JSON documents between a board and its child processes (board.intake.sandbox and worker).
+
+
+JOB_FILE, ANSWER_FILE = "job.json", "answer.json"
+PASSED_VARIABLES = (  # of the environment: to find programs and certificates, a proxy, the agent with the ssh keys
+    "PATH",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "SSH_AUTH_SOCK",
+    "SYSTEMROOT",
+)
 Document: TypeAlias = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """What was found in a submission.
+    """The checker's problems and the scores of a submission.
 
-    ``problems`` are the checker's, as its JSON document shows them, each under the name that its file came with.
-    ``reason`` says in one line why the submission is rejected, "" where it is not; then nothing is scored.
-    ``digests`` are those of the unpacked outputs that were scored, by the names of their files; ``scored`` has an
-    entry for each test, digest and metric that was wanted.
+    ``problems`` are as in the JSON of ``geval check``, under the names of the submitted files. ``reason`` is one line
+    if the submission is rejected, so not scored, else "". ``digests`` are the sha256 of the decompressed outputs, by
+    file name; ``scored`` has an entry for each wanted test, digest and metric.
     """
 
     problems: tuple[Document, ...] = ()
@@ -180,12 +229,12 @@ class Findings:
 
 
 def parcel_document(parcel: Parcel) -> Document:
-    """Write a parcel."""
+    """Convert a parcel to a JSON document."""
     return asdict(parcel)
 
 
 def parcel_of(document: Document) -> Parcel:
-    """Read a parcel."""
+    """Convert a JSON document to a parcel."""
     details = dict(document["details"])
     details["tags"] = tuple(details["tags"])
     details["links"] = tuple((title, url) for title, url in details["links"])
@@ -199,7 +248,7 @@ def parcel_of(document: Document) -> Parcel:
 
 
 def findings_document(findings: Findings) -> Document:
-    """Write what was found; losses, which are bytes, in base 64."""
+    """Convert findings to a JSON document; losses are bytes, written in base 64."""
     scored = [
         {field.name: getattr(one, field.name) for field in fields(one)}
         | {"losses": None if one.losses is None else b64encode(one.losses).decode("ascii")}
@@ -214,22 +263,21 @@ def findings_document(findings: Findings) -> Document:
 
 
 def findings_of(document: Document) -> Findings:
-    """Read what was found."""
+    """Convert a JSON document to findings."""
+    scored = []
+    for one in document["scored"]:
+        losses = one["losses"]
+        scored.append(Scored(**one | {"losses": None if losses is None else b64decode(losses)}))
     return Findings(
         problems=tuple(document["problems"]),
         reason=str(document["reason"]),
         digests=dict(document["digests"]),
-        scored=tuple(_scored_of(one) for one in document["scored"]),
+        scored=tuple(scored),
     )
 
 
-def _scored_of(document: Document) -> Scored:
-    losses = document["losses"]
-    return Scored(**document | {"losses": None if losses is None else b64decode(losses)})
-
-
 def write_document(path: str, document: Document) -> None:
-    """Write a document beside and rename it, so that it is there whole or not at all."""
+    """Write a document to a temporary file and rename that, so that no half of it is ever read."""
     new = f"{path}.new"
     with open(new, "w", encoding="ascii") as file:
         json.dump(document, file)
@@ -237,7 +285,7 @@ def write_document(path: str, document: Document) -> None:
 
 
 def read_document(path: str) -> Document:
-    """Read a document; raises OSError, and ValueError for what is none."""
+    """Read a document; raises OSError, and ValueError if it is not a JSON object."""
     with open(path, encoding="ascii") as file:
         document = json.load(file)
     if isinstance(document, dict):

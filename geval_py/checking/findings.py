@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cached_property
 
-from geval_py.checking.rules import RULES, Place, Problem
+from geval_py.checking.rules import RULES, Place, Problem, Rule
 from geval_py.reading.lines import decode_lines
 from geval_py.reading.wordprobs import DEFAULT_BITS
 from geval_py.scoring.blocks import Block
@@ -14,10 +14,14 @@ from geval_py.scoring.kernel.backends import score_lines
 
 
 class Findings:
-    """Counts the lines of each rule and keeps the first ``max_places`` places (all, for 0)."""
+    """The number of lines that break each rule of a table, and the first ``max_places`` places (all, for 0).
 
-    def __init__(self, path: str, rules: Collection[str], max_places: int) -> None:
+    ``rules`` are the codes of the selected rules.
+    """
+
+    def __init__(self, path: str, rules: Collection[str], max_places: int, table: Sequence[Rule] = RULES) -> None:
         self.path = path
+        self._table = table
         self._rules = frozenset(rules)
         self._max_places = max_places
         self._counts: dict[str, int] = {}
@@ -73,7 +77,7 @@ class Findings:
 
     def for_later_lines(self) -> Findings:
         """Return empty findings for later lines, which keep only the places that are still wanted."""
-        found = Findings(self.path, self._rules, self._max_places)
+        found = Findings(self.path, self._rules, self._max_places, self._table)
         found._places_before = {code: self._known_places(code) for code in {*self._places_before, *self._places}}
         return found
 
@@ -105,7 +109,7 @@ class Findings:
                 summary=self._summaries.get(rule.code, rule.summary),
                 places=tuple(self._places.get(rule.code, ())),
             )
-            for rule in RULES
+            for rule in self._table
             if rule.code in self._counts and self.selects(rule.code)
         ]
 

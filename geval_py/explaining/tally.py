@@ -228,7 +228,7 @@ def tally_parts(
     return found
 
 
-# On a cluster, whose workers each count the pieces that they read
+# On workers elsewhere, which each count the pieces that they read
 
 
 class _Lines(NamedTuple):

@@ -1,12 +1,12 @@
-r"""Read ARPA files, the text form of n-gram models.
+r"""Read and write ARPA files, the text format of n-gram models.
 
     file    = "\data\" LF *( "ngram " order "=" count LF ) LF *section "\end\"
     section = "\" order "-grams:" LF *row LF
     row     = log10-probability TAB words split by single spaces [ TAB log10-back-off ] LF
 
-What stands before ``\data\`` and empty lines between sections are skipped, and carriage returns at line ends. A log10
-of -99 or less is 0, as SRILM writes it (KenLM takes it for 1e-99), and so is -inf. A model that
-lacks <unk> gets KenLM's -100 for it.
+Text before ``\data\``, empty lines between sections and carriage returns at line ends are skipped. A log10 of -99 or
+less means probability 0, as SRILM writes it (KenLM reads it as 1e-99), and so does -inf. A model without <unk> gets
+KenLM's -100 for it.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from typing import NamedTuple
 import numpy as np
 
 from geval_py.errors import MalformedLineError, ModelError
-from geval_py.modelling.corpus import MARKS, START, UNKNOWN, Ids, Numbering
-from geval_py.modelling.ngram_model import Doubles, NgramModel, Ngrams
+from geval_py.modelling.corpus import MARKS, START, UNKNOWN, Doubles, Ids, Numbering
+from geval_py.modelling.ngram_model import NgramModel, Ngrams
 from geval_py.reading.lines import LineReader
 from geval_py.reading.rewriting import Writable
 from geval_py.text import visible
@@ -30,23 +30,23 @@ LOG_ZERO = -99.0
 MISSING_UNKNOWN = -100.0
 KENLM_BINARY = b"mmap lm http://kheafield.com/code"
 MOST_SUM = 1.001  # of the probabilities behind a context; a file has few digits
-_ROWS = 1 << 14  # are read at a time
+_ROWS = 1 << 14  # read at a time
 _COUNT = re.compile(rb"ngram\s+([0-9]{1,3})\s*=\s*([0-9]{1,12})\s*")
 
 
 class _Rows(NamedTuple):
-    """Rows of one order as they stand in a file."""
+    """Rows of one order, as read from a file."""
 
-    words: list[bytes]  # of all n-grams, one behind the other
+    words: list[bytes]  # of all n-grams, concatenated
     log_probabilities: Doubles
     log_backoffs: Doubles
 
 
 def read_arpa(path: str) -> NgramModel:
-    r"""Read an ARPA file, which may be compressed.
+    """Read an ARPA file, which may be compressed.
 
-    Raises MalformedLineError for a line that is not as it should be, ModelError for what is no ARPA file, for
-    an n-gram without its context and for probabilities that sum to more than 1, and as LineReader.
+    Raises MalformedLineError for a malformed line; ModelError if the file is no ARPA file, an n-gram lacks its
+    context, or probabilities sum to more than 1; and as LineReader.
     """
     with LineReader(path) as reader:
         lines = _Lines(reader)
@@ -69,26 +69,26 @@ class _Lines:
         self.text = b""
 
     def next(self) -> bytes | None:
-        """Give the next line without its end; None at the end of the file."""
+        """Return the next line without its end; None at the end of the file."""
         line = self._reader.take(1)
         self.number += 1
         self.text = line.rstrip(b"\r\n")
         return self.text if line else None
 
     def next_text(self) -> bytes | None:
-        """Give the next line that is not empty."""
+        """Return the next line that is not empty."""
         while (line := self.next()) is not None and not line.strip():
             pass
         return line
 
     def take(self, lines: int) -> bytes:
-        """Give some lines at once."""
+        """Return the next lines as one block, with LF as line ends."""
         block = self._reader.take(lines)
         self.number += block.count(b"\n")
         return block.replace(b"\r\n", b"\n") if b"\r" in block else block
 
     def error(self, reason: str, hint: str, *, text: bytes | None = None, column: int = 1) -> MalformedLineError:
-        """Make an error at the last line."""
+        """Make an error at the current line."""
         shown = (self.text if text is None else text).decode(errors="replace")
         return MalformedLineError(
             path=self.path, line=self.number, column=column, reason=reason, token=shown, hint=hint, text=shown
@@ -96,7 +96,7 @@ class _Lines:
 
 
 def _read_counts(lines: _Lines) -> list[int]:
-    """Read the head of the file: how many n-grams there are of each order."""
+    """Read the head of the file: the number of n-grams of each order."""
     while (line := lines.next()) != b"\\data\\":
         if line is None:
             raise ModelError(path=lines.path, message="This is no ARPA file: it has no line \\data\\")
@@ -167,7 +167,7 @@ def _with_ngrams(model: NgramModel, lines: _Lines, order: int, counts: Sequence[
 
 
 def _contexts(model: NgramModel, columns: Ids) -> Ids:
-    """Find the context of each n-gram, given as columns of words; raises ModelError where one is not there."""
+    """Find the context of each n-gram, given as columns of words; raises ModelError if one is missing."""
     contexts: Ids = columns[0]
     for length in range(2, len(columns)):
         contexts = model.find(length, contexts, columns[length - 1])
@@ -182,10 +182,10 @@ def _contexts(model: NgramModel, columns: Ids) -> Ids:
 def _read_section(
     lines: _Lines, order: int, counts: Sequence[int], number: Callable[[Sequence[bytes]], Ids]
 ) -> tuple[Ids, Doubles, Doubles]:
-    """Read the rows of an order; gives the ids of their words, the log10 probabilities and back-offs."""
+    """Read the rows of an order; return the ids of their words, the log10 probabilities and back-offs."""
     left, width = counts[order - 1], 2 if order == len(counts) else 3
     ids: list[Ids] = []
-    numbers: list[tuple[Doubles, Doubles]] = []
+    numbers: list[tuple[Doubles, ...]] = []
     while left > 0:
         first = lines.number
         block = lines.take(min(left, _ROWS))
@@ -197,21 +197,17 @@ def _read_section(
             lines.number = first
             part = _read_rows_one_by_one(block, lines, order, left)
         ids.append(number(part.words))
-        numbers.append((_zeros(part.log_probabilities), _zeros(part.log_backoffs)))
+        logs = (part.log_probabilities, part.log_backoffs)
+        numbers.append(tuple(np.where(log <= LOG_ZERO, -np.inf, log) for log in logs))
         left -= rows
     if not ids:
         return np.zeros(0, np.int32), np.zeros(0), np.zeros(0)
-    logs, backoffs = zip(*numbers, strict=True)
-    return np.concatenate(ids), np.concatenate(logs), np.concatenate(backoffs)
-
-
-def _zeros(logs: Doubles) -> Doubles:
-    """Give log10 values; one that is so small that it means 0 is -inf."""
-    return np.where(logs <= LOG_ZERO, -np.inf, logs)
+    probabilities, backoffs = zip(*numbers, strict=True)
+    return np.concatenate(ids), np.concatenate(probabilities), np.concatenate(backoffs)
 
 
 def _read_rows(block: bytes, rows: int, order: int, width: int) -> _Rows | None:
-    """Read rows that all have as many fields, at once; None if they have not, or something is wrong."""
+    """Read rows with the same number of fields, all at once; None if a row is different or malformed."""
     if block.count(b"\t") != rows * (width - 1) or block.count(b" ") != rows * (order - 1):
         return None
     fields = block[:-1].replace(b"\n", b"\t").split(b"\t")
@@ -255,7 +251,7 @@ def _read_rows_one_by_one(block: bytes, lines: _Lines, order: int, left: int) ->
 
 
 def _column(fields: Sequence[bytes], index: int) -> int:
-    """Give the column, from 1, in which a field begins."""
+    """Return the column, from 1, at which a field begins."""
     return sum(len(field.decode(errors="replace")) + 1 for field in fields[:index]) + 1
 
 
@@ -270,7 +266,7 @@ def _number(fields: Sequence[bytes], index: int, line: bytes, lines: _Lines) -> 
 
 
 def _check(model: NgramModel) -> None:
-    """Raise ModelError for n-grams of the highest order that are there twice, or sum to more than 1."""
+    """Raise ModelError if an n-gram of the highest order is there twice, or probabilities sum to more than 1."""
     order, level = model.order, model.levels[-1]
     twice = np.flatnonzero((np.diff(level.contexts) == 0) & (np.diff(level.words) == 0))
     if len(twice):
@@ -285,9 +281,6 @@ def _check(model: NgramModel) -> None:
         behind = f" behind `{model.text_of(order - 1, context)}`" if order > 1 else " of the 1-grams"
         message = f"Not a model: the probabilities{behind} sum to {sums[context]:.6g}, which is above 1"
         raise ModelError(path=model.name, message=message)
-
-
-# Write n-gram models as ARPA files (:mod:`geval_py.modelling.arpa`).
 
 
 def write_arpa(model: NgramModel, file: Writable) -> None:
@@ -305,15 +298,9 @@ def _rows_text(model: NgramModel, order: int, rows: Ids) -> bytes:
     """Write some n-grams of an order, a line each."""
     level = model.levels[order - 1]
     columns = [model.texts[column].tolist() for column in model.words_of(order, rows)]
-    numbers = (level.log_probabilities[rows].tolist(), _backoffs(level.log_backoffs[rows]))
-    if order == model.order:
-        fields, line = (numbers[0], *columns), "%.8g\t" + " ".join(["%s"] * order) + "\n"
-    else:
-        fields, line = (numbers[0], *columns, numbers[1]), "%.8g\t" + " ".join(["%s"] * order) + "\t%.8g\n"
-    return (line * len(rows) % tuple(chain.from_iterable(zip(*fields, strict=True)))).encode(errors="surrogateescape")
-
-
-def _backoffs(logs: Doubles) -> list[float]:
-    """Give back-offs as a file has them: KenLM reads a probability of -inf, and no such back-off."""
-    values: list[float] = np.maximum(logs, LOG_ZERO).tolist()
-    return values
+    fields, line = [level.log_probabilities[rows].tolist(), *columns], "%.8g\t" + " ".join(["%s"] * order)
+    if order < model.order:  # KenLM reads a probability of -inf, but no back-off of -inf
+        fields.append(np.maximum(level.log_backoffs[rows], LOG_ZERO).tolist())
+        line += "\t%.8g"
+    values = tuple(chain.from_iterable(zip(*fields, strict=True)))
+    return (f"{line}\n" * len(rows) % values).encode(errors="surrogateescape")

@@ -1,4 +1,4 @@
-"""Baselines that look at no context: the rest alone, all words alike, each by its share."""
+"""Baselines: the answers of simple models, trained on a challenge's train, and the protocol of such models."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from geval_py.errors import MissingFileError, ModelError, UsageError
 from geval_py.modelling.corpus import Sentence
-from geval_py.modelling.gap_models import Answer, GapCounts, GapModel, learn
+from geval_py.modelling.gap_models import GapCounts, GapModel, learn
 from geval_py.modelling.ngram_model import Texts
 from geval_py.modelling.windows import Gap, gap_of, texts_of
 from geval_py.reading.items import Item
@@ -22,9 +22,13 @@ from geval_py.text import nearest, visible
 if TYPE_CHECKING:
     from geval_py.reading.writing import Probabilities
 
+TOP = 300
+DEFAULT = "ngram-both"
+SIDES = {"ngram": 1, DEFAULT: 2}
+
 
 def line_of(words: Sequence[str], probabilities: Sequence[float], rest: float) -> str:
-    """Write a line with six significant digits a number; what is not listed gets the rest.
+    """Write a line of an output with six significant digits for each number.
 
     >>> line_of(["the", "a"], [0.5, 0.25], 0.25)
     'the:0.5 a:0.25 :0.25'
@@ -35,23 +39,23 @@ def line_of(words: Sequence[str], probabilities: Sequence[float], rest: float) -
 
 
 class RestModel:
-    """Knows nothing: ``:1`` for each item."""
+    """Knows nothing: it answers ``:1`` to each item."""
 
     def __init__(self, top: int) -> None:
-        del top  # it lists no word
+        del top  # no word is listed
 
     def fit(self, items: Iterable[Item]) -> None:
         """Learn nothing."""
 
     def predict(self, items: Iterable[Item]) -> Iterator[str]:
-        """Give all mass to the rest."""
+        """Answer each item by the rest alone."""
         return (":1" for _ in items)
 
 
 class ShareModel:
-    """The same for each item: the most frequent words, by their share of the text, or all alike.
+    """Answers each item alike: the most frequent words, by their share of the text or with equal shares.
 
-    By their share, the rest of them are the words that occur once (Good and Turing).
+    The rest is the share of the words that occur once (Good and Turing); with equal shares, that of one more word.
     """
 
     def __init__(self, top: int, *, uniform: bool) -> None:
@@ -60,36 +64,29 @@ class ShareModel:
 
     def fit(self, items: Iterable[Item]) -> None:
         """Count the words."""
-        shares, rest = _uniform(texts_of(items)) if self._uniform else unigram_shares(texts_of(items))
+        shares, rest = unigram_shares(texts_of(items))
+        if self._uniform:
+            rest = 1 / (len(shares) + 1)
+            shares = dict.fromkeys(shares, rest)
         listed = dict(list(shares.items())[: self._top or None])
         unlisted = rest + sum(list(shares.values())[len(listed) :])
         self._line = line_of([word.decode() for word in listed], list(listed.values()), unlisted)
 
     def predict(self, items: Iterable[Item]) -> Iterator[str]:
-        """Give the line."""
+        """Answer each item by the same line."""
         return (self._line for _ in items)
 
 
 def unigram_shares(texts: Iterable[Sentence]) -> tuple[dict[bytes, float], float]:
-    """Give the words' shares of a text, the greatest first, without the share of words that occur once; and that."""
+    """Return the words' shares of a text, the greatest first, and the rest, by which they are discounted."""
     counts = Counter(word for text in texts for word in text)
     total, once = counts.total(), sum(1 for count in counts.values() if count == 1)
     rest = max(1, once) / max(1, total)
     return {word: count / total * (1 - rest) for word, count in counts.most_common()}, rest
 
 
-def _uniform(texts: Iterable[Sentence]) -> tuple[dict[bytes, float], float]:
-    """Give each word the same share, and one more to what train does not have."""
-    shares, _ = unigram_shares(texts)
-    share = 1 / (len(shares) + 1)
-    return dict.fromkeys(shares, share), share
-
-
-# A model of KenLM's, ARPA or binary, as a baseline: the most frequent words of train, scored in their context.
-
-
 class KenlmModel:
-    """A model that the package ``kenlm`` reads; ``top`` words are scored (0: all of train)."""
+    """A KenLM model, ARPA or binary, which scores the ``top`` most frequent words of train (0: all) in each gap."""
 
     def __init__(self, path: str, top: int) -> None:
         self._kenlm, self._model = _open(path)
@@ -98,7 +95,7 @@ class KenlmModel:
         self._rest = 1.0
 
     def fit(self, items: Iterable[Item]) -> None:
-        """Take the most frequent words of the items' texts, and the share of all others as the rest."""
+        """Choose the most frequent words of the items' texts; the share of all others is the rest."""
         shares, _ = unigram_shares(texts_of(items))
         listed = list(shares.items())[: self._top or None]
         self._words = [word.decode(errors="replace") for word, _ in listed]
@@ -124,7 +121,7 @@ class KenlmModel:
         return line_of([self._words[place] for place in by_share], shares[by_share].tolist(), self._rest)
 
     def _log10(self, before: Any, word: str, right: Sequence[str]) -> float:
-        """Score a word in its context, and what stands behind it."""
+        """Return the log10 probability of a word and of the words behind it."""
         total = 0.0
         for scored in (word, *right):
             after = self._kenlm.State()
@@ -138,7 +135,7 @@ def _texts(words: Sentence) -> list[str]:
 
 
 def _open(path: str) -> tuple[Any, Any]:
-    """Import the package and open a model, silently; raises UsageError, MissingFileError and ModelError."""
+    """Import the package kenlm and open a model; raises UsageError, MissingFileError and ModelError."""
     if not os.path.isfile(path):
         raise MissingFileError(what="No file with the model", path=path)
     try:
@@ -158,19 +155,11 @@ def _open(path: str) -> tuple[Any, Any]:
         raise ModelError(path=path, message="KenLM cannot read this model") from error
 
 
-# Baselines: what simple models, trained on a challenge's train, answer for a test set.
-
-
-TOP = 300
-DEFAULT = "ngram-both"
-SIDES = {"ngram": 1, DEFAULT: 2}
-
-
 class WordModel(Protocol):
-    """A model that fills gaps: what can be a baseline.
+    """A model that guesses words in gaps, such as a baseline.
 
-    ``fit`` learns from items whose answers are known. ``predict`` answers each item, in order: by a line of an
-    output, or by words with their probabilities, as ``format_line`` takes them.
+    ``fit`` learns from items with answers. ``predict`` answers each item, in order, by a line of an output or by
+    words with their probabilities, in any form that ``format_line`` accepts.
     """
 
     def fit(self, items: Iterable[Item], /) -> object: ...
@@ -181,11 +170,11 @@ class WordModel(Protocol):
 def predict(
     model: str | WordModel, items: Iterable[Item], *, train: Iterable[Item] | None = None, top: int = TOP
 ) -> Iterator[str]:
-    """Give the lines that a model answers to items, one a line.
+    """Yield the lines that a model answers to items, one for each item.
 
-    ``model`` is the name of a baseline, with ``top`` words a line (0: all), or a WordModel. With ``train``, it first
-    learns from these items; a baseline by its name has to. Raises UsageError for a name that there is not, and for a
-    model that does not give one answer an item; ModelError where there is nothing to learn from.
+    ``model`` is a WordModel or the name of a baseline, which lists ``top`` words on a line (0: all). With ``train``,
+    it first learns from these items; a named baseline must. Raises UsageError for an unknown name, and for a model
+    that does not give one answer to each item; ModelError if there is nothing to learn from.
     """
     if isinstance(model, str):
         if train is None:
@@ -215,7 +204,7 @@ def _lines(model: WordModel, items: Iterable[Item]) -> Iterator[str]:
 
 
 def baseline(name: str, *, top: int = TOP) -> WordModel:
-    """Make a baseline by its name; raises UsageError for one that there is not."""
+    """Make a baseline by its name; raises UsageError for an unknown name."""
     if name.startswith("kenlm:"):
         return KenlmModel(name.removeprefix("kenlm:"), top)
     if name not in BASELINES:
@@ -235,23 +224,22 @@ class NgramGapModel:
         self._texts: Texts = np.empty(0, np.object_)
 
     def fit(self, items: Iterable[Item]) -> None:
-        """Train the models on the items' texts, laid back together."""
+        """Train the models on the items' texts, in which windows are joined."""
         self.take(learn(texts_of(items), self._sides))
 
     def take(self, learnt: GapCounts) -> None:
-        """Take what was learnt before."""
+        """Use models that were trained before."""
         self._model = GapModel(learnt, self._top)
         self._texts = learnt.sides[0].texts
 
     def predict(self, items: Iterable[Item]) -> Iterator[str]:
-        """Answer each item; raises UsageError before anything was learnt."""
+        """Answer each item; raises UsageError if the model was not trained."""
         if self._model is None:
             raise UsageError(message="the model has learnt nothing yet: call fit first")
-        return map(self._line, self._model.answers(map(gap_of, items)))
-
-    def _line(self, answer: Answer) -> str:
-        rest = 1.0 - float(answer.probabilities.sum())
-        return line_of(self._texts[answer.words].tolist(), answer.probabilities.tolist(), rest)
+        return (
+            line_of(self._texts[words].tolist(), probabilities.tolist(), 1.0 - float(probabilities.sum()))
+            for words, probabilities in self._model.answers(map(gap_of, items))
+        )
 
 
 BASELINES: dict[str, Callable[[int], WordModel]] = {

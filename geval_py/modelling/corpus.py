@@ -1,7 +1,7 @@
-"""Texts as n-gram models take them: a line is a sentence, and words stand between white space.
+"""Texts for n-gram models: each line is a sentence, and white space separates words.
 
-Words are bytes, as KenLM's are: there is no case folding and no Unicode normalisation, and a text that is not UTF-8
-has words, too. White space is what each of KenLM's tools takes for it:
+Words are bytes, as in KenLM: there is no case folding and no Unicode normalisation, and a text need not be UTF-8.
+Each tool of KenLM has its own white space:
 
     lmplz, which trains    NUL TAB CR space
     query, which scores    TAB LF VT FF CR space
@@ -23,6 +23,9 @@ from geval_py.errors import EmptyFileError, MalformedLineError, UnreadableFileEr
 from geval_py.reading.lines import LineReader
 
 Ids = NDArray[np.int32]
+Longs = NDArray[np.int64]
+Doubles = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 Sentence = list[bytes]
 UNKNOWN, START, END = range(3)  # the ids of the words that every model has
 MARKS = (b"<unk>", b"<s>", b"</s>")
@@ -47,9 +50,10 @@ def split_as_lmplz(line: bytes) -> Sentence:
 class Corpus:
     """The sentences of a text, as ids of words.
 
-    ``words`` gives the word of an id: first the :data:`MARKS`, then those of the text as they appear. ``tokens`` are
-    all sentences, each with <s> in front and </s> behind; ``depths`` how many tokens behind its <s> each stands.
-    ``name`` is that of the first text, for messages; ``not_utf8`` is where bytes that are not UTF-8 were first met.
+    ``words`` are the words by id: first the :data:`MARKS`, then the words of the text in order of appearance.
+    ``tokens`` are all sentences, each between <s> and </s>; ``depths`` are the distances of tokens from their <s>.
+    ``name`` is the first file's, for messages; ``not_utf8`` the file and the line of the first bytes that are not
+    UTF-8.
     """
 
     words: list[bytes]
@@ -60,7 +64,7 @@ class Corpus:
 
     @classmethod
     def of(cls, sentences: Sequence[Sentence], name: str = "") -> Corpus:
-        """Give an id to each word of sentences, which hold no mark."""
+        """Make a corpus of sentences without marks."""
         numbering = Numbering(MARKS)
         tokens = with_marks(numbering.number(sentences), _lengths(sentences))
         return cls(words=list(numbering), tokens=tokens, depths=depths_of(tokens), name=name)
@@ -77,7 +81,7 @@ class Corpus:
 
 
 class Numbering(dict[bytes, int]):
-    """Gives each word an id, by first appearance."""
+    """Numbers words in order of appearance."""
 
     def __init__(self, words: Iterable[bytes] = ()) -> None:
         super().__init__((word, number) for number, word in enumerate(words))
@@ -87,15 +91,15 @@ class Numbering(dict[bytes, int]):
         return number
 
     def number(self, sentences: Sequence[Sentence]) -> Ids:
-        """Give the ids of all words of sentences, one behind the other."""
+        """Return the ids of all words of the sentences in one array."""
         words = map(self.__getitem__, chain.from_iterable(sentences))
         return np.fromiter(words, np.int32, sum(map(len, sentences)))
 
 
 def blocks_of(path: str) -> Iterator[tuple[int, bytes]]:
-    """Give a text in blocks of whole lines, each with the number of its first line.
+    """Yield a text in blocks of whole lines, each with the number of its first line.
 
-    A byte order mark is dropped, and the last line's end supplied. Raises UnreadableFileError, also for UTF-16.
+    A byte order mark is dropped, and a missing last line end added. Raises UnreadableFileError, also for UTF-16.
     """
     line = 1
     with LineReader(path) as reader:
@@ -112,17 +116,18 @@ def sentences_of(block: bytes, split: Callable[[bytes], Sentence]) -> list[Sente
 
 
 def read_corpus(paths: Sequence[str], *, skip_symbols: bool = False) -> Corpus:
-    """Read texts, one behind the other, as lmplz does.
+    """Read the texts of several files as one corpus, as lmplz does.
 
-    With ``skip_symbols`` the marks in the text are white space; else they are a MalformedLineError. Raises
-    EmptyFileError where there is no line at all, and as :func:`blocks_of`.
+    With ``skip_symbols`` marks in the text are white space; without it they raise MalformedLineError. Raises
+    EmptyFileError if there is no line, and as :func:`blocks_of`.
     """
     numbering = Numbering(MARKS)
     parts: list[Ids] = []
     not_utf8: tuple[str, int] | None = None
     for path in paths:
         for line, block in blocks_of(path):
-            not_utf8 = not_utf8 or _undecodable(path, line, block)
+            if not_utf8 is None and (bad := _undecodable_line(block)) is not None:
+                not_utf8 = path, line + bad
             sentences = sentences_of(block, split_as_lmplz)
             ids, lengths = numbering.number(sentences), _lengths(sentences)
             marks = ids < len(MARKS)
@@ -139,7 +144,7 @@ def read_corpus(paths: Sequence[str], *, skip_symbols: bool = False) -> Corpus:
 
 
 def read_words(path: str) -> list[bytes]:
-    """Read a vocabulary: words with white space between them; raises EmptyFileError where there is none."""
+    """Read a vocabulary: words with white space between them; raises EmptyFileError if there is no word."""
     words = [
         word for _, block in blocks_of(path) for sentence in sentences_of(block, split_as_lmplz) for word in sentence
     ]
@@ -148,7 +153,7 @@ def read_words(path: str) -> list[bytes]:
     return words
 
 
-def with_marks(ids: Ids, lengths: NDArray[np.int64]) -> Ids:
+def with_marks(ids: Ids, lengths: Longs) -> Ids:
     """Put <s> in front of each sentence and </s> behind it."""
     tokens = np.empty(len(ids) + 2 * len(lengths), np.int32)
     ends = np.cumsum(lengths + 2) - 1
@@ -160,18 +165,18 @@ def with_marks(ids: Ids, lengths: NDArray[np.int64]) -> Ids:
 
 
 def depths_of(tokens: Ids) -> Ids:
-    """Tell how many tokens behind the <s> of its sentence each token stands."""
+    """Return the distance of each token from the <s> of its sentence."""
     starts = np.flatnonzero(tokens == START)
     lengths = np.diff(np.append(starts, len(tokens)))
     return (np.arange(len(tokens)) - np.repeat(starts, lengths)).astype(np.int32)
 
 
-def _lengths(sentences: Sequence[Sentence]) -> NDArray[np.int64]:
+def _lengths(sentences: Sequence[Sentence]) -> Longs:
     return np.fromiter(map(len, sentences), np.int64, len(sentences))
 
 
-def undecodable_line(block: bytes) -> int | None:
-    """Give which line of a block, from 0, is the first that is not UTF-8; None if all are."""
+def _undecodable_line(block: bytes) -> int | None:
+    """Return the index of the first line of a block that is not UTF-8; None if all are."""
     try:
         block.decode()
     except UnicodeDecodeError as error:
@@ -179,13 +184,7 @@ def undecodable_line(block: bytes) -> int | None:
     return None
 
 
-def _undecodable(path: str, first: int, block: bytes) -> tuple[str, int] | None:
-    line = undecodable_line(block)
-    return None if line is None else (path, first + line)
-
-
 def _mark_error(path: str, first: int, sentences: Sequence[Sentence]) -> MalformedLineError:
-    """Say which line of a text has a mark in it."""
     found = ((line, mark) for line, words in enumerate(sentences, first) for mark in MARKS if mark in words)
     line, mark = next(found)
     text = b" ".join(sentences[line - first]).decode(errors="replace")

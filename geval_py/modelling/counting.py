@@ -1,10 +1,11 @@
-"""The n-grams of a corpus, counted order by order, each order from the one before.
+"""Count the n-grams of a corpus, and make models of plain counts: add-one and maximum likelihood.
 
-An n-gram is a row: its context is a row of the order below, and so is its suffix (what is left without its first
-word). Rows are sorted by context, then by last word, so that a context's n-grams are neighbours.
+N-grams are counted order by order, each order from the one before. An n-gram is a row: its context (without the last
+word) is a row of the order below, and so is its suffix (without the first word). Rows are sorted by context, then by
+last word, so that the n-grams of a context are neighbours.
 
-The places of the corpus are taken in order of their word, once; for each order they are sorted by context and place
-in that order, packed into one int64: ``np.sort`` of int64 takes a tenth of what ``np.argsort`` does.
+The places of the corpus are sorted by word once; for each order they are sorted by context and by rank in that order,
+packed into one int64: ``np.sort`` of int64 takes a tenth of the time of ``np.argsort``.
 """
 
 from __future__ import annotations
@@ -16,21 +17,20 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
-from geval_py.modelling.corpus import START, Corpus, Ids
-from geval_py.modelling.ngram_model import Doubles, NgramModel, Ngrams
+from geval_py.modelling.corpus import START, Corpus, Doubles, Flags, Ids, Longs
+from geval_py.modelling.ngram_model import NgramModel, Ngrams
 
-Longs = NDArray[np.int64]
-Flags = NDArray[np.bool_]
+ADD_ONE, MAXIMUM_LIKELIHOOD = "add-one", "maximum-likelihood"
+KINDS = (ADD_ONE, MAXIMUM_LIKELIHOOD)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NgramCounts:
-    """The n-grams of one order: context and suffix (rows of the order below), last word, and how often each occurs.
+    """The n-grams of one order: context and suffix (rows of the order below), last word, number of occurrences.
 
-    ``from_start`` tells which begin with <s>. ``last`` is the row of the last n-gram in suffix order, where the words
-    before it do not begin with <s>; None where they do, and for the highest order.
+    ``from_start`` marks those that begin with <s>. ``last`` is the row of the last n-gram in suffix order; None if it
+    begins with <s>, and for the highest order.
     """
 
     contexts: Ids
@@ -50,7 +50,7 @@ def count_ngrams(corpus: Corpus, order: int) -> list[NgramCounts]:
     rows = tokens
     last = _LastNgram(tokens)
     levels = [_unigrams(corpus, None if order == 1 else last.row(rows))]
-    places = _by_word(tokens)
+    places = _sorted_with_ranks(tokens)[0].astype(np.int32)  # by word
     for length in range(2, order + 1):
         places = places[depths[places] >= length - 1]
         ranks, contexts = _sorted_with_ranks(rows[places - 1])
@@ -88,13 +88,8 @@ def _unigrams(corpus: Corpus, last: int | None) -> NgramCounts:
     )
 
 
-def _by_word(tokens: Ids) -> Ids:
-    """Give the places of a corpus in order of their words."""
-    return _sorted_with_ranks(tokens)[0].astype(np.int32)
-
-
 def _sorted_with_ranks(values: Ids) -> tuple[Longs, Ids]:
-    """Sort numbers; gives where each stood, and the numbers. Equal ones keep their order."""
+    """Sort numbers, stably; return the former index of each, and the sorted numbers."""
     bits = max(1, len(values)).bit_length()
     packed = values.astype(np.int64) << bits
     packed |= np.arange(len(values))
@@ -105,10 +100,10 @@ def _sorted_with_ranks(values: Ids) -> tuple[Longs, Ids]:
 
 
 class _LastNgram:
-    """Follows the last n-gram in suffix order, which compares last words first, through the orders.
+    """The last n-gram of each order in suffix order, which compares last words first.
 
-    It is the word with the greatest id; then, of the n-grams that end so, the one with the greatest first word; and
-    so on, until one begins with <s>.
+    Of order 1 it is the word with the greatest id; of each next order the n-gram that ends so and has the greatest
+    first word, until one begins with <s>.
     """
 
     def __init__(self, tokens: Ids) -> None:
@@ -116,21 +111,21 @@ class _LastNgram:
         self._places = np.flatnonzero(tokens == tokens.max())
 
     def lengthen(self, length: int) -> None:
-        """Go on to the n-grams of the next length."""
+        """Continue with the n-grams of the next length."""
         if len(self._places):
             before = self._tokens[self._places - length + 1]
             greatest = before.max()
             self._places = self._places[before == greatest] if greatest != START else self._places[:0]
 
     def row(self, rows: Ids) -> int | None:
-        """Give its row; None once it would begin with <s>."""
+        """Return the row of the n-gram; None if it begins with <s>."""
         return int(rows[self._places[0]]) if len(self._places) else None
 
 
 def adjusted_counts(levels: list[NgramCounts]) -> list[Longs]:
-    """Adjust the counts: how many different words stand before an n-gram.
+    """Return the adjusted counts: the number of different words in front of each n-gram.
 
-    Those of the highest order, and of what begins with <s>, are the counts themselves.
+    The counts of the highest order, and of n-grams that begin with <s>, are not adjusted.
     """
     adjusted = [
         np.where(level.from_start, level.counts, np.bincount(above.suffixes, minlength=len(level)))
@@ -138,13 +133,6 @@ def adjusted_counts(levels: list[NgramCounts]) -> list[Longs]:
     ]
     adjusted.append(levels[-1].counts)
     return adjusted
-
-
-# Models of plain counts, which lectures begin with: add-one and maximum likelihood.
-
-
-ADD_ONE, MAXIMUM_LIKELIHOOD = "add-one", "maximum-likelihood"
-KINDS = (ADD_ONE, MAXIMUM_LIKELIHOOD)
 
 
 def plain_model(corpus: Corpus, order: int, kind: str) -> NgramModel:
@@ -160,24 +148,21 @@ def plain_model(corpus: Corpus, order: int, kind: str) -> NgramModel:
     for length, level in enumerate(levels, 1):
         behind = totals[length] if length < order else np.zeros(len(level), np.int64)
         if kind == ADD_ONE:
-            whole = level.from_start if length < order else np.ones(len(level), np.bool_)
-            shares = _add_one(level, totals[length - 1], whole, size)
+            whole = level.from_start | (length == order)  # others are only the ends of longer n-grams
+            shares = (level.counts + 1) / (totals[length - 1][level.contexts] + size)
+            shares = np.where(whole, shares, 1 / size)
             backoffs = np.where(level.from_start | (length == order - 1), size / (behind + size), 1.0)
         else:
             shares = level.counts / totals[length - 1][level.contexts]
             backoffs = np.where(behind > 0, 0.0, 1.0)
         if length == 1:
             shares[START] = 1.0
-        ngrams.append(_ngrams(level, shares, backoffs))
+        ngrams.append(ngrams_of(level, shares, backoffs))
     return NgramModel(words=corpus.words, levels=tuple(ngrams), name=corpus.name)
 
 
-def _add_one(level: NgramCounts, totals: Longs, whole: Flags, size: int) -> Doubles:
-    """Give the probabilities of n-grams: by their counts those that are ``whole``, not the end of a longer one."""
-    return np.where(whole, (level.counts + 1) / (totals[level.contexts] + size), 1 / size)
-
-
-def _ngrams(level: NgramCounts, shares: Doubles, backoffs: Doubles) -> Ngrams:
+def ngrams_of(level: NgramCounts, shares: Doubles, backoffs: Doubles) -> Ngrams:
+    """Make the n-grams of a model from probabilities and back-off factors."""
     with np.errstate(divide="ignore"):
         return Ngrams(
             contexts=level.contexts,
@@ -189,7 +174,7 @@ def _ngrams(level: NgramCounts, shares: Doubles, backoffs: Doubles) -> Ngrams:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningCounts:
-    """How often each token, and each pair of neighbours, stands in a running text without any marks of sentences.
+    """The numbers of occurrences of tokens and of pairs of neighbours in a text without marks of sentences.
 
     >>> counts = RunningCounts.of("a b a b a".split())
     >>> counts.bigram_log2(["a", "b"]) == math.log2(3 / 5) + math.log2(2 / 3)
@@ -202,20 +187,20 @@ class RunningCounts:
 
     @classmethod
     def of(cls, tokens: Sequence[str]) -> RunningCounts:
-        """Count the tokens of a text (at least one), and the pairs, also over the ends of sentences."""
+        """Count the tokens of a text (at least one), and the pairs, also across ends of sentences."""
         return cls(unigrams=Counter(tokens), bigrams=Counter(pairwise(tokens)), tokens=len(tokens))
 
     def unigram_log2(self, sentence: Sequence[str]) -> float:
-        """Give log2 of a sentence's probability, each token by its share of the text; -inf for an unknown one."""
+        """Return log2 of a sentence's probability, each token by its share of the text; -inf if one is unknown."""
         return math.fsum(_log2(self.unigrams[token], self.tokens) for token in sentence)
 
     def bigram_log2(self, sentence: Sequence[str]) -> float:
-        """Give the same with each token but the first by its share of what stands behind the one before it."""
+        """Return log2 of a sentence's probability, each token but the first by its share behind its predecessor."""
         pairs = (_log2(self.bigrams[pair], self.unigrams[pair[0]]) for pair in pairwise(sentence))
         return math.fsum((self.unigram_log2(sentence[:1]), *pairs))
 
     def perplexity(self, log2: float) -> float:
-        """Give the perplexity of the text, of a log2 that is summed over its sentences."""
+        """Return the perplexity of the text from the sum of log2 over its sentences."""
         return float(2 ** (-log2 / self.tokens))
 
 

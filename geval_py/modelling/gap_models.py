@@ -1,14 +1,14 @@
-"""The word in a gap, by n-gram models of what stands before it and of what stands behind it.
+"""N-gram models of the word in a gap, by its left context or by both contexts.
 
     score(w) = P(w | left) P(w | right) / P(w)
 
-normalised over all words, where the first two are models with modified Kneser-Ney, of the text and of the reversed
-text, and P(w) is w's share of the text. Of <unk>, which stands for all words that train does not have, P is the
+normalised over all words, where the first two are modified Kneser-Ney models of the text and of the reversed text,
+and P(w) is w's share of the text. For <unk>, which stands for all words that are not in the training set, P is the
 share of the words that occur once. With the left model alone, score(w) = P(w | left).
 
-A word that no n-gram of an item names scores the same for every item, but for a factor. So the candidates are the
-followers of the left neighbour, the predecessors of the right one, and the first words by that score: the result is
-exact, and the time does not depend on the vocabulary.
+The score of a word that is in no n-gram with the item's context is the same for every item, up to a factor. So the
+candidates are the followers of the left neighbour, the predecessors of the right one, and the best words by that
+score: the result is exact, and the time does not depend on the size of the vocabulary.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geval_py.errors import UsageError
-from geval_py.modelling.corpus import END, MARKS, START, UNKNOWN, Corpus, Ids, Sentence, depths_of
+from geval_py.modelling.corpus import END, MARKS, START, UNKNOWN, Corpus, Doubles, Ids, Longs, Sentence, depths_of
 from geval_py.modelling.kneser_ney import FALLBACK, Estimation, estimate
-from geval_py.modelling.ngram_model import Doubles, NgramModel, Ngrams
+from geval_py.modelling.ngram_model import NgramModel, Ngrams
 from geval_py.modelling.windows import Gap
 from geval_py.reading.rewriting import written_whole
 from geval_py.reading.sources import naming
@@ -34,45 +34,40 @@ from geval_py.version import __version__
 
 ORDER = 4
 AT_A_TIME = 1024  # items whose contexts are looked up together
-HOW = Estimation(order=ORDER, fallback=FALLBACK, interpolate_unigrams=False)
-Longs = NDArray[np.int64]
+ESTIMATION = Estimation(order=ORDER, fallback=FALLBACK, interpolate_unigrams=False)
+_FIELDS = ("contexts", "words", "log_probabilities", "log_backoffs")
 
 
 class GapCounts(NamedTuple):
-    """What is learnt from texts: how often each word occurs, and a model for each side that is looked at."""
+    """The number of occurrences of each word in the training texts, and a model for each side that is used."""
 
     counts: Longs
     sides: tuple[NgramModel, ...]  # the left one or both
 
 
 def learn(texts: Sequence[Sentence], sides: int) -> GapCounts:
-    """Learn from texts (at least one), with one side or both."""
+    """Train the models of one side or of both on texts (at least one)."""
     marked = [[word for word in text if word not in MARKS] for text in texts]
     corpus = Corpus.of(marked)
-    corpora = [corpus, _reversed(corpus)][:sides]
-    models = tuple(estimate(side, HOW).model for side in corpora)
+    swapped = np.arange(len(corpus.words), dtype=np.int32)
+    swapped[[START, END]] = END, START
+    tokens = swapped[corpus.tokens[::-1]]
+    reversed_corpus = Corpus(words=corpus.words, tokens=tokens, depths=depths_of(tokens))
+    models = tuple(estimate(side, ESTIMATION).model for side in (corpus, reversed_corpus)[:sides])
     counts = np.bincount(corpus.tokens, minlength=len(corpus.words))
     counts[[START, END]] = 0
     return GapCounts(counts, models)
 
 
-def _reversed(corpus: Corpus) -> Corpus:
-    """Turn each sentence around; the words keep their ids."""
-    swapped = np.arange(len(corpus.words), dtype=np.int32)
-    swapped[[START, END]] = END, START
-    tokens = swapped[corpus.tokens[::-1]]
-    return Corpus(words=corpus.words, tokens=tokens, depths=depths_of(tokens))
-
-
 class Answer(NamedTuple):
-    """The likeliest words by their ids, from the likeliest on, and their probabilities."""
+    """The ids of the most probable words, the most probable first, and their probabilities."""
 
     words: Longs
     probabilities: Doubles
 
 
 class GapModel:
-    """Fills gaps by what was learnt; ``top`` words are listed (0: all)."""
+    """Predicts the words in gaps; ``top`` words are listed (0: all)."""
 
     def __init__(self, learnt: GapCounts, top: int) -> None:
         counts = learnt.counts
@@ -94,7 +89,7 @@ class GapModel:
         self._places = np.zeros(len(counts), np.int64)
 
     def answers(self, gaps: Iterable[Gap]) -> Iterator[Answer]:
-        """Give the answer to each gap."""
+        """Yield the answer to each gap."""
         block: list[Gap] = []
         for gap in gaps:
             block.append(gap)
@@ -105,11 +100,11 @@ class GapModel:
 
     def _answers(self, gaps: Sequence[Gap]) -> Iterator[Answer]:
         contexts = ([gap.left[-ORDER + 1 :] for gap in gaps], [gap.right[: ORDER - 1][::-1] for gap in gaps])
-        seen = [side.behind(of_side) for side, of_side in zip(self._sides, contexts, strict=False)]
+        seen = [side.followers(of_side) for side, of_side in zip(self._sides, contexts, strict=False)]
         for of_item in zip(*seen, strict=True):
             yield self._answer(of_item)
 
-    def _answer(self, seen: Sequence[Seen]) -> Answer:
+    def _answer(self, seen: Sequence[Followers]) -> Answer:
         named = self._united([of_side.words for of_side in seen])
         candidates = np.concatenate([named, self._first[~self._taken[self._first]]])
         self._taken[named] = False
@@ -124,7 +119,7 @@ class GapModel:
         return self._best(candidates, scores / total) if total > 0 else Answer(candidates[:0], scores[:0])
 
     def _united(self, groups: Sequence[Longs]) -> Longs:
-        """Unite the words of some groups, each without repetition; they are marked as taken."""
+        """Return the words of all groups without repetition, and mark them as taken."""
         new = []
         for words in groups:
             new.append(words[~self._taken[words]])
@@ -132,7 +127,7 @@ class GapModel:
         return np.concatenate(new)
 
     def _best(self, words: Longs, probabilities: Doubles) -> Answer:
-        """Choose the likeliest words; of equal ones that which train had first."""
+        """Choose the most probable words; of equal ones, the first of the training set."""
         size = min(self._top, len(words))
         least = np.partition(probabilities, len(words) - size)[len(words) - size]
         above = np.flatnonzero(probabilities > least)
@@ -143,8 +138,8 @@ class GapModel:
         return Answer(words[chosen], probabilities[chosen])
 
 
-class Seen(NamedTuple):
-    """The words that were seen behind a context, their probabilities, and the factor of all others' own shares."""
+class Followers(NamedTuple):
+    """The words that follow a context, their probabilities, and the factor of the shares of all other words."""
 
     words: Longs
     probabilities: Doubles
@@ -152,7 +147,7 @@ class Seen(NamedTuple):
 
 
 class _Side:
-    """The words behind contexts, by one model."""
+    """The followers of contexts by one model."""
 
     def __init__(self, model: NgramModel) -> None:
         self._model = model
@@ -161,8 +156,8 @@ class _Side:
         self._backoffs = [10.0**level.log_backoffs for level in model.levels]
         self.unigrams = self._probabilities[0]
 
-    def behind(self, contexts: Sequence[Sentence]) -> Iterator[Seen]:
-        """Look up contexts, the nearest word last: what was seen behind each."""
+    def followers(self, contexts: Sequence[Sentence]) -> Iterator[Followers]:
+        """Yield the followers of each context, given with the nearest word last."""
         rows = self._rows(contexts)
         factors = [np.where(of >= 0, back[of], 1.0) for of, back in zip(rows, self._backoffs, strict=False)]
         scales = [np.ones(len(contexts))]
@@ -172,10 +167,10 @@ class _Side:
         bounds = [list(zip(starts.tolist(), ends.tolist(), strict=True)) for starts, ends in ranges]
         per_item = zip(*(scale.tolist() for scale in scales), strict=True)
         for places, of_item in zip(zip(*bounds, strict=True), per_item, strict=True):
-            yield self._seen(places, of_item)
+            yield self._followers(places, of_item)
 
-    def _seen(self, places: Sequence[tuple[int, int]], scales: Sequence[float]) -> Seen:
-        """Take the longest n-gram for each word; scales are those of unigrams, bigrams and so on."""
+    def _followers(self, places: Sequence[tuple[int, int]], scales: Sequence[float]) -> Followers:
+        """Take the longest n-gram for each word; ``scales`` are the factors of unigrams, bigrams and so on."""
         start, end = places[0]
         words = self._words[1][start:end]
         probabilities = self._probabilities[1][start:end] * scales[1]
@@ -183,10 +178,10 @@ class _Side:
             if start < end:
                 longer = np.searchsorted(words, self._words[length - 1][start:end])
                 probabilities[longer] = self._probabilities[length - 1][start:end] * scales[length - 1]
-        return Seen(words, probabilities, scales[0])
+        return Followers(words, probabilities, scales[0])
 
     def _rows(self, contexts: Sequence[Sentence]) -> list[Ids]:
-        """Give the rows of the contexts' last word, last two words and so on; -1 for none."""
+        """Return the rows of the contexts' last word, last two words and so on; -1 if there is none."""
         ids, longest = self._model.ids, self._model.order - 1
         columns = np.full((longest, len(contexts)), -1, np.int32)
         for place, words in enumerate(contexts):
@@ -201,21 +196,15 @@ class _Side:
         return rows
 
 
-# What n-gram baselines learnt, kept between runs: by the digest of the files that they learnt from.
-
-
-_FIELDS = ("contexts", "words", "log_probabilities", "log_backoffs")
-
-
 def cache_folder() -> str:
-    """Name the folder, which need not be there."""
+    """Return the folder in which trained models are kept between runs; it need not exist."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return os.environ.get("GEVAL_CACHE") or os.path.join(base, "geval-py")
 
 
 def digest_of(paths: Sequence[str], sides: int) -> str:
-    """Give the digest of files as they are stored, and of what else the result depends on."""
-    digest = sha256(repr((__version__, sides, HOW)).encode())
+    """Return a digest of files as they are stored, and of everything else that a trained model depends on."""
+    digest = sha256(repr((__version__, sides, ESTIMATION)).encode())
     for path in paths:
         with naming(path), open(path, "rb") as file:
             digest.update(file_digest(file, "sha256").digest())
@@ -223,7 +212,7 @@ def digest_of(paths: Sequence[str], sides: int) -> str:
 
 
 def load(digest: str) -> GapCounts | None:
-    """Give what was learnt of files with a digest; None if it is not there, or broken."""
+    """Load the models trained on the files of a digest; None if they are missing or broken."""
     try:
         with np.load(_path(digest), allow_pickle=False) as arrays:
             words = arrays["words"].tobytes().split(b"\n")
@@ -234,7 +223,7 @@ def load(digest: str) -> GapCounts | None:
 
 
 def save(digest: str, learnt: GapCounts) -> None:
-    """Keep what was learnt, if that can be."""
+    """Store trained models, if the folder can be written."""
     arrays: dict[str, NDArray[np.generic]] = {
         "words": np.frombuffer(b"\n".join(learnt.sides[0].words), np.uint8),
         "counts": learnt.counts,
@@ -250,7 +239,7 @@ def save(digest: str, learnt: GapCounts) -> None:
         os.makedirs(cache_folder(), exist_ok=True)
         with written_whole(_path(digest)) as file:
             file.write(data.getvalue())
-    except (OSError, UsageError):  # a folder that cannot be written
+    except (OSError, UsageError):
         return
 
 

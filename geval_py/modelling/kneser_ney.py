@@ -1,39 +1,40 @@
-"""The discounts of modified Kneser-Ney, as lmplz computes them.
+"""Interpolated modified Kneser-Ney models, estimated as by KenLM's lmplz.
 
-Chen and Goodman, "An Empirical Study of Smoothing Techniques for Language Modeling", TR-10-98, 1998, equation 26:
-y = n1 / (n1 + 2 n2), D_j = j - (j + 1) y n_(j+1) / n_j for j = 1, 2, 3, where n_j is how many n-grams have the
+The discounts are those of Chen and Goodman, "An Empirical Study of Smoothing Techniques for Language Modeling",
+TR-10-98, 1998, equation 26:
+y = n1 / (n1 + 2 n2), D_j = j - (j + 1) y n_(j+1) / n_j for j = 1, 2, 3, where n_j is the number of n-grams with the
 adjusted count j.
 
-lmplz makes a mistake (kpu/kenlm issues 405 and 427): of each order but the highest, the last n-gram in suffix order
-enters n_j by its count instead of its adjusted count. It is imitated, unless exact discounts are asked for.
+lmplz has a bug (kpu/kenlm issues 405 and 427): in each order but the highest, the last n-gram in suffix order is
+counted in n_j by its count instead of its adjusted count. We do the same, unless exact discounts are wanted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from geval_py.errors import ModelError, UsageError
-from geval_py.modelling.corpus import MARKS, START, UNKNOWN, Corpus, Ids
-from geval_py.modelling.counting import Flags, Longs, NgramCounts, adjusted_counts, count_ngrams
-from geval_py.modelling.ngram_model import Doubles, NgramModel, Ngrams
+from geval_py.modelling.corpus import MARKS, START, UNKNOWN, Corpus, Doubles, Flags, Ids, Longs
+from geval_py.modelling.counting import NgramCounts, adjusted_counts, count_ngrams
+from geval_py.modelling.ngram_model import NgramModel, Ngrams
 from geval_py.tables.table import Column, Table
 
 FALLBACK = (0.5, 1.0, 1.5)
+MOST_ORDER = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Discounts:
-    """D1, D2 and D3+ of one order; ``fell_back`` where its counts give none, and the fall-back was taken."""
+    """D1, D2 and D3+ of one order; ``fell_back`` if they are the fall-back, because its counts allow no others."""
 
     amounts: tuple[float, float, float]
     fell_back: bool = False
 
-    def of(self, counts: Longs) -> NDArray[np.float64]:
-        """Give what is taken off each adjusted count."""
+    def of(self, counts: Longs) -> Doubles:
+        """Return the discount of each adjusted count."""
         table = np.array((0.0, *self.amounts))
         return table[np.minimum(counts, 3)]
 
@@ -49,14 +50,18 @@ def find_discounts(
 ) -> Discounts:
     """Compute the discounts of one order.
 
-    Where the counts of counts give none, they are the ``fallback`` or, without one, a ModelError, which names the
-    text at ``path``. Numbers are of single precision, as lmplz's are: it decides whether a D of 0 is in range.
+    If the counts of counts allow none, return the ``fallback``; without one, raise ModelError, which names ``path``.
+    Numbers have single precision as in lmplz, which decides whether a D of 0 is in range.
     """
     counts = np.bincount(np.minimum(adjusted, 5), minlength=6)[:5]
     if level.last is not None and not exact:
-        _move_last(counts, int(adjusted[level.last]), int(level.counts[level.last]))
-    fault = f"no {order}-gram has the adjusted count {_missing(counts)}" if _missing(counts) else ""
-    if not fault:
+        for count, change in ((adjusted[level.last], -1), (level.counts[level.last], 1)):  # the bug of lmplz
+            if count < len(counts):
+                counts[count] += change
+    missing = next((j for j in (1, 2, 3) if counts[j] == 0), None)
+    if missing is not None:
+        fault = f"no {order}-gram has the adjusted count {missing}"
+    else:
         amounts = _amounts(counts)
         wrong = next((j for j, amount in enumerate(amounts, 1) if not 0 <= amount <= j), None)
         if wrong is None:
@@ -68,19 +73,8 @@ def find_discounts(
             message=f"Kneser-Ney has no discounts for this text: {fault}\n  is it small or made up? sentences that "
             "are there many times over are best left out; or take the fall-back discounts: --discount-fallback",
         )
-    return Discounts(amounts=_single(fallback), fell_back=True)
-
-
-def _move_last(counts: Longs, adjusted: int, count: int) -> None:
-    """Count the last n-gram in suffix order by its count."""
-    if adjusted < len(counts):
-        counts[adjusted] -= 1
-    if count < len(counts):
-        counts[count] += 1
-
-
-def _missing(counts: Longs) -> int | None:
-    return next((j for j in (1, 2, 3) if counts[j] == 0), None)
+    one, two, three = (float(np.float32(amount)) for amount in fallback)
+    return Discounts(amounts=(one, two, three), fell_back=True)
 
 
 def _amounts(counts: Longs) -> tuple[float, float, float]:
@@ -90,25 +84,14 @@ def _amounts(counts: Longs) -> tuple[float, float, float]:
     return float(one), float(two), float(three)
 
 
-def _single(amounts: tuple[float, float, float]) -> tuple[float, float, float]:
-    one, two, three = (float(np.float32(amount)) for amount in amounts)
-    return one, two, three
-
-
-# Interpolated modified Kneser-Ney, estimated as KenLM's lmplz does.
-
-
-MOST_ORDER = 100
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimation:
-    """How a model is estimated; as lmplz's options.
+    """The options of estimating a model, as lmplz has them.
 
-    ``prune`` are thresholds, by order, the last for all higher ones: an n-gram that occurs as often, or less, goes.
-    ``vocabulary`` are the words that are kept. ``fallback`` are the discounts of an order whose counts give none.
-    Without ``interpolate_unigrams`` <unk> gets all that the unigrams' discounts leave. ``vocabulary_size`` is V, if
-    it is more than the words. ``exact_discounts`` leaves lmplz's mistake out (:mod:`geval_py.modelling.kneser_ney`).
+    ``prune`` are thresholds by order, the last for all higher orders: n-grams with at most so many occurrences are
+    removed. ``vocabulary`` are the words that are kept. ``fallback`` are the discounts of an order whose counts allow
+    none. Without ``interpolate_unigrams``, <unk> gets the whole mass of the unigrams' discounts. ``vocabulary_size``
+    is V, if it is more than the number of words. ``exact_discounts`` avoids lmplz's bug (see the module).
     """
 
     order: int = 5
@@ -131,13 +114,13 @@ class Estimation:
             )
 
     def threshold(self, length: int) -> int:
-        """Give the count up to which n-grams of a length go."""
+        """Return the count up to which n-grams of a length are removed."""
         return self.prune[min(length, len(self.prune)) - 1] if self.prune else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimated:
-    """A model, and what was met on the way: the n-grams of each order before pruning, and the discounts."""
+    """A model, with the number of n-grams of each order before pruning, and the discounts."""
 
     model: NgramModel
     counts: tuple[int, ...]
@@ -145,7 +128,7 @@ class Estimated:
 
 
 def estimate(corpus: Corpus, how: Estimation) -> Estimated:
-    """Estimate a model of a corpus; raises ModelError for a text that gives no discounts."""
+    """Estimate a model of a corpus; raises ModelError if the text allows no discounts."""
     levels = count_ngrams(corpus, how.order)
     adjusted = adjusted_counts(levels)
     discounts = tuple(
@@ -154,12 +137,15 @@ def estimate(corpus: Corpus, how: Estimation) -> Estimated:
     )
     kept = _kept(corpus, levels, how)
     ngrams = _weighted(levels, adjusted, discounts, kept, how)
-    model = NgramModel(words=_kept_words(corpus.words, kept[0]), levels=_compressed(ngrams, kept), name=corpus.name)
+    words = corpus.words
+    if not kept[0].all():
+        words = [words[number] for number in np.flatnonzero(kept[0]).tolist()]
+    model = NgramModel(words=words, levels=_compressed(ngrams, kept), name=corpus.name)
     return Estimated(model=model, counts=tuple(map(len, levels)), discounts=discounts)
 
 
 def _kept(corpus: Corpus, levels: Sequence[NgramCounts], how: Estimation) -> list[Flags]:
-    """Tell which n-grams of each order are kept; <unk>, <s> and </s> always are."""
+    """Return whether each n-gram is kept, by order; <unk>, <s> and </s> always are."""
     in_vocabulary = np.ones(len(corpus.words), np.bool_)
     if how.vocabulary is not None:
         allowed = {*how.vocabulary, *MARKS}
@@ -181,7 +167,7 @@ def _weighted(
     kept: Sequence[Flags],
     how: Estimation,
 ) -> list[Ngrams]:
-    """Give the probabilities and back-offs of all n-grams, also of those that are not kept."""
+    """Return the probabilities and back-offs of all n-grams, kept or not."""
     ngrams: list[Ngrams] = []
     gamma, below = np.zeros(0), np.zeros(0)
     for length, level in enumerate(levels, 1):
@@ -191,7 +177,7 @@ def _weighted(
         if length == 1:
             below = _unigrams(own, float(gamma[0]), int(np.count_nonzero(kept[0])) - 1, how)
         else:
-            ngrams[-1] = _with_backoffs(ngrams[-1], gamma)
+            ngrams[-1] = replace(ngrams[-1], log_backoffs=_log10(gamma))
             below = own + gamma[level.contexts] * below[level.suffixes]
         ngrams.append(
             Ngrams(
@@ -207,7 +193,7 @@ def _weighted(
 def _discounted(
     level: NgramCounts, adjusted: Longs, discounts: Discounts, kept: Flags, contexts: int
 ) -> tuple[Doubles, Doubles]:
-    """Give the discounted share of each n-gram in its context, and what each context has left; 1 where it is none."""
+    """Return the discounted share of each n-gram in its context, and the mass left in each context (1 if unused)."""
     taken = np.where(kept, discounts.of(adjusted), adjusted)
     sums = np.bincount(level.contexts, weights=adjusted, minlength=contexts)
     left = np.bincount(level.contexts, weights=taken, minlength=contexts)
@@ -217,7 +203,7 @@ def _discounted(
 
 
 def _unigrams(own: Doubles, left: float, size: int, how: Estimation) -> Doubles:
-    """Give the probabilities of the words, of which ``size`` can be predicted; that of <s> is 1."""
+    """Return the probabilities of the words, of which ``size`` can be predicted; <s> has 1."""
     if how.interpolate_unigrams:
         share = left / max(size, how.vocabulary_size)
         probabilities = own + share
@@ -229,27 +215,14 @@ def _unigrams(own: Doubles, left: float, size: int, how: Estimation) -> Doubles:
     return probabilities
 
 
-def _with_backoffs(ngrams: Ngrams, gamma: Doubles) -> Ngrams:
-    return Ngrams(
-        contexts=ngrams.contexts,
-        words=ngrams.words,
-        log_probabilities=ngrams.log_probabilities,
-        log_backoffs=_log10(gamma),
-    )
-
-
 def _log10(values: Doubles) -> Doubles:
-    """Take the logarithm of values up to 1, which rounding may have passed; that of 0 is -inf."""
+    """Return log10 of values up to 1, or a little above by rounding; -inf for 0."""
     with np.errstate(divide="ignore"):
         return np.minimum(np.log10(values), 0.0)
 
 
-def _kept_words(words: list[bytes], kept: Flags) -> list[bytes]:
-    return words if kept.all() else [words[number] for number in np.flatnonzero(kept).tolist()]
-
-
 def _compressed(ngrams: Sequence[Ngrams], kept: Sequence[Flags]) -> tuple[Ngrams, ...]:
-    """Leave out what is not kept, and number the rows anew; without a copy, which is large, where all are kept."""
+    """Keep the wanted n-grams and renumber the rows; if all are kept, nothing is copied."""
     if all(flags.all() for flags in kept):
         return tuple(ngrams)
     new_words: Ids = np.cumsum(kept[0], dtype=np.int32) - 1
@@ -267,11 +240,8 @@ def _compressed(ngrams: Sequence[Ngrams], kept: Sequence[Flags]) -> tuple[Ngrams
     return tuple(compressed)
 
 
-# Models and perplexities as tables and as JSON documents.
-
-
 def training_table(estimated: Estimated) -> Table:
-    """Make a table with a row an order: n-grams, how many were kept, the discounts."""
+    """Return a table with a row for each order: n-grams, kept n-grams, discounts."""
     columns = [Column(name=name) for name in ("order", "n-grams", "kept", "D1", "D2", "D3+")]
     rows = [
         (order, count, len(level), *(f"{amount:.6g}" for amount in discounts.amounts))

@@ -1,47 +1,54 @@
-"""The perplexity of a text, by an n-gram model with back-off: as KenLM's query scores it.
+"""The perplexity of a text by an n-gram model with back-off, as KenLM's query computes it.
 
-Of the words that stand before it, a word is predicted with the longest n-gram that the model has; each longer context
-that the model has adds its back-off. A word that the model does not have is <unk>. After <s>, which is given, each
-word and then </s> is predicted.
+Each word is predicted by the longest n-gram of the model that ends with it; each longer context that the model has
+adds its back-off. A word that the model does not have is <unk>. After <s>, which is given, each word and then </s> is
+predicted.
 
     perplexity including OOVs = 10 ^ (- sum of log10 probabilities / tokens)
     perplexity excluding OOVs = the same, without the words that are <unk>
 
-query does not count the last line of a text, if its line end is missing; here it is a line as any other.
+query does not count the last line of a text if its line end is missing; here it is counted.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from geval_py.errors import EmptyFileError, ModelError
 from geval_py.explaining.resampling import bootstrap_weights
 from geval_py.explaining.significance import Interval, expanded_tail
-from geval_py.modelling.corpus import MARKS, UNKNOWN, Ids, Sentence, blocks_of, sentences_of, with_marks
-from geval_py.modelling.ngram_model import UNKNOWN_CONVENTION, Doubles, NgramModel
+from geval_py.modelling.corpus import (
+    MARKS,
+    UNKNOWN,
+    Doubles,
+    Ids,
+    Longs,
+    Sentence,
+    blocks_of,
+    sentences_of,
+    with_marks,
+)
+from geval_py.modelling.ngram_model import UNKNOWN_CONVENTION, NgramModel
 from geval_py.reading.options import check_sampling
 from geval_py.scoring.parallel import Progress
 from geval_py.tables.numbers import number, with_half_width
 from geval_py.tables.table import Column, Table
 from geval_py.version import __version__
 
-Longs = NDArray[np.int64]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextScore:
-    """The scores of a text's sentences (at least one), a row each.
+    """The scores of a text, which has at least one sentence; the arrays have a value for each sentence.
 
-    ``logs`` are the sums of log10 probabilities, ``known_logs`` without those of words out of vocabulary, whose
-    number is in ``oov``; ``tokens`` counts what was predicted: the words, and </s>.
+    ``logs`` are the sums of log10 probabilities, ``known_logs`` the same without words out of vocabulary, ``oov`` the
+    numbers of these words; ``tokens`` are the numbers of predicted tokens: the words, and </s>.
     """
 
     logs: Doubles
@@ -51,16 +58,16 @@ class TextScore:
 
     @property
     def perplexity_including_oov(self) -> float:
-        """The perplexity of all tokens; NaN where there is none, inf where one has probability 0."""
+        """The perplexity of all tokens; NaN if there is none, inf if one has probability 0."""
         return _perplexity(math.fsum(self.logs), int(self.tokens.sum()))
 
     @property
     def perplexity_excluding_oov(self) -> float:
-        """The perplexity of the tokens that the model has."""
+        """The perplexity of the tokens in the vocabulary of the model."""
         return _perplexity(math.fsum(self.known_logs), int((self.tokens - self.oov).sum()))
 
     def intervals(self, samples: int, seed: int, progress: Progress | None = None) -> tuple[Interval, Interval]:
-        """Give the 95 % intervals of both perplexities, from resamples of the sentences.
+        """Return the 95 % intervals of both perplexities, from resamples of the sentences.
 
         Raises UsageError for fewer than one sample.
         """
@@ -85,7 +92,7 @@ class TextScore:
 
 
 def _perplexity(log: float, tokens: float) -> float:
-    """Give 10 ^ (-log / tokens).
+    """Return 10 ^ (-log / tokens).
 
     >>> _perplexity(-2.0, 1), _perplexity(-1e5, 1), _perplexity(0.0, 0)
     (100.0, inf, nan)
@@ -99,9 +106,9 @@ def _perplexity(log: float, tokens: float) -> float:
 
 
 def score_texts(model: NgramModel, paths: Sequence[str], *, sentence_marks: bool = True) -> TextScore:
-    """Score texts, one behind the other; raises EmptyFileError where there is no line, and ModelError.
+    """Score the lines of several texts; raises EmptyFileError if there is no line, and ModelError.
 
-    Without ``sentence_marks`` no <s> stands before a line, and no </s> is predicted behind it.
+    Without ``sentence_marks``, no <s> is in front of a line, and no </s> is predicted at its end.
     """
     scores = [
         score_sentences(model, sentences_of(block, bytes.split), sentence_marks=sentence_marks)
@@ -110,29 +117,29 @@ def score_texts(model: NgramModel, paths: Sequence[str], *, sentence_marks: bool
     ]
     if not scores:
         raise EmptyFileError(what="text", path=paths[0])
-    return joined(scores)
-
-
-def joined(scores: Iterable[TextScore]) -> TextScore:
-    """Put the scores of several parts of a text together."""
-    parts = list(scores)
     return TextScore(
-        logs=np.concatenate([part.logs for part in parts]),
-        known_logs=np.concatenate([part.known_logs for part in parts]),
-        oov=np.concatenate([part.oov for part in parts]),
-        tokens=np.concatenate([part.tokens for part in parts]),
+        logs=np.concatenate([score.logs for score in scores]),
+        known_logs=np.concatenate([score.known_logs for score in scores]),
+        oov=np.concatenate([score.oov for score in scores]),
+        tokens=np.concatenate([score.tokens for score in scores]),
     )
 
 
 def score_sentences(model: NgramModel, sentences: Sequence[Sentence], *, sentence_marks: bool = True) -> TextScore:
-    """Score sentences (at least one), given as words; raises ModelError if the model lacks a mark that is needed."""
+    """Score sentences (at least one), given as words; raises ModelError if the model lacks <s> or </s>."""
     lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
     words = chain.from_iterable(sentences)
     ids = np.fromiter(map(model.ids.get, words, repeat(UNKNOWN)), np.int32, int(lengths.sum()))
     if sentence_marks:
-        _check_marks(model)
+        missing = sorted(model.missing & set(MARKS[1:]))
+        if missing:
+            raise ModelError(
+                path=model.name,
+                message=f"the model has no {b' and '.join(missing).decode()}\n"
+                "  it was made without the marks of sentences: score without them, too (--no-sentence-marks)",
+            )
         tokens = with_marks(ids, lengths)
-        depths = depths_of_marked(lengths)
+        depths = _places(lengths + 2)
         lengths = lengths + 1
     else:
         tokens, depths = ids, _places(lengths)
@@ -140,22 +147,13 @@ def score_sentences(model: NgramModel, sentences: Sequence[Sentence], *, sentenc
     predicted = depths > 0 if sentence_marks else np.ones(len(tokens), np.bool_)
     sentence = np.repeat(np.arange(len(lengths)), lengths)
     logs, unknown = logs[predicted], tokens[predicted] == UNKNOWN
-    known_logs = np.where(unknown, 0.0, logs)
+    sums = partial(np.bincount, sentence, minlength=len(lengths))
     return TextScore(
-        logs=_sums(sentence, logs, len(lengths)),
-        known_logs=_sums(sentence, known_logs, len(lengths)),
+        logs=sums(weights=logs).astype(np.float64),
+        known_logs=sums(weights=np.where(unknown, 0.0, logs)).astype(np.float64),
         oov=np.bincount(sentence[unknown], minlength=len(lengths)),
         tokens=lengths,
     )
-
-
-def _sums(groups: Longs, values: Doubles, number: int) -> Doubles:
-    return np.bincount(groups, weights=values, minlength=number).astype(np.float64)
-
-
-def depths_of_marked(lengths: Longs) -> Ids:
-    """Tell how far behind the <s> of its sentence each token stands, for sentences of so many words."""
-    return _places(lengths + 2)
 
 
 def _places(lengths: Longs) -> Ids:
@@ -164,21 +162,10 @@ def _places(lengths: Longs) -> Ids:
     return (np.arange(int(lengths.sum())) - np.repeat(ends - lengths, lengths)).astype(np.int32)
 
 
-def _check_marks(model: NgramModel) -> None:
-    missing = sorted(model.missing & set(MARKS[1:]))
-    if missing:
-        name = b" and ".join(missing).decode()
-        raise ModelError(
-            path=model.name,
-            message=f"the model has no {name}\n  it was made without the marks of sentences: score without them, too "
-            "(--no-sentence-marks)",
-        )
-
-
 def token_scores(model: NgramModel, tokens: Ids, depths: Ids) -> tuple[Doubles, Ids]:
-    """Give each token's log10 probability, and the length of the n-gram that it was predicted with.
+    """Return the log10 probability of each token, and the length of the n-gram that predicts it.
 
-    What stands at depth 0 is predicted without a context. The length of an unknown word is 1.
+    Tokens at depth 0 are predicted without a context. The length of an unknown word is 1.
     """
     rows = model.rows_of(tokens, depths)
     logs = model.levels[0].log_probabilities[tokens]
@@ -195,13 +182,10 @@ def token_scores(model: NgramModel, tokens: Ids, depths: Ids) -> tuple[Doubles, 
     return logs, lengths
 
 
-# Models and perplexities as tables and as JSON documents.
-
-
 def perplexity_table(
     score: TextScore, intervals: tuple[Interval, Interval] | None = None, precision: int | None = None
 ) -> Table:
-    """Make a table of what KenLM's query says of a text, in its words; with 95 % intervals, if there are any."""
+    """Return a table of the perplexities in the words of KenLM's query, with 95 % intervals if they are given."""
     including, excluding = score.perplexity_including_oov, score.perplexity_excluding_oov
     if intervals is None:
         shown = [number(value, precision) for value in (including, excluding)]
@@ -217,7 +201,7 @@ def perplexity_table(
 
 
 def perplexity_document(score: TextScore, intervals: tuple[Interval, Interval] | None = None) -> dict[str, Any]:
-    """Give the same for programs, with the convention of <unk>."""
+    """Return the perplexities as a JSON document, with the convention for <unk>."""
     document = {
         "version": __version__,
         "perplexity_including_oov": score.perplexity_including_oov,
@@ -234,7 +218,7 @@ def perplexity_document(score: TextScore, intervals: tuple[Interval, Interval] |
 
 
 def sentences_table(score: TextScore, precision: int | None = None) -> Table:
-    """Make a table with a row a sentence: log10 of its probability, and its words out of vocabulary."""
+    """Return a table with a row for each sentence: log10 of its probability, and the words out of vocabulary."""
     write = partial(number, precision=precision)
     columns = [Column(name="log10", write=write), Column(name="OOVs")]
     rows = zip(score.logs.tolist(), score.oov.tolist(), strict=True)

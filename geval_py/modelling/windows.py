@@ -1,6 +1,6 @@
-r"""The texts of a word-gap challenge: windows around gaps, laid back together where they overlap.
+r"""The texts of a word-gap challenge: windows around gaps, joined where they overlap.
 
-Windows of one document may show the same words many times over; counts would be multiplied. They are joined where
+Windows of one document may repeat the same words, which would be counted several times. Two windows are joined if
 they share five words in a row and agree in all of their overlap.
 """
 
@@ -18,7 +18,7 @@ SHARED = 5  # words in a row
 
 
 class Gap(NamedTuple):
-    """What stands on both sides of a gap, and its document: the first column, if that is no context."""
+    """The words on both sides of a gap, and its document: the first column, unless that is a context."""
 
     left: Sentence
     right: Sentence
@@ -36,30 +36,26 @@ def words_in(text: str) -> Sentence:
 
 
 def gap_of(item: Item) -> Gap:
-    """Find the contexts of an item: the columns whose names have left and right in them, else the last two.
+    """Find the contexts of an item: the columns whose names contain "left" and "right", else the last two.
 
     A single column is the left context.
     """
     names = list(item.columns)
-    left, right = _context_columns(names)
+    lefts, rights = ([name for name in names if side in name.lower()] for side in ("left", "right"))
+    if lefts or rights:
+        left, right = lefts[0] if lefts else "", rights[0] if rights else ""
+    elif len(names) > 1:
+        left, right = names[-2:]
+    else:
+        left, right = names[0] if names else "", ""
     document = item.columns[names[0]] if names and names[0] not in (left, right) else ""
     return Gap(words_in(item.columns.get(left, "")), words_in(item.columns.get(right, "")), document)
 
 
-def _context_columns(names: list[str]) -> tuple[str, str]:
-    """Give the names of both columns, "" for one that is not there."""
-    lefts, rights = ([name for name in names if side in name.lower()] for side in ("left", "right"))
-    if lefts or rights:
-        return lefts[0] if lefts else "", rights[0] if rights else ""
-    if len(names) > 1:
-        return names[-2], names[-1]
-    return (names[0] if names else ""), ""
-
-
 def texts_of(items: Iterable[Item]) -> list[Sentence]:
-    """Give the texts of items with answers: their windows, laid back together.
+    """Return the texts of items with answers: the windows of each document, joined.
 
-    Raises ModelError for an item without an answer, and where there is no item.
+    Raises ModelError for an item without an answer, and if there is no item.
     """
     windows: dict[str, list[Sentence]] = defaultdict(list)
     for item in items:
@@ -69,13 +65,13 @@ def texts_of(items: Iterable[Item]) -> list[Sentence]:
         windows[gap.document].append(gap.left + words_in(item.expected) + gap.right)
     if not windows:
         raise ModelError(message="There is nothing to train on: train has no items")
-    return [text for of_document in windows.values() for text in laid_together(of_document)]
+    return [text for of_document in windows.values() for text in join_windows(of_document)]
 
 
-def laid_together(windows: list[Sentence]) -> list[Sentence]:
-    """Join the windows of a document, until none can be joined any more.
+def join_windows(windows: list[Sentence]) -> list[Sentence]:
+    """Join the windows of a document until no two overlap.
 
-    >>> laid_together(["a b c d e f".split(), "x y".split(), "b c d e f g".split()])
+    >>> join_windows(["a b c d e f".split(), "x y".split(), "b c d e f g".split()])
     [['a', 'b', 'c', 'd', 'e', 'f', 'g'], ['x', 'y']]
     """
     while True:
@@ -86,20 +82,20 @@ def laid_together(windows: list[Sentence]) -> list[Sentence]:
 
 
 class _Text:
-    """A text that grows at both ends; places are counted from the first word that it had."""
+    """A text that grows at both ends; places count from its first word at the beginning."""
 
     def __init__(self, words: Sentence) -> None:
         self.words = list(words)
         self.start = 0
 
     def agrees(self, words: Sentence, place: int) -> bool:
-        """Tell whether words that begin at a place are the same as its own where they overlap."""
+        """Whether words that begin at a place are equal to the text where they overlap."""
         skip = place - self.start
         own = self.words[max(skip, 0) : max(skip + len(words), 0)]
         return own == words[max(-skip, 0) : max(-skip, 0) + len(own)]
 
     def add(self, words: Sentence, place: int) -> None:
-        """Add words that agree."""
+        """Add words that agree with the text."""
         before = self.start - place
         if before > 0:
             self.words[:0] = words[:before]
@@ -110,7 +106,7 @@ class _Text:
 
 
 def _joined_once(windows: list[Sentence]) -> list[Sentence]:
-    """Join each window with the first text before it that it overlaps and agrees with."""
+    """Join each window with the first earlier text that it overlaps and agrees with."""
     texts: list[_Text] = []
     places: dict[tuple[bytes, ...], tuple[_Text, int]] = {}
     for words in windows:

@@ -146,10 +146,7 @@ def histogram(
         to_the_left = (not number and (title is None or reach > 0.1)) or reach > 0.7
         above = -20 if number and to_the_left else -7  # so that two names do not overlap
         text = alt.Chart(row).mark_text(
-            text=name,
-            align="right" if to_the_left else "left",
-            fontSize=FONT,
-            color=palette.ink,
+            text=name, align="right" if to_the_left else "left", fontSize=FONT, color=palette.ink
         )
         layers += [rule, text.encode(x="at:Q", y=alt.value(above))]
     return layered([*layers], palette, width=axes.WIDTH - 48, height=190)

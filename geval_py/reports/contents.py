@@ -1,4 +1,4 @@
-"""All that a report tells of an output, computed once, from its texts and its column of line losses."""
+"""The contents of a report, computed once: for a metric made from log losses of words, and for any other metric."""
 
 from __future__ import annotations
 
@@ -54,8 +54,7 @@ from geval_py.scoring.scores import MetricScore, ScoredOutput, checked_evaluatio
 from geval_py.text import visible
 
 if TYPE_CHECKING:
-    from geval_py.explaining.significance import Array as Floats
-    from geval_py.explaining.significance import Interval
+    from geval_py.explaining.significance import Array, Interval
     from geval_py.scoring.parallel import Progress
 
 
@@ -65,19 +64,19 @@ _OF_LOG_LOSSES = (LOG_LOSS, LIKELIHOOD, PERPLEXITY, CROSS_ENTROPY)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What is told of an output; its losses, in nats, are of the lines that the first metric scored, in order.
+    """The contents of a report by log losses; ``losses``, in nats, are of the lines that the first metric scored.
 
-    ``comparison`` and ``mixture`` are with other outputs of the same lines; None where there are none.
-    Where ``dependence`` says that the lines of some documents are alike, the ``interval`` and the comparison are by
-    these. ``by_frequency`` is empty where there is no train/expected.tsv beside the test set. ``calibration`` and
-    ``luck`` are None for a metric that is not on hashed words, and luck for lines of buckets, too; ``tuning`` and
-    ``mixture`` also where flags choose or change lines, and where there are fewer than a hundred.
+    ``comparison`` and ``mixture`` are with other outputs of the same lines; None without others. If ``dependence``
+    finds that the lines of a document are alike, the ``interval`` and the comparison are by documents.
+    ``by_frequency`` is empty without a train/expected.tsv beside the test set. ``calibration`` is None for a metric
+    that does not hash words, and so are the next three; ``luck`` is also None for lines of buckets, ``tuning`` and
+    ``mixture`` also if flags choose or change lines, and for fewer than a hundred lines.
     """
 
     evaluation: ScoredOutput
     interval: Interval
     dependence: Dependence | None
-    losses: Floats
+    losses: Array
     outcomes: Outcomes
     shares: tuple[OutcomeShare, ...]
     bins: tuple[Bin, ...]
@@ -94,7 +93,7 @@ class Report:
 
     @property
     def mean_loss(self) -> float:
-        """The mean of the finite losses, in nats; NaN where there is none."""
+        """The mean of the finite losses, in nats; NaN without any."""
         return mean_of(self.losses)
 
     @property
@@ -104,14 +103,11 @@ class Report:
 
 
 def report(
-    evaluation: ScoredOutput,
-    others: Sequence[ScoredOutput] = (),
-    *,
-    progress: Progress | None = None,
+    evaluation: ScoredOutput, others: Sequence[ScoredOutput] = (), *, progress: Progress | None = None
 ) -> Report:
-    """Compute what a report tells; ``progress`` is called while outputs are compared.
+    """Compute a report by log losses; ``progress`` is called while outputs are compared.
 
-    Raises UsageError for a metric that is not made from log losses of words, and where the texts were not kept; the
+    Raises UsageError for a metric that is not made from log losses of words, and if the texts were not kept; the
     errors of :func:`compare` and of :meth:`ScoredOutput.read_items`.
     """
     losses = log_losses(evaluation)
@@ -121,7 +117,7 @@ def report(
     dependence = find_dependence([evaluation], seed=DEFAULT_SEED)
     documents = None if dependence is None else dependence.column
     of_file = None if documents is None else documents_in(evaluation, documents)
-    together = False if documents is None else documents  # as it says, rather than as the others' losses would
+    together = False if documents is None else documents  # decided by this output's losses, not by the others'
     honesty = calibration(evaluation) if evaluation.scores[0].metric.bits is not None else None
     tunable = honesty is not None and can_be_tuned(evaluation)
     return Report(
@@ -139,14 +135,14 @@ def report(
         examples=tuple(examples_of(evaluation, losses, outcomes)),
         comparison=compare([evaluation, *others], documents=documents, progress=progress) if others else None,
         calibration=honesty,
-        luck=_luck(evaluation, honesty),
+        luck=_luck_or_none(evaluation, honesty),
         tuning=tune(evaluation, documents=together) if tunable else None,
         mixture=mix([evaluation, *others], documents=together) if tunable and others else None,
     )
 
 
-def log_losses(evaluation: ScoredOutput) -> Floats:
-    """Give the line losses, in nats; raises UsageError for a metric that is not made from log losses of words."""
+def log_losses(evaluation: ScoredOutput) -> Array:
+    """Return the line losses, in nats; raises UsageError for a metric that is not made from log losses of words."""
     score = checked_evaluation(evaluation).scores[0]
     if not has_log_losses(score):
         message = f"this is told of log losses of words, and {visible(score.metric.name)} has none; take another"
@@ -155,19 +151,19 @@ def log_losses(evaluation: ScoredOutput) -> Floats:
 
 
 def has_log_losses(score: MetricScore) -> bool:
-    """Tell whether a score is made from log losses of words."""
+    """Whether a score is made from log losses of words."""
     metric = score.metric
     return metric.is_of_words and metric.measure in _OF_LOG_LOSSES and not score.statistics.classes
 
 
-def mean_of(losses: Floats) -> float:
-    """Give the mean of the finite losses; NaN where there is none."""
+def mean_of(losses: Array) -> float:
+    """Return the mean of the finite losses; NaN without any."""
     finite = losses[np.isfinite(losses)]
     return float(finite.mean()) if len(finite) else float("nan")
 
 
-def _luck(evaluation: ScoredOutput, honesty: Calibration | None) -> Luck | None:
-    """Tell what hashing gave; None for lines of buckets, which hold for one seed, and where no line is finite."""
+def _luck_or_none(evaluation: ScoredOutput, honesty: Calibration | None) -> Luck | None:
+    """Compute the luck of the hash; None for lines of buckets, which hold for one seed, and without a finite line."""
     if honesty is None or honesty.vectors or not honesty.claim.lines:
         return None
     found = luck(evaluation)
@@ -175,29 +171,29 @@ def _luck(evaluation: ScoredOutput, honesty: Calibration | None) -> Luck | None:
 
 
 def can_be_tuned(evaluation: ScoredOutput) -> bool:
-    """Tell whether an output scored by a hashed metric can be tuned: by a metric without flags, on lines enough."""
+    """Whether an output scored by a hashed metric can be tuned: if the metric has no flags, and on enough lines."""
     scheme = evaluation.scores[0].scheme
     return not scheme.text_flags and not scheme.selecting_flags and evaluation.line_count >= FEW_LINES
 
 
-def frequencies_of(evaluation: ScoredOutput, losses: Floats, words: Sequence[str]) -> tuple[Part, ...]:
-    """Give the parts by how often the train/expected.tsv beside a test set has the words; none without one."""
+def frequencies_of(evaluation: ScoredOutput, losses: Array, words: Sequence[str]) -> tuple[Part, ...]:
+    """Divide the lines by how often the train/expected.tsv beside the test set has the words; empty without one."""
     split = evaluation.split
     folder = os.path.join(os.path.dirname(split.expected), os.pardir)
     counts = Counter(training_words(folder, split.output_header))
     return by_frequency(losses, words, counts) if counts else ()
 
 
-def columns_of(evaluation: ScoredOutput, losses: Floats) -> tuple[Parts, ...]:
-    """Give the parts by each column of the input that parts the lines, at most eight; none without an input."""
+def columns_of(evaluation: ScoredOutput, losses: Array) -> tuple[Parts, ...]:
+    """Divide the lines by each column of the input, as far as columns do divide them, at most eight."""
     found = (by_column(losses, name, texts) for name, texts in input_columns(evaluation))
     return tuple(parts for parts in found if parts is not None)[:MOST_COLUMNS]
 
 
 def input_columns(evaluation: ScoredOutput) -> Iterator[tuple[str, list[str]]]:
-    """Give the name and the texts of each column of the input, a text each scored line; none without an input.
+    """Yield the name of each column of the input and its texts, one per scored line; nothing without an input.
 
-    A column that no header names is "column 2".
+    The name of a column without a header is "column 2".
     """
     if evaluation.split.input is None:
         return
@@ -208,7 +204,7 @@ def input_columns(evaluation: ScoredOutput) -> Iterator[tuple[str, list[str]]]:
         yield shown, [row[column] if column < len(row) else "" for row in rows]
 
 
-# What a report tells of any metric, from its line statistics: of translations, classes, labels, numbers, tags.
+# Reports on any metric, from its line statistics: translations, classes, labels, numbers, tags
 
 
 MOST_BINS = 20
@@ -220,7 +216,7 @@ _STEPS = tuple(factor * 10.0**power for power in range(-6, 12) for factor in (1.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreBin:
-    """Scores of lines from ``low`` up to below ``high``, the greatest score too in the last: how many lines."""
+    """The number of lines with scores from ``low`` to below ``high``; the last bin includes ``high``."""
 
     low: float
     high: float
@@ -229,9 +225,9 @@ class ScoreBin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoredPart:
-    """Some lines: what they have in common, how many they are, their score and its 95 % interval.
+    """A part of the lines: its label, its number of lines, their score and its 95 % interval.
 
-    Both are NaN where the score of these lines is not defined; the interval is None for a single line.
+    Score and interval are NaN if the score of these lines is not defined; the interval is None for a single line.
     """
 
     label: str
@@ -242,7 +238,7 @@ class ScoredPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoredParts:
-    """The parts by what is expected, or by a column of the input: its name, and by what of it they are told apart."""
+    """The parts of the lines by the expected answer, or by a column of the input, and what divides them."""
 
     column: str
     kind: Kind
@@ -251,9 +247,9 @@ class ScoredParts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BadFeature:
-    """A feature that goes with bad lines: how many lines have it, the mean of their scores, and its q.
+    """A feature of bad lines: the number of lines that have it, the mean of their scores, and its q value.
 
-    ``explained`` is the share of the variance of the lines' ranks that it and those before it explain.
+    ``explained`` is the share of the variance of the lines' ranks that this feature and those before it explain.
     """
 
     feature: str
@@ -265,7 +261,7 @@ class BadFeature:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextExample:
-    """A line: its number in the file, its score, its texts; ``input`` is "" where there is none."""
+    """A line: its number in the file, its score, its texts; ``input`` is "" without an input."""
 
     number: int
     score: float
@@ -276,16 +272,16 @@ class TextExample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    """What is told of an output by a metric of any task.
+    """The contents of a report by any metric.
 
-    ``line_scores`` are in order, NaN for a line that has none alone; ``bins``, ``features`` and ``examples`` are
-    empty where that is each one. ``by_expected`` is None where answers do not part the lines. ``comparison`` is with
-    other outputs; None where there are none.
+    ``line_scores`` are in order, NaN for a line without a score of its own; if all are NaN, ``bins``, ``features``
+    and ``examples`` are empty. ``by_expected`` is None if the answers do not divide the lines into parts.
+    ``comparison`` is with other outputs; None without others.
     """
 
     evaluation: ScoredOutput
     interval: Interval
-    line_scores: Floats
+    line_scores: Array
     bins: tuple[ScoreBin, ...]
     by_expected: ScoredParts | None
     by_column: tuple[ScoredParts, ...]
@@ -294,17 +290,17 @@ class Overview:
     comparison: Comparison | None
 
     @property
-    def known(self) -> Floats:
-        """The scores of lines that are finite numbers."""
+    def known(self) -> Array:
+        """The finite scores of lines."""
         return self.line_scores[np.isfinite(self.line_scores)]
 
 
 def overview(
     evaluation: ScoredOutput, others: Sequence[ScoredOutput] = (), *, progress: Progress | None = None
 ) -> Overview:
-    """Compute what a report tells of any metric; ``progress`` is called while outputs are compared.
+    """Compute a report by any metric; ``progress`` is called while outputs are compared.
 
-    Raises UsageError where the texts were not kept; the errors of :func:`compare` and of
+    Raises UsageError if the texts were not kept; the errors of :func:`compare` and of
     :meth:`ScoredOutput.read_items`.
     """
     score = checked_evaluation(evaluation).scores[0]
@@ -322,8 +318,8 @@ def overview(
     )
 
 
-def score_bins(scores: Floats) -> list[ScoreBin]:
-    """Count finite scores in bins of equal and round width, at most twenty and one; empty ones are left out.
+def score_bins(scores: Array) -> list[ScoreBin]:
+    """Count finite scores in at most 21 bins of equal, round width; empty bins are left out.
 
     >>> [(one.low, one.high, one.lines) for one in score_bins(np.array([0.0, 0.0, 0.5, 1.0]))]
     [(0.0, 0.05, 2), (0.5, 0.55, 1), (0.95, 1.0, 1)]
@@ -345,7 +341,7 @@ def score_bins(scores: Floats) -> list[ScoreBin]:
 
 
 def _by_expected(evaluation: ScoredOutput) -> ScoredParts | None:
-    """Part the lines by their answers; of several columns the first counts."""
+    """Divide the lines by their answers; if these have several columns, by the first."""
     grouping = grouping_of(EXPECTED, [item.expected.partition("\t")[0] for item in evaluation.read_items()])
     return None if grouping is None else _scored(evaluation.scores[0], grouping)
 
@@ -369,8 +365,8 @@ def _part(score: MetricScore, label: str, places: list[int]) -> ScoredPart:
     return ScoredPart(label=label, lines=len(places), score=value, interval=span)
 
 
-def _features(evaluation: ScoredOutput, scores: Floats) -> list[BadFeature]:
-    """Give at most ten features, words and their shapes, that together explain the bad lines, the best first."""
+def _features(evaluation: ScoredOutput, scores: Array) -> list[BadFeature]:
+    """Return at most ten features, words and their shapes, that together explain the bad lines, the best first."""
     if not np.isfinite(scores).any():
         return []
     found = worst_features(
@@ -390,8 +386,8 @@ def _features(evaluation: ScoredOutput, scores: Floats) -> list[BadFeature]:
     ][:MOST_FEATURES]
 
 
-def _examples(evaluation: ScoredOutput, score: MetricScore, scores: Floats) -> list[TextExample]:
-    """Give the 300 worst lines and the 100 best, the worst first; lines without a score are left out."""
+def _examples(evaluation: ScoredOutput, score: MetricScore, scores: Array) -> list[TextExample]:
+    """Return the 300 worst lines and the 100 best, the worst first; lines without a score are left out."""
     known = np.flatnonzero(~np.isnan(scores))
     sign = -1.0 if score.greatest_first(worst=True) else 1.0
     order = known[np.argsort(sign * scores[known], kind="stable")]

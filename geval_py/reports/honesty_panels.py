@@ -1,4 +1,4 @@
-"""Whether an output means what it says, and what hashing gave it."""
+"""Panels on honesty: whether an output's probabilities come true, and how much of its score is luck of the hash."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from geval_py.explaining.significance import NORMAL
 from geval_py.reports.axes import Chart
 from geval_py.reports.charts import Row, dots, reliability
 from geval_py.reports.panel import Key, Panel, figure, percent, table_of
-from geval_py.reports.quality_panels import as_perplexity, standing
+from geval_py.reports.quality_panels import as_perplexity, score_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +34,7 @@ _LEGEND = (
 
 
 def words_chart(calibration: Calibration, palette: Palette) -> Chart | None:
-    """Draw how often listed words were the word, by their probability; None where none is listed."""
+    """Draw how often listed words were the expected word, by their probability; None if no word is listed."""
     if calibration.words is None:
         return None
     return reliability(
@@ -47,7 +47,7 @@ def words_chart(calibration: Calibration, palette: Palette) -> Chart | None:
 
 
 def guess_chart(calibration: Calibration, palette: Palette) -> Chart | None:
-    """Draw how often the first guess was right, by its probability, as a curve that never falls; None without one."""
+    """Draw how often the first guess was right, by its probability, as a monotone curve; None without guesses."""
     if calibration.corp is None:
         return None
     return reliability(
@@ -60,24 +60,24 @@ def guess_chart(calibration: Calibration, palette: Palette) -> Chart | None:
 
 
 def rest_chart(calibration: Calibration, palette: Palette) -> Chart | None:
-    """Draw how often the word was not listed, by the rest; None where no line has a guess."""
+    """Draw how often the word was not listed, by the rest; None if no line has a guess."""
     if calibration.rest is None:
         return None
     return reliability(calibration.rest.bins, palette, x_name="rest of the line", y_name="word not listed")
 
 
 def honesty_panels(calibration: Calibration, palette: Palette) -> Iterator[Panel]:
-    """Answer whether the probabilities are honest, the first guess can be trusted, the rest is large enough."""
+    """Yield the panels on listed words, first guesses and the rest, as far as the output has these."""
     if calibration.words is not None:
         part = calibration.words
         yield Panel(
             key="honest",
             question="Are the probabilities honest?",
-            sentence=f"{_verdict(part, 'Listed words')} {said_claim(calibration.claim)}",
-            finding=said_claim(calibration.claim) if calibration.claim.is_significant else "",
+            sentence=f"{_claimed_and_found(part, 'Listed words')} {claim_sentence(calibration.claim)}",
+            finding=claim_sentence(calibration.claim) if calibration.claim.is_significant else "",
             chart=words_chart(calibration, palette),
             legend=_LEGEND,
-            table=_table("probability", part.bins),
+            table=_points_table("probability", part.bins),
             method=f"All words that lines list, in bins with as many expected hits. {_BAND} {_sets(calibration)}",
         )
     if calibration.guess is not None and calibration.corp is not None and calibration.guess_error is not None:
@@ -88,9 +88,9 @@ def honesty_panels(calibration: Calibration, palette: Palette) -> Iterator[Panel
         yield Panel(
             key="guess",
             question="Can its first guess be trusted?",
-            sentence=f"{_verdict(part, 'First guesses')} {off}",
+            sentence=f"{_claimed_and_found(part, 'First guesses')} {off}",
             chart=guess_chart(calibration, palette),
-            table=_table("probability", calibration.corp.curve),
+            table=_points_table("probability", calibration.corp.curve),
             method="Isotonic regression of being right on the probability (Dimitriadis, Gneiting and Jordan 2021); "
             f"the table has both ends of each step. {_BAND}",
         )
@@ -103,12 +103,12 @@ def honesty_panels(calibration: Calibration, palette: Palette) -> Iterator[Panel
             f"the word was not listed {percent(part.found)} of the time{_honestly(part)}.",
             chart=rest_chart(calibration, palette),
             legend=_LEGEND,
-            table=_table("rest", part.bins),
+            table=_points_table("rest", part.bins),
             method=f"Lines with a guess, in bins of as many lines. {_BAND}",
         )
 
 
-def _verdict(part: Reliability, things: str) -> str:
+def _claimed_and_found(part: Reliability, things: str) -> str:
     found = f"are right {percent(part.found)} of the time{_honestly(part)}"
     return f"{things} claim {percent(part.claimed)} on average and {found}."
 
@@ -119,8 +119,8 @@ def _honestly(part: Reliability) -> str:
     )
 
 
-def said_claim(claim: Claim) -> str:
-    """Say what an output promises of itself; "" where nothing is finite."""
+def claim_sentence(claim: Claim) -> str:
+    """Compare the perplexity that an output's probabilities promise with its real one; "" if nothing is finite."""
     if not claim.lines:
         return ""
     promise = f"Its own probabilities promise a perplexity of {figure(claim.claimed_perplexity)}"
@@ -140,7 +140,7 @@ def _sets(calibration: Calibration) -> str:
     return f"How often the smallest sets of words with such a probability hold the word: {', '.join(held)}."
 
 
-def _table(name: str, points: Points) -> Table:
+def _points_table(name: str, points: Points) -> Table:
     bounds = (("honest from", "share"), ("to", "share"))
     head = ((name, "share"), ("true", "share"), *bounds, ("number", "count"))
     rows = zip(points.x, points.y, points.low, points.high, points.n, strict=True)
@@ -148,7 +148,7 @@ def _table(name: str, points: Points) -> Table:
 
 
 def luck_chart(luck: Luck, interval: Interval, score: float, palette: Palette) -> Chart:
-    """Draw what other lines, and other seeds of the hash, would give, as perplexities."""
+    """Draw the perplexities that other lines, and other seeds of the hash, would give."""
     unit = luck.unit
     low, high = sorted(as_perplexity(end, unit) for end in (luck.low, luck.high))
     formula = as_perplexity(luck.formula.score, unit)
@@ -162,7 +162,7 @@ def luck_chart(luck: Luck, interval: Interval, score: float, palette: Palette) -
         colour=palette.soft,
     )
     return dots(
-        [standing("other lines", score, unit, interval), seeds],
+        [score_row("other lines", score, unit, interval), seeds],
         palette,
         rule=as_perplexity(score, unit),
         rule_name="this output",
@@ -170,7 +170,7 @@ def luck_chart(luck: Luck, interval: Interval, score: float, palette: Palette) -
 
 
 def luck_panel(report: Report, luck: Luck, palette: Palette) -> Panel:
-    """Answer how much of the score is luck of the hash."""
+    """Return the panel on the luck of the hash."""
     score, interval = report.evaluation.scores[0], report.interval
     half, of_lines = (luck.high - luck.low) / 2, interval.half_width
     less = f", {figure(of_lines / half)} times less than the choice of lines" if 0 < half < of_lines else ""

@@ -1,4 +1,4 @@
-"""Where the loss comes from: how losses are spread, and which kind of miss costs most."""
+"""Panels on the loss: how losses are spread, which kind of miss costs most, which lines are hard."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 
 _CLASSES = {Outcome.RIGHT: "good", Outcome.LISTED: "listed", Outcome.MISSED: "bad", Outcome.NO_GUESS: "none"}
-_WHAT_OUTCOMES_ARE = (
+OUTCOMES_METHOD = (
     "First guess right: the word with the greatest mass is the expected one. Listed: another word is. Not listed: "
     "the word is among those that share the rest. No guess: the line has a rest alone."
 )
 
 
 def spread_chart(bins: Sequence[Bin], lines: int, mean_loss: float, bits: int | None, palette: Palette) -> Chart:
-    """Draw the shares of the lines by their loss, in nats, and the losses of the mean and of knowing nothing."""
+    """Draw the shares of the lines by their loss in nats, and mark the mean and the loss of knowing nothing."""
     blocks = [
         Block(
             start=one.low,
@@ -50,7 +50,7 @@ def spread_chart(bins: Sequence[Bin], lines: int, mean_loss: float, bits: int | 
 
 
 def costs_chart(shares: Sequence[OutcomeShare], palette: Palette) -> Chart:
-    """Draw the shares of the lines, and of the loss, by what became of the lines."""
+    """Draw the shares of the lines, and of the loss, by the outcome of the lines."""
     of_lines, of_loss = _blocks(shares, "lines", palette), _blocks(shares, "loss", palette)
     return joined_bars(list(of_lines), list(of_loss), ("share of the lines", "share of the loss"), palette)
 
@@ -72,7 +72,7 @@ def _blocks(shares: Sequence[OutcomeShare], of: str, palette: Palette) -> Iterat
 
 
 def spread_panel(report: Report, palette: Palette) -> Panel:
-    """Answer how losses are spread."""
+    """Return the panel on the spread of losses."""
     metric, lines = report.evaluation.scores[0].metric, len(report.losses)
     above = float((report.losses > (metric.bits or 0) * math.log(2)).mean())
     nothing = f"{percent(above)} of the lines lose more than an output that knows nothing" if metric.bits else ""
@@ -94,12 +94,12 @@ def spread_panel(report: Report, palette: Palette) -> Panel:
             ),
             [(b.low, b.high, OUTCOMES[b.outcome], b.lines, b.lines / lines) for b in report.bins],
         ),
-        method=f"The loss of a line is −ln of the probability of its word. {_WHAT_OUTCOMES_ARE}",
+        method=f"The loss of a line is −ln of the probability of its word. {OUTCOMES_METHOD}",
     )
 
 
 def costs_panel(report: Report, palette: Palette) -> Panel:
-    """Answer which kind of miss costs most."""
+    """Return the panel on the costs of each kind of miss."""
     worst = max(report.shares, key=lambda one: one.share_of_loss)
     what = f"{percent(worst.share_of_lines)} of the lines ({OUTCOMES[worst.outcome]})"
     costs = f"{what} make {percent(worst.share_of_loss)} of the loss"
@@ -116,7 +116,7 @@ def costs_panel(report: Report, palette: Palette) -> Panel:
             [(OUTCOMES[one.outcome], one.lines, one.share_of_lines, one.share_of_loss, one.mean_loss,
               math.exp(one.mean_loss)) for one in report.shares],
         ),
-        method=f"{_WHAT_OUTCOMES_ARE} Shares of the loss are of its finite part.",
+        method=f"{OUTCOMES_METHOD} Shares of the loss are of its finite part.",
     )  # fmt: skip
 
 
@@ -126,14 +126,14 @@ def _legend(report: Report, say: Callable[[OutcomeShare], str]) -> tuple[Key, ..
     )
 
 
-# The loss by parts of the lines: long words, rare words, the columns of the input, what goes with bad lines.
+# The loss by parts of the lines: long words, rare words, columns of the input, features of bad lines
 
 
 _INTERVAL = "The perplexity is e to the mean loss; the interval is Student’s, of 95 %, over the lines of the part."
 
 
 def parts_chart(parts: Sequence[Part], mean_loss: float, palette: Palette) -> Chart:
-    """Draw the perplexity of each part with its interval, and that of all lines as a rule."""
+    """Draw the perplexity of each part with its interval, and of all lines as a rule."""
     rows = [
         Row(
             label=part.label,
@@ -149,7 +149,7 @@ def parts_chart(parts: Sequence[Part], mean_loss: float, palette: Palette) -> Ch
 
 
 def culprits_chart(culprits: Sequence[Culprit], palette: Palette) -> Chart:
-    """Draw how far the perplexity would fall if the lines with a feature were no worse than the others."""
+    """Draw by how much the perplexity would fall if the lines with a feature were no worse than the others."""
     rows = [
         Row(
             label=one.feature,
@@ -164,23 +164,22 @@ def culprits_chart(culprits: Sequence[Culprit], palette: Palette) -> Chart:
 
 
 def length_panel(report: Report, palette: Palette) -> Panel:
-    """Answer whether long words are harder."""
+    """Return the panel on the length of words."""
     return Panel(
         key="length",
         question="Are long words harder?",
-        sentence=_extremes("Words of {} characters", "those of {}", report.by_length),
+        sentence=_worst_and_best("Words of {} characters", "those of {}", report.by_length),
         chart=parts_chart(report.by_length, report.mean_loss, palette),
-        table=_table("characters", report.by_length),
+        table=_parts_table("characters", report.by_length),
         method=f"By the number of characters of the expected word. {_INTERVAL}",
     )
 
 
 def frequency_panel(report: Report, palette: Palette) -> Panel:
-    """Answer whether frequent words are known."""
+    """Return the panel on the frequency of words in train."""
     total, first = report.mean_loss * len(report.losses), report.by_frequency[0]
-    lost = (
-        f" and {percent(first.lines * first.mean_loss / total)} of the loss" if math.isfinite(first.mean_loss) else ""
-    )
+    share = percent(first.lines * first.mean_loss / total) if math.isfinite(first.mean_loss) else ""
+    lost = f" and {share} of the loss" if share else ""
     seen = {"never": "never seen", "once": "seen once"}.get(first.label, f"seen {first.label} times")
     sentence = f"Words {seen} in train are {percent(first.lines / len(report.losses))} of the lines{lost}."
     return Panel(
@@ -188,13 +187,13 @@ def frequency_panel(report: Report, palette: Palette) -> Panel:
         question="Does it know the frequent words?",
         sentence=sentence,
         chart=parts_chart(report.by_frequency, report.mean_loss, palette),
-        table=_table("times in train", report.by_frequency),
+        table=_parts_table("times in train", report.by_frequency),
         method=f"By how often train/expected.tsv has the expected word. {_INTERVAL}",
     )
 
 
 def column_panels(report: Report, palette: Palette) -> Iterator[Panel]:
-    """Answer of each column of the input whether it matters."""
+    """Yield a panel on each column of the input."""
     for number, of in enumerate(report.by_column, 1):
         name = short(of.column)
         what = f"the length of {name}" if of.kind == "words" else name
@@ -203,30 +202,32 @@ def column_panels(report: Report, palette: Palette) -> Iterator[Panel]:
             question=f"Does {what} matter?",
             sentence=_column_sentence(name, of),
             chart=parts_chart(of.parts, report.mean_loss, palette),
-            table=_table("words" if of.kind == "words" else name, of.parts),
-            method=f"{_PARTED[of.kind]} {_INTERVAL}",
+            table=_parts_table("words" if of.kind == "words" else name, of.parts),
+            method=f"{PARTS_METHODS[of.kind]} {_INTERVAL}",
         )
 
 
 def _column_sentence(name: str, of: Parts) -> str:
-    if of.kind == "words":
-        return _extremes(f"Lines with {{}} words in {_literal(name)}", "those with {}", of.parts)
-    return _extremes(f"Lines with {_literal(name)} {{}}", "those with {}", of.parts)
+    literal = name.replace("{", "{{").replace("}", "}}")
+    lines = f"Lines with {{}} words in {literal}" if of.kind == "words" else f"Lines with {literal} {{}}"
+    return _worst_and_best(lines, "those with {}", of.parts)
 
 
-def _literal(name: str) -> str:
-    return name.replace("{", "{{").replace("}", "}}")
-
-
-_PARTED = {
+PARTS_METHODS = {
     "number": "Where there are more than ten numbers, ranges have about as many lines each.",
     "value": "Values with fewer than ten lines, and those behind the ten most frequent, are put together.",
-    "words": "By the number of words, which are parted by spaces.",
+    "words": "By the number of words, which are separated by spaces.",
 }
 
 
+FEATURES_METHOD = (
+    "Words and shapes of words on at least ten lines, chosen one after the other, each time the one that explains "
+    "most of what those before it left open"
+)
+
+
 def culprits_panel(report: Report, palette: Palette) -> Panel:
-    """Answer what goes with bad lines."""
+    """Return the panel on the features of bad lines."""
     found = report.culprits
     cost = explained = ""
     if found:
@@ -247,13 +248,12 @@ def culprits_panel(report: Report, palette: Palette) -> Panel:
             [(short(one.feature, 60), one.lines, one.perplexity, one.fall, one.low, one.high, p_text(one.q),
               one.explained) for one in found],
         ),
-        method="Words and shapes of words on at least ten lines, chosen one after the other, each time the one that "
-        "says most of what those before it left open; by how far the perplexity would fall. geval -w lists all.",
+        method=f"{FEATURES_METHOD}; by how far the perplexity would fall. geval -w lists all.",
     )  # fmt: skip
 
 
-def _extremes(one: str, other: str, parts: Sequence[Part]) -> str:
-    """Say which parts are the worst and the best, and whether that is more than chance; two patterns name them."""
+def _worst_and_best(one: str, other: str, parts: Sequence[Part]) -> str:
+    """Name the worst and the best part, and say if their intervals overlap; the two patterns take their labels."""
     told = [part for part in parts if part.lines >= LEAST_LINES and math.isfinite(part.mean_loss)]
     if len(told) < 2:
         return "There are too few lines of each kind to tell."
@@ -265,18 +265,10 @@ def _extremes(one: str, other: str, parts: Sequence[Part]) -> str:
     return f"{what[0]} have a perplexity of {figures[0]}, {what[1]} of {figures[1]}{tail}."
 
 
-def _table(name: str, parts: Sequence[Part]) -> Table:
+def _parts_table(name: str, parts: Sequence[Part]) -> Table:
     bounds = (("perplexity", "figure"), ("from", "figure"), ("to", "figure"))
-    return table_of(
-        ((name, "text"), ("lines", "count"), ("mean loss (nats)", "figure"), *bounds),
-        [
-            (
-                short(p.label, 60),
-                p.lines,
-                p.mean_loss,
-                exp(p.mean_loss),
-                *(None if e is None else exp(e) for e in (p.low, p.high)),
-            )
-            for p in parts
-        ],
-    )
+    rows = []
+    for part in parts:
+        low, high = (None if end is None else exp(end) for end in (part.low, part.high))
+        rows.append((short(part.label, 60), part.lines, part.mean_loss, exp(part.mean_loss), low, high))
+    return table_of(((name, "text"), ("lines", "count"), ("mean loss (nats)", "figure"), *bounds), rows)

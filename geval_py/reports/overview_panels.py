@@ -1,4 +1,4 @@
-"""The panels of a report on any metric, from the scores of lines and of parts of them."""
+"""Panels for any metric, from the scores of lines and of parts of the lines."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from geval_py.explaining.significance import LEAST_LINES
 from geval_py.reports.charts import Block, Row, dots, histogram
 from geval_py.reports.contents import EXPECTED
+from geval_py.reports.loss_panels import FEATURES_METHOD, PARTS_METHODS
 from geval_py.reports.panel import Panel, figure, p_text, percent, table_of
 from geval_py.reports.quality_panels import brief, interval_method
 from geval_py.tables.escapes import short
@@ -17,19 +18,12 @@ if TYPE_CHECKING:
 
     from geval_py.explaining.significance import Interval
     from geval_py.reports.axes import Chart, Palette
-    from geval_py.reports.contents import BadFeature, Overview, ScoredPart, ScoredParts
+    from geval_py.reports.contents import BadFeature, Overview, ScoredParts
     from geval_py.scoring.scores import MetricScore
 
 
-_PARTED = {
-    "number": "Where there are more than ten numbers, ranges have about as many lines each.",
-    "value": "Values with fewer than ten lines, and those behind the ten most frequent, are put together.",
-    "words": "By the number of words, which are parted by spaces.",
-}
-
-
 def standing_panel(overview: Overview, palette: Palette) -> Panel:
-    """Answer how good an output is, and how sure that is."""
+    """Return the panel on the score and its uncertainty."""
     score, interval = overview.evaluation.scores[0], overview.interval
     rows = [row for row in _standings(overview, palette) if math.isfinite(row.value)]
     sentence = (
@@ -45,13 +39,9 @@ def standing_panel(overview: Overview, palette: Palette) -> Panel:
             (("what", "text"), ("score", "figure"), ("from", "figure"), ("to", "figure")),
             [(short(row.label, 60), row.value, row.low, row.high) for row in rows],
         ),
-        method=f"{interval_method(interval)} {_direction(score)}",
+        method=f"{interval_method(interval)} Of {short(score.name)}, {score.direction} is better: the best is "
+        f"{figure(score.metric.measure.best)}.",
     )
-
-
-def _direction(score: MetricScore) -> str:
-    ends = score.metric.measure
-    return f"Of {short(score.name)}, {score.direction} is better: the best is {figure(ends.best)}."
 
 
 def _standings(overview: Overview, palette: Palette) -> Iterator[Row]:
@@ -73,7 +63,7 @@ def _linear(rows: Sequence[Row], palette: Palette, score: MetricScore, rule: flo
 
 
 def scores_panel(overview: Overview, palette: Palette) -> Panel | None:
-    """Answer how the scores of lines are spread; None where no line alone has one."""
+    """Return the panel on the spread of the lines' scores; None if no single line has a score."""
     known, lines = overview.known, len(overview.line_scores)
     if not len(known):
         return None
@@ -108,7 +98,7 @@ def scores_panel(overview: Overview, palette: Palette) -> Panel | None:
 
 
 def expected_panel(overview: Overview, palette: Palette) -> Panel | None:
-    """Answer which answers are hard; None where they do not part the lines."""
+    """Return the panel on hard answers; None if the answers do not divide the lines into parts."""
     of = overview.by_expected
     if of is None:
         return None
@@ -121,7 +111,7 @@ def expected_panel(overview: Overview, palette: Palette) -> Panel | None:
 
 
 def input_panels(overview: Overview, palette: Palette) -> Iterator[Panel]:
-    """Answer of each column of the input whether it matters."""
+    """Yield a panel on each column of the input."""
     for number, of in enumerate(overview.by_column, 1):
         what = f"the length of {short(of.column)}" if of.kind == "words" else short(of.column)
         yield _parts_panel(overview, of, palette, f"column-{number}", f"Does {what} matter?")
@@ -145,44 +135,38 @@ def _parts_panel(overview: Overview, of: ScoredParts, palette: Palette, key: str
     return Panel(
         key=key,
         question=question,
-        sentence=_extremes(of, answers, score),
+        sentence=_worst_and_best(of, answers, score),
         chart=_linear(rows, palette, score, rule=score.value),
         table=table_of(
             (("words" if of.kind == "words" else answers, "text"), ("lines", "count"), *bounds),
             [(short(row.label, 60), row.lines, row.value, row.low, row.high) for row in rows],
         ),
-        method=f"{_PARTED[of.kind]} The score is that of the lines of the part, with its bootstrap interval of 95 %.",
+        method=f"{PARTS_METHODS[of.kind]} The score is that of the lines of the part, with its bootstrap interval of "
+        "95 %.",
     )
 
 
-def _extremes(of: ScoredParts, answers: str, score: MetricScore) -> str:
-    """Say which parts are the worst and the best, and whether that is more than chance."""
+def _worst_and_best(of: ScoredParts, answers: str, score: MetricScore) -> str:
+    """Name the worst and the best part, and say if their intervals overlap."""
     told = [part for part in of.parts if part.lines >= LEAST_LINES and math.isfinite(part.score)]
     if len(told) < 2:
         return "There are too few lines of each kind to tell."
-    lowest, highest = (choose(told, key=_score_of) for choose in (min, max))
+    lowest, highest = (choose(told, key=lambda part: part.score) for choose in (min, max))
     name = short(score.name)
     if math.isclose(lowest.score, highest.score):
         return f"{name} is {figure(lowest.score)} in each part."
     worst, best = (highest, lowest) if score.direction == "lower" else (lowest, highest)
     verb, unit = ("has", " words") if of.kind == "words" else ("is", "")
-    tail = "" if _apart(lowest, highest) else "; the intervals overlap"
+    low, high = lowest.interval, highest.interval
+    tail = "" if low is not None and high is not None and low.high < high.low else "; the intervals overlap"
     return (
         f"{name} is worst, {figure(worst.score)}, where {answers} {verb} {short(worst.label)}{unit}, and best, "
         f"{figure(best.score)}, where it {verb} {short(best.label)}{tail}."
     )
 
 
-def _score_of(part: ScoredPart) -> float:
-    return part.score
-
-
-def _apart(lower: ScoredPart, higher: ScoredPart) -> bool:
-    return lower.interval is not None and higher.interval is not None and lower.interval.high < higher.interval.low
-
-
 def features_panel(overview: Overview, palette: Palette) -> Panel | None:
-    """Answer what goes with bad lines; None where no line alone has a score."""
+    """Return the panel on the features of bad lines; None if no single line has a score."""
     if not len(overview.known):
         return None
     found, score = overview.features, overview.evaluation.scores[0]
@@ -212,8 +196,7 @@ def features_panel(overview: Overview, palette: Palette) -> Panel | None:
             ),
             [(short(one.feature, 60), one.lines, one.mean, p_text(one.q), one.explained) for one in found],
         ),
-        method="Words and shapes of words on at least ten lines, chosen one after the other, each time the one that "
-        "says most of what those before it left open. Means are of the scores of lines. geval -w lists all.",
+        method=f"{FEATURES_METHOD}. Means are of the scores of lines. geval -w lists all.",
     )
 
 

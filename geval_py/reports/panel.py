@@ -1,4 +1,4 @@
-"""Figures in sentences: short, as people say them."""
+"""Panels: a question, its answer in a sentence, a chart and a table; and how figures are written in sentences."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OUTCOMES = {
 
 
 def figure(value: float | None) -> str:
-    """Write a figure with three digits, or all before the point; a dash for none.
+    """Write a figure with three digits, or all digits before the point; a dash for None and NaN.
 
     >>> figure(2311.7), figure(41.54), figure(4.4), figure(0.05231), figure(None), figure(float("inf"))
     ('2,312', '41.5', '4.40', '0.0523', '–', '∞')
@@ -59,7 +59,7 @@ def percent(share: float) -> str:
 
 
 def p_text(p: float) -> str:
-    """Write a p or q.
+    """Write a p or q value.
 
     >>> p_text(0.00001), p_text(0.012)
     ('<0.001', '0.012')
@@ -67,12 +67,12 @@ def p_text(p: float) -> str:
     return "<0.001" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
 
 
-# What a panel is, and a section of panels.
+# Panels and sections
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """An entry of a chart's legend: a colour, by its name in the style sheet, and what it stands for."""
+    """An entry of a chart's legend: a colour, by its name in the style sheet, and its meaning."""
 
     colour: str
     text: str
@@ -80,10 +80,9 @@ class Key:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """A question and its answer: a sentence, a chart (None where there is nothing to draw), its data, how it is made.
+    """A question and its answer: a sentence, a chart (None without anything to draw), its data, the method.
 
-    ``key`` is its name in addresses and files. ``finding`` is a shorter sentence for the head of the page, "" for
-    none.
+    ``key`` is its name in links and files. ``finding`` is a shorter sentence for the head of the page, "" for none.
     """
 
     key: str
@@ -105,14 +104,11 @@ class Section:
 
 
 def table_of(head: Iterable[tuple[str, str]], rows: Iterable[Sequence[object]]) -> Table:
-    """Make the table of a panel: of each column its name, and what its values are.
-
-    They are a "text", a "count", a "figure" or a "share".
-    """
-    return Table([_COLUMNS[kind](name) for name, kind in head], list(rows))
+    """Return the table of a panel; ``head`` has each column's name and kind: text, count, figure or share."""
+    return Table([COLUMNS[kind](name) for name, kind in head], list(rows))
 
 
-_COLUMNS = {
+COLUMNS = {
     "text": lambda name: Column(name=name, write=written),
     "count": lambda name: Column(name=name, alignment="right", write="{:,}".format),
     "figure": lambda name: Column(name=name, alignment="right", write=figure),

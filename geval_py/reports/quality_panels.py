@@ -1,10 +1,11 @@
-"""How good an output is and how sure that is, and whether another is better."""
+"""Panels on quality: how good an output is, whether another is better, and what tuning or mixing would bring."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING
 
+from geval_py.explaining.significance import LEVEL
 from geval_py.reports.axes import Chart
 from geval_py.reports.charts import Row, dots
 from geval_py.reports.panel import Panel, figure, p_text, percent, table_of
@@ -19,17 +20,16 @@ if TYPE_CHECKING:
     from geval_py.explaining.mixing import Mixture
     from geval_py.explaining.paired import System
     from geval_py.explaining.significance import Interval
-    from geval_py.explaining.tuning import Trial, Tuning
+    from geval_py.explaining.tuning import Tuning
     from geval_py.reports.axes import Palette
     from geval_py.reports.contents import Report
 
 
-LEVEL = 0.05
-_UNSAID = ("share", "correlation", "answers' unit", "its square")  # units that no sentence takes behind a number
+UNSAID = ("share", "correlation", "answers' unit", "its square")  # units that are not written behind a number
 
 
 def as_perplexity(value: float, unit: str) -> float:
-    """Give a score as a perplexity, by its unit: nats, bits, a probability, or words, which it is already.
+    """Convert a score to a perplexity, by its unit: nats, bits, probability, or words (a perplexity already).
 
     >>> as_perplexity(0.5, "probability"), round(as_perplexity(3.0, "bits"), 9)
     (2.0, 8.0)
@@ -39,8 +39,8 @@ def as_perplexity(value: float, unit: str) -> float:
     return value if unit == "words" else exp(value if unit == "nats" else value * math.log(2))
 
 
-def standing(label: str, value: float, unit: str, interval: Interval | None, colour: str = "") -> Row:
-    """Make the row of a score, with its interval as perplexities."""
+def score_row(label: str, value: float, unit: str, interval: Interval | None, colour: str = "") -> Row:
+    """Return the row of a score, with its interval, as perplexities."""
     ends = [] if interval is None else sorted(as_perplexity(end, unit) for end in (interval.low, interval.high))
     low, high = ends or (None, None)
     shown = as_perplexity(value, unit)
@@ -48,22 +48,22 @@ def standing(label: str, value: float, unit: str, interval: Interval | None, col
 
 
 def quality_rows(report: Report, palette: Palette) -> Iterator[Row]:
-    """Give what an output is to be compared with: itself, others, and an output that knows nothing."""
+    """Yield the rows to compare: the output's own claim, the output, others, and an output that knows nothing."""
     score = report.evaluation.scores[0]
     if report.calibration is not None and report.calibration.claim.lines:
         claimed = report.calibration.claim.claimed_perplexity
-        yield standing("its own claim", claimed, "words", None, palette.bad)
-    yield standing("this output", score.value, score.unit, report.interval)
+        yield score_row("its own claim", claimed, "words", None, palette.bad)
+    yield score_row("this output", score.value, score.unit, report.interval)
     if report.comparison is not None:
         for system in report.comparison.systems:
             if system.name != report.comparison.baseline:
-                yield standing(brief(system.name), system.score, score.unit, system.interval, palette.soft)
+                yield score_row(brief(system.name), system.score, score.unit, system.interval, palette.soft)
     if score.metric.bits is not None:
-        yield standing("knows nothing", 2.0**score.metric.bits, "words", None, palette.soft)
+        yield score_row("knows nothing", 2.0**score.metric.bits, "words", None, palette.soft)
 
 
 def brief(name: str) -> str:
-    """Give an output's name without what all have.
+    """Shorten an output's name by the parts that all names have.
 
     >>> brief("out-model=bigram.tsv"), brief("out.tsv")
     ('model=bigram', 'out.tsv')
@@ -72,7 +72,7 @@ def brief(name: str) -> str:
 
 
 def quality_panel(report: Report, palette: Palette) -> Panel:
-    """Answer how good an output is, and how sure that is."""
+    """Return the panel on the score and its uncertainty."""
     score, interval = report.evaluation.scores[0], report.interval
     rows = [row for row in quality_rows(report, palette) if math.isfinite(row.value)]
     sentence = (
@@ -96,7 +96,7 @@ def quality_panel(report: Report, palette: Palette) -> Panel:
 
 
 def interval_method(interval: Interval) -> str:
-    """Say how an interval was computed."""
+    """Describe how an interval was computed."""
     if interval.samples is None:
         return f"Student’s interval over {interval.documents:,} documents."
     of = "lines" if interval.documents is None else f"{interval.documents:,} documents"
@@ -104,14 +104,12 @@ def interval_method(interval: Interval) -> str:
 
 
 def differences_chart(comparison: Comparison, palette: Palette) -> Chart | None:
-    """Draw the other systems' scores minus the baseline's, with intervals; None where no difference is finite."""
+    """Draw the other systems' scores minus the baseline's, with intervals; None if no difference is finite."""
     rows = [row for system in _others(comparison) if (row := _difference(system, comparison, palette)) is not None]
-    title = "difference" if comparison.unit in _UNSAID else f"difference in {comparison.unit}"
-    return (
-        dots(rows, palette, rule=0.0, title=title, rule_name=brief(comparison.baseline), logarithmic=False)
-        if rows
-        else None
-    )
+    if not rows:
+        return None
+    title = "difference" if comparison.unit in UNSAID else f"difference in {comparison.unit}"
+    return dots(rows, palette, rule=0.0, title=title, rule_name=brief(comparison.baseline), logarithmic=False)
 
 
 def _others(comparison: Comparison) -> list[System]:
@@ -134,14 +132,14 @@ def _difference(system: System, comparison: Comparison, palette: Palette) -> Row
 
 
 def _is_better(system: System, comparison: Comparison) -> bool | None:
-    """Tell whether a system is better than the baseline by more than chance; None where that cannot be told."""
+    """Whether a system is better than the baseline by more than chance; None if the test cannot tell."""
     if system.difference is None or system.p_randomisation is None or system.p_randomisation >= LEVEL:
         return None
     return (system.difference < 0) == (comparison.direction == "lower")
 
 
 def comparison_panel(comparison: Comparison | None, palette: Palette) -> Panel | None:
-    """Answer whether another output is better; None where there is no other."""
+    """Return the panel that compares outputs; None without another output."""
     if comparison is None:
         return None
     others = _others(comparison)
@@ -156,7 +154,7 @@ def comparison_panel(comparison: Comparison | None, palette: Palette) -> Panel |
         table=table_of(
             (("output", "text"), ("score", "figure"), ("difference", "figure"), ("from", "figure"), ("to", "figure"),
              ("p", "text"), ("won", "share"), ("lost", "share"), ("tied", "share")),
-            [_row(system) for system in others],
+            [_comparison_row(system) for system in others],
         ),
         method=f"Score minus that of {short(comparison.baseline, 60)}, with its bootstrap interval; p of approximate "
         f"randomisation, two-sided, {comparison.samples:,} samples; won: lines with a "
@@ -164,7 +162,7 @@ def comparison_panel(comparison: Comparison | None, palette: Palette) -> Panel |
     )  # fmt: skip
 
 
-def _row(system: System) -> tuple[object, ...]:
+def _comparison_row(system: System) -> tuple[object, ...]:
     interval = system.difference_interval
     low, high = (None, None) if interval is None else (interval.low, interval.high)
     p = None if system.p_randomisation is None else p_text(system.p_randomisation)
@@ -176,7 +174,7 @@ def _verdict(system: System, comparison: Comparison) -> str:
     name, better = short(brief(system.name)), _is_better(system, comparison)
     if system.difference is None or system.p_randomisation is None:
         return f"{name} cannot be compared: no line is finite in both."
-    unit = "" if comparison.unit in _UNSAID else f" {comparison.unit}"
+    unit = "" if comparison.unit in UNSAID else f" {comparison.unit}"
     by = f"by {figure(abs(system.difference))}{unit}"
     if better is None:
         return f"{name} differs {by}, which may be chance (p {p_text(system.p_randomisation)})."
@@ -184,18 +182,14 @@ def _verdict(system: System, comparison: Comparison) -> str:
     return f"{name} is {'better' if better else 'worse'} {by} (p {p_text(system.p_randomisation)}); {won}."
 
 
-# What would help at once: an output tuned, and outputs mixed.
+# Tuning and mixing
 
 
-NAMES = {
-    ("temperature",): "sharpness T",
-    ("lambda",): "more rest λ",
-    ("lambda", "nu"): "λ, words ν",
-}
+TRIAL_NAMES = {("temperature",): "sharpness T", ("lambda",): "more rest λ", ("lambda", "nu"): "λ, words ν"}
 
 
 def help_chart(tuning: Tuning, mixture: Mixture | None, palette: Palette) -> Chart:
-    """Draw the perplexity as it is, and what was held out with each change; what is surely better is green."""
+    """Draw the present perplexity and the held-out perplexity of each change; surely better ones are green."""
     rows = [
         Row(
             label="as it is",
@@ -218,13 +212,14 @@ def _trial_rows(tuning: Tuning, palette: Palette) -> Iterator[Row]:
     for trial in tuning.trials:
         base = as_perplexity(scores.get(trial.against, tuning.score), tuning.unit)
         scores[trial.names] = trial.score
-        yield _change_row(name_of(trial), trial.score, tuning.unit, base, trial.change, trial.taken, palette)
+        name = TRIAL_NAMES.get(trial.names, ", ".join(trial.names))
+        yield _change_row(name, trial.score, tuning.unit, base, trial.change, trial.taken, palette)
 
 
 def _change_row(
     label: str, score: float, unit: str, base: float, change: Change, taken: bool, palette: Palette
 ) -> Row:
-    """Make the row of a change; its interval is that of the change, on top of what it was held against."""
+    """Return the row of a change; its interval is that of the change, applied to the perplexity ``base``."""
     bounded = math.isfinite(change.low) and math.isfinite(change.high)
     return Row(
         label=label,
@@ -236,17 +231,12 @@ def _change_row(
     )
 
 
-def name_of(trial: Trial) -> str:
-    """Name what was tried, in a chart."""
-    return NAMES.get(trial.names, ", ".join(trial.names))
-
-
 def _help_verdict(taken: bool) -> str:
     return "surely better" if taken else "not surely better: leave it"
 
 
 def help_panel(report: Report, tuning: Tuning, palette: Palette) -> Panel:
-    """Answer what would help at once."""
+    """Return the panel on tuning and mixing."""
     mixture = report.mixture
     best = next((trial for trial in reversed(tuning.trials) if trial.taken), None)
     if best is None:
@@ -266,7 +256,7 @@ def help_panel(report: Report, tuning: Tuning, palette: Palette) -> Panel:
         table=table_of(
             (("what", "text"), ("held out", "figure"), ("nats", "figure"), ("from", "figure"), ("to", "figure"),
              ("found", "text"), ("verdict", "text")),
-            list(_rows(tuning, mixture)),
+            list(_help_rows(tuning, mixture)),
         ),
         method=f"Each is found on nine tenths of the lines, and scored on the last tenth, in {tuning.folds} folds. λ "
         "is a mixture with an output that knows nothing, ν sends a part of the rest to the commonest words of train. "
@@ -274,7 +264,7 @@ def help_panel(report: Report, tuning: Tuning, palette: Palette) -> Panel:
     )  # fmt: skip
 
 
-def _rows(tuning: Tuning, mixture: Mixture | None) -> Iterator[tuple[object, ...]]:
+def _help_rows(tuning: Tuning, mixture: Mixture | None) -> Iterator[tuple[object, ...]]:
     yield "as it is", tuning.score, None, None, None, "", ""
     for trial in tuning.trials:
         found = ", ".join(f"{name} {trial.found.named[name]:.3g}" for name in trial.names)

@@ -8,11 +8,12 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy import insert, select, update
 
 from geval_py.board.database.schema import SCORED, evaluations, files, outputs, scores, submissions, submitters
-from geval_py.board.database.store import Board, engine_of, migrate, pack
+from geval_py.board.database.store import Board, engine_of, migrate
 from geval_py.board.ranking.comparisons import complete
 from geval_py.board.ranking.disclosure import disclose
 from geval_py.board.ranking.leaderboard import standings
 from geval_py.board.settings import settings_of
+from geval_py.board.submission import pack
 
 START = datetime(2027, 1, 1, 12, tzinfo=UTC)
 NOW = START + timedelta(days=10)

@@ -15,7 +15,7 @@ from samples import NOW, ON_BOTH, WORDS, words_of, write
 from sqlalchemy import func, select, text
 
 from geval_py.board import site
-from geval_py.board.database import blobs
+from geval_py.board.database import store as blobs
 from geval_py.board.database.schema import blobs as stored_blobs
 from geval_py.board.database.schema import (
     disclosures,

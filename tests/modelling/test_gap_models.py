@@ -9,7 +9,7 @@ from profiles import examples
 from geval_py.errors import ModelError
 from geval_py.modelling.gap_models import GapModel, learn
 from geval_py.modelling.perplexity import token_scores
-from geval_py.modelling.windows import Gap, gap_of, laid_together, texts_of
+from geval_py.modelling.windows import Gap, gap_of, join_windows, texts_of
 from geval_py.reading.items import Item
 
 WINDOWS = {
@@ -25,8 +25,8 @@ WINDOWS = {
 
 
 @pytest.mark.parametrize(("windows", "wanted"), WINDOWS.values(), ids=WINDOWS)
-def test_laid_together(windows, wanted):
-    assert laid_together([window.split() for window in windows]) == [text.split() for text in wanted]
+def test_join_windows(windows, wanted):
+    assert join_windows([window.split() for window in windows]) == [text.split() for text in wanted]
 
 
 @settings(max_examples=examples(50), deadline=None)
@@ -34,7 +34,7 @@ def test_laid_together(windows, wanted):
 def test_windows_of_one_text_give_the_text(starts):
     """Windows that overlap by five words or more are laid back together, in whatever order they come."""
     text = [f"w{number}" for number in range(32)]
-    assert laid_together([text[start : start + 12] for start in starts]) == [text]
+    assert join_windows([text[start : start + 12] for start in starts]) == [text]
 
 
 COLUMNS = {
@@ -52,7 +52,7 @@ def test_contexts(columns, wanted):
     assert gap_of(Item(1, columns, None)) == wanted
 
 
-def test_only_windows_of_one_document_are_laid_together():
+def test_only_windows_of_one_document_are_join_windows():
     items = [Item(n, {"id": doc, "left": "a b c", "right": "d e f"}, "x") for n, doc in enumerate("112")]
     assert texts_of(items) == [b"a b c x d e f".split()] * 2
 

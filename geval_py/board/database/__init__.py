@@ -1,1 +1,1 @@
-"""The database of a board, and what is stored in it."""
+"""The database of a board: its schema, migrations and store."""

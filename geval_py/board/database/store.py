@@ -1,73 +1,43 @@
-"""The columns of line statistics as they are stored: little-endian doubles, one column after the other, packed."""
+"""The database of a board: connections, transactions, single facts, and the content of files.
+
+A content is stored once, under its sha256, compressed by Zstandard as one stream and cut into parts: a database wants
+a value whole in memory, so the parts are small.
+"""
 
 from __future__ import annotations
 
+import io
 import os
 import sqlite3
-import sys
-from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy
-from sqlalchemy import delete, event, insert, select, text
+from sqlalchemy import LargeBinary, delete, event, insert, select, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
-from geval_py.board.database.schema import facts
+from geval_py.board.database.schema import METADATA, blobs, facts
 from geval_py.board.settings import Settings, read_settings
-from geval_py.errors import DataError, MissingFileError, UsageError
+from geval_py.errors import CorruptFileError, DataError, MissingFileError, UsageError
+from geval_py.reading.compression import COMPRESSIONS, Decompressed, compressor
 from geval_py.text import named, visible
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Dialect, Engine
-
-
-def pack(columns: Iterable[array[float]]) -> bytes:
-    """Pack columns of one length by Zstandard."""
-    return bytes(_zstd().compress(b"".join(_ordered(array("d", column)).tobytes() for column in columns)))
-
-
-def unpack(data: bytes, lines: int) -> tuple[array[float], ...]:
-    """Give back the columns, each of as many lines; raises ValueError for what is not packed so."""
-    try:
-        values = array("d", _zstd().decompress(data))
-    except _zstd().ZstdError as error:
-        raise ValueError(str(error)) from error
-    if not lines or not values or len(values) % lines:
-        raise ValueError(f"{len(values)} values are no columns of {lines} lines")
-    values = _ordered(values)
-    return tuple(values[start : start + lines] for start in range(0, len(values), lines))
-
-
-def _ordered(values: array[float]) -> array[float]:
-    if sys.byteorder == "big":
-        values.byteswap()
-    return values
-
-
-def _zstd() -> Any:
-    if sys.version_info >= (3, 14):
-        from compression import zstd
-    else:
-        from backports import zstd
-    return zstd
-
-
-# A board that is opened: its folder, its settings, and its database.
-
+    from sqlalchemy import Connection, Dialect, Engine, Table
 
 SETTINGS_FILE = "board.yaml"
 DATABASE_VARIABLE = "GEVAL_BOARD_DATABASE"
 SCHEMA_VERSION = "0002"  # the last of migrations/versions
 BUSY_SECONDS = 60  # that a writer waits for another
-LOCK = 0x67657661_6C626F61  # of writers on PostgreSQL: a number that no one else takes by chance ("gevalboa")
+LOCK = 0x67657661_6C626F61  # of writers on PostgreSQL: "gevalboa", a number that nobody else uses by chance
 
 
 class StoreError(DataError):
-    """The database cannot be used, or is full; ``reason`` says what it answered."""
+    """The database cannot be used, or is full; ``reason`` is its own error message."""
 
     reason: str
 
@@ -77,7 +47,7 @@ class StoreError(DataError):
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """A board: the folder with board.yaml, what it says, and the database."""
+    """An open board: the folder with board.yaml, the settings, and the database."""
 
     folder: str
     settings: Settings
@@ -85,7 +55,7 @@ class Board:
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> Board:
-        """Open a board; raises MissingFileError, ConfigError, StoreError, UsageError for another schema."""
+        """Open a board; raises MissingFileError, ConfigError, StoreError, UsageError for a newer schema."""
         folder = os.fspath(folder)
         settings = read_settings(settings_path(folder))
         engine = engine_of(folder, settings)
@@ -94,16 +64,16 @@ class Board:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """Look at one state of the database, whatever others write meanwhile; raises StoreError."""
-        with said(self.engine), self.engine.connect() as connection:
+        """Read one state of the database, whatever others write meanwhile; raises StoreError."""
+        with store_errors(self.engine), self.engine.connect() as connection:
             if connection.dialect.name == "postgresql":
                 connection.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"))
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """Do all of what is in the block or, where it raises, nothing; raises StoreError."""
-        with said(self.engine), self.engine.connect() as connection:
+        """Run the block as one transaction, which is undone if the block raises an error; raises StoreError."""
+        with store_errors(self.engine), self.engine.connect() as connection:
             if connection.dialect.name == "sqlite":
                 connection.execute(text("ROLLBACK"))
                 connection.execute(text("BEGIN IMMEDIATE"))
@@ -114,7 +84,7 @@ class Board:
 
 
 def settings_path(folder: str) -> str:
-    """Give the path of a board's settings; raises MissingFileError where there is none."""
+    """Return the path of a board's settings; raises MissingFileError."""
     path = os.path.join(folder, SETTINGS_FILE)
     if not os.path.isfile(path):
         raise MissingFileError(what="No board", path=path, hint="geval board init BOARD --challenge DIR makes one")
@@ -122,23 +92,21 @@ def settings_path(folder: str) -> str:
 
 
 def engine_of(folder: str, settings: Settings) -> Engine:
-    """Make the engine of a board's database: a file beside board.yaml, or the URL of a server.
-
-    Raises as :func:`engine_at`.
-    """
+    """Make the engine of a board's database; raises as :func:`engine_at`."""
     return engine_at(folder, os.environ.get(DATABASE_VARIABLE) or settings.database)
 
 
 def engine_at(folder: str, place: str) -> Engine:
     """Make the engine of a database: a file, relative to a folder, or a URL.
 
-    Raises UsageError for a URL that cannot be read, and where the driver of its database is not installed.
+    Raises UsageError for a malformed URL, and if the driver of the database is not installed.
     """
     url = place if "://" in place else f"sqlite:///{os.path.abspath(os.path.join(folder, place))}"
     if url.startswith(("postgresql://", "postgres://")):
         url = "postgresql+psycopg://" + url.partition("://")[2]
+    arguments = {"timeout": BUSY_SECONDS} if url.startswith("sqlite") else {"connect_timeout": 10}
     try:
-        engine = sqlalchemy.create_engine(url, poolclass=NullPool, connect_args=_arguments(url))
+        engine = sqlalchemy.create_engine(url, poolclass=NullPool, connect_args=arguments)
     except ModuleNotFoundError as error:
         message = f"the board's database needs {error.name}: pip install ./geval-py[board,postgresql]"
         raise UsageError(message=message) from error
@@ -153,19 +121,15 @@ def engine_at(folder: str, place: str) -> Engine:
 
 
 def _without_password(place: str) -> str:
-    """Leave out of what should be a URL who logs in, and what stands behind ``?``, as a password may."""
+    """Remove from a malformed URL the login, and the query, which may hold a password."""
     scheme, separator, rest = place.partition("://")
     login, at, address = rest.rpartition("@")
     known = "…" if "?" in login else ("…@" if at else "") + address.partition("?")[0]
     return scheme + separator + known
 
 
-def _arguments(url: str) -> dict[str, object]:
-    return {"timeout": BUSY_SECONDS} if url.startswith("sqlite") else {"connect_timeout": 10}
-
-
 def _connect_to_sqlite(dialect: Dialect, _: object, where: Any, how: Any) -> sqlite3.Connection:
-    """Connect; where a full disk has no room for the memory that connections share, without sharing any."""
+    """Connect; if a full disk has no room for the memory that connections share, connect without it."""
     try:
         return _prepared(dialect.connect(*where, **how), "NORMAL")
     except sqlite3.OperationalError as error:
@@ -176,7 +140,7 @@ def _connect_to_sqlite(dialect: Dialect, _: object, where: Any, how: Any) -> sql
 
 def _prepared(connected: Any, locking: str) -> sqlite3.Connection:
     connection: sqlite3.Connection = connected
-    connection.isolation_level = None  # transactions are begun by us, not by the driver
+    connection.isolation_level = None  # we begin transactions, not the driver
     try:
         connection.execute(f"PRAGMA locking_mode = {locking}")
         connection.execute("PRAGMA journal_mode = WAL")
@@ -193,8 +157,8 @@ def _begin_sqlite(connection: Connection) -> None:
 
 
 def check_schema(engine: Engine) -> None:
-    """Raise UsageError where the database was made by another version, StoreError where it is none."""
-    with said(engine), engine.connect() as connection:
+    """Migrate an older database; raises UsageError for a newer one, StoreError for another."""
+    with store_errors(engine), engine.connect() as connection:
         tables = sqlalchemy.inspect(connection).get_table_names()
         version = None
         if "alembic_version" in tables:
@@ -212,13 +176,13 @@ def migrate(engine: Engine) -> None:
     """Bring an empty database, or one of an earlier version, to the schema of this version; raises StoreError."""
     from geval_py.board.database.migrations import upgrade
 
-    with said(engine), engine.begin() as connection:
+    with store_errors(engine), engine.begin() as connection:
         upgrade(connection)
 
 
 @contextmanager
-def said(engine: Engine) -> Iterator[None]:
-    """Say what goes wrong in a database: raises StoreError, which names it without its password."""
+def store_errors(engine: Engine) -> Iterator[None]:
+    """Raise the errors of a database as StoreError, which names it without its password."""
     try:
         yield
     except DBAPIError as error:
@@ -227,26 +191,140 @@ def said(engine: Engine) -> Iterator[None]:
 
 
 def shown(engine: Engine) -> str:
-    """Name a database without its password, which may stand behind ``?`` too."""
+    """Return the path or URL of a database, without its password and query, which may hold one."""
     url = engine.url.set(query={})
     return str(url.database) if url.drivername.startswith("sqlite") else url.render_as_string(hide_password=True)
 
 
-# Single facts that a board keeps, by their names.
+# Single facts, by their names.
 
 
 def remember(connection: Connection, name: str, value: str) -> None:
-    """Keep a fact, in place of what was known."""
+    """Store a fact, in place of an earlier value."""
     forget(connection, name)
     connection.execute(insert(facts).values(name=name, value=value))
 
 
 def forget(connection: Connection, name: str) -> None:
-    """Keep a fact no longer, if it was kept."""
+    """Delete a fact, if it is there."""
     connection.execute(delete(facts).where(facts.c.name == name))
 
 
 def facts_about(connection: Connection, beginning: str) -> dict[str, str]:
-    """Give the facts whose names begin so, by the rest of their names."""
+    """Return the facts whose names begin so, by the rest of their names."""
     rows = connection.execute(select(facts.c.name, facts.c.value).where(facts.c.name.startswith(beginning)))
     return {name.removeprefix(beginning): value for name, value in rows}
+
+
+# The content of files.
+
+
+PART_BYTES = 4_000_000
+CHUNK_BYTES = 1 << 20
+PACKED_ENDING = ".packed"
+(ZSTD,) = (compression for compression in COMPRESSIONS if compression.name == "zstd")
+
+
+def pack_file(path: str) -> str:
+    """Compress a file into one beside it, and return its path; raises OSError."""
+    packed = path + PACKED_ENDING
+    with open(path, "rb") as file, open(packed, "wb") as new, compressor(new, ZSTD.name) as stream:
+        while chunk := file.read(CHUNK_BYTES):
+            stream.write(chunk)
+    return packed
+
+
+def store_content(connection: Connection, digest: str, packed: str) -> None:
+    """Store a compressed file as the content with a digest, unless the content is there."""
+    if is_stored(connection, digest):
+        return
+    with open(packed, "rb") as file:
+        for part, data in enumerate(iter(lambda: file.read(PART_BYTES), b"")):
+            connection.execute(insert(blobs).values(sha256=digest, part=part, data=data))
+
+
+def is_stored(connection: Connection, digest: str) -> bool:
+    """Whether the content with a digest is stored."""
+    return connection.execute(select(blobs.c.part).where(blobs.c.sha256 == digest).limit(1)).first() is not None
+
+
+def write_content(connection: Connection, digest: str, path: str) -> None:
+    """Write a content, decompressed, into a new file; raises StoreError if it is damaged, OSError."""
+    damaged = StoreError(path=connection.engine.url.database or "", reason=f"the content {digest} is damaged in it")
+    found = sha256()
+    stream = Decompressed(_Parts(connection, digest), ZSTD, path, None)
+    with open(path, "xb") as file, io.BufferedReader(stream, CHUNK_BYTES) as reader:
+        try:
+            while chunk := reader.read(CHUNK_BYTES):
+                found.update(chunk)
+                file.write(chunk)
+        except CorruptFileError as error:
+            raise damaged from error
+    if found.hexdigest() != digest:
+        raise damaged
+
+
+class _Parts:
+    """The parts of a content as one stream."""
+
+    def __init__(self, connection: Connection, digest: str) -> None:
+        self._parts = self._read(connection, digest)
+        self._left = b""
+
+    @staticmethod
+    def _read(connection: Connection, digest: str) -> Iterator[bytes]:
+        part = 0
+        while found := connection.execute(
+            select(blobs.c.data).where(blobs.c.sha256 == digest, blobs.c.part == part)
+        ).first():
+            yield bytes(found[0])
+            part += 1
+
+    def read(self, size: int = -1, /) -> bytes:
+        if not self._left:
+            self._left = next(self._parts, b"")
+        taken = self._left if size < 0 else self._left[:size]
+        self._left = self._left[len(taken) :]
+        return taken
+
+
+def escape_unstorable(value: Any) -> Any:
+    r"""Escape NUL and lone surrogates, which no database stores, in strangers' texts at any depth.
+
+    >>> escape_unstorable({"a\0": ["\udc80", 1]})
+    {'a\\x00': ['\\udc80', 1]}
+    """
+    if isinstance(value, str):
+        return value.replace("\0", r"\x00").encode("utf-8", "backslashreplace").decode("utf-8")
+    if isinstance(value, dict):
+        return {escape_unstorable(key): escape_unstorable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [escape_unstorable(item) for item in value]
+    return value
+
+
+ROWS, LARGE_ROWS = 500, 4  # held in memory by copy_database
+
+
+def copy_database(source: Connection, target: Engine, *, without: Collection[str] = ()) -> None:
+    """Copy all rows, but for some tables, into a new database of either kind; ids stay the same.
+
+    Raises StoreError if the target holds submissions.
+    """
+    migrate(target)
+    with store_errors(target), target.begin() as connection:
+        if connection.execute(select(METADATA.tables["submissions"].c.id).limit(1)).first() is not None:
+            raise StoreError(path=str(target.url.database), reason="it holds the submissions of a board already")
+        for table in METADATA.sorted_tables:
+            if table.name not in without:
+                _copy_table(source, connection, table)
+
+
+def _copy_table(source: Connection, target: Connection, table: Table) -> None:
+    is_large = any(isinstance(column.type, LargeBinary) for column in table.c)
+    query = select(table).order_by(*table.primary_key).execution_options(yield_per=LARGE_ROWS if is_large else ROWS)
+    for rows in source.execute(query).mappings().partitions():
+        target.execute(insert(table), [dict(row) for row in rows])
+    if target.dialect.name == "postgresql" and "id" in table.c:
+        following = f"SELECT setval(pg_get_serial_sequence('{table.name}', 'id'), max(id)) FROM {table.name}"
+        target.execute(text(following))

@@ -1,1 +1,1 @@
-"""Submissions from strangers: opened, limited, and received."""
+"""Submissions from strangers, opened in a sandbox under limits."""

@@ -1,4 +1,7 @@
-"""What archives have in common: they are told by their endings, and hold no other archive, and no name twice."""
+"""Archives as sources: .zip, and .tar in all compressions.
+
+zipfile and tarfile trust the headers of an archive; the streams here bound what a header may claim.
+"""
 
 from __future__ import annotations
 
@@ -13,19 +16,18 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from types import TracebackType
 from typing import IO, cast
 
+from geval_py.board.intake.identity import ARCHIVES, bare_name
 from geval_py.board.intake.members import Budget, Commit, Readable, checked_name, refused
 from geval_py.board.submission import RejectedError
 from geval_py.errors import CorruptFileError, GevalError, TooLargeError
 from geval_py.reading.sources import Source
 from geval_py.text import visible
 
-TARS = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.zst")
-ARCHIVES = (".zip", *TARS)
 NESTED = (*ARCHIVES, ".7z", ".rar", ".tar.bz2", ".tbz2", ".txz", ".tzst", ".jar", ".whl", ".cab", ".iso")
 
 
 class Archive:
-    """What archives have in common as sources; ``budget`` learns how many bytes one has, packed."""
+    """The common part of archives; sets ``packed`` of the budget."""
 
     strips = True
     commit: Commit | None = None
@@ -37,24 +39,8 @@ class Archive:
         budget.packed = os.path.getsize(path)
 
 
-def is_archive(path: str) -> bool:
-    """Tell an archive that is taken by its ending."""
-    return path.lower().endswith(ARCHIVES)
-
-
-def bare_name(path: str) -> str:
-    """Give the name of an archive without its ending.
-
-    >>> bare_name("in/Anna.tar.gz")
-    'Anna'
-    """
-    name = path.replace("\\", "/").rpartition("/")[2]
-    ending = next((ending for ending in ARCHIVES if name.lower().endswith(ending)), "")
-    return name[: len(name) - len(ending)]
-
-
 def check_regular(name: str, seen: set[str]) -> None:
-    """Refuse an archive in the archive, and a name that was seen already, which is noted; raises RejectedError."""
+    """Add a name to those seen; raises RejectedError for a name seen before, and for a nested archive."""
     if name in seen:
         raise refused(name, "is in the archive twice")
     seen.add(name)
@@ -62,29 +48,26 @@ def check_regular(name: str, seen: set[str]) -> None:
         raise refused(name, "is an archive inside of the archive; pack its files themselves")
 
 
-# Bytes of an archive, read for a library that trusts its headers: what a header may claim is bounded here.
-
-
 STEP = 1 << 16
 REMEMBERED = 1 << 10  # last bytes that may be read again
 
 
 class Forward:
-    """A stream that is read forwards, with a place in it; a library may go back by a few bytes, and skip.
+    """A stream read forwards; the reader may skip, and go back by a few bytes.
 
-    ``headers_left`` bounds what may still be read, None for no bound: a reader of archives reads a header whole,
+    ``headers_left`` is how many bytes of headers may still be read, None for no bound: tarfile reads a header whole,
     whatever length it claims.
     """
 
     def __init__(self, raw: Readable, name: str, budget: Budget) -> None:
         self._raw, self._name, self._budget = raw, name, budget
-        self._place = 0  # of what is read next by the caller
-        self._end = 0  # of what was read of the stream
-        self._last = b""  # that end there
+        self._place = 0  # where the caller reads next
+        self._end = 0  # how many bytes of the stream were read
+        self._last = b""  # the last of them
         self.headers_left: int | None = None
 
     def read(self, size: int = -1, /) -> bytes:
-        """Give the next bytes, fewer at the end; raises RejectedError beyond ``headers_left``."""
+        """Return the next bytes, fewer at the end; raises RejectedError beyond ``headers_left``."""
         if self.headers_left is not None:
             if not 0 <= size <= self.headers_left:
                 raise RejectedError(reason=f"a header in `{self._name}` is larger than headers are")
@@ -106,7 +89,7 @@ class Forward:
         return data
 
     def seek(self, place: int, whence: int = os.SEEK_SET, /) -> int:
-        """Skip to a place; raises RejectedError for one that is behind what is remembered."""
+        """Skip to a place; raises RejectedError if that is too far back."""
         if whence != os.SEEK_SET or place < self._end - len(self._last):
             raise RejectedError(reason=f"the headers of `{self._name}` lead backwards")
         while place > self._end and self._next(place - self._end):
@@ -115,7 +98,7 @@ class Forward:
         return self._place
 
     def tell(self) -> int:
-        """Give the place of the next byte."""
+        """Return the place of the next byte."""
         return self._place
 
     @property
@@ -125,14 +108,14 @@ class Forward:
 
 
 class Bounded(io.BufferedReader):
-    """A file of which no more than some bytes are read at once."""
+    """A file that is read by at most so many bytes at once."""
 
     def __init__(self, file: IO[bytes], name: str, most: int) -> None:
         super().__init__(io.FileIO(file.fileno(), closefd=False))
         self._shown, self._most = name, most
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Give the next bytes, or all; raises RejectedError where these are more than a header can have."""
+        """Return the next bytes, or all; raises RejectedError if they are more than a header may have."""
         most = self._most + 1 if size is None or size < 0 else size
         data = b"" if most > self._most + 1 else super().read(most)
         if most > self._most and (not data or len(data) > self._most):
@@ -141,22 +124,19 @@ class Bounded(io.BufferedReader):
 
 
 class Guarded:
-    """A member, whatever goes wrong while it is read said as that of its archive."""
+    """A member whose errors are raised as those of its archive."""
 
     def __init__(self, data: IO[bytes], guard: Callable[[], AbstractContextManager[None]]) -> None:
         self._data, self._guard = data, guard
 
     def read(self, size: int, /) -> bytes:
-        """Give the next bytes."""
+        """Return the next bytes."""
         with self._guard():
             return self._data.read(size)
 
 
-# A .zip archive as a source.
-
-
 DIRECTORY_BYTES = 1 << 22  # of the list of members, which is read whole
-METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # of the others zipfile unpacks any number of bytes at once
+METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # with others zipfile unpacks any number of bytes at once
 ENCRYPTED = 1 << 0 | 1 << 6 | 1 << 13  # APPNOTE.TXT 6.3.10, section 4.4.4: encryption, a strong one, a hidden list
 
 
@@ -177,7 +157,7 @@ class Zip(Archive):
 
     def walk(self, wanted: Callable[[str], bool]) -> Iterator[tuple[str, Readable]]:
         seen: set[str] = set()
-        with self._said():
+        with self._errors_translated():
             archive = zipfile.ZipFile(Bounded(self._file, self._shown, DIRECTORY_BYTES))
         with archive:
             members = archive.infolist()
@@ -189,13 +169,13 @@ class Zip(Archive):
                     continue
                 _check_zip(member, name, seen)
                 if wanted(name):
-                    with self._said():
+                    with self._errors_translated():
                         data = archive.open(member)
                     with data:
-                        yield name, Guarded(data, self._said)
+                        yield name, Guarded(data, self._errors_translated)
 
     @contextmanager
-    def _said(self) -> Iterator[None]:
+    def _errors_translated(self) -> Iterator[None]:
         try:
             yield
         except GevalError:
@@ -206,7 +186,6 @@ class Zip(Archive):
 
 
 def _check_zip(member: zipfile.ZipInfo, name: str, seen: set[str]) -> None:
-    """Refuse what is no plain file that can be unpacked."""
     kind = stat.S_IFMT(member.external_attr >> 16)
     if kind == stat.S_IFLNK:
         raise refused(name, "is a link; an archive with links is not taken")
@@ -221,24 +200,21 @@ def _check_zip(member: zipfile.ZipInfo, name: str, seen: set[str]) -> None:
     check_regular(name, seen)
 
 
-# A tar archive as a source, packed or not: its headers are read by tarfile, its members one after the other.
-
-
-HEADER_BYTES = 1 << 16  # of one member: its own header, and those before it for its long name and the like
+HEADER_BYTES = 1 << 16  # of one member: its own header, and those before it for a long name and so on
 BLOCK = 512  # POSIX.1-2017, pax, "ustar Interchange Format"
 
 
 class Tar(Archive):
-    """A tar archive, packed or not."""
+    """A tar archive, compressed or not, whose members are read one after the other."""
 
     def walk(self, wanted: Callable[[str], bool]) -> Iterator[tuple[str, Readable]]:
         seen: set[str] = set()
-        with self._said():
+        with self._errors_translated():
             source = Source(self.path, self._most)
         with closing(source):
             stream = Forward(cast(Readable, source.stream), self._shown, self._budget)
             stream.headers_left = HEADER_BYTES
-            with self._said():
+            with self._errors_translated():
                 archive = tarfile.open(fileobj=cast(IO[bytes], stream), mode="r:", errorlevel=2)
             for count, member in enumerate(self._members(archive, stream), 1):
                 if count > self._budget.files:
@@ -249,16 +225,14 @@ class Tar(Archive):
                 _check_tar(member, name, seen)
                 if wanted(name) and (data := archive.extractfile(member)) is not None:
                     with closing(data):
-                        yield name, Guarded(data, self._said)
+                        yield name, Guarded(data, self._errors_translated)
 
     @property
     def _most(self) -> int:
-        """How many bytes the archive may unpack to, with all headers."""
         return self._budget.bytes + (self._budget.files + 1) * (HEADER_BYTES + BLOCK)
 
     @contextmanager
-    def _said(self) -> Iterator[None]:
-        """Raise RejectedError for what cannot be read of the archive."""
+    def _errors_translated(self) -> Iterator[None]:
         try:
             yield
         except TooLargeError as error:
@@ -274,10 +248,10 @@ class Tar(Archive):
         return RejectedError(reason=f"`{self._shown}` is no tar archive, or is damaged: {visible(why)}")
 
     def _members(self, archive: tarfile.TarFile, stream: Forward) -> Iterator[tarfile.TarInfo]:
-        """Give the members; tarfile takes a damaged header for the end, which is a block of zeros."""
+        """Yield the members. tarfile takes a damaged header for the end, but the end is a block of zeros."""
         while True:
             stream.headers_left = HEADER_BYTES
-            with self._said():
+            with self._errors_translated():
                 member = archive.next()
             if member is None:
                 break
@@ -288,7 +262,6 @@ class Tar(Archive):
 
 
 def _check_tar(member: tarfile.TarInfo, name: str, seen: set[str]) -> None:
-    """Refuse what is no plain file."""
     if member.issym() or member.islnk():
         raise refused(name, "is a link; an archive with links is not taken")
     if member.issparse():

@@ -1,4 +1,7 @@
-"""Run git as if it were the first time on this machine, watched: for time, for disk, for what it says."""
+"""A branch of a git repository as a source: cloned bare, never checked out, and read object by object.
+
+git runs without the settings of the machine or the user, and is watched for time, disk and output.
+"""
 
 from __future__ import annotations
 
@@ -13,42 +16,28 @@ from types import TracebackType
 from typing import IO
 from urllib.parse import unquote, urlsplit
 
-from geval_py.board.intake.identity import HIDDEN, SCHEME, address_in, own_name, shown_address, without_password
+from geval_py.board.intake.identity import HIDDEN, Address, own_name
 from geval_py.board.intake.members import MOST_NAMES, Budget, Commit, Readable, checked_name, refused
-from geval_py.board.submission import FailedError, RejectedError
-from geval_py.errors import UsageError
+from geval_py.board.submission import PASSED_VARIABLES, FailedError, RejectedError
 from geval_py.text import visible
 
 POLL_SECONDS = 0.02
-MOST_SAID = 500  # bytes of what git says that are shown
+MOST_SAID = 500  # characters of git's errors that are shown
 MOST_HEADER = 200  # bytes of the line before an object
-PASSED = (  # of the environment: to find programs and certificates, a proxy, the agent with the ssh keys
-    "PATH",
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
-    "http_proxy",
-    "https_proxy",
-    "no_proxy",
-    "HTTP_PROXY",
-    "HTTPS_PROXY",
-    "NO_PROXY",
-    "SSH_AUTH_SOCK",
-    "SYSTEMROOT",
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How a command of git ended: its status, its output, what it said is wrong."""
+    """The result of a git command: its exit status, output and error message."""
 
     status: int
     output: bytes
-    said: str
+    error: str
 
 
 def clean_environment(folder: str) -> dict[str, str]:
-    """Give the environment of git: no settings of anyone's, no questions, no other repository."""
-    passed = {name: os.environ[name] for name in PASSED if name in os.environ}
+    """Return the environment of git: no settings of machine or user, no prompts, no other repository."""
+    passed = {name: os.environ[name] for name in PASSED_VARIABLES if name in os.environ}
     return passed | {
         "HOME": folder,
         "LC_ALL": "C.UTF-8",
@@ -72,13 +61,24 @@ def _command(settings: Sequence[str], words: Sequence[str]) -> list[str]:
 
 
 def run_git(settings: Sequence[str], words: Sequence[str], budget: Budget, *, folder: str, most: int) -> Outcome:
-    """Run a command until its end, or kill it.
+    """Run a git command to its end, or kill it when it exceeds a limit.
 
-    ``folder`` is where it writes; raises RejectedError where that, or the output, has more bytes than are allowed
-    (``most`` of output), and FailedError where there is no git and beyond the time.
+    ``folder`` is where it writes. Raises RejectedError if that folder has more bytes than the budget, or the output
+    more than ``most``; FailedError without git, and when the time is over.
     """
-    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as said:
-        process = _start(_command(settings, words), os.path.dirname(folder), output, said)
+    home = os.path.dirname(folder)
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        try:
+            process = subprocess.Popen(
+                _command(settings, words),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=errors,
+                cwd=home,
+                env=clean_environment(home),
+            )
+        except FileNotFoundError as error:
+            raise FailedError(reason="there is no git on this machine") from error
         try:
             while process.poll() is None:
                 _watch(budget, folder, os.fstat(output.fileno()).st_size, most)
@@ -88,22 +88,9 @@ def run_git(settings: Sequence[str], words: Sequence[str], budget: Budget, *, fo
             process.kill()
             process.wait()
         output.seek(0)
-        said.seek(0)
-        return Outcome(status=process.returncode, output=output.read(most), said=_wrong(said.read(MOST_SAID * 8)))
-
-
-def _start(words: Sequence[str], folder: str, output: IO[bytes], said: IO[bytes]) -> subprocess.Popen[bytes]:
-    try:
-        return subprocess.Popen(
-            words,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=said,
-            cwd=folder,
-            env=clean_environment(folder),
-        )
-    except FileNotFoundError as error:
-        raise FailedError(reason="there is no git on this machine") from error
+        errors.seek(0)
+        message = _error_message(errors.read(MOST_SAID * 8))
+        return Outcome(status=process.returncode, output=output.read(most), error=message)
 
 
 def _watch(budget: Budget, folder: str, output: int, most: int) -> None:
@@ -115,7 +102,7 @@ def _watch(budget: Budget, folder: str, output: int, most: int) -> None:
 
 
 def _size_of(folder: str) -> int:
-    """Sum the sizes of the files in a folder that another process writes."""
+    """Sum the sizes of the files in a folder, while git writes it."""
     total = 0
     for path, _, names in os.walk(folder):
         for name in names:
@@ -126,15 +113,14 @@ def _size_of(folder: str) -> int:
     return total
 
 
-def _wrong(said: bytes) -> str:
-    """Give what git said is wrong, on one line."""
-    lines = [line.strip() for line in said.decode("utf-8", "replace").splitlines() if line.strip()]
+def _error_message(errors: bytes) -> str:
+    lines = [line.strip() for line in errors.decode("utf-8", "replace").splitlines() if line.strip()]
     told = [line for line in lines if line.startswith(("fatal:", "error:"))] or lines[-1:]
     return "; ".join(told)[:MOST_SAID] or "it says nothing"
 
 
 class Objects:
-    """The objects of a repository, asked for one after the other (``git cat-file --batch``)."""
+    """The objects of a repository, read one after the other by ``git cat-file --batch``."""
 
     def __init__(self, settings: Sequence[str], repository: str, budget: Budget) -> None:
         self._budget = budget
@@ -159,7 +145,7 @@ class Objects:
         self._process.communicate()
 
     def open(self, digest: bytes, name: str) -> Objects:
-        """Ask for an object; it is read by :meth:`read` until the next one is asked for."""
+        """Request an object; :meth:`read` reads it until the next request."""
         requests, answers = self._pipes()
         while self.read(1 << 20):
             pass
@@ -175,7 +161,7 @@ class Objects:
         return self
 
     def read(self, size: int, /) -> bytes:
-        """Give the next bytes of the object that was asked for."""
+        """Return the next bytes of the requested object."""
         _, answers = self._pipes()
         if self._left <= 1:
             answers.read(self._left)
@@ -193,17 +179,13 @@ class Objects:
         return self._process.stdin, self._process.stdout
 
 
-# A branch of a git repository as a source: fetched bare, never checked out, and read object by object.
-
-
 REPOSITORY = "repository"
-UNFETCHED = "the branch cannot be fetched"  # git's own words, with its address, are not for everyone
+UNFETCHED = "the branch cannot be fetched"  # git's own message holds the address, so only the organiser sees it
 MOST_LISTING = 32_000_000  # bytes of the names in a tree
 MOST_MESSAGE = 65_536  # bytes of a commit
 PLAIN = (b"100644", b"100755")
 LINK, SUBMODULE = b"120000", b"160000"
-_BRANCH = re.compile(r"(?!-|/|.*(?:\.\.|//|@\{|/\.|\.lock(?:/|$)|[./]$))[^\0-\x20\x7f~^:?*\[\\]+")
-CONFIGURATION = (  # of every command; that of the machine and of the user is not read
+CONFIGURATION = (  # of every git command
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
     "credential.helper=",
@@ -221,53 +203,18 @@ CONFIGURATION = (  # of every command; that of the machine and of the user is no
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Address:
-    """Where a branch is; ``shown`` is the URL without a password."""
-
-    url: str
-    branch: str
-    transport: str
-    shown: str
-
-
-def address_of(source: str, transports: Sequence[str]) -> Address:
-    """Read git+URL@BRANCH; raises UsageError for what is none, and for a transport that is not allowed."""
-    url, branch = address_in(source)
-    form = f"`{visible(shown_address(source))}` is no address of a branch: write git+URL@BRANCH"
-    try:
-        parts = urlsplit(url)
-        _ = parts.port  # which is no number where a password has a / in it
-    except ValueError:
-        raise UsageError(message=form) from None
-    is_whole = SCHEME.match(url) and parts.path.strip("/") and url.isprintable()
-    if branch is None or not is_whole:
-        raise UsageError(message=f"{form}, such as git+https://example.org/anna/gap.git@main")
-    if HIDDEN in without_password(url):  # and git takes the first @ for the end of a login
-        raise UsageError(message=f"{form}, and in a login %40 for @, %2F for /")
-    if not _BRANCH.fullmatch(branch):
-        raise UsageError(message=f"`{visible(branch)}` is no name of a branch")
-    if parts.scheme not in transports:
-        allowed = ", ".join(transports) or "none"
-        message = f"board.yaml does not allow git to fetch by {visible(parts.scheme)}; `transports` are {allowed}"
-        raise UsageError(message=message)
-    if parts.netloc.startswith("-"):
-        raise UsageError(message=form)
-    return Address(url=url, branch=branch, transport=parts.scheme, shown=without_password(url))
-
-
-def _without_login(said: str, address: Address) -> str:
-    """Leave the login of an address out of what git says of it, be it written as there or plainly."""
+def _without_login(message: str, address: Address) -> str:
+    """Remove the login of an address, percent-encoded or not, from git's error message."""
     parts, shown = urlsplit(address.url), urlsplit(address.shown)
-    said = said.replace(address.url, address.shown).replace(parts.netloc, shown.netloc)
+    message = message.replace(address.url, address.shown).replace(parts.netloc, shown.netloc)
     for secret in (parts.password, None if shown.username else parts.username):
         for written in (secret, unquote(secret)) if secret else ():
-            said = re.sub(rf"(?<!\w){re.escape(written)}(?!\w)", HIDDEN, said)
-    return said
+            message = re.sub(rf"(?<!\w){re.escape(written)}(?!\w)", HIDDEN, message)
+    return message
 
 
 class Branch:
-    """A branch that was fetched into a folder of a place."""
+    """A branch, cloned into a folder of a place."""
 
     strips = False
 
@@ -286,9 +233,9 @@ class Branch:
         words += ["--", address.url, self._git]
         outcome = run_git(settings, words, self._budget, folder=self._git, most=MOST_MESSAGE)
         if outcome.status:
-            said = visible(_without_login(outcome.said, address))
-            kind = RejectedError if "branch" in said or "fsck" in said else FailedError
-            raise kind(reason=UNFETCHED, aside=f"{visible(address.shown)}: {said}")
+            message = visible(_without_login(outcome.error, address))
+            kind = RejectedError if "branch" in message or "fsck" in message else FailedError
+            raise kind(reason=UNFETCHED, aside=f"{visible(address.shown)}: {message}")
 
     def _last_commit(self) -> Commit:
         words = ["log", "-1", "--format=%H%x00%an%x00%B", "--no-mailmap", "--no-notes", "--no-show-signature"]
@@ -299,7 +246,7 @@ class Branch:
     def _run(self, words: Sequence[str], most: int) -> bytes:
         outcome = run_git(CONFIGURATION, ["--git-dir", self._git, *words], self._budget, folder=self._git, most=most)
         if outcome.status:
-            raise RejectedError(reason="its repository cannot be read", aside=visible(outcome.said))
+            raise RejectedError(reason="its repository cannot be read", aside=visible(outcome.error))
         return outcome.output
 
     def walk(self, wanted: Callable[[str], bool]) -> Iterator[tuple[str, Readable]]:

@@ -1,4 +1,4 @@
-"""What a gonito.yaml and a commit's message may say; the YAML is read in :mod:`geval_py.board.intake.gonito`."""
+"""How a submission describes itself: gonito.yaml, files with parameters, and the message of a commit."""
 
 from __future__ import annotations
 
@@ -20,12 +20,11 @@ MOST_BYTES = 1 << 16  # of gonito.yaml, and of a file with parameters
 MOST_TEXT = 5000  # characters of a description
 MOST_VALUE = 1000  # characters of a tag, a parameter, a link
 _TAGS_LINE = re.compile(r"(?:tags|labels|Tags|Labels):[ \t]*(.*)")
-_NOT_STORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gonito:
-    """The content of a gonito.yaml; ``notes`` name the keys that mean nothing here."""
+    """The content of a gonito.yaml; ``notes`` name its unknown keys."""
 
     description: str = ""
     tags: tuple[str, ...] = ()
@@ -39,13 +38,13 @@ class Gonito:
 EMPTY = Gonito()
 
 
-def storable(written: str) -> str:
-    """Replace what a database cannot hold: NUL, and halves of characters."""
-    return _NOT_STORABLE.sub("\ufffd", written)
+def replace_unstorable(written: str) -> str:
+    """Replace NUL and lone surrogates, which no database stores, with U+FFFD."""
+    return re.sub("[\0\ud800-\udfff]", "\ufffd", written)
 
 
 def parse_message(message: str) -> tuple[str, tuple[str, ...]]:
-    r"""Read a commit's message: its first line, and the tags of a line ``tags: one, another`` below it.
+    r"""Read the first line of a commit's message, and the tags of a line ``tags: one, another`` below it.
 
     >>> parse_message("A bigram model\n\ntags: n-gram, baseline\n")
     ('A bigram model', ('n-gram', 'baseline'))
@@ -57,11 +56,8 @@ def parse_message(message: str) -> tuple[str, tuple[str, ...]]:
     return description, tuple(tag.strip()[:MOST_VALUE] for tag in found.split(",") if tag.strip())
 
 
-# gonito.yaml, and the files with parameters that it names.
-
-
 def read_gonito(data: bytes) -> Gonito:
-    """Understand a gonito.yaml; raises RejectedError with all that is wrong, and its lines."""
+    """Read a gonito.yaml; raises RejectedError with all problems and their lines."""
     root = _composed(data, GONITO_FILE)
     if root is None:
         return EMPTY
@@ -73,7 +69,7 @@ def read_gonito(data: bytes) -> Gonito:
 
 
 def _known(root: yaml.Node) -> tuple[yaml.Node, tuple[str, ...]]:
-    """Leave out the keys that mean nothing here, as Gonito does; gives what is left, and a note on each."""
+    """Remove the unknown keys, as Gonito does; also return a note on each."""
     if not isinstance(root, yaml.MappingNode):
         return root, ()
     pairs = [(key, value) for key, value in root.value if str(key.value) in FIELDS]
@@ -108,15 +104,31 @@ def _sentence(name: str, error: ConfigError) -> str:
     return f"{visible(name)}, {'; '.join(line.strip() for line in error.message.splitlines())}"
 
 
+def read_params(name: str, data: bytes) -> dict[str, str]:
+    """Read a file with parameters, in YAML or JSON; raises RejectedError with all problems and their lines."""
+    if len(data) > MOST_BYTES:
+        raise refused(name, f"is named in param-files, and larger than {MOST_BYTES} bytes")
+    root = _composed(data, name)
+    document = Document(name)
+    values: dict[str, str] = {}
+    if root is not None:
+        try:
+            values = _params(root, document)
+        except WrongValueError as wrong:
+            document.blame(root, f"a file of param-files {wrong}")
+    _check(document)
+    return values
+
+
 def _short(node: yaml.Node, document: Document, *, most: int = MOST_VALUE) -> str:
-    value = storable(text(node, document)).strip()
+    value = replace_unstorable(text(node, document)).strip()
     if len(value) > most:
         raise WrongValueError(f"has more than {most} characters")
     return value
 
 
 def _written(node: yaml.Node) -> str:
-    """Write any value on one line, as YAML does; raises WrongValueError where that would be long."""
+    """Write any value on one line, as YAML does; raises WrongValueError if the line is too long."""
     if isinstance(node, yaml.SequenceNode):
         value = f"[{', '.join(map(_written, node.value))}]"
     elif isinstance(node, yaml.MappingNode):
@@ -132,7 +144,8 @@ def _params(node: yaml.Node, _: Document) -> dict[str, str]:
     if not isinstance(node, yaml.MappingNode):
         raise WrongValueError("takes names with values: {epochs: 10}")
     try:
-        return {storable(_written(key)): storable(_written(value).strip()) for key, value in node.value}
+        pairs = ((_written(key), _written(value).strip()) for key, value in node.value)
+        return {replace_unstorable(key): replace_unstorable(value) for key, value in pairs}
     except RecursionError:
         raise WrongValueError("has a value that holds itself, or is too deep") from None
 
@@ -156,19 +169,3 @@ FIELDS: Fields = {
     "param-files": partial(several, read=_short),
     "links": partial(several, read=_link),
 }
-
-
-def params_in(name: str, data: bytes) -> dict[str, str]:
-    """Read a file with parameters, in YAML or JSON; raises RejectedError with its lines."""
-    if len(data) > MOST_BYTES:
-        raise refused(name, f"is named in param-files, and larger than {MOST_BYTES} bytes")
-    root = _composed(data, name)
-    document = Document(name)
-    values: dict[str, str] = {}
-    if root is not None:
-        try:
-            values = _params(root, document)
-        except WrongValueError as wrong:
-            document.blame(root, f"a file of param-files {wrong}")
-    _check(document)
-    return values

@@ -1,22 +1,28 @@
-"""Names of submitters: those that a reader cannot tell apart are one. No name ever becomes a path."""
+"""Names and addresses: the submitter, kind, address and fingerprint of a submission that is not opened yet.
+
+Names of submitters that look the same are one name. No name is ever used as a path.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from itertools import islice
 from stat import S_ISREG
+from urllib.parse import urlsplit
 
-from geval_py.board.intake.archives import bare_name, is_archive
 from geval_py.board.submission import RejectedError
+from geval_py.errors import MissingFileError, UsageError
 from geval_py.text import natural_order, shorten, visible
 
 MOST_NAME = 100  # characters
 _INVISIBLE = {"Cc", "Cf", "Cs"}  # control and format characters, and surrogates
 
-# Of Unicode's Default_Ignorable_Code_Point, what is none of those; and the letters that are drawn as a blank.
+# The rest of Unicode's Default_Ignorable_Code_Point, and the letters that are drawn as a blank.
 _IGNORABLE = re.compile("[\u034f\u17b4\u17b5\u180b-\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 _BLANK = re.compile("[\t-\r\x85\u115f\u1160\u2800\u3164\uffa0]")
 
@@ -24,7 +30,7 @@ _BLANK = re.compile("[\t-\r\x85\u115f\u1160\u2800\u3164\uffa0]")
 def folded(name: str) -> str:
     """Fold a name: names that differ only in case, Unicode form, spaces or invisible characters have one fold.
 
-    Raises RejectedError for a name of which nothing is left, and for one of more than 100 characters.
+    Raises RejectedError for a name without a visible letter, digit or sign, and for one of more than 100 characters.
 
     >>> folded("  Anna\u00a0Nowak "), folded("anna \u200bNOWAK")
     ('anna nowak', 'anna nowak')
@@ -33,16 +39,16 @@ def folded(name: str) -> str:
         shown = visible(shorten(name))
         raise RejectedError(reason=f"the name `{shown}` has more than {MOST_NAME} characters")
     key = name
-    for _ in range(3):  # folding may compose what has a fold of its own; it comes to rest after two rounds
-        key = unicodedata.normalize("NFKC", _seen(unicodedata.normalize("NFKC", key)).casefold())
+    for _ in range(3):  # folding may compose characters that fold again; nothing changes after two rounds
+        key = unicodedata.normalize("NFKC", _visible_part(unicodedata.normalize("NFKC", key)).casefold())
     key = re.sub(r"\s+", " ", key).strip()
     if not any(unicodedata.category(character)[0] in "LNPS" for character in key):
         raise RejectedError(reason=f"the name `{visible(name)}` has no letter that can be seen")
     return key
 
 
-def _seen(text: str) -> str:
-    """Leave out what cannot be seen, and write every blank as a space."""
+def _visible_part(text: str) -> str:
+    """Remove invisible characters, and write every blank as a space."""
     text = _BLANK.sub(" ", _IGNORABLE.sub("", text))
     return "".join(
         " " if unicodedata.category(character)[0] == "Z" else character
@@ -51,19 +57,73 @@ def _seen(text: str) -> str:
     )
 
 
-# What can be told of a submission from outside, before anything of it is opened.
+# The kinds of submissions: a folder, an archive by its ending, git+URL@BRANCH.
 
 
+TARS = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.zst")
+ARCHIVES = (".zip", *TARS)
 GIT = "git+"
+
+# An address without git+: it may hold a password, which stands between the first colon and the last @. The path of a
+# file may hold these too, but behind a slash.
+_ADDRESS = re.compile(r".*://|[^/]*:.*@", re.DOTALL)
+
+
+def check_source(source: str, transports: Sequence[str]) -> None:
+    """Check that a source is of a known kind, before it is opened; raises MissingFileError and UsageError."""
+    if source.startswith(GIT):
+        address_of(source, transports)
+    elif _ADDRESS.match(source) and not os.path.exists(source):
+        raise UsageError(
+            message=f"`{visible(shown_address(source))}` is no submission: write git+URL@BRANCH for a branch"
+        )
+    elif not os.path.exists(source):
+        raise MissingFileError(what="No submission", path=source)
+    elif not os.path.isdir(source) and not (is_archive(source) and os.path.isfile(source)):
+        kinds = ", ".join(ARCHIVES)
+        message = f"`{visible(source)}` is no submission: it is a folder, an archive ({kinds}) or git+URL@BRANCH"
+        raise UsageError(message=message)
+
+
+def is_archive(path: str) -> bool:
+    """Whether the ending of a path is one of a supported archive."""
+    return path.lower().endswith(ARCHIVES)
+
+
+def bare_name(path: str) -> str:
+    """Return the name of an archive without its ending.
+
+    >>> bare_name("in/Anna.tar.gz")
+    'Anna'
+    """
+    name = path.replace("\\", "/").rpartition("/")[2]
+    ending = next((ending for ending in ARCHIVES if name.lower().endswith(ending)), "")
+    return name[: len(name) - len(ending)]
+
+
+def submissions_in(folder: str) -> list[str]:
+    """List the paths of the folders and archives (or links to them) in a folder, in natural order; raises OSError.
+
+    Hidden ones are left out.
+    """
+    with os.scandir(folder) as entries:
+        shown = (entry for entry in entries if not entry.name.startswith("."))
+        names = [entry.name for entry in shown if is_archive(entry.name) or os.path.isdir(entry.path)]
+    return [os.path.join(folder, name) for name in sorted(names, key=natural_order)]
+
+
+# Names and addresses of submissions.
+
+
 MOST_ENTRIES = 10_000  # of a folder that are looked at
 CHUNK_BYTES = 1 << 20
 MOST_OF_AN_ADDRESS = 60  # characters of one that names a submitter
 DIGITS = 8  # of the digest of a longer one
-HIDDEN = "…"  # what cannot be told from a password
+HIDDEN = "…"  # stands for parts of an address that may be a password
 
 
 def own_name(source: str) -> str:
-    """Name a submission: as its folder, as its archive without the ending, or as its repository and branch.
+    """Return the name of a submission: of its folder, its archive without the ending, or its repository and branch.
 
     >>> own_name("uploads/ann.tar.gz"), own_name("uploads/bob/"), own_name("git+https://host/team.git@main")
     ('ann', 'bob', 'team@main')
@@ -77,9 +137,9 @@ def own_name(source: str) -> str:
 
 
 def submitter_of(source: str) -> str:
-    """Name who submits where no one says it: as the submission or, of a branch, as its whole repository.
+    """Return the default name of the submitter: the submission's own name or, of a branch, its whole repository.
 
-    Of a long address the beginning and the end are kept, and a digest of all between them.
+    A long address is shortened to its beginning, a digest of the whole, and its end.
 
     >>> submitter_of("uploads/ann.tar.gz"), submitter_of("git+https://anna:secret@host/ann/gap.git@main")
     ('ann', 'host/ann/gap')
@@ -98,7 +158,7 @@ def _repository(url: str) -> str:
 
 
 def address_in(source: str) -> tuple[str, str | None]:
-    """Split git+URL@BRANCH into the URL and the branch, None where there is none: the @ may stand before the host.
+    """Split git+URL@BRANCH into the URL and the branch; None without a branch, as an @ may stand before the host.
 
     >>> address_in("git+ssh://git@host/team.git@main"), address_in("git+ssh://git@host/team.git")
     (('ssh://git@host/team.git', 'main'), ('ssh://git@host/team.git', None))
@@ -110,7 +170,7 @@ def address_in(source: str) -> tuple[str, str | None]:
 
 
 def shown_source(source: str) -> str:
-    """Say where a submission comes from; of an address, without who logs in.
+    """Return the source of a submission; without the login, if it is an address.
 
     >>> shown_source("git+https://anna:secret@host/team.git@main"), shown_source("git+https://anna:secret@host/team.git")
     ('git+https://host/team.git@main', 'git+https://…@host/team.git')
@@ -119,7 +179,7 @@ def shown_source(source: str) -> str:
 
 
 def shown_address(source: str) -> str:
-    """Show what should be an address, with ``git+`` or without, and be it one or not, without who logs in.
+    """Remove the login from an address, with ``git+`` or without, even if it is malformed.
 
     >>> shown_address("https://anna:secret@host/team.git"), shown_address("anna:secret@host/team")
     ('https://…@host/team.git', '…@host/team')
@@ -136,20 +196,20 @@ def shown_address(source: str) -> str:
 
 
 SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)  # what an address begins with
-_HOST_AND_PATH = re.compile(r"[^/]*\.[^/]*/|.*\.git/*$", re.DOTALL)  # what is no branch, but a login's host
-_QUERY = re.compile(r"[?#]")  # what begins what may be a key
+_HOST_AND_PATH = re.compile(r"[^/]*\.[^/]*/|.*\.git/*$", re.DOTALL)  # no branch, but the host behind a login
+_BRANCH = re.compile(r"(?!-|/|.*(?:\.\.|//|@\{|/\.|\.lock(?:/|$)|[./]$))[^\0-\x20\x7f~^:?*\[\\]+")
+_QUERY = re.compile(r"[?#]")  # a key may follow
 
-# Who logs in stands before the last @, and what follows that is an address if a port is one; neither a login nor a
-# password may hold what ends them, yet people write them as they are.
+# The login stands before the last @. A login or password with an unescaped @, / or : is against the rules of URLs,
+# but people write them.
 _REST = re.compile(r"(?:([^/?#]*)@)?((?:\[[^]/?#@]*\]|[^][:/?#@]*)(?::\d*)?(?:/[^?#@]*)?)(?:[?#][^@]*)?", re.DOTALL)
 _USER = re.compile(r"([^@:]+)(?::[^@]*)?", re.DOTALL)
 
 
 def without_password(url: str) -> str:
-    """Leave out who logs in, and with what, and what may be a key behind ``?``; for ssh, the name is of the address.
+    """Remove the login, and a query, which may be a key; the user's name stays for ssh, where it is needed.
 
-    What cannot be told from a password is an ellipsis: ``…@`` where an @ stands in a login, ``…`` where one stands
-    behind the host.
+    If the login holds an @, ``…@`` stands for it; if an @ stands behind the host, ``…`` stands for all.
 
     >>> without_password("https://anna:secret@host:8080/team.git?key=1"), without_password("ssh://git:x@host/team.git")
     ('https://host:8080/team.git', 'ssh://git@host/team.git')
@@ -167,20 +227,46 @@ def without_password(url: str) -> str:
     return f"{scheme}://{f'{user[1]}@' if scheme == 'ssh' else ''}{address}"
 
 
-def is_submission(entry: os.DirEntry[str]) -> bool:
-    """Tell whether something in a folder is a submission: a folder or an archive, or a link to one, not hidden."""
-    return not entry.name.startswith(".") and (is_archive(entry.name) or os.path.isdir(entry.path))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """The address of a branch; ``shown`` is the URL without a password."""
+
+    url: str
+    branch: str
+    transport: str
+    shown: str
 
 
-def submissions_in(folder: str) -> list[str]:
-    """Give the paths of the submissions in a folder, in natural order of their names; raises OSError."""
-    with os.scandir(folder) as entries:
-        names = sorted((entry.name for entry in entries if is_submission(entry)), key=natural_order)
-    return [os.path.join(folder, name) for name in names]
+def address_of(source: str, transports: Sequence[str]) -> Address:
+    """Read git+URL@BRANCH; raises UsageError if it is malformed, or its transport is not allowed."""
+    url, branch = address_in(source)
+    form = f"`{visible(shown_address(source))}` is no address of a branch: write git+URL@BRANCH"
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # raises ValueError if a password has a / in it
+    except ValueError:
+        raise UsageError(message=form) from None
+    is_whole = SCHEME.match(url) and parts.path.strip("/") and url.isprintable()
+    if branch is None or not is_whole:
+        raise UsageError(message=f"{form}, such as git+https://example.org/anna/gap.git@main")
+    if HIDDEN in without_password(url):  # and git takes the first @ for the end of a login
+        raise UsageError(message=f"{form}, and in a login %40 for @, %2F for /")
+    if not _BRANCH.fullmatch(branch):
+        raise UsageError(message=f"`{visible(branch)}` is no name of a branch")
+    if parts.scheme not in transports:
+        allowed = ", ".join(transports) or "none"
+        message = f"board.yaml does not allow git to fetch by {visible(parts.scheme)}; `transports` are {allowed}"
+        raise UsageError(message=message)
+    if parts.netloc.startswith("-"):
+        raise UsageError(message=form)
+    return Address(url=url, branch=branch, transport=parts.scheme, shown=without_password(url))
 
 
-def digest_at_the_door(source: str) -> str:
-    """Give a digest of what could not be received: of an archive's bytes, a folder's names and sizes, an address."""
+# Digests of submissions that are not opened.
+
+
+def unopened_digest(source: str) -> str:
+    """Digest a source that cannot be received: an archive's bytes, a folder's names and sizes, or an address."""
     found = sha256(b"door\n")
     if os.path.isfile(source):
         with open(source, "rb") as file:
@@ -192,12 +278,12 @@ def digest_at_the_door(source: str) -> str:
 
 
 def fingerprint(source: str) -> str:
-    """Give a digest of the names, sizes and times of a submission's files: equal ones need no second look."""
+    """Digest the names, sizes and times of a submission's files: with the same fingerprint nothing has changed."""
     return sha256(_listing(source, moments=True)).hexdigest()
 
 
 def _listing(source: str, *, moments: bool) -> bytes:
-    """List what is below a path: relative names, sizes, times; links are not followed."""
+    """List all files below a path: relative names, sizes, times; links are not followed."""
     lines = [_line(source, source, moments=moments)]
     walked = (os.path.join(top, name) for top, _, names in os.walk(source) for name in names)
     lines += sorted(_line(path, source, moments=moments) for path in islice(walked, MOST_ENTRIES))
@@ -205,18 +291,13 @@ def _listing(source: str, *, moments: bool) -> bytes:
 
 
 def _line(path: str, source: str, *, moments: bool) -> bytes:
-    status = _status(path, follow=path == source)
-    moment = status.st_mtime_ns if moments else 0
-    size = status.st_size if path != source or S_ISREG(status.st_mode) else 0  # that of a folder is its disk's affair
-    return b"%d %d %s" % (size, moment, _bytes(os.path.relpath(path, source)))
-
-
-def _status(path: str, *, follow: bool) -> os.stat_result:
-    """Look at a path; a link may be followed, unless it leads nowhere."""
     try:
-        return os.stat(path, follow_symlinks=follow)
-    except OSError:
-        return os.lstat(path)
+        status = os.stat(path, follow_symlinks=path == source)
+    except OSError:  # a link that leads nowhere
+        status = os.lstat(path)
+    moment = status.st_mtime_ns if moments else 0
+    size = status.st_size if path != source or S_ISREG(status.st_mode) else 0  # of a folder it depends on the disk
+    return b"%d %d %s" % (size, moment, _bytes(os.path.relpath(path, source)))
 
 
 def _bytes(text: str) -> bytes:

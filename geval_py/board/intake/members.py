@@ -1,4 +1,4 @@
-"""What a submission comes as: something with members, each a name and bytes."""
+"""Members of a submission: read from a source within a budget, checked, and copied; a folder as a source."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from geval_py.board.submission import FailedError, ReceivedFile, RejectedError
 from geval_py.reading.sources import naming
 from geval_py.text import natural_order, shorten, visible
 
-MOST_NAMES = 100_000  # files of a folder or a git tree that are looked through
+MOST_NAMES = 100_000  # files of a folder or a git tree
 MOST_NAME = 500  # characters
 
 
@@ -23,12 +23,12 @@ class Readable(Protocol):
     """The bytes of a member."""
 
     def read(self, size: int, /) -> bytes:
-        """Give the next bytes, b"" at the end."""
+        """Return the next bytes, b"" at the end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """The last commit of a branch: its id, its author's name, its message."""
+    """The last commit of a branch: its id, author's name and message."""
 
     revision: str
     author: str
@@ -36,10 +36,9 @@ class Commit:
 
 
 class Source(Protocol):
-    """Something with members.
+    """A folder, an archive or a git branch with members.
 
-    ``name`` and ``address`` say what it is; ``strips`` tells whether all members may lie in one folder more.
-    ``commit`` is that of a branch.
+    If ``strips``, all members may lie in one more folder. Only a branch has a ``commit``.
     """
 
     name: str
@@ -48,19 +47,19 @@ class Source(Protocol):
     commit: Commit | None
 
     def walk(self, wanted: Callable[[str], bool]) -> Iterator[tuple[str, Readable]]:
-        """Ask of each regular file whether it is wanted, and give the bytes of those; may be done again.
+        """Yield the names and bytes of the regular files that are wanted; may be called again.
 
         Raises RejectedError for a member that no submission may have.
         """
 
 
 def refused(name: str, why: str) -> RejectedError:
-    """Refuse a member by its name: "`out.tsv` is a link"."""
+    """Return the error for a member, such as "`out.tsv` is a link"."""
     return RejectedError(reason=f"`{visible(shorten(name, 200))}` {why}")
 
 
 def checked_name(name: str) -> str:
-    """Give the name of a member without ``./``; raises RejectedError for one that leads out of its folder."""
+    """Return the name of a member without ``./``; raises RejectedError if it leads out of its folder."""
     parts = [part for part in name.split("/") if part != "."]
     if name.startswith("/") or ".." in parts or name[1:2] == ":":
         raise refused(name, "leads out of its folder")
@@ -69,18 +68,18 @@ def checked_name(name: str) -> str:
     return "/".join(part for part in parts if part)
 
 
-# What one submission may take; counted while it is read, whatever it says of itself.
+# The budget of a submission: bytes and seconds are counted while it is read, whatever its headers claim.
 
 
-FREE_BYTES = 100_000_000  # unpacked, below which nobody minds how well they were packed
-MOST_RATIO = 1000  # unpacked bytes for each packed one beyond them; deflate comes to 1032 at most
+FREE_BYTES = 100_000_000  # unpacked; MOST_RATIO holds only beyond them
+MOST_RATIO = 1000  # unpacked bytes for each packed one; deflate reaches 1032 at most
 
 
 @dataclass(slots=True, kw_only=True)
 class Budget:
-    """Bytes of all files together, unpacked; members of an archive; the moment of the monotonic clock when it ends.
+    """The most bytes of all files, unpacked, and members of an archive, and the end in monotonic seconds.
 
-    ``packed`` are the bytes of the archive, 0 for what is none.
+    ``packed`` is the size of the archive in bytes, 0 for other sources.
     """
 
     bytes: int
@@ -90,7 +89,7 @@ class Budget:
     taken: int = 0
 
     def take(self, count: int, name: str) -> None:
-        """Count bytes of a member; raises RejectedError where they are too many, FailedError for time."""
+        """Count bytes of a member; raises RejectedError for too many, FailedError when the time is over."""
         self.taken += count
         if self.taken > self.bytes:
             raise RejectedError(reason=f"its files have more than {self.bytes} bytes, unpacked: `{visible(name)}`")
@@ -103,13 +102,8 @@ class Budget:
         if time.monotonic() > self.ends:
             raise FailedError(reason="it took more time than is allowed")
 
-    @property
-    def seconds_left(self) -> float:
-        """How much time is left."""
-        return self.ends - time.monotonic()
 
-
-# Copy members under names of our own, and digest them; bytes are counted as they come.
+# Copies of members, with their digests.
 
 
 CHUNK_BYTES = 1 << 20
@@ -117,14 +111,14 @@ LFS_POINTER = b"version https://git-lfs.github.com/spec/"  # of the specificatio
 
 
 def copy_members(source: Source, names: Mapping[str, str], place: str, budget: Budget) -> list[ReceivedFile]:
-    """Copy some members to 000, 001 … in a place; gives them in the order of the names that they are kept under."""
+    """Copy some members to 000, 001 … in a place; return them sorted by the names that they are stored under."""
     return sorted(_copies(source, names, place, budget, 0), key=lambda file: file.name)
 
 
 def copy_if_possible(
     source: Source, names: Mapping[str, str], place: str, budget: Budget, start: int
 ) -> list[ReceivedFile]:
-    """Copy more members, to numbers from a start, until one cannot be: it and what follows it are left out."""
+    """Copy more members, numbered from ``start``, and stop at the first that cannot be copied."""
     files: list[ReceivedFile] = []
     if names:
         with suppress(RejectedError, FailedError):
@@ -154,11 +148,8 @@ def _copy(name: str, member: Readable, path: str, budget: Budget) -> tuple[str, 
     return digest.hexdigest(), size
 
 
-# A folder as a source: its regular files; links are not followed.
-
-
 class Folder:
-    """A folder with a submission in it; what begins with a dot, as .git, is left out, and links are refused."""
+    """A folder as a source: names that begin with a dot, as .git, are left out, and links are refused."""
 
     strips = False
     commit: Commit | None = None
@@ -202,7 +193,7 @@ class _File:
 
 
 def _open(path: str, name: str) -> _File:
-    """Open a regular file; raises RejectedError for anything else, without waiting for it."""
+    """Open a regular file; raises RejectedError for anything else, and never waits, as for a pipe."""
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     if os.path.islink(path):
         raise refused(name, "is a link; links are not followed")

@@ -1,1 +1,1 @@
-"""What an organiser does with a board: make it, add to it, look at it, score it again."""
+"""The operations on a board: create it, add submissions, show its status, score again."""

@@ -1,17 +1,17 @@
-"""What is out of date: scores of another challenge, other answers, metrics or geval-py than those of now."""
+"""Outdated scores: of an earlier challenge, answers, metrics, seed or geval-py; and missing outputs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import and_, select
 
 from geval_py.board.database.schema import FAILED, REJECTED, SCORED, evaluations, files, outputs, scores, submissions
 from geval_py.board.database.store import facts_about
-from geval_py.board.intake.contents import test_by_folder
+from geval_py.board.intake.receiving import test_by_folder
+from geval_py.board.operations.pipeline import CHECKED, references_digest, settings_digest
 from geval_py.version import __version__
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from geval_py.board.settings import Settings
 
 
-CHECKED = "checked "  # what the names of facts begin with that tell with which references a submission was checked
 NEW_METRIC = "it was not scored by this metric"
 NEW_TEST = "it came before this test was scored"
 OTHER_REFERENCE = "the challenge, its answers or the seed changed"
@@ -31,10 +30,10 @@ CHECKED_AGAIN = "it was rejected, and the challenge, its answers or geval-py cha
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outdated:
-    """A score that is not of now, and why; ``evaluation_id`` is that of then, None where there is none.
+    """A score to be replaced, and the reason; ``evaluation_id`` is the current evaluation, None if there is none.
 
-    ``output_id`` is None for a test that came after its submission. ``test`` and ``metric`` are "" for a submission
-    without a score, which is to be looked into again.
+    ``output_id`` is None for a test that is newer than its submission. ``test`` and ``metric`` are "" if the
+    submission has no scores, and is to be checked again.
     """
 
     submission_id: int
@@ -47,7 +46,7 @@ class Outdated:
 
 
 def outdated(connection: Connection, references: References) -> list[Outdated]:
-    """Give what is out of date, by submission."""
+    """List the outdated scores by submission."""
     found = [
         *_scores(connection, references),
         *_new_tests(connection, references),
@@ -56,24 +55,17 @@ def outdated(connection: Connection, references: References) -> list[Outdated]:
     return sorted(found, key=lambda one: (one.submission_id, one.output_id or 0))
 
 
-def checked_with(references: References) -> str:
-    """Give a digest of all that the check of a submission may depend on."""
-    parts = [__version__, *(f"{test} {metric} {digest}" for (test, metric), digest in sorted(references.items()))]
-    return sha256("\n".join(parts).encode()).hexdigest()
-
-
-def received_with(settings: Settings) -> str:
-    """Give a digest of what board.yaml says of which submissions can be received."""
-    tests = [test.name for test in settings.tests]
-    return sha256(repr((__version__, tests, settings.limits, settings.transports)).encode()).hexdigest()
+def tests_in(references: References) -> list[str]:
+    """Return the scored tests, in the order of board.yaml."""
+    return list(dict.fromkeys(test for test, _ in references))
 
 
 def to_be_sent_again(connection: Connection, settings: Settings) -> list[str]:
-    """Give the codes of submissions that could not be received, while board.yaml said something else than now.
+    """List the codes of submissions that could not be received under earlier settings, and were not sent again.
 
-    One that its submitter sent again by the same name is not among them.
+    A submission counts as sent again if a later one has the same submitter and name.
     """
-    now, then = received_with(settings), facts_about(connection, CHECKED)
+    now, then = settings_digest(settings), facts_about(connection, CHECKED)
     has_files = select(files.c.id).where(files.c.submission_id == submissions.c.id).exists()
     later = submissions.alias()
     is_same = (later.c.submitter_id == submissions.c.submitter_id) & (later.c.name == submissions.c.name)
@@ -87,7 +79,7 @@ def to_be_sent_again(connection: Connection, settings: Settings) -> list[str]:
 
 
 def without_output(connection: Connection, test: str) -> list[str]:
-    """Give the codes of submissions that are scored, not withdrawn, and have no output for a test."""
+    """List the codes of scored submissions without an output for a test; withdrawn ones are left out."""
     of_test = (outputs.c.submission_id == submissions.c.id) & (outputs.c.test == test)
     rows = connection.execute(
         select(submissions.c.code)
@@ -126,14 +118,18 @@ def _scores(connection: Connection, references: References) -> Iterator[Outdated
 
 
 def _of_output(rows: Sequence[Row[Any]], references: References) -> Iterator[Outdated]:
-    """Give what is out of date of one output, whose scores stand in the rows."""
+    """Yield the outdated scores of one output, whose scores are the rows."""
     first = rows[0]
     by_metric = {row.metric: row for row in rows}
     for (test, metric), reference in references.items():
         if test != first.test:
             continue
         row = by_metric.get(metric)
-        reason = NEW_METRIC if row is None else _reason(row, reference)
+        reason = NEW_METRIC
+        if row is not None:
+            is_same_version = row.version == __version__
+            reason = "" if is_same_version else f"geval-py {row.version} became {__version__}"
+            reason = OTHER_REFERENCE if row.reference != reference else reason
         if reason:
             yield Outdated(
                 submission_id=first.id,
@@ -146,19 +142,13 @@ def _of_output(rows: Sequence[Row[Any]], references: References) -> Iterator[Out
             )
 
 
-def _reason(row: Row[Any], reference: str) -> str:
-    if row.reference != reference:
-        return OTHER_REFERENCE
-    return "" if row.version == __version__ else f"geval-py {row.version} became {__version__}"
-
-
 def _new_tests(connection: Connection, references: References) -> Iterator[Outdated]:
-    """Give what is not scored of submissions that are: their files for tests that board.yaml did not name then.
+    """Yield, of scored submissions, the files for tests that board.yaml named later.
 
-    What was looked into with all that is of now, and could not be scored, was left out.
+    A file that was checked with the current references, and could not be scored, is left out.
     """
     tests = tests_in(references)
-    now, then = checked_with(references), facts_about(connection, CHECKED)
+    now, then = references_digest(references), facts_about(connection, CHECKED)
     rows = connection.execute(
         select(submissions.c.id, submissions.c.code, files.c.name)
         .join_from(submissions, files)
@@ -172,14 +162,9 @@ def _new_tests(connection: Connection, references: References) -> Iterator[Outda
                 yield Outdated(submission_id=number, code=code, reason=NEW_TEST, test=test, metric=metric)
 
 
-def tests_in(references: References) -> list[str]:
-    """Give the tests that are scored, in the order of board.yaml."""
-    return list(dict.fromkeys(test for test, _ in references))
-
-
 def _without_scores(connection: Connection, references: References) -> Iterator[Outdated]:
-    """Give the submissions that failed, or were rejected by what is not of now, and whose files are there."""
-    now, then = checked_with(references), facts_about(connection, CHECKED)
+    """Yield the submissions with files that failed, or were rejected with other references."""
+    now, then = references_digest(references), facts_about(connection, CHECKED)
     has_files = select(files.c.id).where(files.c.submission_id == submissions.c.id).exists()
     rows = connection.execute(
         select(submissions.c.id, submissions.c.code, submissions.c.state).where(

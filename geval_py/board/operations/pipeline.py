@@ -1,67 +1,85 @@
-"""What is done with a submission before it is stored, outside of a transaction: received, checked, scored, packed.
+"""The pipeline of a submission, shared by ``geval board add``, ``scan`` and ``rescore``.
 
-Nothing is scored of what is there already, of one whose quota is used up, and of contents that were scored before.
+prepare (outside of any transaction)
+    receive_in_sandbox   copy the files, or note why they cannot be copied
+    find_same            the same submission may be stored already; else check the quota
+    pack_file            compress the files for the database
+    check_and_score      check all outputs, and score the contents that were not scored before
+store (inside a transaction)
+    store_evaluations    the new scores, of contents
+    store_outputs        the outputs, each with the evaluations of its content
+
+Rescoring takes the files from the database instead, and begins at check_and_score.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from sqlalchemy import insert, select
+from sqlalchemy import delete, insert, select, update
 
-from geval_py.board.answers import sets_to_come
-from geval_py.board.database import blobs
-from geval_py.board.database.schema import (
-    FAILED,
-    REJECTED,
-    SCORED,
-    evaluations,
-    files,
-    outputs,
-    scores,
-    submissions,
-    submitters,
-)
-from geval_py.board.intake.contents import outputs_in_folders, outputs_of, test_by_folder
-from geval_py.board.intake.identity import digest_at_the_door, folded, submitter_of
-from geval_py.board.intake.receiving import digest_of
-from geval_py.board.intake.sandbox import look_into, receive_isolated
-from geval_py.board.operations.outdated import tests_in
-from geval_py.board.operations.quota import check_quota
-from geval_py.board.submission import (
-    Details,
-    FailedError,
-    Parcel,
-    ReceivedFile,
-    ReceivedOutput,
-    RejectedError,
-    Scored,
-)
+from geval_py.board.database import schema
+from geval_py.board.database import store as database
+from geval_py.board.database.schema import FAILED, REJECTED, SCORED, files, outputs, scores, submissions, submitters
+from geval_py.board.database.store import escape_unstorable
+from geval_py.board.intake.identity import folded, own_name, shown_source, submitter_of, unopened_digest
+from geval_py.board.intake.sandbox import receive_in_sandbox, score_in_sandbox
+from geval_py.board.operations.receipts import WITHDRAWN, Receipt, charge_of, check_quota, code_of, receipt_of
+from geval_py.board.submission import Details, Parcel, RejectedError, Scored, SubmissionError
 from geval_py.reading.sources import naming
 from geval_py.text import shorten, visible
 from geval_py.version import __version__
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Row, Select
+    from sqlalchemy import Connection, Row
 
     from geval_py.board.answers import References
     from geval_py.board.database.store import Board
-    from geval_py.board.intake.sandbox import LookInto
-    from geval_py.board.operations.outdated import Outdated
+    from geval_py.board.intake.sandbox import Scorer
+    from geval_py.board.settings import Settings
+
+Content: TypeAlias = tuple[str, str, str]  # a test, the sha256 of an output's file, a metric
+PLACE_PREFIX = "geval-board-"  # of temporary folders
+MOST_OF_A_NAME = 60  # characters shown of a name that cannot be a submitter's
+ASIDE = "aside "  # facts: for the organiser, more about the reason of a submission
+CHECKED = "checked "  # facts: with which references or settings a submission was checked
+KNOWN = "the same content was added before: this is its receipt"
+KNOWN_WITHDRAWN = "the same content was added before, and withdrawn by the organiser: it is not ranked"
 
 
-MOST_OF_A_NAME = 60  # characters of one that cannot be a submitter's as it is
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """The state of a submission in the pipeline.
+
+    ``evaluations`` are the ids of stored evaluations, ``scored`` the scores that are not stored yet. ``aside``
+    explains the reason to the organiser alone.
+    """
+
+    state: str = SCORED
+    reason: str = ""
+    aside: str = ""
+    problems: tuple[Mapping[str, Any], ...] = ()
+    evaluations: Mapping[Content, int] = field(default_factory=dict)
+    scored: Mapping[Content, Scored] = field(default_factory=dict)
+
+
+SomeOutcome = TypeVar("SomeOutcome", bound=Outcome)
+
+
+def after_error(outcome: SomeOutcome, error: SubmissionError) -> SomeOutcome:
+    """Return an outcome as rejected or failed, for the reason of the error."""
+    state = REJECTED if isinstance(error, RejectedError) else FAILED
+    return replace(outcome, state=state, reason=error.reason, aside=error.aside)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrival:
-    """A submission that stands at the door; ``submitter`` is None where its name says who sent it."""
+    """A submission before it is received; without a ``submitter`` its own name is the submitter's."""
 
     source: str
     submitter: str | None
@@ -71,139 +89,160 @@ class Arrival:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
+class Prepared(Outcome):
     """A submission that is ready to be stored.
 
-    ``known`` gives the evaluations that are stored already, ``scored`` the new ones, by test, sha256 of the output's
-    file, and metric. ``door`` is the digest that it would have if it could not be received. ``packed`` are the packed
-    files by digest. ``aside`` is what the organiser alone is told of the reason. ``same`` is the id of the submission
-    that this one was found to be; then nothing else was done.
+    ``key`` is the folded name of the submitter. ``unopened`` is the digest of the source as it stands, ``digest`` the
+    digest of the files or, if they could not be received, ``unopened`` again. ``packed`` are the paths of the
+    compressed files, by digest. ``same`` is the id of a stored submission with the same content; then all later steps
+    were left out.
     """
 
     arrival: Arrival
     name: str
     key: str
     digest: str
-    door: str
-    state: str = SCORED
-    reason: str = ""
-    aside: str = ""
+    unopened: str
     parcel: Parcel | None = None
-    problems: tuple[Mapping[str, Any], ...] = ()
-    known: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
-    scored: Mapping[tuple[str, str, str], Scored] = field(default_factory=dict)
     references: References = field(default_factory=dict)
     packed: Mapping[str, str] = field(default_factory=dict)
     same: int | None = None
 
-    def blamed(self, error: RejectedError | FailedError) -> Prepared:
-        """Give it as rejected or failed, with the reason."""
-        state = REJECTED if isinstance(error, RejectedError) else FAILED
-        return replace(self, state=state, reason=error.reason, aside=error.aside)
-
 
 def prepare(board: Board, arrival: Arrival, references: References, place: str) -> Prepared:
-    """Prepare a submission in an empty folder, in which its files stay until it is stored.
+    """Receive, check and score a submission in an empty folder, which holds its files until it is stored.
 
-    Raises QuotaError; RejectedError for a submitter's name that is none, if it was given; and as
-    :func:`receive_isolated` for a source that is not there.
+    Raises QuotaError; RejectedError for a given submitter's name that is not allowed; and as
+    :func:`receive_in_sandbox` for a missing source.
     """
     if arrival.submitter is not None:
         folded(arrival.submitter)
+    parcel = None
     try:
-        parcel = receive_isolated(arrival.source, place, board.settings)
-    except (RejectedError, FailedError) as error:
-        prepared = _at_the_door(arrival).blamed(error)
-        return replace(prepared, same=_look_up(board, prepared))
-    prepared = replace(_at_the_door(arrival), digest=parcel.digest, parcel=parcel, references=references)
-    same = _look_up(board, prepared)
-    return replace(prepared, same=same) if same is not None else _examined(board, prepared, parcel, place)
+        parcel = receive_in_sandbox(arrival.source, place, board.settings)
+        prepared = replace(_identify(arrival), digest=parcel.digest, parcel=parcel, references=references)
+    except SubmissionError as error:
+        prepared = after_error(_identify(arrival), error)
+    with board.reading() as connection:
+        same = find_same(connection, board.settings, prepared)
+    if same is not None or parcel is None:
+        return replace(prepared, same=same)
+    prepared = replace(prepared, packed={file.sha256: database.pack_file(file.path) for file in parcel.files})
+    return check_and_score(board, prepared, parcel, place, references) if prepared.state == SCORED else prepared
 
 
-def _at_the_door(arrival: Arrival) -> Prepared:
-    """Say who submits: of a submission's own name that cannot be a submitter's, what can be seen of it."""
+def _identify(arrival: Arrival) -> Prepared:
+    """Find out who submits. An own name that is not allowed rejects the submission, under the visible part of it."""
     name = submitter_of(arrival.source) if arrival.submitter is None else arrival.submitter
     with naming(arrival.source):
-        door = digest_at_the_door(arrival.source)
+        digest = unopened_digest(arrival.source)
     try:
-        key = folded(name)
+        return Prepared(arrival=arrival, name=name, key=folded(name), digest=digest, unopened=digest)
     except RejectedError as error:
         name = shorten(visible(name), MOST_OF_A_NAME)
-        return Prepared(arrival=arrival, name=name, key=folded(name), digest=door, door=door).blamed(error)
-    return Prepared(arrival=arrival, name=name, key=key, digest=door, door=door)
+        prepared = Prepared(arrival=arrival, name=name, key=folded(name), digest=digest, unopened=digest)
+        return after_error(prepared, error)
 
 
-def _look_up(board: Board, prepared: Prepared) -> int | None:
-    """Find the same submission in the board, and check the quota where there is none."""
-    with board.reading() as connection:
-        return look_up(connection, board, prepared)
+def find_same(connection: Connection, settings: Settings, prepared: Prepared) -> int | None:
+    """Return the id of the same submission, unless it failed, or was not received before and is now.
 
-
-def look_up(connection: Connection, board: Board, prepared: Prepared) -> int | None:
-    """Find the same submission, unless that failed, or can be received now; raises QuotaError where there is none."""
-    same = stored_as(connection, prepared)
+    Without any, check the quota; raises QuotaError.
+    """
+    same = _stored_before(connection, prepared)
     if same is not None:
         return None if same.state == FAILED or same.digest != prepared.digest else int(same.id)
     if not prepared.arrival.baseline:
         submitter_id = connection.execute(select(submitters.c.id).where(submitters.c.key == prepared.key)).scalar()
-        check_quota(connection, board.settings, submitter_id, prepared.name, prepared.arrival.arrived)
+        check_quota(connection, settings, submitter_id, prepared.name, prepared.arrival.arrived)
     return None
 
 
-def stored_as(connection: Connection, prepared: Prepared) -> Row[Any] | None:
-    """Give the submission with the same submitter and content, or that was not let in; None if there is none.
+def _stored_before(connection: Connection, prepared: Prepared) -> Row[Any] | None:
+    """Find the submission of the same submitter with the same content, or with the same source if not received.
 
-    An archive that was rejected is the same only if its bytes are, which its digest at the door tells; a folder or a
-    branch may be another one by now, which then is a new submission.
+    The bytes of an archive identify it even if it was rejected; a folder or a branch may have changed since, so a
+    rejected one does not count.
     """
     is_same = submissions.c.digest == prepared.digest
-    tried_again = (FAILED, REJECTED) if os.path.isfile(prepared.arrival.source) else (FAILED,)
-    not_let_in = submissions.c.state.in_(tried_again) & (submissions.c.digest == prepared.door)
+    retried = (FAILED, REJECTED) if os.path.isfile(prepared.arrival.source) else (FAILED,)
+    not_received = submissions.c.state.in_(retried) & (submissions.c.digest == prepared.unopened)
     return connection.execute(
         select(submissions)
         .join_from(submissions, submitters)
-        .where(submitters.c.key == prepared.key, is_same | not_let_in)
+        .where(submitters.c.key == prepared.key, is_same | not_received)
         .order_by(is_same.desc())
     ).first()
 
 
-def _examined(board: Board, prepared: Prepared, parcel: Parcel, place: str) -> Prepared:
-    """Check and score a submission, and pack its files."""
-    packed = {file.sha256: blobs.pack(file.path) for file in parcel.files}
-    prepared = replace(prepared, packed=packed)
-    if prepared.state != SCORED:
-        return prepared
+# The step that rescoring shares: check and score.
+
+
+def check_and_score(
+    board: Board,
+    outcome: SomeOutcome,
+    parcel: Parcel,
+    place: str,
+    references: References,
+    *,
+    scorer: Scorer | None = None,
+    from_database: bool = False,
+) -> SomeOutcome:
+    """Check all outputs of a parcel, and score the contents that have no evaluation with these references.
+
+    ``scorer`` is by default the sandbox on this machine. If ``from_database``, the files of the outputs are written
+    to their paths first, and if all is scored already, nothing is checked again.
+    """
     with board.reading() as connection:
-        known = dict(known_evaluations(connection, parcel, prepared.references))
+        known = dict(_known_evaluations(connection, parcel, references))
+        outcome = replace(outcome, evaluations=known)
+        wanted = list(_wanted(parcel, references, known))
+        if from_database and not wanted:
+            return outcome
+        names = {output.file for output in parcel.outputs} if from_database else ()
+        for file in parcel.files:
+            if file.name in names:
+                database.write_content(connection, file.sha256, file.path)
     try:
-        found = look_into(parcel, place, board.settings, list(wanted_of(parcel, prepared.references, known)))
-    except (RejectedError, FailedError) as error:
-        return prepared.blamed(error)
-    scored = dict(by_file(parcel, found.digests, found.scored))
-    state = REJECTED if found.reason else SCORED
-    return replace(prepared, state=state, reason=found.reason, problems=found.problems, known=known, scored=scored)
+        findings = (scorer or score_in_sandbox)(parcel, place, board.settings, wanted)
+    except SubmissionError as error:
+        return after_error(outcome, error)
+    state = REJECTED if findings.reason else SCORED
+    scored = dict(by_file_digest(parcel, findings.digests, findings.scored))
+    return replace(outcome, state=state, reason=findings.reason, problems=findings.problems, scored=scored)
 
 
-def known_evaluations(
+def _known_evaluations(
     connection: Connection, parcel: Parcel, references: References
-) -> Iterator[tuple[tuple[str, str, str], int]]:
-    """Give the evaluations of files with the same content as a parcel's that are up to date."""
-    rows = connection.execute(
-        select(outputs.c.test, files.c.sha256, evaluations.c.metric, evaluations.c.id, evaluations.c.reference)
-        .join_from(files, outputs, outputs.c.file_id == files.c.id)
-        .join(scores, scores.c.output_id == outputs.c.id)
-        .join(evaluations, evaluations.c.id == scores.c.evaluation_id)
-        .where(files.c.sha256.in_({file.sha256 for file in parcel.files}), evaluations.c.version == __version__)
-    )
-    for test, digest, metric, number, reference in rows:
-        if references.get((test, metric)) == reference:
-            yield (test, digest, metric), number
+) -> Iterator[tuple[Content, int]]:
+    """Yield the stored evaluations, by this version and with these references, of the parcel's contents.
+
+    They include evaluations that no output has yet: after an interruption, or a dry run.
+    """
+    digests = {file.name: file.sha256 for file in parcel.files}
+    for output in parcel.outputs:
+        test, digest = output.test, digests[output.file]
+        unpacked = (
+            select(schema.evaluations.c.output_sha256)
+            .join_from(files, outputs, outputs.c.file_id == files.c.id)
+            .join(scores, scores.c.output_id == outputs.c.id)
+            .join(schema.evaluations, schema.evaluations.c.id == scores.c.evaluation_id)
+            .where(files.c.sha256 == digest, outputs.c.test == test)
+        )
+        query = select(schema.evaluations.c.metric, schema.evaluations.c.reference, schema.evaluations.c.id).where(
+            schema.evaluations.c.output_sha256.in_(unpacked),
+            schema.evaluations.c.test == test,
+            schema.evaluations.c.version == __version__,
+        )
+        for metric, reference, number in connection.execute(query):
+            if references.get((test, metric)) == reference:
+                yield (test, digest, metric), number
 
 
-def wanted_of(
-    parcel: Parcel, references: References, known: Mapping[tuple[str, str, str], int]
+def _wanted(
+    parcel: Parcel, references: References, known: Mapping[Content, int]
 ) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """Give what is to be scored: tests, names of files, and the metrics by which they were not."""
+    """Yield tests, names of files, and the metrics by which they are not scored."""
     digests = {file.name: file.sha256 for file in parcel.files}
     for output in parcel.outputs:
         test, digest = output.test, digests[output.file]
@@ -213,10 +252,10 @@ def wanted_of(
             yield test, output.file, missing
 
 
-def by_file(
+def by_file_digest(
     parcel: Parcel, unpacked: Mapping[str, str], scored: tuple[Scored, ...]
-) -> Iterator[tuple[tuple[str, str, str], Scored]]:
-    """Give what was scored by the digests of the files, of which several may have the same content, unpacked."""
+) -> Iterator[tuple[Content, Scored]]:
+    """Yield scores by the digests of the files; several files may have the same content, decompressed."""
     of = {(one.test, one.output_sha256, one.metric): one for one in scored}
     digests = {file.name: file.sha256 for file in parcel.files}
     for output in parcel.outputs:
@@ -225,186 +264,158 @@ def by_file(
                 yield (test, digests[output.file], metric), one
 
 
-# ``geval board add``: one submission, stored whole in one transaction, or not at all.
+# The steps inside a transaction.
 
 
-PLACE_BEGINNING = "geval-board-"
+def store(connection: Connection, board: Board, prepared: Prepared) -> Receipt:
+    """Store a submission with its files, outputs and scores, unless the same one is stored; return the receipt.
+
+    Raises QuotaError, as another process may have used up the quota.
+    """
+    settings, parcel = board.settings, prepared.parcel
+    checked_with = settings_digest(settings) if parcel is None else references_digest(prepared.references)
+    same = find_same(connection, settings, prepared) if prepared.same is None else prepared.same
+    if same is not None:
+        if parcel is None:  # not received again, under the settings of now
+            database.remember(connection, f"{CHECKED}{same}", checked_with)
+        receipt = receipt_of(connection, same, KNOWN)
+        return replace(receipt, note=KNOWN_WITHDRAWN) if receipt.state == WITHDRAWN else receipt
+    submission_id = _store_submission(connection, prepared)
+    _store_files(connection, submission_id, prepared)
+    database.forget(connection, f"{ASIDE}{submission_id}")
+    if prepared.aside:
+        database.remember(connection, f"{ASIDE}{submission_id}", escape_unstorable(prepared.aside))
+    if prepared.state == SCORED and parcel is not None:
+        ids = store_evaluations(connection, prepared, prepared.references, prepared.arrival.added)
+        of = store_outputs(connection, submission_id, parcel, prepared.references)
+        for (output_id, metric), content in of.items():
+            row = {"output_id": output_id, "metric": metric, "evaluation_id": ids[content]}
+            connection.execute(insert(scores).values(row))
+    database.remember(connection, f"{CHECKED}{submission_id}", checked_with)
+    return receipt_of(connection, submission_id)
 
 
-def _inserted(connection: Connection, statement: Any) -> int:
-    return int(connection.execute(statement).scalar_one())
+def references_digest(references: References) -> str:
+    """Digest all that the check of a received submission depends on."""
+    parts = [__version__, *(f"{test} {metric} {digest}" for (test, metric), digest in sorted(references.items()))]
+    return sha256("\n".join(parts).encode()).hexdigest()
 
 
-def evaluation_of(connection: Connection, scored: Scored, reference: str, now: datetime) -> int:
-    """Store an evaluation, unless that content was scored already; gives its id."""
-    key = {
-        "test": scored.test,
-        "output_sha256": scored.output_sha256,
-        "reference": reference,
-        "metric": scored.metric,
-        "version": __version__,
+def settings_digest(settings: Settings) -> str:
+    """Digest the part of board.yaml that decides which submissions can be received."""
+    tests = [test.name for test in settings.tests]
+    return sha256(repr((__version__, tests, settings.limits, settings.transports)).encode()).hexdigest()
+
+
+def _store_submission(connection: Connection, prepared: Prepared) -> int:
+    """Store the row of a submission, in place of one that failed or was not received; return its id."""
+    values = _columns(prepared) | {"submitter_id": _submitter_id(connection, prepared)}
+    before = _stored_before(connection, prepared)
+    if before is None:
+        inserted = connection.execute(insert(submissions).values(values).returning(submissions.c.id))
+        return int(inserted.scalar_one())
+    if before.digest != prepared.digest:
+        of = select(outputs.c.id).where(outputs.c.submission_id == before.id)
+        for table in (schema.history, scores, schema.disclosures):
+            connection.execute(delete(table).where(table.c.output_id.in_(of)))
+        for table in (outputs, files):
+            connection.execute(delete(table).where(table.c.submission_id == before.id))
+    kept = {"code": before.code, "arrived": before.arrived}  # failing was not the submitter's fault
+    connection.execute(update(submissions).where(submissions.c.id == before.id).values(values | kept))
+    return int(before.id)
+
+
+def _columns(prepared: Prepared) -> dict[str, Any]:
+    """Return the columns of a submission but for its submitter."""
+    arrival, parcel = prepared.arrival, prepared.parcel
+    details = Details() if parcel is None else parcel.details
+    charged, charge = charge_of(prepared.state, baseline=arrival.baseline)
+    texts = {name: getattr(details, name) for name in ("description", "author", "revision", "tags", "links")}
+    texts |= {
+        "code": code_of(prepared.key, prepared.digest, arrival.arrived),
+        "name": own_name(arrival.source) if parcel is None else parcel.name,
+        "source": shown_source(arrival.source) if parcel is None else parcel.source,
+        "digest": prepared.digest,
+        "state": prepared.state,
+        "reason": prepared.reason,
+        "params": dict(details.params),
+        "problems": list(prepared.problems),
+        "charge": charge,
+        "scorer": __version__,
     }
-    found = connection.execute(
-        select(evaluations.c.id).where(*(evaluations.c[name] == value for name, value in key.items()))
-    ).scalar()
-    if found is not None:
-        return int(found)
-    names = ("signature", "lines", "score", "low", "high", "losses")
-    values = key | {name: getattr(scored, name) for name in names} | {"made": now.astimezone(UTC)}
-    return _inserted(connection, insert(evaluations).values(values).returning(evaluations.c.id))
+    return {key: escape_unstorable(value) for key, value in texts.items()} | {
+        "arrived": arrival.arrived.astimezone(UTC),
+        "added": arrival.added.astimezone(UTC),
+        "charged": charged,
+        "baseline": arrival.baseline,
+    }
 
 
-# A stored submission is looked into again: its files are taken from the database, checked, and scored.
+def _submitter_id(connection: Connection, prepared: Prepared) -> int:
+    found = connection.execute(select(submitters.c.id).where(submitters.c.key == prepared.key)).scalar()
+    if found is None:
+        values = {"key": prepared.key, "name": escape_unstorable(prepared.name)}
+        found = connection.execute(insert(submitters).values(values).returning(submitters.c.id)).scalar_one()
+    return int(found)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
-    """What came of a submission that was looked into again: its state, and its evaluations.
-
-    ``numbers`` are their ids, by test, sha256 of the output's file, and metric. ``left_out`` has, by test, what came
-    of outputs for tests that are new to it, and cannot be scored: they take nothing away from it.
-    """
-
-    submission_id: int
-    outdated: tuple[Outdated, ...]
-    parcel: Parcel
-    state: str = SCORED
-    reason: str = ""
-    problems: tuple[Mapping[str, Any], ...] = ()
-    numbers: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
-    left_out: Mapping[str, Work] = field(default_factory=dict)
-
-    def blamed(self, error: RejectedError | FailedError) -> Work:
-        """Give it as rejected or failed, with the reason."""
-        state = REJECTED if isinstance(error, RejectedError) else FAILED
-        return replace(self, state=state, reason=error.reason)
-
-    def also(self, test: str, of_test: Work) -> Work:
-        """Add what came of the outputs for a test that is new to it."""
-        problems = (*self.problems, *of_test.problems)
-        if of_test.state != SCORED:
-            return replace(self, problems=problems, left_out={**self.left_out, test: of_test})
-        parcel = replace(self.parcel, outputs=(*self.parcel.outputs, *of_test.parcel.outputs))
-        return replace(self, problems=problems, parcel=parcel, numbers={**self.numbers, **of_test.numbers})
+def _store_files(connection: Connection, submission_id: int, prepared: Prepared) -> None:
+    """Store the files; if a submission with the same content failed before, they are there."""
+    known = _file_ids(connection, submission_id)
+    for file in () if prepared.parcel is None else prepared.parcel.files:
+        name = escape_unstorable(file.name)
+        if name not in known:
+            database.store_content(connection, file.sha256, prepared.packed[file.sha256])
+            values = {"submission_id": submission_id, "name": name, "sha256": file.sha256, "bytes": file.bytes}
+            connection.execute(insert(files).values(values))
 
 
-def score_again(
-    board: Board, found: Sequence[Outdated], references: References, now: datetime, look: LookInto | None = None
-) -> Work:
-    """Score what is out of date of one submission, and store the evaluations; those that are stored are taken.
-
-    ``look`` looks into it elsewhere, by default a child process here.
-    Its outputs stay those that were stored, since a name may say another test now; those for tests that are new to it
-    are looked into by themselves, a test at a time.
-    """
-    number, tests = found[0].submission_id, tests_in(references)
-    with TemporaryDirectory(prefix=PLACE_BEGINNING) as place:
-        with board.reading() as connection:
-            whole = _parcel(connection, number, place, sets_to_come(board.settings))
-            stored = tuple(_stored_outputs(connection, number))
-        work = Work(submission_id=number, outdated=tuple(found), parcel=whole)
-        tried = partial(_tried, board, work, place, references, now, look or look_into)
-        if not stored:
-            return tried(partial(outputs_of, whole.files, tests))
-        done = tried(lambda: tuple(output for output in stored if output.test in tests))
-        known = {output.file for output in stored}
-        left = [file for file in whole.files if file.name not in known]
-        new = {test_by_folder(file.name, tests) for file in left}
-        for test in tests if done.state == SCORED else ():
-            if test in new:
-                done = done.also(test, tried(partial(outputs_in_folders, left, [test])))
-        return done
+def _file_ids(connection: Connection, submission_id: int) -> dict[str, int]:
+    stored = select(files.c.name, files.c.id).where(files.c.submission_id == submission_id)
+    return {row.name: row.id for row in connection.execute(stored)}
 
 
-def _tried(
-    board: Board,
-    work: Work,
-    place: str,
-    references: References,
-    now: datetime,
-    look: LookInto,
-    outputs: Callable[[], tuple[ReceivedOutput, ...]],
-) -> Work:
-    """Check and score some outputs; of the files, two may be one variant now that the tests are others."""
-    try:
-        return _looked_into(board, work, place, references, now, look, outputs())
-    except (RejectedError, FailedError) as error:
-        return work.blamed(error)
+def store_evaluations(
+    connection: Connection, outcome: Outcome, references: References, now: datetime
+) -> dict[Content, int]:
+    """Store the new evaluations of an outcome; return the ids of all, by content."""
+    ids = dict(outcome.evaluations)
+    for content, one in outcome.scored.items():
+        key = {
+            "test": one.test,
+            "output_sha256": one.output_sha256,
+            "reference": references[one.test, one.metric],
+            "metric": one.metric,
+            "version": __version__,
+        }
+        is_same = (schema.evaluations.c[name] == value for name, value in key.items())
+        found = connection.execute(select(schema.evaluations.c.id).where(*is_same)).scalar()
+        if found is None:
+            names = ("signature", "lines", "score", "low", "high", "losses")
+            values = key | {name: getattr(one, name) for name in names} | {"made": now.astimezone(UTC)}
+            found = connection.execute(
+                insert(schema.evaluations).values(values).returning(schema.evaluations.c.id)
+            ).scalar_one()
+        ids[content] = int(found)
+    return ids
 
 
-def _looked_into(
-    board: Board,
-    work: Work,
-    place: str,
-    references: References,
-    now: datetime,
-    look: LookInto,
-    of: tuple[ReceivedOutput, ...],
-) -> Work:
-    """Check and score some outputs, which become those of the parcel; raises RejectedError, FailedError."""
-    parcel = replace(work.parcel, outputs=of)
-    with board.reading() as connection:
-        numbers = _known(connection, parcel, references)
-        wanted = list(wanted_of(parcel, references, numbers))
-        work = replace(work, parcel=parcel, numbers=numbers)
-        if not wanted:
-            return work
-        names = {output.file for output in of}
-        for file in parcel.files:
-            if file.name in names:
-                blobs.write(connection, file.sha256, file.path)
-    found = look(parcel, place, board.settings, wanted)
-    if found.reason:
-        return replace(work, state=REJECTED, reason=found.reason, problems=found.problems)
-    with board.writing() as connection:
-        for key, one in by_file(parcel, found.digests, found.scored):
-            numbers[key] = evaluation_of(connection, one, references[one.test, one.metric], now)
-    return replace(work, problems=found.problems, numbers=numbers)
-
-
-def _parcel(connection: Connection, number: int, place: str, to_come: Sequence[str]) -> Parcel:
-    """Make the parcel of a submission that is stored, with paths for its files in a place, and without outputs.
-
-    Its digest is that which it would have if it were received now: of a test that is scored now it has the files.
-    """
-    row = connection.execute(select(submissions).where(submissions.c.id == number)).one()
-    stored = connection.execute(select(files).where(files.c.submission_id == number).order_by(files.c.id)).all()
-    received = tuple(
-        ReceivedFile(name=file.name, path=os.path.join(place, f"{n:03}"), sha256=file.sha256, bytes=file.bytes)
-        for n, file in enumerate(stored)
-    )
-    digest = digest_of([file for file in received if test_by_folder(file.name, to_come) is None])
-    return Parcel(name=row.name, source=row.source, digest=digest, files=received, outputs=(), details=Details())
-
-
-def _stored_outputs(connection: Connection, number: int) -> Iterator[ReceivedOutput]:
-    query = select(outputs, files.c.name.label("file")).join(files, files.c.id == outputs.c.file_id)
-    for row in connection.execute(query.where(outputs.c.submission_id == number).order_by(outputs.c.id)):
-        params = {str(name): str(value) for name, value in row.params.items()}
-        yield ReceivedOutput(test=row.test, file=row.file, variant=row.variant, params=params)
-
-
-def _known(connection: Connection, parcel: Parcel, references: References) -> dict[tuple[str, str, str], int]:
-    """Give the evaluations of now that are stored of the same content: after an interruption, or a dry run."""
-    found: dict[tuple[str, str, str], int] = {}
+def store_outputs(
+    connection: Connection, submission_id: int, parcel: Parcel, references: References
+) -> dict[tuple[int, str], Content]:
+    """Store the outputs of a parcel that are not stored yet; return the content of each output id and metric."""
+    file_ids = _file_ids(connection, submission_id)
+    query = select(outputs.c.file_id, outputs.c.test, outputs.c.id).where(outputs.c.submission_id == submission_id)
+    known = {(row.file_id, row.test): row.id for row in connection.execute(query)}
     digests = {file.name: file.sha256 for file in parcel.files}
+    contents: dict[tuple[int, str], Content] = {}
     for output in parcel.outputs:
-        digest = digests[output.file]
-        for row in connection.execute(_of_content(output.test, digest)):
-            if references.get((output.test, row.metric)) == row.reference:
-                found[output.test, digest, row.metric] = row.id
-    return found
-
-
-def _of_content(test: str, digest: str) -> Select[Any]:
-    """Select the evaluations by this version of what has, unpacked, the content of a file that was scored before."""
-    unpacked = (
-        select(evaluations.c.output_sha256)
-        .join_from(files, outputs, outputs.c.file_id == files.c.id)
-        .join(scores, scores.c.output_id == outputs.c.id)
-        .join(evaluations, evaluations.c.id == scores.c.evaluation_id)
-        .where(files.c.sha256 == digest, outputs.c.test == test)
-    )
-    return select(evaluations.c.metric, evaluations.c.reference, evaluations.c.id).where(
-        evaluations.c.output_sha256.in_(unpacked), evaluations.c.test == test, evaluations.c.version == __version__
-    )
+        key = file_ids[escape_unstorable(output.file)], output.test
+        if key not in known:
+            values = {"submission_id": submission_id, "file_id": key[0], "test": output.test}
+            values |= {name: escape_unstorable(getattr(output, name)) for name in ("variant", "params")}
+            known[key] = connection.execute(insert(outputs).values(values).returning(outputs.c.id)).scalar_one()
+        for test, metric in references:
+            if test == output.test:
+                contents[known[key], metric] = (test, digests[output.file], metric)
+    return contents

@@ -1,31 +1,110 @@
-"""Receipts: what a submitter, or the organiser, has in hand when a submission was taken."""
+"""The quota of a submitter on a day, and the receipt of a submission, which tells whether it counts for the quota."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, tzinfo
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 
-from geval_py.board.database.schema import FAILED, SCORED, files, submissions, submitters
-from geval_py.board.operations.quota import written
+from geval_py.board.database.schema import FAILED, REJECTED, SCORED, files, submissions, submitters
 from geval_py.errors import DataError
 from geval_py.text import visible
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+    from geval_py.board.settings import Settings
 
-REFUSED = "refused"  # the state of what was not stored
-WITHDRAWN = "withdrawn"  # and that of what the organiser has hidden, whatever it was before
+
+CHARGES = {SCORED: "it was scored", REJECTED: "it was rejected, by the rules that `geval check` knows too"}
+OF_THE_BOARD = "it failed, which is not its submitter's fault"
+OF_THE_ORGANISER = "a baseline of the organiser's"
+REFUSED = "refused"  # the state of a submission that was not stored
+WITHDRAWN = "withdrawn"  # the state of a submission that the organiser has hidden, whatever it was before
 CODE_DIGITS, LEAST_DIGITS = 12, 4
 
 
+class QuotaError(DataError):
+    """A submitter has used up the quota of a day: nothing was scored or stored. ``again`` is the next day, in UTC."""
+
+    submitter: str
+    used: int
+    allowed: int
+    day: str
+    zone: str
+    again: datetime
+
+    def __str__(self) -> str:
+        many = "submission" if self.allowed == 1 else "submissions"
+        return (
+            f"The quota is used up: {visible(self.submitter)} sent {self.used} of {self.allowed} {many} on "
+            f"{self.day} ({self.zone})\n  the next day begins at {written(self.again)}; nothing was scored"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """A day in a zone, from its first moment up to the first of the next, both in UTC."""
+
+    name: str
+    start: datetime
+    end: datetime
+
+
+def day_of(moment: datetime, zone: tzinfo) -> Day:
+    """Return the day of a moment; it has 23 or 25 hours when the clocks change.
+
+    >>> from zoneinfo import ZoneInfo
+    >>> day = day_of(datetime(2027, 3, 28, 0, 30, tzinfo=UTC), ZoneInfo("Europe/Warsaw"))
+    >>> day.name, day.end - day.start == timedelta(hours=23)
+    ('2027-03-28', True)
+    """
+    local = moment.astimezone(zone).date()
+    start, end = (
+        datetime(day.year, day.month, day.day, tzinfo=zone).astimezone(UTC) for day in (local, local + timedelta(1))
+    )
+    return Day(local.isoformat(), start, end)
+
+
+def charge_of(state: str, *, baseline: bool) -> tuple[bool, str]:
+    """Whether a submission in a state counts for the quota, and the reason."""
+    if baseline:
+        return False, OF_THE_ORGANISER
+    return (True, CHARGES[state]) if state in CHARGES else (False, OF_THE_BOARD)
+
+
+def check_quota(
+    connection: Connection, settings: Settings, submitter_id: int | None, name: str, arrived: datetime
+) -> None:
+    """Raise QuotaError if one more submission would be too many; ``submitter_id`` is None for a new submitter."""
+    allowed = settings.submissions_a_day
+    if not allowed or submitter_id is None:
+        return
+    day = day_of(arrived, settings.zone)
+    charged = select(func.count()).where(
+        submissions.c.submitter_id == submitter_id,
+        submissions.c.charged,
+        submissions.c.arrived >= day.start,
+        submissions.c.arrived < day.end,
+    )
+    used = connection.execute(charged).scalar_one()
+    if used >= allowed:
+        raise QuotaError(
+            submitter=name, used=used, allowed=allowed, day=day.name, zone=str(settings.zone), again=day.end
+        )
+
+
+def written(moment: datetime) -> str:
+    """Write a moment in UTC, to the second."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 class UnknownCodeError(DataError):
-    """No submission has a code that begins so, or several have."""
+    """No submission, or several, have a code that begins so."""
 
     code: str
     codes: tuple[str, ...] = ()
@@ -38,10 +117,10 @@ class UnknownCodeError(DataError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """What became of a submission: its code and digests, when it arrived, its state and why.
+    """The receipt of a submission: its code and digests, when it arrived, its state and the reason.
 
-    ``digests`` are of its files, by name. ``charge`` says why it counts for the quota, or not. ``note`` is what to
-    know beside. What was refused has no code: it is not stored.
+    ``digests`` are of its files, by name. ``charge`` is why it counts for the quota, or not. A refused submission is
+    not stored, and has no code.
     """
 
     code: str
@@ -59,7 +138,7 @@ class Receipt:
 
     @property
     def is_fine(self) -> bool:
-        """Tell whether it was scored, and stands."""
+        """Whether it is scored, and not withdrawn."""
         return self.state == SCORED
 
     def __str__(self) -> str:
@@ -80,20 +159,20 @@ class Receipt:
             yield f"  note        {self.note}\n"
 
     def document(self) -> dict[str, Any]:
-        """Give it as it stands in a JSON document."""
+        """Return it as a JSON document."""
         names = ("code", "state", "reason", "submitter", "name", "source", "digest", "charged", "charge", "note")
         fields = {name: getattr(self, name) for name in names}
         return fields | {"arrived": written(self.arrived), "files": dict(self.digests)}
 
 
 def code_of(key: str, digest: str, arrived: datetime) -> str:
-    """Make a submission's code of its submitter, content and arrival, so that a rebuilt board has the same."""
+    """Compute a submission's code from its submitter, content and arrival, so that a rebuilt board has the same."""
     moment = arrived.astimezone(UTC).isoformat(timespec="microseconds")
     return sha256(f"{key}\n{digest}\n{moment}".encode()).hexdigest()[:CODE_DIGITS]
 
 
 def receipt_of(connection: Connection, submission_id: int, note: str = "") -> Receipt:
-    """Make the receipt of a submission that is stored; why one was withdrawn is not in it, but for the organiser."""
+    """Read the receipt of a stored submission, without the reason of a withdrawal, which is the organiser's."""
     row = connection.execute(
         select(submissions, submitters.c.name.label("submitter"))
         .join_from(submissions, submitters)
@@ -117,12 +196,10 @@ def receipt_of(connection: Connection, submission_id: int, note: str = "") -> Re
 
 
 def id_of(connection: Connection, code: str) -> int:
-    """Find a submission by its code, or a beginning of it that no other has; raises UnknownCodeError."""
+    """Find a submission by its code, or by the beginning of its code alone; raises UnknownCodeError."""
     begins = submissions.c.code.startswith(code, autoescape=True)
-    least = len(code) >= LEAST_DIGITS
-    rows = (
-        connection.execute(select(submissions.c.id, submissions.c.code).where(begins).limit(9)).all() if least else []
-    )
+    query = select(submissions.c.id, submissions.c.code).where(begins).limit(9)
+    rows = connection.execute(query).all() if len(code) >= LEAST_DIGITS else []
     exact = [row for row in rows if row.code == code]
     if len(exact or rows) != 1:
         raise UnknownCodeError(code=code, codes=tuple(sorted(row.code for row in rows)))

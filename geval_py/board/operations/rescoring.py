@@ -1,37 +1,34 @@
-"""What was scored again takes the place of what was, which goes into the history with the reason."""
+"""``geval board rescore``: score again what is outdated, and replace the stored scores in one transaction.
+
+The files come from the database; the pipeline checks and scores them. Replaced scores go into the history, each with
+the reason.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import groupby
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sqlalchemy import delete, insert, select, update
 
-from geval_py.board.answers import References, references_of
-from geval_py.board.database.blobs import storable
-from geval_py.board.database.schema import (
-    FAILED,
-    REJECTED,
-    SCORED,
-    disclosures,
-    files,
-    history,
-    outputs,
-    scores,
-    submissions,
-)
-from geval_py.board.database.store import remember
-from geval_py.board.intake.sandbox import looking_on
-from geval_py.board.operations.outdated import CHECKED, Outdated, checked_with, outdated
-from geval_py.board.operations.pipeline import Work, score_again
-from geval_py.board.operations.quota import charge_of
-from geval_py.board.operations.receipts import Receipt, receipt_of
+from geval_py.board.answers import References, references_of, sets_to_come
+from geval_py.board.database import schema
+from geval_py.board.database.schema import FAILED, REJECTED, SCORED, files, history, outputs, scores, submissions
+from geval_py.board.database.store import escape_unstorable, remember
+from geval_py.board.intake.receiving import outputs_of, test_by_folder
+from geval_py.board.intake.sandbox import scorer_on
+from geval_py.board.operations import pipeline
+from geval_py.board.operations.outdated import Outdated, outdated, tests_in
+from geval_py.board.operations.receipts import Receipt, charge_of, receipt_of
 from geval_py.board.ranking.disclosure import refresh
 from geval_py.board.ranking.leaderboard import PlaceChange, changed_places, places
+from geval_py.board.submission import Details, Parcel, ReceivedFile, ReceivedOutput, RejectedError, digest_of
 from geval_py.errors import ClusterError
 from geval_py.scoring.blocks import Threads
 from geval_py.version import __version__
@@ -40,151 +37,19 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Row
 
     from geval_py.board.database.store import Board
+    from geval_py.board.intake.sandbox import Scorer
     from geval_py.scoring.blocks import Workers
 
 
-Key: TypeAlias = "tuple[int, str]"  # an output and a metric
+MOST_AT_ONCE = 32  # submissions whose files are unpacked, each with a connection to the database
 NOT_SCORED = "not all of its outputs could be scored again"
-
-
-def switch(connection: Connection, work: Work, references: References, now: datetime) -> Iterator[int]:
-    """Put what came of a submission in the place of what was; gives its id where there is something to tell of it.
-
-    One that lacks a score that it should have now has failed: no old score stands beside new ones. What another run
-    has put in that place meanwhile stays. Where only outputs for new tests are at fault, all that there was does.
-    """
-    was = connection.execute(select(submissions).where(submissions.c.id == work.submission_id)).one()
-    old = {(one.output_id, one.metric): one for one in work.outdated if one.output_id is not None}
-    standing = _standing(connection, work.submission_id)
-    work = _whole(work)
-    if not _is_as_found(connection, was.state, work, old, standing):
-        return
-    new = _new_scores(connection, work, references) if work.state == SCORED else {}
-    if work.state == SCORED and (not new or None in new.values() or old.keys() - new.keys()):
-        work = replace(work, state=FAILED, reason=NOT_SCORED)
-        if not _is_as_found(connection, was.state, work, old, standing):
-            return
-    for key, one in old.items():
-        if one.evaluation_id is not None and standing.get(key) == one.evaluation_id:
-            _remember_score(connection, key, one.evaluation_id, one.reason, now)
-    if work.state == SCORED:
-        for key, evaluation_id in new.items():
-            if standing.get(key) == (old[key].evaluation_id if key in old else None):
-                _put(connection, *key, evaluation_id)
-    else:
-        for key in standing.keys() - old.keys():
-            _remember_score(connection, key, standing[key], work.reason, now)
-        _unscore(connection, work)
-    _tell(connection, work, was)
-    if all(one.state == REJECTED for one in work.left_out.values()):  # what failed is tried again
-        remember(connection, f"{CHECKED}{work.submission_id}", checked_with(references))
-    if (work.state, work.reason) != (was.state, was.reason):
-        yield work.submission_id
-
-
-def _whole(work: Work) -> Work:
-    """Say of one that is scored what was left out, and why; where nothing else is there, that is what came of it."""
-    if work.state != SCORED or not work.left_out:
-        return work
-    first, *_ = work.left_out.values()
-    if not work.parcel.outputs:
-        return replace(work, state=first.state, reason=first.reason, left_out={})
-    said = (f"its outputs for {test} are left out: {one.reason}" for test, one in work.left_out.items())
-    return replace(work, reason="; ".join(said))
-
-
-def _tell(connection: Connection, work: Work, was: Row[Any]) -> None:
-    """Store the state of a submission, and why it has that."""
-    charged, charge = charge_of(work.state, baseline=was.baseline)
-    told = {"state": work.state, "reason": storable(work.reason), "scorer": __version__, "digest": work.parcel.digest}
-    is_other = (work.state, work.reason) != (was.state, was.reason)
-    told |= {"problems": storable(list(work.problems))} if work.problems or is_other else {}
-    told |= {"charged": charged, "charge": charge} if work.state != was.state else {}
-    connection.execute(update(submissions).where(submissions.c.id == work.submission_id).values(told))
-
-
-def _standing(connection: Connection, submission_id: int) -> dict[Key, int]:
-    """Give the evaluations that the scores of a submission are of now."""
-    query = select(scores.c.output_id, scores.c.metric, scores.c.evaluation_id).join(outputs)
-    rows = connection.execute(query.where(outputs.c.submission_id == submission_id))
-    return {(row.output_id, row.metric): row.evaluation_id for row in rows}
-
-
-def _is_as_found(
-    connection: Connection, state: str, work: Work, old: Mapping[Key, Outdated], standing: Mapping[Key, int]
-) -> bool:
-    """Tell whether something of what was out of date still is: another run may have scored it again meanwhile.
-
-    A test that was new is so as long as none of its outputs has a score. What could not be scored takes nothing away
-    but what it was to replace.
-    """
-    new_tests = {one.test for one in work.outdated if one.output_id is None and one.test}
-    if not old and not new_tests:
-        return state != SCORED
-    still_old = any(standing.get(key) == one.evaluation_id for key, one in old.items())
-    still_new = bool(new_tests - _scored_tests(connection, work.submission_id))
-    return state == SCORED and (still_old or (still_new and (work.state == SCORED or not old)))
-
-
-def _scored_tests(connection: Connection, submission_id: int) -> set[str]:
-    query = select(outputs.c.test).join(scores).where(outputs.c.submission_id == submission_id)
-    return set(connection.execute(query.distinct()).scalars())
-
-
-def _remember_score(connection: Connection, key: Key, evaluation_id: int, reason: str, now: datetime) -> None:
-    output_id, metric = key
-    values = {"output_id": output_id, "metric": metric, "evaluation_id": evaluation_id}
-    moment = {"replaced": now.astimezone(UTC), "reason": storable(reason)}
-    connection.execute(insert(history).values(values | moment))
-
-
-def _new_scores(connection: Connection, work: Work, references: References) -> dict[Key, int | None]:
-    """Store the outputs that are not there yet; gives the evaluations by output and metric, None if missing."""
-    of = files.c.submission_id == work.submission_id
-    numbers = {row.name: row.id for row in connection.execute(select(files.c.name, files.c.id).where(of))}
-    stored = select(outputs.c.file_id, outputs.c.test, outputs.c.id).where(
-        outputs.c.submission_id == work.submission_id
-    )
-    known = {(row.file_id, row.test): row.id for row in connection.execute(stored)}
-    digests = {file.name: file.sha256 for file in work.parcel.files}
-    new: dict[Key, int | None] = {}
-    for output in work.parcel.outputs:
-        file_id = numbers[output.file]
-        if (file_id, output.test) not in known:
-            values = {"submission_id": work.submission_id, "file_id": file_id, "test": output.test}
-            named = {"variant": storable(output.variant), "params": storable(dict(output.params))}
-            inserted = connection.execute(insert(outputs).values(values | named).returning(outputs.c.id))
-            known[file_id, output.test] = inserted.scalar_one()
-        for test, metric in references:
-            if test == output.test:
-                new[known[file_id, test], metric] = work.numbers.get((test, digests[output.file], metric))
-    return new
-
-
-def _put(connection: Connection, output_id: int, metric: str, evaluation_id: int | None) -> None:
-    this = (scores.c.output_id == output_id) & (scores.c.metric == metric)
-    connection.execute(delete(scores).where(this))
-    row = {"output_id": output_id, "metric": metric, "evaluation_id": evaluation_id}
-    connection.execute(insert(scores).values(row))
-
-
-def _unscore(connection: Connection, work: Work) -> None:
-    """Take away the scores of what is rejected or failed now."""
-    of = select(outputs.c.id).where(outputs.c.submission_id == work.submission_id)
-    for table in (disclosures, scores):
-        connection.execute(delete(table).where(table.c.output_id.in_(of)))
-
-
-# ``geval board rescore``: what is out of date is scored again, and then, in one transaction, takes its place.
-
-
-MOST_AT_ONCE = 32  # of the submissions that lie unpacked, each with a connection to the database
+Key: TypeAlias = tuple[int, str]  # an output and a metric
 Progress: TypeAlias = "Callable[[int, int], None]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rescored:
-    """What was out of date, whose place changed by it, and which submissions have another state now, or would."""
+    """The outdated scores, the changes of places, and the receipts of submissions whose state changed (or would)."""
 
     outdated: tuple[Outdated, ...]
     changes: tuple[PlaceChange, ...]
@@ -199,21 +64,22 @@ def rescore(
     progress: Progress | None = None,
     workers: Workers | None = None,
 ) -> Rescored:
-    """Score again what is out of date, keep what was in the history with the reason, and rank anew.
+    """Score again what is outdated, keep the old scores in the history with the reason, and rank anew.
 
-    Submissions that failed are tried again, and those that were rejected are checked again if what they were checked
-    with changed. With ``dry_run`` all stays as it is, but for evaluations that no one is shown. ``progress`` is
-    called with how many submissions are done, and how many there are to do. ``workers`` elsewhere look into
-    the submissions there. Raises StoreError, the DataErrors of the challenge, and ClusterError.
+    Failed submissions are tried again, and rejected ones are checked again if the challenge, answers or version
+    changed. With ``dry_run`` nothing changes but for stored evaluations that nobody sees. ``progress`` is called with
+    the number of submissions done, and the number of all. ``workers`` elsewhere check and score
+    there. Raises
+    StoreError, the DataErrors of the challenge, and ClusterError.
     """
     references = references_of(board.settings)
     with board.reading() as connection:
         found = outdated(connection, references)
-    done = list(_done(board, found, references, now, progress, workers or Threads()))
+    revisions = list(_revisions(board, found, references, now, progress, workers or Threads()))
     with board.writing() as connection:
         refresh(connection, board.settings, now)
         before = places(connection, board.settings, now)
-        numbers = [number for work in done for number in switch(connection, work, references, now)]
+        numbers = [number for one in revisions for number in replace_scores(connection, one, references, now)]
         refresh(connection, board.settings, now)
         changes = changed_places(before, places(connection, board.settings, now))
         receipts = tuple(receipt_of(connection, number) for number in numbers)
@@ -222,20 +88,20 @@ def rescore(
     return Rescored(outdated=tuple(found), changes=tuple(changes), receipts=receipts)
 
 
-def _done(
+def _revisions(
     board: Board,
     found: Sequence[Outdated],
     references: References,
     now: datetime,
     progress: Progress | None,
     workers: Workers,
-) -> Iterator[Work]:
-    """Look into what is out of date, some submissions at once; gives them in the order of their arrival."""
-    look = None if workers.are_here else looking_on(workers, references)
+) -> Iterator[Revision]:
+    """Score outdated submissions, several at once; yield them in the order of their arrival."""
+    scorer = None if workers.are_here else scorer_on(workers, references)
     groups = [tuple(group) for _, group in groupby(found, key=lambda one: one.submission_id)]
     threads = ThreadPoolExecutor(min(workers.at_once, MOST_AT_ONCE))
     try:
-        futures = [threads.submit(score_again, board, group, references, now, look) for group in groups]
+        futures = [threads.submit(score_again, board, group, references, now, scorer) for group in groups]
         for number, future in enumerate(as_completed(futures), 1):
             if isinstance(future.exception(), ClusterError):
                 future.result()  # the others would fail as well
@@ -244,3 +110,203 @@ def _done(
         yield from (future.result() for future in futures)
     finally:
         threads.shutdown(cancel_futures=True)
+
+
+# One submission, scored again.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revision(pipeline.Outcome):
+    """A submission that was checked and scored again.
+
+    ``left_out`` has, by test, the revisions of outputs for tests that are newer than the submission, and cannot be
+    scored: they do not affect the other outputs.
+    """
+
+    submission_id: int
+    outdated: tuple[Outdated, ...]
+    parcel: Parcel
+    left_out: Mapping[str, Revision] = field(default_factory=dict)
+
+    def with_new_test(self, test: str, revision: Revision) -> Revision:
+        """Add the revision of the outputs for a test that is newer than the submission."""
+        problems = (*self.problems, *revision.problems)
+        if revision.state != SCORED:
+            return replace(self, problems=problems, left_out={**self.left_out, test: revision})
+        parcel = replace(self.parcel, outputs=(*self.parcel.outputs, *revision.parcel.outputs))
+        evaluations = {**self.evaluations, **revision.evaluations}
+        return replace(self, problems=problems, parcel=parcel, evaluations=evaluations)
+
+
+def score_again(
+    board: Board, found: Sequence[Outdated], references: References, now: datetime, scorer: Scorer | None = None
+) -> Revision:
+    """Score what is outdated of one submission, and store the new evaluations.
+
+    Its outputs stay as they were stored, since a file's name may mean another test today. Outputs for new tests are
+    checked and scored apart, a test at a time.
+    """
+    number, tests = found[0].submission_id, tests_in(references)
+    with TemporaryDirectory(prefix=pipeline.PLACE_PREFIX) as place:
+        with board.reading() as connection:
+            parcel = _stored_parcel(connection, number, place, sets_to_come(board.settings))
+            stored = tuple(_stored_outputs(connection, number))
+        unscored = Revision(submission_id=number, outdated=tuple(found), parcel=parcel)
+
+        def score(outputs: tuple[ReceivedOutput, ...]) -> Revision:
+            parcel = replace(unscored.parcel, outputs=outputs)
+            scored = pipeline.check_and_score(
+                board, unscored, parcel, place, references, scorer=scorer, from_database=True
+            )
+            if scored.state != SCORED:
+                return scored
+            with board.writing() as connection:
+                evaluations = pipeline.store_evaluations(connection, scored, references, now)
+            return replace(scored, parcel=parcel, evaluations=evaluations, scored={})
+
+        def score_found(files: Sequence[ReceivedFile], tests: Sequence[str]) -> Revision:
+            try:
+                outputs = outputs_of(files, tests)
+            except RejectedError as error:  # two files may be one variant, now that the tests are others
+                return pipeline.after_error(unscored, error)
+            return score(outputs)
+
+        if not stored:
+            return score_found(parcel.files, tests)
+        revision = score(tuple(output for output in stored if output.test in tests))
+        known = {output.file for output in stored}
+        left = [file for file in parcel.files if file.name not in known and "/" in file.name]
+        new_tests = {test_by_folder(file.name, tests) for file in left}
+        for test in tests if revision.state == SCORED else ():
+            if test in new_tests:
+                revision = revision.with_new_test(test, score_found(left, [test]))
+        return revision
+
+
+def _stored_parcel(connection: Connection, number: int, place: str, to_come: Sequence[str]) -> Parcel:
+    """Read a stored submission as a parcel without outputs, with paths in a place for its files.
+
+    The digest is the one that it would have if it were received today: the files for sets to come do not count.
+    """
+    row = connection.execute(select(submissions).where(submissions.c.id == number)).one()
+    stored = connection.execute(select(files).where(files.c.submission_id == number).order_by(files.c.id)).all()
+    received = tuple(
+        ReceivedFile(name=file.name, path=os.path.join(place, f"{n:03}"), sha256=file.sha256, bytes=file.bytes)
+        for n, file in enumerate(stored)
+    )
+    digest = digest_of([file for file in received if test_by_folder(file.name, to_come) is None])
+    return Parcel(name=row.name, source=row.source, digest=digest, files=received, outputs=(), details=Details())
+
+
+def _stored_outputs(connection: Connection, number: int) -> Iterator[ReceivedOutput]:
+    query = select(outputs, files.c.name.label("file")).join(files, files.c.id == outputs.c.file_id)
+    for row in connection.execute(query.where(outputs.c.submission_id == number).order_by(outputs.c.id)):
+        params = {str(name): str(value) for name, value in row.params.items()}
+        yield ReceivedOutput(test=row.test, file=row.file, variant=row.variant, params=params)
+
+
+# The scores of one submission, replaced.
+
+
+def replace_scores(
+    connection: Connection, revision: Revision, references: References, now: datetime
+) -> Iterator[int]:
+    """Replace a submission's stored scores; yield its id if its state changed.
+
+    A submission that lacks a score which it should have has failed, so no old score stands beside new ones; but if
+    only outputs for new tests are at fault, its other scores stay. Scores that another run has replaced meanwhile
+    stay.
+    """
+    was = connection.execute(select(submissions).where(submissions.c.id == revision.submission_id)).one()
+    old = {(one.output_id, one.metric): one for one in revision.outdated if one.output_id is not None}
+    current = _current_evaluations(connection, revision.submission_id)
+    revision = _with_left_out(revision)
+    if not _is_still_outdated(connection, was.state, revision, old, current):
+        return
+    new: dict[Key, int | None] = {}
+    if revision.state == SCORED:
+        of = pipeline.store_outputs(connection, revision.submission_id, revision.parcel, references)
+        new = {key: revision.evaluations.get(content) for key, content in of.items()}
+        if not new or None in new.values() or old.keys() - new.keys():
+            revision = replace(revision, state=FAILED, reason=NOT_SCORED)
+            if not _is_still_outdated(connection, was.state, revision, old, current):
+                return
+    for key, one in old.items():
+        if one.evaluation_id is not None and current.get(key) == one.evaluation_id:
+            _store_history(connection, key, one.evaluation_id, one.reason, now)
+    if revision.state == SCORED:
+        for key, evaluation_id in new.items():
+            if current.get(key) == (old[key].evaluation_id if key in old else None):
+                output_id, metric = key
+                is_this = (scores.c.output_id == output_id) & (scores.c.metric == metric)
+                connection.execute(delete(scores).where(is_this))
+                row = {"output_id": output_id, "metric": metric, "evaluation_id": evaluation_id}
+                connection.execute(insert(scores).values(row))
+    else:
+        for key in current.keys() - old.keys():
+            _store_history(connection, key, current[key], revision.reason, now)
+        of_submission = select(outputs.c.id).where(outputs.c.submission_id == revision.submission_id)
+        for table in (schema.disclosures, scores):
+            connection.execute(delete(table).where(table.c.output_id.in_(of_submission)))
+    _store_state(connection, revision, was)
+    if all(one.state == REJECTED for one in revision.left_out.values()):  # a failed one is tried again
+        checked_with = pipeline.references_digest(references)
+        remember(connection, f"{pipeline.CHECKED}{revision.submission_id}", checked_with)
+    if (revision.state, revision.reason) != (was.state, was.reason):
+        yield revision.submission_id
+
+
+def _with_left_out(revision: Revision) -> Revision:
+    """Add to the reason which outputs are left out; if there are no others, the submission has their state."""
+    if revision.state != SCORED or not revision.left_out:
+        return revision
+    if not revision.parcel.outputs:
+        first, *_ = revision.left_out.values()
+        return replace(revision, state=first.state, reason=first.reason, left_out={})
+    reasons = (f"its outputs for {test} are left out: {one.reason}" for test, one in revision.left_out.items())
+    return replace(revision, reason="; ".join(reasons))
+
+
+def _store_state(connection: Connection, revision: Revision, was: Row[Any]) -> None:
+    charged, charge = charge_of(revision.state, baseline=was.baseline)
+    values = {"state": revision.state, "reason": escape_unstorable(revision.reason), "scorer": __version__}
+    values |= {"digest": revision.parcel.digest}
+    if revision.problems or (revision.state, revision.reason) != (was.state, was.reason):
+        values |= {"problems": escape_unstorable(list(revision.problems))}
+    if revision.state != was.state:
+        values |= {"charged": charged, "charge": charge}
+    connection.execute(update(submissions).where(submissions.c.id == revision.submission_id).values(values))
+
+
+def _current_evaluations(connection: Connection, submission_id: int) -> dict[Key, int]:
+    query = select(scores.c.output_id, scores.c.metric, scores.c.evaluation_id).join(outputs)
+    rows = connection.execute(query.where(outputs.c.submission_id == submission_id))
+    return {(row.output_id, row.metric): row.evaluation_id for row in rows}
+
+
+def _is_still_outdated(
+    connection: Connection,
+    state: str,
+    revision: Revision,
+    old: Mapping[Key, Outdated],
+    current: Mapping[Key, int],
+) -> bool:
+    """Whether some outdated score was not replaced by another run meanwhile.
+
+    A new test is still new as long as none of its outputs has a score. A revision that is not scored may replace
+    outdated scores only.
+    """
+    new_tests = {one.test for one in revision.outdated if one.output_id is None and one.test}
+    if not old and not new_tests:
+        return state != SCORED
+    still_old = any(current.get(key) == one.evaluation_id for key, one in old.items())
+    query = select(outputs.c.test).join(scores).where(outputs.c.submission_id == revision.submission_id)
+    still_new = bool(new_tests - set(connection.execute(query.distinct()).scalars()))
+    return state == SCORED and (still_old or (still_new and (revision.state == SCORED or not old)))
+
+
+def _store_history(connection: Connection, key: Key, evaluation_id: int, reason: str, now: datetime) -> None:
+    output_id, metric = key
+    values = {"output_id": output_id, "metric": metric, "evaluation_id": evaluation_id}
+    moment = {"replaced": now.astimezone(UTC), "reason": escape_unstorable(reason)}
+    connection.execute(insert(history).values(values | moment))

@@ -108,9 +108,7 @@ def columns_of(standings: Standings, ties: str = "shared") -> Iterator[EntryColu
         style="when",
     )
     yield EntryColumn(
-        name="tags",
-        text=lambda entry: ", ".join(entry.tags),
-        record={"tags": lambda entry: ",".join(entry.tags)},
+        name="tags", text=lambda entry: ", ".join(entry.tags), record={"tags": lambda entry: ",".join(entry.tags)}
     )
     yield _text_column("description")
     yield _text_column("remark")

@@ -16,8 +16,8 @@ from sqlalchemy import and_, delete, func, insert, select, union
 
 from geval_py.board.database import schema
 from geval_py.board.database.schema import comparisons, evaluations, exchanges, outputs, scores, submissions
-from geval_py.board.database.store import unpack
 from geval_py.board.ranking import order
+from geval_py.board.submission import unpack
 from geval_py.explaining.significance import LEVEL
 
 if TYPE_CHECKING:

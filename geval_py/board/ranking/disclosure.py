@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
@@ -120,6 +120,7 @@ class Ladder:
 
 MADE_WITH = "disclosed"  # the name of the fact that holds all settings that disclosures depend on
 LADDER = "ladder/"  # with the name of a test: the fact that holds the steps of each of its ladders
+AT_A_TIME = 1000  # ids in a query: databases limit the number of parameters
 _STANDS = and_(submissions.c.state == SCORED, submissions.c.withdrawn.is_(None))
 
 
@@ -189,42 +190,27 @@ def _disclose_new(connection: Connection, settings: Settings, test: Test, digits
     if not new:
         return
     figures = _figures(connection, {shown.get(output, output) for output, _ in new})
-    rows = [
-        {"output_id": output, "metric": metric, **_rounded(figures[shown.get(output, output), metric], digits)}
-        for output, metric in new
-        if (shown.get(output, output), metric) in figures
-    ]
+    rows = []
+    for output, metric in new:
+        found = figures.get((shown.get(output, output), metric))
+        if found is not None:
+            value, low, high = (significant(one, digits) for one in (found.score, found.low, found.high))
+            row = {"output_id": output, "metric": metric, "evaluation_id": found.id}
+            rows.append({**row, "value": value, "low": low, "high": high})
     connection.execute(insert(disclosures), rows)
 
 
 def _figures(connection: Connection, of: set[int]) -> dict[tuple[int, str], Row[Any]]:
     """Read the evaluations of outputs, by output and metric."""
-    query = select(
-        scores.c.output_id,
-        scores.c.metric,
-        evaluations.c.id,
-        evaluations.c.score,
-        evaluations.c.low,
-        evaluations.c.high,
-    ).join(evaluations, evaluations.c.id == scores.c.evaluation_id)
-    rows = _in_parts(connection, query, of)
-    return {(row.output_id, row.metric): row for row in rows}
-
-
-def _in_parts(connection: Connection, query: Any, of: Iterable[int], size: int = 1000) -> Iterator[Row[Any]]:
-    """Run a query for some outputs, a thousand at a time: databases limit the number of parameters."""
+    e = evaluations.c
+    query = select(scores.c.output_id, scores.c.metric, e.id, e.score, e.low, e.high)
+    query = query.join(evaluations, e.id == scores.c.evaluation_id)
     ids = sorted(of)
-    for start in range(0, len(ids), size):
-        yield from connection.execute(query.where(scores.c.output_id.in_(ids[start : start + size])))
-
-
-def _rounded(of: Row[Any], digits: int) -> dict[str, float | int | None]:
-    return {
-        "evaluation_id": of.id,
-        "value": significant(of.score, digits),
-        "low": significant(of.low, digits),
-        "high": significant(of.high, digits),
-    }
+    found: dict[tuple[int, str], Row[Any]] = {}
+    for start in range(0, len(ids), AT_A_TIME):
+        some = query.where(scores.c.output_id.in_(ids[start : start + AT_A_TIME]))
+        found |= {(row.output_id, row.metric): row for row in connection.execute(some)}
+    return found
 
 
 def _climb(connection: Connection, settings: Settings, test: Test) -> dict[int, int]:
@@ -272,7 +258,7 @@ def _climb_one(
     """Climb one ladder; return for each output the one shown from then on (itself, if it has no score)."""
     import numpy as np
 
-    from geval_py.board.database.store import unpack
+    from geval_py.board.submission import unpack
 
     sign = 1 if measure_of(settings.metric).direction == "lower" else -1
     ladder, shown = Ladder(test.clip), {}

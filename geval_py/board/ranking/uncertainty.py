@@ -18,8 +18,8 @@ import numpy as np
 from sqlalchemy import and_, insert, select
 
 from geval_py.board.database.schema import evaluations, exchanges
-from geval_py.board.database.store import unpack
 from geval_py.board.settings import measure_of
+from geval_py.board.submission import unpack
 from geval_py.explaining import resampling
 from geval_py.explaining.bootstrap import percentile_interval, scores_on
 from geval_py.explaining.paired import randomisation_p_values

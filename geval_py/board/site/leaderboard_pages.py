@@ -11,15 +11,7 @@ from markupsafe import escape
 
 from geval_py.board.ranking.columns import EntryColumn, page_columns
 from geval_py.board.site import rendering
-from geval_py.board.site.site_charts import (
-    Bar,
-    DisclosedOutput,
-    Tick,
-    bar_of,
-    bar_scale,
-    bar_ticks,
-    is_better,
-)
+from geval_py.board.site.site_charts import Bar, DisclosedOutput, Tick, bar_of, bar_scale, bar_ticks, is_better
 from geval_py.board.submission import Entry, Standings
 from geval_py.reports.scales import Scale
 from geval_py.tables.escapes import short

@@ -145,12 +145,7 @@ def _templates() -> Environment:
     templates = environment("geval_py.board.site")
     named = (figure, span, moment, day, iso, size, count)
     templates.filters |= {function.__name__: function for function in named}
-    templates.filters |= {
-        "shorten": short,
-        "json": json_of,
-        "params": params_of,
-        "key": key_of,
-    }
+    templates.filters |= {"shorten": short, "json": json_of, "params": params_of, "key": key_of}
     templates.globals |= {
         "policy": POLICY,
         "link_of": link_of,

@@ -17,13 +17,12 @@ from sqlalchemy import select
 
 from geval_py.board.answers import expected_of, input_of
 from geval_py.board.database.schema import SCORED, disclosures, evaluations, files, outputs, submissions, submitters
-from geval_py.board.database.store import unpack
 from geval_py.board.ranking.comparisons import MOST_COMPARED, Likeness, likenesses
 from geval_py.board.ranking.disclosure import ensure_disclosed, significant
 from geval_py.board.ranking.leaderboard import standings_on
 from geval_py.board.ranking.places import what_it_takes
 from geval_py.board.settings import AFTER, Settings, Test, measure_of, names_of, read_text
-from geval_py.board.submission import Entry, Standings
+from geval_py.board.submission import Entry, Standings, unpack
 from geval_py.reading.challenge import README_FILE
 from geval_py.reading.lines import read_lines
 
@@ -108,16 +107,6 @@ class LineView:
     after: str
 
 
-def no_lines(_: Test, __: OutputView) -> Sequence[LineView]:
-    """Show no lines of an output."""
-    return ()
-
-
-def no_advice(_: Standings, __: Entry) -> Sequence[str]:
-    """Show no advice on changing places."""
-    return ()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteView:
     """A site before it is written: ``standings`` by test and phase, ``submissions`` with the latest first.
@@ -133,8 +122,8 @@ class SiteView:
     standings: Mapping[tuple[str, str], Standings]
     submissions: tuple[SubmissionView, ...]
     readme: str = ""
-    lines_of: Callable[[Test, OutputView], Sequence[LineView]] = no_lines
-    advice: Callable[[Standings, Entry], Sequence[str]] = no_advice
+    lines_of: Callable[[Test, OutputView], Sequence[LineView]] = lambda *_: ()
+    advice: Callable[[Standings, Entry], Sequence[str]] = lambda *_: ()
     likenesses: tuple[Likeness, ...] | None = None
 
     @property
@@ -191,11 +180,9 @@ class LineTables:
         return [self._line(line, losses[line], texts[line]) for line in worst if line < len(texts)]
 
     def _line(self, line: int, loss: float, texts: tuple[str, str, str]) -> LineView:
-        score = measure_of(self._settings.metric).formula((loss,), 1)
+        score = significant(measure_of(self._settings.metric).formula((loss,), 1), DIGITS) or 0.0
         before, expected, after = texts
-        return LineView(
-            line=line + 1, score=significant(score, DIGITS) or 0.0, expected=expected, before=before, after=after
-        )
+        return LineView(line=line + 1, score=score, expected=expected, before=before, after=after)
 
     def _losses(self, output: OutputView) -> list[float]:
         columns = select(evaluations.c.lines, evaluations.c.losses)
@@ -235,6 +222,7 @@ def loaded(board: Board, *, now: datetime, organiser: bool = False) -> Iterator[
 def _view(connection: Connection, settings: Settings, now: datetime, *, organiser: bool) -> SiteView:
     phase = settings.phase_of(now)
     names = settings.phase_names
+    readme = os.path.join(settings.challenge, README_FILE)
     return SiteView(
         settings=settings,
         metrics=names_of(settings.metrics),
@@ -246,16 +234,11 @@ def _view(connection: Connection, settings: Settings, now: datetime, *, organise
             for name in names[: names.index(phase) + 1]
         },
         submissions=tuple(_submissions(connection, settings)),
-        readme=_readme(settings),
+        readme=read_text(readme) if os.path.isfile(readme) else "",
         lines_of=LineTables(connection, settings),
         advice=_advice,
         likenesses=tuple(likenesses(connection, settings)) if organiser else None,
     )
-
-
-def _readme(settings: Settings) -> str:
-    path = os.path.join(settings.challenge, README_FILE)
-    return read_text(path) if os.path.isfile(path) else ""
 
 
 def _advice(standings: Standings, entry: Entry) -> tuple[str, ...]:
@@ -298,9 +281,8 @@ def _outputs(connection: Connection, settings: Settings) -> dict[int, list[Outpu
     """Read the outputs by submission, with their disclosed figures alone."""
     figures, evaluations = _figures(connection, settings)
     found: dict[int, list[OutputView]] = defaultdict(list)
-    for row in connection.execute(
-        select(outputs).order_by(outputs.c.submission_id, outputs.c.test, outputs.c.variant)
-    ):
+    query = select(outputs).order_by(outputs.c.submission_id, outputs.c.test, outputs.c.variant)
+    for row in connection.execute(query):
         output = OutputView(
             id=row.id,
             test=row.test,

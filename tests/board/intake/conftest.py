@@ -4,9 +4,8 @@ import time
 
 import pytest
 
-from geval_py.board.intake.contents import Sets
 from geval_py.board.intake.members import Budget
-from geval_py.board.intake.receiving import receive
+from geval_py.board.intake.receiving import Sets, receive
 from geval_py.board.submission import RejectedError
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hostile import LINE, OUT
 
-from geval_py.board.intake.contents import test_and_variant as tell
+from geval_py.board.intake.receiving import test_and_variant as tell
 
 SHA = hashlib.sha256(LINE).hexdigest()
 

@@ -12,10 +12,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from geval_py.board.intake import git as running
-from geval_py.board.intake.git import CONFIGURATION, _without_login, address_of
-from geval_py.board.intake.identity import own_name, shown_source, submitter_of
+from geval_py.board.intake.git import CONFIGURATION, _without_login
+from geval_py.board.intake.identity import address_of, check_source, own_name, shown_source, submitter_of
 from geval_py.board.intake.members import Budget
-from geval_py.board.intake.receiving import check_source
 from geval_py.board.submission import FailedError, RejectedError
 from geval_py.errors import MissingFileError, UsageError
 
@@ -255,7 +254,7 @@ def test_after_the_fetch_no_transport_is_allowed(repository, tmp_path):
     budget = Budget(bytes=10**6, files=10, ends=time.monotonic() + 60)
     words = ["ls-remote", f"file://{repository.path}"]
     outcome = running.run_git(CONFIGURATION, words, budget, folder=str(tmp_path / "x"), most=1000)
-    assert outcome.said == "fatal: transport 'file' not allowed"
+    assert outcome.error == "fatal: transport 'file' not allowed"
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 import pytest
 from hostile import LINE
 
-from geval_py.board.intake.contents import matches
 from geval_py.board.intake.gonito import MOST_BYTES, parse_message
+from geval_py.board.intake.receiving import matches
 
 FULL = """\
 description: This my brilliant solution

@@ -16,12 +16,11 @@ from pathlib import Path
 import pytest
 
 from geval_py import evaluate
-from geval_py.board.database.store import unpack
 from geval_py.board.intake import sandbox as isolation
 from geval_py.board.intake import worker
-from geval_py.board.intake.sandbox import look_into, receive_isolated, run_isolated
+from geval_py.board.intake.sandbox import receive_in_sandbox, run_in_sandbox, score_in_sandbox
 from geval_py.board.settings import Limits, Settings, Test
-from geval_py.board.submission import FailedError, RejectedError
+from geval_py.board.submission import FailedError, RejectedError, unpack
 from geval_py.errors import MissingFileError, UsageError
 from geval_py.reading.options import DEFAULT_SEED
 
@@ -70,9 +69,9 @@ def look(place, submission, settings):
     """Receive files and look into them; everything is wanted."""
 
     def run(files, settings=settings, **more):
-        parcel = receive_isolated(submission(files), place, settings)
+        parcel = receive_in_sandbox(submission(files), place, settings)
         wanted = [(one.test, one.file, settings.metrics) for one in parcel.outputs]
-        return look_into(parcel, place, settings, wanted, **more)
+        return score_in_sandbox(parcel, place, settings, wanted, **more)
 
     return run
 
@@ -204,7 +203,7 @@ def test_a_filter_that_selects_no_line_of_any_output(look, settings):
 
 def test_rejections_come_back_from_the_child(place, submission, settings):
     with pytest.raises(RejectedError) as raised:
-        receive_isolated(submission({"README.md": b""}), place, settings)
+        receive_in_sandbox(submission({"README.md": b""}), place, settings)
     assert raised.value.reason == "it has no output: dev-0/out.tsv, or variants as out-NAME.tsv"
 
 
@@ -238,7 +237,7 @@ def test_rejections_come_back_from_the_child(place, submission, settings):
 )
 def test_what_is_no_source(place, settings, source, error, message):
     with pytest.raises(error) as raised:
-        receive_isolated(source, place, settings)
+        receive_in_sandbox(source, place, settings)
     assert str(raised.value) == message
 
 
@@ -247,14 +246,14 @@ def test_a_hostile_archive_is_refused_from_the_child(place, settings, tmp_path):
     header.type, header.size = tarfile.XHDTYPE, 8 << 30
     (tmp_path / "anna.tar").write_bytes(header.tobuf(tarfile.GNU_FORMAT))
     with pytest.raises(RejectedError) as raised:
-        receive_isolated(str(tmp_path / "anna.tar"), place, settings)
+        receive_in_sandbox(str(tmp_path / "anna.tar"), place, settings)
     assert raised.value.reason == "a header in `anna.tar` is larger than headers are"
 
 
 def test_a_pipe_with_the_name_of_an_archive(place, settings, tmp_path):
     os.mkfifo(tmp_path / "anna.tar")
     with pytest.raises(UsageError, match="is no submission: it is a folder, an archive"):
-        receive_isolated(str(tmp_path / "anna.tar"), place, settings)
+        receive_in_sandbox(str(tmp_path / "anna.tar"), place, settings)
 
 
 def test_a_branch_through_the_child(place, settings, submission, tmp_path):
@@ -263,8 +262,8 @@ def test_a_branch_through_the_child(place, settings, submission, tmp_path):
     who = ["-c", "user.name=Anna", "-c", "user.email=anna@example.org"]
     for words in (["init", "-q", "-b", "main"], ["add", "."], [*who, "commit", "-qm", "Mine"]):
         subprocess.run(["git", "-C", source, *words], check=True)
-    parcel = receive_isolated(f"git+file://{source}@main", place, replace(settings, transports=("file",)))
-    findings = look_into(parcel, place, settings, [("dev-0", OUT, METRICS)])
+    parcel = receive_in_sandbox(f"git+file://{source}@main", place, replace(settings, transports=("file",)))
+    findings = score_in_sandbox(parcel, place, settings, [("dev-0", OUT, METRICS)])
     assert (parcel.details.description, parcel.details.author, len(findings.scored)) == ("Mine", "Anna", 2)
 
 
@@ -275,7 +274,7 @@ def child(monkeypatch):
     def run(code, place, limits):
         monkeypatch.setattr(isolation, "GRACE_SECONDS", 0)
         monkeypatch.setattr(isolation, "PROGRAM", f"{HARNESS}\n{code}")
-        return run_isolated("job", {}, limits=limits, place=place)
+        return run_in_sandbox("job", {}, limits=limits, place=place)
 
     return run
 
@@ -405,7 +404,7 @@ def test_two_at_once(submission, settings, tmp_path):
     def receive(number):
         place = tmp_path / f"place-{number}"
         place.mkdir()
-        found[number] = receive_isolated(source, str(place), settings).digest
+        found[number] = receive_in_sandbox(source, str(place), settings).digest
 
     threads = [threading.Thread(target=receive, args=(number,)) for number in range(4)]
     for thread in threads:

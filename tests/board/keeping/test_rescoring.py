@@ -10,11 +10,12 @@ from sqlalchemy import func, select
 from geval_py.board import site
 from geval_py.board.answers import references_of
 from geval_py.board.database.schema import evaluations, files, history, outputs, scores, submissions
-from geval_py.board.intake.identity import digest_at_the_door
+from geval_py.board.intake.identity import unopened_digest
 from geval_py.board.operations import outdated as outdating
 from geval_py.board.operations import pipeline as preparing
 from geval_py.board.operations import pipeline as working
-from geval_py.board.operations.rescoring import rescore, switch
+from geval_py.board.operations import rescoring
+from geval_py.board.operations.rescoring import replace_scores, rescore
 from geval_py.board.operations.status import status_of
 from geval_py.board.operations.submissions import add
 from geval_py.board.ranking.leaderboard import PlaceChange, standings
@@ -110,7 +111,7 @@ def test_a_dry_run_shows_whose_place_would_change_and_changes_nothing(ranked, tm
     assert dry.changes == CHANGES
     assert places(ranked) == before
     assert (count(ranked, history), status_of(ranked, NOW).outdated) == (0, {CHANGED: 6})
-    monkeypatch.setattr(working, "look_into", None)  # what the dry run scored is not scored again
+    monkeypatch.setattr(working, "score_in_sandbox", None)  # what the dry run scored is not scored again
     assert rescore(ranked, now=LATER) == dry
     assert [entry[1] for entry in places(ranked)] == ["eve", "bob", "ann"]
 
@@ -118,20 +119,20 @@ def test_a_dry_run_shows_whose_place_would_change_and_changes_nothing(ranked, tm
 def test_an_interrupted_run_goes_on_where_it_was(ranked, tmp_path, submission, monkeypatch):
     worse_for_ann(ranked, tmp_path, submission)
     before, scored = places(ranked), []
-    look = working.look_into
+    look = working.score_in_sandbox
 
-    def look_into(parcel, *all):
+    def score_in_sandbox(parcel, *all):
         if parcel.name == "eve":
             raise KeyboardInterrupt
         scored.append(parcel.name)
         return look(parcel, *all)
 
-    monkeypatch.setattr(working, "look_into", look_into)
+    monkeypatch.setattr(working, "score_in_sandbox", score_in_sandbox)
     with pytest.raises(KeyboardInterrupt):
         rescore(ranked, now=LATER)
     assert places(ranked) == before
     monkeypatch.setattr(
-        working, "look_into", lambda parcel, *all: (scored.append(parcel.name), look(parcel, *all))[1]
+        working, "score_in_sandbox", lambda parcel, *all: (scored.append(parcel.name), look(parcel, *all))[1]
     )
     assert rescore(ranked, now=LATER).changes == CHANGES
     assert sorted(scored) == ["ann", "bob", "eve"]
@@ -190,14 +191,14 @@ def test_what_is_rejected_now_has_no_score_left(ranked, tmp_path):
 
 
 def test_what_failed_is_tried_again(board, submission, monkeypatch):
-    look = preparing.look_into
+    look = preparing.score_in_sandbox
 
-    def look_into(*_):
+    def score_in_sandbox(*_):
         raise FailedError(reason="it took more than 600 seconds")
 
-    monkeypatch.setattr(preparing, "look_into", look_into)
+    monkeypatch.setattr(preparing, "score_in_sandbox", score_in_sandbox)
     add(board, str(submission("ann")), now=NOW)
-    monkeypatch.setattr(preparing, "look_into", look)
+    monkeypatch.setattr(preparing, "score_in_sandbox", look)
     assert status_of(board, NOW).outdated == {"it failed, and is tried again": 1}
     (receipt,) = rescore(board, now=LATER).receipts
     assert (receipt.state, receipt.charged, receipt.arrived) == ("scored", True, NOW)
@@ -206,14 +207,14 @@ def test_what_failed_is_tried_again(board, submission, monkeypatch):
 
 def test_what_fails_now_is_not_ranked(ranked, tmp_path, monkeypatch):
     change_answers(tmp_path)
-    look = working.look_into
+    look = working.score_in_sandbox
 
-    def look_into(parcel, *all):
+    def score_in_sandbox(parcel, *all):
         if parcel.name == "ann":
             raise FailedError(reason="it took more than 600 seconds")
         return look(parcel, *all)
 
-    monkeypatch.setattr(working, "look_into", look_into)
+    monkeypatch.setattr(working, "score_in_sandbox", score_in_sandbox)
     rescored = rescore(ranked, now=LATER)
     assert [(receipt.submitter, receipt.state) for receipt in rescored.receipts] == [("ann", "failed")]
     assert [entry[:2] for entry in places(ranked)] == [(1, "bob")]
@@ -246,7 +247,7 @@ def test_an_output_stays_one_of_the_test_that_it_was_taken_for(sqlite_board, tmp
 def test_what_cannot_be_scored_again_has_failed_and_no_old_score_stands(ranked_in_sqlite, tmp_path, monkeypatch):
     board = ranked_in_sqlite
     change_answers(tmp_path)
-    monkeypatch.setattr(working, "by_file", lambda *_: ())
+    monkeypatch.setattr(working, "by_file_digest", lambda *_: ())
     rescored = rescore(board, now=LATER)
     reason = "not all of its outputs could be scored again"
     assert [(receipt.state, receipt.reason) for receipt in rescored.receipts] == [("failed", reason)] * 2
@@ -263,13 +264,13 @@ def test_of_two_runs_at_once_the_slower_one_changes_nothing(ranked_in_sqlite, tm
     references = references_of(board.settings)
     with board.reading() as connection:
         found = [one for one in outdating.outdated(connection, references) if one.submission_id == 1]
-    work = working.score_again(board, found, references, LATER)
+    work = rescoring.score_again(board, found, references, LATER)
     rescore(board, now=LATER)
     query = select(scores).order_by(scores.c.output_id, scores.c.metric)
     with board.writing() as connection:
         before = connection.execute(query).all()
-        slower = replace(work, state=state, numbers=dict.fromkeys(work.numbers, 1))
-        assert list(switch(connection, slower, references, LATER)) == []
+        slower = replace(work, state=state, evaluations=dict.fromkeys(work.evaluations, 1))
+        assert list(replace_scores(connection, slower, references, LATER)) == []
         assert connection.execute(query).all() == before
     assert count(board, history) == 4
     assert status_of(board, NOW).states["scored"] == 2
@@ -291,7 +292,7 @@ def test_where_it_had_another_content_all_of_that_is_forgotten(ranked_in_sqlite,
     source = str(tmp_path / "uploads" / "ann")
     with board.writing() as connection:
         of_ann = submissions.c.name == "ann"
-        connection.execute(submissions.update().where(of_ann).values(digest=digest_at_the_door(source)))
+        connection.execute(submissions.update().where(of_ann).values(digest=unopened_digest(source)))
     assert add(board, source, now=LATER).state == "scored"
     assert [count(board, table) for table in (submissions, files, outputs, scores, history)] == [2, 2, 2, 2, 2]
 
@@ -299,10 +300,10 @@ def test_where_it_had_another_content_all_of_that_is_forgotten(ranked_in_sqlite,
 def fail_all(board, tmp_path, monkeypatch):
     """Let every submission fail in a rescore."""
     change_answers(tmp_path)
-    by_file = working.by_file
-    monkeypatch.setattr(working, "by_file", lambda *_: ())
+    by_file = working.by_file_digest
+    monkeypatch.setattr(working, "by_file_digest", lambda *_: ())
     rescore(board, now=LATER)
-    monkeypatch.setattr(working, "by_file", by_file)
+    monkeypatch.setattr(working, "by_file_digest", by_file)
 
 
 LATER_TEST = "test-B"
@@ -390,11 +391,11 @@ def test_what_failed_of_a_test_that_comes_later_is_tried_again(with_later_test, 
     board = name_it(with_later_test, tmp_path)
     before = places(board)
 
-    def look_into(*_, **__):
+    def score_in_sandbox(*_, **__):
         raise FailedError(path="", reason="it took more than 600 seconds")
 
     with monkeypatch.context() as patched:
-        patched.setattr(working, "look_into", look_into)
+        patched.setattr(working, "score_in_sandbox", score_in_sandbox)
         (receipt,) = rescore(board, now=LATER).receipts
     assert (receipt.state, receipt.reason) == (
         "scored",
@@ -432,12 +433,12 @@ def test_of_two_runs_for_a_new_test_the_slower_one_changes_nothing(sqlite_board,
     references = references_of(board.settings)
     with board.reading() as connection:
         found = outdating.outdated(connection, references)
-    work = working.score_again(board, found, references, LATER)
+    work = rescoring.score_again(board, found, references, LATER)
     rescore(board, now=LATER)
     before = [kept(board, table) for table in (scores, submissions, outputs)]
     assert len(before[0]) == 4
     with board.writing() as connection:
-        assert list(switch(connection, replace(work, state=state, reason="slow"), references, LATER)) == []
+        assert list(replace_scores(connection, replace(work, state=state, reason="slow"), references, LATER)) == []
     assert [kept(board, table) for table in (scores, submissions, outputs)] == before
 
 
@@ -463,11 +464,11 @@ def test_files_that_are_one_variant_now_that_there_is_one_test(board, submission
     source = submission("ann", gonito="param-files: [out.tsv]\n")
     write(source / "out.tsv", "k: 3\n")
 
-    def look_into(*_, **__):
+    def score_in_sandbox(*_, **__):
         raise FailedError(path="", reason="it took more than 600 seconds")
 
     with monkeypatch.context() as patched:
-        patched.setattr(preparing, "look_into", look_into)
+        patched.setattr(preparing, "score_in_sandbox", score_in_sandbox)
         assert add(board, str(source), now=NOW).state == "failed"
     board = replace(board, settings=replace(board.settings, tests=board.settings.tests[:1]))
     (receipt,) = rescore(board, now=LATER).receipts

@@ -60,7 +60,7 @@ def test_the_same_as_on_one_machine(outdated, here, monkeypatch):
     alone, together = copied(outdated, "alone"), copied(outdated, "together")
     done = []
     want = rescore(alone, now=LATER)
-    monkeypatch.setattr(working, "look_into", None)
+    monkeypatch.setattr(working, "score_in_sandbox", None)
     found = rescore(together, now=LATER, workers=here, progress=lambda *both: done.append(both))
     assert found == want
     assert (len(found.outdated), len(found.changes)) == (13, 2)

@@ -95,14 +95,14 @@ def test_odd_files_are_refused_and_the_others_go_on(sqlite_board, uploads):
 
 
 def test_one_that_cannot_be_read_is_refused_and_the_others_go_on(sqlite_board, uploads, monkeypatch):
-    digest = preparing.digest_at_the_door
+    digest = preparing.unopened_digest
 
-    def digest_at_the_door(source):
+    def unopened_digest(source):
         if source.endswith("ann"):
             raise PermissionError(13, "Permission denied")
         return digest(source)
 
-    monkeypatch.setattr(preparing, "digest_at_the_door", digest_at_the_door)
+    monkeypatch.setattr(preparing, "unopened_digest", unopened_digest)
     receipts = scan(sqlite_board, str(uploads), now=NOW)
     assert states(receipts) == [("ann", "refused"), *ALL[1:]]
     assert receipts[0].reason == f"Cannot read `{uploads}/ann`: Permission denied"
@@ -184,16 +184,16 @@ def test_a_quota_is_kept_in_the_order_of_names(board, submission, tmp_path):
 
 
 def test_one_that_fails_does_not_stop_the_others_and_is_tried_again(board, uploads, monkeypatch):
-    look = preparing.look_into
+    look = preparing.score_in_sandbox
 
-    def look_into(parcel, *all):
+    def score_in_sandbox(parcel, *all):
         if parcel.name == "ann":
             raise FailedError(reason="it took more than 4000000000 bytes of memory")
         return look(parcel, *all)
 
-    monkeypatch.setattr(preparing, "look_into", look_into)
+    monkeypatch.setattr(preparing, "score_in_sandbox", score_in_sandbox)
     assert states(scan(board, str(uploads), now=NOW)) == [("ann", "failed"), *ALL[1:]]
-    monkeypatch.setattr(preparing, "look_into", look)
+    monkeypatch.setattr(preparing, "score_in_sandbox", look)
     assert states(scan(board, str(uploads), now=NOW)) == [("ann", "scored")]
 
 

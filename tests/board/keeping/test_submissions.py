@@ -10,15 +10,14 @@ from samples import NOW, ON_BOTH, output
 from sqlalchemy import func, select
 
 from geval_py.board import site
-from geval_py.board.database import blobs
+from geval_py.board.database import store as blobs
 from geval_py.board.database.schema import blobs as stored_blobs
 from geval_py.board.database.schema import disclosures, evaluations, files, outputs, scores, submissions, submitters
 from geval_py.board.exports import export
-from geval_py.board.intake.identity import digest_at_the_door
+from geval_py.board.intake.identity import unopened_digest
 from geval_py.board.operations import pipeline as preparing
 from geval_py.board.operations import submissions as moderating
-from geval_py.board.operations.quota import QuotaError, day_of
-from geval_py.board.operations.receipts import UnknownCodeError, code_of
+from geval_py.board.operations.receipts import QuotaError, UnknownCodeError, code_of, day_of
 from geval_py.board.operations.status import status_of
 from geval_py.board.operations.submissions import add
 from geval_py.board.submission import FailedError, RejectedError
@@ -74,7 +73,7 @@ def test_files_come_back_byte_for_byte(board, submission, tmp_path, monkeypatch)
     assert (name, digest) == ("test-A/out.tsv", hashlib.sha256(original).hexdigest())
     assert count(board, stored_blobs) > 1
     with board.reading() as connection:
-        blobs.write(connection, digest, str(tmp_path / "again"))
+        blobs.write_content(connection, digest, str(tmp_path / "again"))
     assert (tmp_path / "again").read_bytes() == original
 
 
@@ -107,8 +106,8 @@ def test_the_same_content_of_a_submitter_is_one(board, submission):
 def test_the_same_content_of_two_submitters_is_one_evaluation(board, submission, monkeypatch):
     add(board, str(submission("Ann")), now=NOW)
     wanted = []
-    look = preparing.look_into
-    monkeypatch.setattr(preparing, "look_into", lambda *all: (wanted.append(all[3]), look(*all))[1])
+    look = preparing.score_in_sandbox
+    monkeypatch.setattr(preparing, "score_in_sandbox", lambda *all: (wanted.append(all[3]), look(*all))[1])
     add(board, str(submission("Bob")), now=NOW)
     assert wanted == [[]]  # nothing was scored
     assert [count(board, table) for table in (submissions, scores, evaluations)] == [2, 4, 2]
@@ -158,14 +157,14 @@ def test_what_cannot_be_received_is_kept_too(board, tmp_path):
 def failing(monkeypatch):
     """Let what looks into submissions fail, as long as this holds something."""
     reasons = ["it took more than 600 seconds"]
-    look = preparing.look_into
+    look = preparing.score_in_sandbox
 
-    def look_into(*all):
+    def score_in_sandbox(*all):
         if reasons:
             raise FailedError(reason=reasons[0])
         return look(*all)
 
-    monkeypatch.setattr(preparing, "look_into", look_into)
+    monkeypatch.setattr(preparing, "score_in_sandbox", score_in_sandbox)
     return reasons
 
 
@@ -183,16 +182,16 @@ def test_what_failed_costs_nothing_and_is_tried_again(board, submission, failing
 
 
 def test_what_failed_at_the_door_is_tried_again(board, submission, monkeypatch):
-    receive = preparing.receive_isolated
+    receive = preparing.receive_in_sandbox
 
     def failing(*_):
         raise FailedError(reason="the branch could not be fetched")
 
-    monkeypatch.setattr(preparing, "receive_isolated", failing)
+    monkeypatch.setattr(preparing, "receive_in_sandbox", failing)
     source = str(submission("Ann"))
     code = add(board, source, now=NOW).code
     assert add(board, source, now=NOW + timedelta(hours=1)).code == code
-    monkeypatch.setattr(preparing, "receive_isolated", receive)
+    monkeypatch.setattr(preparing, "receive_in_sandbox", receive)
     again = add(board, source, now=NOW + timedelta(hours=2))
     assert (again.code, again.state, again.arrived) == (code, "scored", NOW)
     assert count(board, submissions) == 1
@@ -202,7 +201,7 @@ def test_a_quota_is_said_before_anything_is_scored(board, submission, monkeypatc
     board = with_quota(board, 2, "Europe/Warsaw")
     for seed in (1, 2):
         add(board, str(submission("Ann", seed=seed)), now=NOW)
-    monkeypatch.setattr(preparing, "look_into", None)
+    monkeypatch.setattr(preparing, "score_in_sandbox", None)
     with pytest.raises(QuotaError) as caught:
         add(board, str(submission("Ann", seed=3)), now=NOW)
     assert str(caught.value) == (
@@ -372,5 +371,5 @@ def test_what_is_withdrawn_is_not_asked_for_an_output(sqlite_board, submission):
 
 
 def test_a_digest_at_the_door_is_not_of_a_password():
-    digests = {digest_at_the_door(f"git+https://{user}example.org/a.git@main") for user in ("", "anna:secret@")}
+    digests = {unopened_digest(f"git+https://{user}example.org/a.git@main") for user in ("", "anna:secret@")}
     assert len(digests) == 1

@@ -16,11 +16,11 @@ from rows import START, Rows
 
 from geval_py import evaluate
 from geval_py.board.database.schema import comparisons, exchanges
-from geval_py.board.database.store import pack
 from geval_py.board.ranking import comparisons as comparing
 from geval_py.board.ranking import leaderboard as standings
 from geval_py.board.ranking import uncertainty
 from geval_py.board.ranking.uncertainty import p_value, swapped_means
+from geval_py.board.submission import pack
 from geval_py.explaining.paired import randomisation_p_values
 from geval_py.explaining.resampling import StatisticsTable
 from geval_py.scoring.metrics import find_metric

@@ -9,8 +9,9 @@ from alembic.migration import MigrationContext
 from samples import NOW, ON_BOTH
 from sqlalchemy import delete, insert, inspect, select, text
 
-from geval_py.board.database import blobs, migrations
-from geval_py.board.database import store as columns
+from geval_py.board import submission as columns
+from geval_py.board.database import migrations
+from geval_py.board.database import store as blobs
 from geval_py.board.database.schema import METADATA
 from geval_py.board.database.schema import blobs as stored_blobs
 from geval_py.board.database.store import SCHEMA_VERSION, Board, StoreError, engine_of
@@ -99,11 +100,11 @@ def test_a_content_that_is_damaged(damage, board, tmp_path):
     path, digest = tmp_path / "content", "0" * 64
     path.write_bytes(b"a" * 100)
     with board.writing() as connection:
-        blobs.store(connection, digest, blobs.pack(str(path)))
+        blobs.store_content(connection, digest, blobs.pack_file(str(path)))
         if damage == "cut":
             connection.execute(delete(stored_blobs))
     with board.reading() as connection, pytest.raises(StoreError) as caught:
-        blobs.write(connection, digest, str(tmp_path / "again"))
+        blobs.write_content(connection, digest, str(tmp_path / "again"))
     assert str(caught.value).endswith(f": the content {digest} is damaged in it")
 
 

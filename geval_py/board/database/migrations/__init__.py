@@ -1,4 +1,4 @@
-"""How a board's database came to be what it is: a file a version, run by Alembic."""
+"""Migrations of a board's database, run by Alembic: one file for each version of the schema."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def upgrade(connection: Connection, version: str = "head") -> None:
-    """Bring a database to a version, by default the last, in the connection's transaction."""
+    """Migrate a database to a version, by default the latest, in the connection's transaction."""
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
     config.attributes["connection"] = connection

@@ -1,4 +1,4 @@
-"""Run by Alembic: it migrates the connection that :func:`geval_py.board.database.migrations.upgrade` was given."""
+"""Run by Alembic: migrate the connection of :func:`geval_py.board.database.migrations.upgrade`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The first schema: submitters, submissions with their files and outputs, evaluations, what may be shown."""
+"""The first schema: submitters, submissions with their files and outputs, evaluations, disclosures."""
+
+from typing import Any
 
 import sqlalchemy as sa
 from alembic import op
@@ -7,223 +9,143 @@ revision = "0001"
 down_revision = None
 
 
+def _integer(name: str) -> "sa.Column[int]":
+    return sa.Column(name, sa.Integer(), nullable=False)
+
+
+def _text(name: str, length: int | None = None, default: str | None = None) -> "sa.Column[str]":
+    kind = sa.Text() if length is None else sa.String(length=length)
+    return sa.Column(name, kind, server_default=default, nullable=False)
+
+
+def _moment(name: str, *, nullable: bool = False) -> "sa.Column[str]":
+    return sa.Column(name, sa.String(27), nullable=nullable)
+
+
+def _figure(name: str) -> "sa.Column[float]":
+    return sa.Column(name, sa.Double(), nullable=True)
+
+
+def _create(
+    table: str,
+    *columns: "sa.Column[Any]",
+    key: tuple[str, ...] = ("id",),
+    refers: dict[str, str] | None = None,
+    unique: tuple[str, ...] = (),
+    check: str = "",
+) -> None:
+    """Create a table; ``refers`` has the tables that its columns refer to."""
+    constraints: list[sa.Constraint] = []
+    if check:
+        constraints.append(sa.CheckConstraint(check, name=op.f(f"ck_{table}_state")))
+    for column, other in (refers or {}).items():
+        name = op.f(f"fk_{table}_{column}_{other}")
+        constraints.append(sa.ForeignKeyConstraint([column], [f"{other}.id"], name=name, ondelete="RESTRICT"))
+    constraints.append(sa.PrimaryKeyConstraint(*key, name=op.f(f"pk_{table}")))
+    if unique:
+        constraints.append(sa.UniqueConstraint(*unique, name=op.f(f"uq_{table}_{'_'.join(unique)}")))
+    op.create_table(table, *columns, *constraints)
+
+
 def upgrade() -> None:
-    """Make all tables."""
-    _make_blobs_and_evaluations_and_facts()
-    _make_submitters_and_comparisons()
-    _make_submissions()
-    _make_files_and_outputs()
-    _make_disclosures_and_history()
-    _make_scores()
-
-
-def _make_blobs_and_evaluations_and_facts() -> None:
-    op.create_table(
+    """Create all tables, each after those that it refers to."""
+    _create(
         "blobs",
-        sa.Column("sha256", sa.String(length=64), nullable=False),
-        sa.Column("part", sa.Integer(), nullable=False),
+        _text("sha256", 64),
+        _integer("part"),
         sa.Column("data", sa.LargeBinary(), nullable=False),
-        sa.PrimaryKeyConstraint("sha256", "part", name=op.f("pk_blobs")),
+        key=("sha256", "part"),
     )
-    op.create_table(
+    _create(
         "evaluations",
-        sa.Column("id", sa.Integer(), nullable=False),
-        sa.Column("test", sa.Text(), nullable=False),
-        sa.Column("output_sha256", sa.String(length=64), nullable=False),
-        sa.Column("reference", sa.String(length=64), nullable=False),
-        sa.Column("metric", sa.Text(), nullable=False),
-        sa.Column("version", sa.Text(), nullable=False),
-        sa.Column("signature", sa.Text(), nullable=False),
-        sa.Column("lines", sa.Integer(), nullable=False),
-        sa.Column("score", sa.Double(), nullable=True),
-        sa.Column("low", sa.Double(), nullable=True),
-        sa.Column("high", sa.Double(), nullable=True),
+        _integer("id"),
+        _text("test"),
+        _text("output_sha256", 64),
+        _text("reference", 64),
+        _text("metric"),
+        _text("version"),
+        _text("signature"),
+        _integer("lines"),
+        *map(_figure, ("score", "low", "high")),
         sa.Column("losses", sa.LargeBinary(), nullable=True),
-        sa.Column("made", sa.String(27), nullable=False),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_evaluations")),
-        sa.UniqueConstraint(
-            "test",
-            "output_sha256",
-            "reference",
-            "metric",
-            "version",
-            name=op.f("uq_evaluations_test_output_sha256_reference_metric_version"),
-        ),
+        _moment("made"),
+        unique=("test", "output_sha256", "reference", "metric", "version"),
     )
-    op.create_table(
-        "facts",
-        sa.Column("name", sa.Text(), nullable=False),
-        sa.Column("value", sa.Text(), nullable=False),
-        sa.PrimaryKeyConstraint("name", name=op.f("pk_facts")),
-    )
-
-
-def _make_submitters_and_comparisons() -> None:
-    op.create_table(
-        "submitters",
-        sa.Column("id", sa.Integer(), nullable=False),
-        sa.Column("key", sa.Text(), nullable=False),
-        sa.Column("name", sa.Text(), nullable=False),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_submitters")),
-        sa.UniqueConstraint("key", name=op.f("uq_submitters_key")),
-    )
-    op.create_table(
+    _create("facts", _text("name"), _text("value"), key=("name",))
+    _create("submitters", _integer("id"), _text("key"), _text("name"), unique=("key",))
+    _create(
         "comparisons",
-        sa.Column("one_id", sa.Integer(), nullable=False),
-        sa.Column("other_id", sa.Integer(), nullable=False),
-        sa.Column("samples", sa.Integer(), nullable=False),
-        sa.Column("seed", sa.Integer(), nullable=False),
+        *map(_integer, ("one_id", "other_id", "samples", "seed")),
         sa.Column("p", sa.Double(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["one_id"], ["evaluations.id"], name=op.f("fk_comparisons_one_id_evaluations"), ondelete="RESTRICT"
-        ),
-        sa.ForeignKeyConstraint(
-            ["other_id"], ["evaluations.id"], name=op.f("fk_comparisons_other_id_evaluations"), ondelete="RESTRICT"
-        ),
-        sa.PrimaryKeyConstraint("one_id", "other_id", "samples", "seed", name=op.f("pk_comparisons")),
+        key=("one_id", "other_id", "samples", "seed"),
+        refers={"one_id": "evaluations", "other_id": "evaluations"},
     )
+    _create_submissions()
+    to_both = {"evaluation_id": "evaluations", "output_id": "outputs"}
+    by_metric = ("output_id", "metric")
+    shown = map(_figure, ("value", "low", "high"))
+    _create("disclosures", *_evaluated(), *shown, key=by_metric, refers=to_both)
+    _create("history", _integer("id"), *_evaluated(), _moment("replaced"), _text("reason"), refers=to_both)
+    op.create_index(op.f("ix_history_output_id"), "history", ["output_id"], unique=False)
+    _create("scores", *_evaluated(), key=by_metric, refers=to_both)
+    op.create_index(op.f("ix_scores_evaluation_id"), "scores", ["evaluation_id"], unique=False)
 
 
-def _make_submissions() -> None:
-    op.create_table(
+def _evaluated() -> "tuple[sa.Column[Any], ...]":
+    return _integer("output_id"), _text("metric"), _integer("evaluation_id")
+
+
+def _create_submissions() -> None:
+    _create(
         "submissions",
-        sa.Column("id", sa.Integer(), nullable=False),
-        sa.Column("code", sa.String(length=12), nullable=False),
-        sa.Column("submitter_id", sa.Integer(), nullable=False),
-        sa.Column("name", sa.Text(), nullable=False),
-        sa.Column("source", sa.Text(), nullable=False),
-        sa.Column("digest", sa.String(length=64), nullable=False),
-        sa.Column("revision", sa.Text(), server_default="", nullable=False),
-        sa.Column("arrived", sa.String(27), nullable=False),
-        sa.Column("added", sa.String(27), nullable=False),
-        sa.Column("state", sa.String(length=8), nullable=False),
-        sa.Column("reason", sa.Text(), server_default="", nullable=False),
+        _integer("id"),
+        _text("code", 12),
+        _integer("submitter_id"),
+        _text("name"),
+        _text("source"),
+        _text("digest", 64),
+        _text("revision", default=""),
+        _moment("arrived"),
+        _moment("added"),
+        _text("state", 8),
+        _text("reason", default=""),
         sa.Column("baseline", sa.Boolean(), server_default=sa.false(), nullable=False),
         sa.Column("charged", sa.Boolean(), nullable=False),
-        sa.Column("charge", sa.Text(), nullable=False),
-        sa.Column("description", sa.Text(), server_default="", nullable=False),
-        sa.Column("author", sa.Text(), server_default="", nullable=False),
-        sa.Column("tags", sa.JSON(), nullable=False),
-        sa.Column("params", sa.JSON(), nullable=False),
-        sa.Column("links", sa.JSON(), nullable=False),
-        sa.Column("problems", sa.JSON(), nullable=False),
-        sa.Column("remark", sa.Text(), server_default="", nullable=False),
-        sa.Column("withdrawn", sa.String(27), nullable=True),
-        sa.Column("withdrawal", sa.Text(), server_default="", nullable=False),
-        sa.Column("scorer", sa.Text(), nullable=False),
-        sa.CheckConstraint("state IN ('scored', 'rejected', 'failed')", name=op.f("ck_submissions_state")),
-        sa.ForeignKeyConstraint(
-            ["submitter_id"],
-            ["submitters.id"],
-            name=op.f("fk_submissions_submitter_id_submitters"),
-            ondelete="RESTRICT",
-        ),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_submissions")),
-        sa.UniqueConstraint("code", name=op.f("uq_submissions_code")),
+        _text("charge"),
+        _text("description", default=""),
+        _text("author", default=""),
+        *(sa.Column(name, sa.JSON(), nullable=False) for name in ("tags", "params", "links", "problems")),
+        _text("remark", default=""),
+        _moment("withdrawn", nullable=True),
+        _text("withdrawal", default=""),
+        _text("scorer"),
+        refers={"submitter_id": "submitters"},
+        unique=("code",),
+        check="state IN ('scored', 'rejected', 'failed')",
     )
     op.create_index(op.f("ix_submissions_digest"), "submissions", ["digest"], unique=False)
     op.create_index(
         op.f("ix_submissions_submitter_id_arrived"), "submissions", ["submitter_id", "arrived"], unique=False
     )
-
-
-def _make_files_and_outputs() -> None:
-    op.create_table(
+    _create(
         "files",
-        sa.Column("id", sa.Integer(), nullable=False),
-        sa.Column("submission_id", sa.Integer(), nullable=False),
-        sa.Column("name", sa.Text(), nullable=False),
-        sa.Column("sha256", sa.String(length=64), nullable=False),
+        _integer("id"),
+        _integer("submission_id"),
+        _text("name"),
+        _text("sha256", 64),
         sa.Column("bytes", sa.BigInteger(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["submission_id"],
-            ["submissions.id"],
-            name=op.f("fk_files_submission_id_submissions"),
-            ondelete="RESTRICT",
-        ),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_files")),
-        sa.UniqueConstraint("submission_id", "name", name=op.f("uq_files_submission_id_name")),
+        refers={"submission_id": "submissions"},
+        unique=("submission_id", "name"),
     )
     op.create_index(op.f("ix_files_sha256"), "files", ["sha256"], unique=False)
-    op.create_table(
+    _create(
         "outputs",
-        sa.Column("id", sa.Integer(), nullable=False),
-        sa.Column("submission_id", sa.Integer(), nullable=False),
-        sa.Column("file_id", sa.Integer(), nullable=False),
-        sa.Column("test", sa.Text(), nullable=False),
-        sa.Column("variant", sa.Text(), nullable=False),
+        _integer("id"),
+        _integer("submission_id"),
+        _integer("file_id"),
+        _text("test"),
+        _text("variant"),
         sa.Column("params", sa.JSON(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["file_id"], ["files.id"], name=op.f("fk_outputs_file_id_files"), ondelete="RESTRICT"
-        ),
-        sa.ForeignKeyConstraint(
-            ["submission_id"],
-            ["submissions.id"],
-            name=op.f("fk_outputs_submission_id_submissions"),
-            ondelete="RESTRICT",
-        ),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_outputs")),
-        sa.UniqueConstraint("submission_id", "test", "variant", name=op.f("uq_outputs_submission_id_test_variant")),
+        refers={"file_id": "files", "submission_id": "submissions"},
+        unique=("submission_id", "test", "variant"),
     )
-
-
-def _make_disclosures_and_history() -> None:
-    op.create_table(
-        "disclosures",
-        sa.Column("output_id", sa.Integer(), nullable=False),
-        sa.Column("metric", sa.Text(), nullable=False),
-        sa.Column("evaluation_id", sa.Integer(), nullable=False),
-        sa.Column("value", sa.Double(), nullable=True),
-        sa.Column("low", sa.Double(), nullable=True),
-        sa.Column("high", sa.Double(), nullable=True),
-        sa.ForeignKeyConstraint(
-            ["evaluation_id"],
-            ["evaluations.id"],
-            name=op.f("fk_disclosures_evaluation_id_evaluations"),
-            ondelete="RESTRICT",
-        ),
-        sa.ForeignKeyConstraint(
-            ["output_id"], ["outputs.id"], name=op.f("fk_disclosures_output_id_outputs"), ondelete="RESTRICT"
-        ),
-        sa.PrimaryKeyConstraint("output_id", "metric", name=op.f("pk_disclosures")),
-    )
-    op.create_table(
-        "history",
-        sa.Column("id", sa.Integer(), nullable=False),
-        sa.Column("output_id", sa.Integer(), nullable=False),
-        sa.Column("metric", sa.Text(), nullable=False),
-        sa.Column("evaluation_id", sa.Integer(), nullable=False),
-        sa.Column("replaced", sa.String(27), nullable=False),
-        sa.Column("reason", sa.Text(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["evaluation_id"],
-            ["evaluations.id"],
-            name=op.f("fk_history_evaluation_id_evaluations"),
-            ondelete="RESTRICT",
-        ),
-        sa.ForeignKeyConstraint(
-            ["output_id"], ["outputs.id"], name=op.f("fk_history_output_id_outputs"), ondelete="RESTRICT"
-        ),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_history")),
-    )
-    op.create_index(op.f("ix_history_output_id"), "history", ["output_id"], unique=False)
-
-
-def _make_scores() -> None:
-    op.create_table(
-        "scores",
-        sa.Column("output_id", sa.Integer(), nullable=False),
-        sa.Column("metric", sa.Text(), nullable=False),
-        sa.Column("evaluation_id", sa.Integer(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["evaluation_id"],
-            ["evaluations.id"],
-            name=op.f("fk_scores_evaluation_id_evaluations"),
-            ondelete="RESTRICT",
-        ),
-        sa.ForeignKeyConstraint(
-            ["output_id"], ["outputs.id"], name=op.f("fk_scores_output_id_outputs"), ondelete="RESTRICT"
-        ),
-        sa.PrimaryKeyConstraint("output_id", "metric", name=op.f("pk_scores")),
-    )
-    op.create_index(op.f("ix_scores_evaluation_id"), "scores", ["evaluation_id"], unique=False)

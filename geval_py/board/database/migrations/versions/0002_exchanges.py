@@ -1,4 +1,4 @@
-"""What evaluations bring to their comparisons is kept, so that one more entry is compared quickly."""
+"""A table of exchanges: stored parts of comparisons, so that a new entry is compared quickly."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,7 +8,7 @@ down_revision = "0001"
 
 
 def upgrade() -> None:
-    """Make the table of exchanges."""
+    """Create the table of exchanges."""
     op.create_table(
         "exchanges",
         sa.Column("evaluation_id", sa.Integer(), nullable=False),
