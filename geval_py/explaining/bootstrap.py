@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from geval_py.scoring.metrics.base import LineStatistics, Metric
     from geval_py.scoring.scores import MetricScore
 
-    Table: TypeAlias = StatisticsTable | "RuledTable"
+    LineTable: TypeAlias = StatisticsTable | "RuledTable"
 
 
 def interval(
@@ -81,7 +81,7 @@ def score_interval(
     )
 
 
-def document_intervals(metric: Metric, table: Table) -> list[Interval | None]:
+def document_intervals(metric: Metric, table: LineTable) -> list[Interval | None]:
     """Compute each system's interval from the spread of its documents.
 
     None without documents, for infinite losses, and for a metric that is not made from one mean loss.
@@ -108,7 +108,7 @@ def _cluster_interval(metric: Metric, losses: Array, documents: Documents) -> In
     return Interval.between(low, high, documents=documents.count)
 
 
-def percentile_interval(values: Array, table: Table, *, seed: int, tail: float | None = None) -> Interval:
+def percentile_interval(values: Array, table: LineTable, *, seed: int, tail: float | None = None) -> Interval:
     """Cut the scores on resamples of a table; the default ``tail`` depends on the number of lines or documents."""
     return Interval.of(
         values.tolist(),
@@ -119,7 +119,7 @@ def percentile_interval(values: Array, table: Table, *, seed: int, tail: float |
     )
 
 
-def table_of(metric: Metric, systems: Sequence[LineStatistics], documents: Documents | None = None) -> Table:
+def table_of(metric: Metric, systems: Sequence[LineStatistics], documents: Documents | None = None) -> LineTable:
     """Make the table of line statistics for a metric: systems on the same lines, possibly in documents."""
     ruler = metric.measure.ruler
     if ruler is None:
@@ -128,7 +128,7 @@ def table_of(metric: Metric, systems: Sequence[LineStatistics], documents: Docum
     return RuledTable(ruler(systems), systems[0].lines, len(systems), keys, documents)
 
 
-def resample_totals(table: Table, *, samples: int, seed: int, progress: Progress | None = None) -> Totals:
+def resample_totals(table: LineTable, *, samples: int, seed: int, progress: Progress | None = None) -> Totals:
     """Sum the statistics of all systems on the same resamples; raises UsageError as :func:`interval`."""
     check_sampling(samples, seed)
     return table.totals(bootstrap_weights(table.units, samples, seed, progress))

@@ -18,7 +18,6 @@ from geval_py.explaining.reliability import Forecasts, Points, Reliability
 from geval_py.explaining.significance import NORMAL
 from geval_py.scoring.metrics.base import NOISE
 from geval_py.scoring.metrics.hashed import ProfileStatistics
-from geval_py.scoring.scores import ScoredOutput
 from geval_py.tables.formats import Tabular
 from geval_py.tables.numbers import fixed
 from geval_py.tables.table import Column, Table, plain_table
@@ -101,22 +100,15 @@ class Calibration(Tabular):
     sets: Points | None = field(repr=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what ``--format json`` shows; values may be inf."""
-        shown: dict[str, Any] = {
-            name: getattr(self, name) for name in ("test", "file", "metric", "lines", "vectors", "signature")
+        perplexities = {"claimed_perplexity": self.claim.claimed_perplexity, "perplexity": self.claim.perplexity}
+        return asdict(self) | {
+            "claim": asdict(self.claim) | perplexities,
+            "words": self.words and self.words.to_dict(),
+            "guess": self.guess and self.guess.to_dict(),
+            "corp": self.corp and self.corp.to_dict(),
+            "rest": self.rest and self.rest.to_dict(),
+            "sets": self.sets and self.sets.rows(),
         }
-        claim = self.claim
-        shown["claim"] = asdict(claim) | {
-            "claimed_perplexity": claim.claimed_perplexity,
-            "perplexity": claim.perplexity,
-        }
-        shown["words"] = self.words and self.words.to_dict()
-        shown["guess"] = self.guess and self.guess.to_dict()
-        shown["guess_error"] = self.guess_error and asdict(self.guess_error)
-        shown["corp"] = self.corp and self.corp.to_dict()
-        shown["rest"] = self.rest and self.rest.to_dict()
-        shown["sets"] = self.sets and self.sets.rows()
-        return shown
 
     def points(self) -> dict[str, Points]:
         """Return the points of each part of the output that there is, by its name."""
@@ -125,18 +117,15 @@ class Calibration(Tabular):
         return found if self.sets is None else found | {SETS: self.sets}
 
     def table(self) -> Table:
-        """Return one table of all parts, for formats other than text."""
         columns = [Column(name="part"), *(Column(name=name) for name in ("claimed", "true", "honest", "n"))]
         rows = [[name, *cells] for name, points in self.points().items() for cells in _cells(name, points)]
         return Table(columns, rows)
 
     def records(self) -> Table:
-        """Return the table for programs: a row a point of each part."""
         rows = ([name, *row.values()] for name, points in self.points().items() for row in points.rows())
         return plain_table(["part", "claimed", "true", "honest_low", "honest_high", "n"], rows)
 
     def legend(self) -> Iterator[str]:
-        """Yield sentences with the figures."""
         yield from self.sentences()
         yield HONEST
 
@@ -169,7 +158,9 @@ class Calibration(Tabular):
             what = f"{self.rest.n} lines with a guess"
             yield _found(what, "should not have listed the word", "did not", self.rest)
         if self.sets is not None:
-            yield _set_rows(self.sets)
+            levels = _listed([fixed(100 * level, 0) for level in self.sets.x])
+            held = _listed([fixed(100 * share, 1) for share in self.sets.y])
+            yield f"The smallest sets of {levels} % hold the word on {held} % of the lines."
 
     def _errors(self) -> Iterator[str]:
         error, corp = self.guess_error, self.corp
@@ -221,11 +212,6 @@ def _found(things: str, should: str, did: str, part: Reliability) -> str:
 
 def _percent(share: float) -> str:
     return f"{fixed(100 * share, 1)} %"
-
-
-def _set_rows(sets: Points) -> str:
-    levels, held = (_listed([fixed(100 * of, digits) for of in part]) for part, digits in ((sets.x, 0), (sets.y, 1)))
-    return f"The smallest sets of {levels} % hold the word on {held} % of the lines."
 
 
 def _listed(words: Sequence[str]) -> str:

@@ -20,8 +20,7 @@ from geval_py.errors import UsageError
 from geval_py.explaining.significance import LEAST_TESTED, LEVEL, samples_needed
 from geval_py.reading.options import DEFAULT_SAMPLES, DEFAULT_SEED, check_sampling
 from geval_py.reading.outputs import Output, by_accepted_names, unique_names
-from geval_py.scoring.blocks import Progress
-from geval_py.scoring.scores import MetricScore, ScoredOutput, checked_evaluation
+from geval_py.scoring.scores import checked_evaluation
 from geval_py.tables.formats import Tabular
 from geval_py.tables.numbers import MOST_PLAIN, decimals_of, fixed, shortest
 from geval_py.tables.table import Column, Table, plain_table
@@ -105,7 +104,6 @@ class Comparison(Tabular):
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what ``--format json`` shows; values may be inf."""
         names = [known.name for known in fields(self) if known.name not in ("of_losses", "precision")]
         systems = [system.to_dict() for system in self.systems]
         return {name: getattr(self, name) for name in names} | {"systems": systems}
@@ -119,14 +117,12 @@ class Comparison(Tabular):
         return Table(columns, [[system] * len(columns) for system in self.systems])
 
     def records(self) -> Table:
-        """Return the table for programs: a row a system."""
         rows = [self.row(system) | {"signature": str(system.signature)} for system in self.systems]
         for row in rows:
             row["groups"] = " ".join(map(str, row["groups"]))
         return plain_table(list(rows[0]), [list(row.values()) for row in rows])
 
     def legend(self) -> Iterator[str]:
-        """Yield the metric, the sampling, and explanations of the columns."""
         yield visible(
             f"{self.metric} ({self.unit}, {self.direction} is better) of {self.lines} lines of "
             f"{self.test}; the baseline is {self.baseline}; {self.samples} samples, "

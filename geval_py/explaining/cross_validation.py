@@ -63,7 +63,6 @@ class Folds:
 
     @property
     def documents(self) -> int | None:
-        """The number of documents; None if each line is a document of its own."""
         count = int(self.groups.max()) + 1
         return None if count == len(self.groups) else count
 
@@ -137,7 +136,6 @@ class Change:
         return self.high < 0.0 and self.mean <= -LEAST_GAIN
 
     def to_dict(self) -> dict[str, float]:
-        """Return the fields by name."""
         return {name: ten_digits(getattr(self, name)) for name in ("mean", "low", "high")}
 
     def cells(self) -> tuple[str, str]:

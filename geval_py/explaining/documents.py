@@ -68,7 +68,7 @@ class Documents:
     @property
     def nothing_gained(self) -> str:
         """The note for documents that are single lines."""
-        return f"each line is a document of its own by the column {visible(self.column)}: it is as if there were none"
+        return f"each line is a document of its own by the column {visible(self.column)}: the same as no documents"
 
     def several(self) -> Documents | None:
         """Return the documents, or None if each line is one; raises UsageError if all lines are one document."""
@@ -78,7 +78,7 @@ class Documents:
             column, lines = visible(self.column), len(self.of_line)
             raise UsageError(
                 message=f"all {lines} lines are of one document, since the column {column} is the same on all of them"
-                "\n  how much documents differ is seen on two or more"
+                "\n  an interval by documents needs two or more"
             )
         return self
 

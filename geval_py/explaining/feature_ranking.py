@@ -61,7 +61,6 @@ class Occurrences:
         return has
 
     def documents(self, documents: Documents, features: int) -> Array | Integers:
-        """Count the documents that each feature is on; NaN for a feature whose items are not known."""
         pairs = np.unique(self.features * documents.count + documents.of_line[self.items]) // documents.count
         counts = np.bincount(pairs, minlength=features).astype(np.int64)
         return counts if counts.all() else np.where(counts > 0, counts, np.nan)

@@ -25,11 +25,10 @@ from geval_py.scoring.blocks import MatchedBlockReader, Progress
 from geval_py.scoring.kernel.backends import choose_backend
 from geval_py.scoring.metrics import column_of
 from geval_py.scoring.metrics.base import HashedColumn
-from geval_py.scoring.scores import ScoredOutput
 from geval_py.text import named, visible
 
 if TYPE_CHECKING:
-    from geval_py.explaining.significance import Array, Flags, Integers
+    from geval_py.explaining.significance import Array, Integers
     from geval_py.reading.derived import FrequentWords, Parameters
     from geval_py.reading.splits import Split
     from geval_py.scoring.blocks import Block, Progress
@@ -151,8 +150,8 @@ def hashed_bits(evaluation: ScoredOutput) -> int:
     column = column_of(first.metric, frozenset()) if plain and not first.metric.needs_vocabulary else None
     if not isinstance(column, HashedColumn):
         raise UsageError(
-            message=f"{visible(first.scheme.text)} is no hashed metric without flags that choose or change lines, "
-            "such as PerplexityHashed: what would be better by it cannot be told"
+            message="tuning and mixing need a hashed metric without flags that choose or change lines, such as "
+            f"PerplexityHashed, not {visible(first.scheme.text)}"
         )
     return column.bits
 
@@ -194,7 +193,12 @@ def read_guesses(
         reader = MatchedBlockReader(outputs, expected)
         parts = [found for _, found in reader.map(work, threads=threads, progress=progress)]
     hits, rests, of_bucket, *kept = (np.concatenate(part) for part in zip(*parts, strict=True))
-    entries = _entries(*kept) if keep_entries else None
+    entries = None
+    if keep_entries:
+        logarithms, counts, marks = kept
+        starts, places = np.concatenate([[0], np.cumsum(counts)]), np.flatnonzero(marks)
+        hit_lines = np.searchsorted(starts, places, side="right") - 1
+        entries = Entries(logarithms=logarithms, starts=starts, hits=places, hit_lines=hit_lines)
     return Guesses(hits=hits, rests=rests, shares=of_bucket, frequent=frequent, bits=bits, entries=entries)
 
 
@@ -223,10 +227,3 @@ def _relative_logarithms(masses: Array, counts: Integers) -> Array:
         if len(places):
             logs -= np.repeat(np.maximum.reduceat(logs, places), counts[filled])
     return np.where(masses > 0.0, logs, LEAST_LOG)
-
-
-def _entries(logarithms: Array, counts: Integers, marks: Flags) -> Entries:
-    starts = np.concatenate([[0], np.cumsum(counts)])
-    hits = np.flatnonzero(marks)
-    lines = np.searchsorted(starts, hits, side="right") - 1
-    return Entries(logarithms=logarithms, starts=starts, hits=hits, hit_lines=lines)

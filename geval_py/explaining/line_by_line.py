@@ -82,11 +82,9 @@ class _Rows(Listing):
     evaluation: ScoredOutput
 
     def rows(self) -> Iterator[tuple[Sequence[float | None], str, Sequence[str]]]:
-        """Yield each line's figures, its input and its texts."""
         raise NotImplementedError
 
     def records(self) -> Table:
-        """Return the table for programs; a column that a line's input lacks is None."""
         own, evaluation = {*FIGURES, *TEXTS}, self.evaluation
         columns = column_names(evaluation.input_width(), evaluation.split.in_header, own)
         width = len(columns)
@@ -99,7 +97,6 @@ class _Rows(Listing):
         return plain_table([*self.figures, *columns, *self.texts], rows)
 
     def documents(self) -> Iterator[dict[str, Any]]:
-        """Yield a document a line; the columns of the input are called by their names."""
         fields = Fields(self.evaluation.split.in_header)
         for figures, text, texts in self.rows():
             columns = fields.split(ScoredItem(text, "", ""))
@@ -125,18 +122,15 @@ class LineListing(_Rows):
     marker: Marker | None = None
 
     def table(self) -> Table:
-        """Return the table for people, as GEval shows lines."""
         marked: Callable[[ScoredItem], Sequence[str]] = tuple if self.marker is None else self.marker.item
         rows = ((score, *marked(item)) for _, score, _, item in self.lines)
         return _table(["input", "expected", "output"], rows, self.for_terminal and self.marker is None)
 
     def rows(self) -> Iterator[tuple[Sequence[float | None], str, Sequence[str]]]:
-        """Yield each line's figures, its input and its texts."""
         for number, score, loss, item in self.lines:
             yield (number, score, loss), item.input, (item.expected, item.output)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what is explained."""
         return explained_head([self.evaluation])
 
 
@@ -152,7 +146,6 @@ class DifferenceListing(_Rows):
     for_terminal: bool = False
 
     def table(self) -> Table:
-        """Return the table for people, as GEval shows differences."""
         rows = (
             (difference, line.item.input, line.item.expected, other.item.output, line.item.output)
             for difference, line, other in self.differences
@@ -160,13 +153,11 @@ class DifferenceListing(_Rows):
         return _table(["input", "expected", "other output", "output"], rows, self.for_terminal)
 
     def rows(self) -> Iterator[tuple[Sequence[float | None], str, Sequence[str]]]:
-        """Yield each line's figures, its input and its texts."""
         for difference, line, other in self.differences:
             figures = (line.number, difference, line.score, line.loss, other.score, other.loss)
             yield figures, line.item.input, (line.item.expected, line.item.output, other.item.output)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what is explained."""
         return explained_head([self.evaluation, self.other])
 
 

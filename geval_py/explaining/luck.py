@@ -24,9 +24,8 @@ from geval_py.reading.outputs import unique_names
 from geval_py.reading.sources import can_be_reread
 from geval_py.reading.wordprobs import DEFAULT_BITS
 from geval_py.scoring.kernel.profile import SKETCHES
-from geval_py.scoring.metrics.base import NOISE, Metric, exp
-from geval_py.scoring.metrics.hashed import ProfileStatistics, reseeded, unknown_words
-from geval_py.scoring.scores import ScoredOutput
+from geval_py.scoring.metrics.base import NOISE, exp
+from geval_py.scoring.metrics.hashed import reseeded, unknown_words
 from geval_py.tables.formats import Tabular
 from geval_py.tables.numbers import fixed, shortest
 from geval_py.tables.table import Column, Table, plain_table
@@ -112,7 +111,6 @@ class Luck:
         return str(Lucks((self,)))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what ``--format json`` shows; values may be inf."""
         return asdict(self) | {"z": self.z}
 
     def row(self) -> list[str | None]:
@@ -151,33 +149,22 @@ class Lucks(Tabular):
     outputs: tuple[Luck, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what ``--format json`` shows; values may be inf."""
         return {"outputs": [luck.to_dict() for luck in self.outputs]}
 
     def table(self) -> Table:
-        """Return the table for people: a row an output."""
         columns = [Column(name=name) for name in ("system", "score", "seeds", "sd", "z", "formula", "sd", "z")]
         return Table(columns, [luck.row() for luck in self.outputs])
 
     def records(self) -> Table:
-        """Return the table for programs: a row an output, spreads and exact perplexities as columns of their own."""
-        names = ("score", "sd", "z")
-        head = [
-            "system",
-            "score",
-            *(f"{of}_{name}" for of in ("seeds", "formula") for name in names),
-            "exact",
-            "signature",
-        ]
-        rows = []
+        names, rows = ("score", "sd", "z"), []
+        spread_names = (f"{of}_{name}" for of in ("seeds", "formula") for name in names)
         for luck in self.outputs:
             spreads = [getattr(of, name, None) for of in (luck.measured, luck.formula) for name in names]
             exact = None if luck.exact is None else luck.exact.listed
             rows.append([luck.file, luck.score, *spreads, exact, luck.signature])
-        return plain_table(head, rows)
+        return plain_table(["system", "score", *spread_names, "exact", "signature"], rows)
 
     def legend(self) -> Iterator[str]:
-        """Yield what the columns are, then sentences about each output."""
         first = self.outputs[0]
         measured = f"seeds: the mean of {first.seeds} other seeds; " if first.measured else ""
         yield (
@@ -238,13 +225,13 @@ def luck_of(evaluation: ScoredOutput, seeds: int, vocabulary: int) -> Luck:
 
     Raises UsageError for lines of buckets.
     """
-    first, *others = evaluation.scores
+    (first, *others), signed = evaluation.scores, evaluation.signature
     statistics = profile_of(evaluation)
     vectors = int(statistics.column("vector").sum())
     if vectors:
         raise UsageError(
             message=f"{shown_path(evaluation.output.path)} has {vectors} of {statistics.lines} lines of buckets, "
-            "which hold for one seed of the hash: what others would give cannot be told"
+            "which hold for one seed of the hash: the scores of other seeds cannot be computed"
         )
     kept = np.isfinite(statistics.column("seed_mean"))
     lines = int(kept.sum())
@@ -272,16 +259,8 @@ def luck_of(evaluation: ScoredOutput, seeds: int, vocabulary: int) -> Luck:
         low=low,
         high=high,
         exact=_exact(evaluation, statistics, vocabulary) if vocabulary else None,
-        signature=_signature(evaluation),
+        signature=None if signed is None else str(signed.replace(metrics=signed.metrics[:1], bits=signed.bits[:1])),
     )
-
-
-def _signature(evaluation: ScoredOutput) -> str | None:
-    """Return the signature of the first score alone."""
-    if evaluation.signature is None:
-        return None
-    signed = evaluation.signature
-    return str(signed.replace(metrics=signed.metrics[:1], bits=signed.bits[:1]))
 
 
 def _mean(losses: Array) -> float:

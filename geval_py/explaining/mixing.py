@@ -26,7 +26,7 @@ from geval_py.explaining.guesses import bucket_shares, hashed_bits
 from geval_py.reading.derived import Derived, FrequentWords, Mixing, frequent_words_of_train, mixed_output
 from geval_py.reading.options import DEFAULT_SEED, check_sampling
 from geval_py.reading.outputs import unique_names
-from geval_py.scoring.scores import ScoredOutput, checked_evaluation
+from geval_py.scoring.scores import checked_evaluation
 from geval_py.tables.formats import Tabular
 from geval_py.tables.numbers import fixed
 from geval_py.tables.table import Column, Table
@@ -34,7 +34,7 @@ from geval_py.text import visible
 from geval_py.version import __version__
 
 if TYPE_CHECKING:
-    from geval_py.explaining.cross_validation import Change, Folds, HeldTogether
+    from geval_py.explaining.cross_validation import Change, HeldTogether
     from geval_py.explaining.significance import Array
     from geval_py.scoring.scores import ScoredOutput, Signature
 
@@ -56,7 +56,6 @@ class Component:
     signature: Signature | None = field(default=None, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the component for JSON; the score may be inf."""
         values = {known.name: getattr(self, known.name) for known in fields(self)}
         return values | {
             "infinite_losses": values.pop("infinite"),
@@ -96,7 +95,6 @@ class Mixture(Tabular):
     header: str | None = field(repr=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what ``--format json`` shows; values may be inf."""
         shown = (known.name for known in fields(self) if known.name not in ("mixing", "header"))
         return {name: getattr(self, name) for name in shown} | {
             "components": [component.to_dict() for component in self.components],
@@ -106,7 +104,6 @@ class Mixture(Tabular):
         }
 
     def table(self) -> Table:
-        """Return the table for people: a row an output."""
         infinite = any(component.infinite for component in self.components)
         rows: list[list[object]] = [
             [component.name, score_text(component.score), component.infinite, fixed(component.weight, 4)]
@@ -116,7 +113,6 @@ class Mixture(Tabular):
         return cross_validation.table_with_infinite([Column(name="output"), *columns], rows, infinite=infinite)
 
     def legend(self) -> Iterator[str]:
-        """Yield how lines were held out, and whether the mixture is better than the best output alone."""
         what = f"{self.metric} ({self.unit}, {self.direction} is better)"
         how = cross_validation.folds_text(self.documents, self.folds, self.seed)
         yield visible(f"{what} of {self.lines} lines of {self.test}; {how}.")
@@ -193,9 +189,12 @@ def mix(
     frequent = _frequent(first, words)
     losses = _columns(evaluations, frequent, bits)
     alone = int(np.argmin(losses[:, : len(evaluations)].mean(axis=0)))
-    tried = _held_out(losses, folds)
+    tried = np.empty(len(losses))
+    for out in folds:
+        tried[out] = mixed_losses(losses[out], best_weights(losses[~out]))
     change = cross_validation.change_of(tried, losses[:, alone], folds.groups)
-    weights = _never_worse(losses, best_weights(losses), alone)
+    single = np.eye(losses.shape[1])[alone]  # which no mixture should lose to on the same lines
+    weights = min((best_weights(losses), single), key=lambda of: float(mixed_losses(losses, of).mean()))
     components = _components(evaluations, losses, weights)
     return Mixture(
         **cross_validation.described(first, folds, seed),
@@ -272,19 +271,6 @@ def mixed_losses(losses: Array, weights: Array) -> Array:
         relative = np.where(np.isinf(least), 0.0, np.exp(least - losses))
         mixed: Array = np.maximum(0.0, least[:, 0] - np.log(relative @ weights))
     return mixed
-
-
-def _never_worse(losses: Array, weights: Array, alone: int) -> Array:
-    """Return the weights, or weight 1 for the best output alone if it has less loss on these lines."""
-    single = np.eye(len(weights))[alone]
-    return min((weights, single), key=lambda one: float(mixed_losses(losses, one).mean()))
-
-
-def _held_out(losses: Array, folds: Folds) -> Array:
-    tried = np.empty(len(losses))
-    for out in folds:
-        tried[out] = mixed_losses(losses[out], best_weights(losses[~out]))
-    return tried
 
 
 def _frequent(evaluation: ScoredOutput, words: int) -> FrequentWords:

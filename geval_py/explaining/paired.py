@@ -35,7 +35,7 @@ from geval_py.reading.options import check_sampling
 from geval_py.scoring.metrics.base import NOISE, LineStatistics, Metric
 
 if TYPE_CHECKING:
-    from geval_py.explaining.bootstrap import Table
+    from geval_py.explaining.bootstrap import LineTable
     from geval_py.explaining.documents import Documents
     from geval_py.explaining.resampling import Totals
     from geval_py.explaining.significance import Array
@@ -75,7 +75,6 @@ class System:
     signature: Signature | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields by name, intervals as dictionaries; values may be inf."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         shown = {n: value.to_dict() if isinstance(value, Interval) else value for n, value in values.items()}
         return shown | {"signature": None if self.signature is None else str(self.signature)}
@@ -140,10 +139,10 @@ class Systems:
     def _named(self, sets: Iterable[Iterable[int]]) -> tuple[tuple[str, ...], ...]:
         return tuple(tuple(self.names[n] for n in indices) for indices in sets)
 
-    def _resample(self, table: Table) -> Totals:
+    def _resample(self, table: LineTable) -> Totals:
         return bootstrap.resample_totals(table, samples=self.samples, seed=self.seed, progress=self.progress)
 
-    def _score(self, table: Table, resampled: Totals) -> list[System]:
+    def _score(self, table: LineTable, resampled: Totals) -> list[System]:
         """Compute each system's score on all lines, its interval, and its shares of lines against the baseline."""
         shares = line_shares(self.metric, table, self.baseline)
         values = bootstrap.scores_on(self.metric, resampled).T
@@ -164,7 +163,7 @@ class Systems:
         self,
         systems: Sequence[System],
         scores: Sequence[float],
-        finite: Table,
+        finite: LineTable,
         resampled: Totals,
         randomisation: Sequence[float],
     ) -> list[System]:
@@ -211,7 +210,7 @@ def _groups(p_values: Array) -> list[tuple[int, ...]]:
 # The tests
 
 
-def bootstrap_p_values(metric: Metric, table: Table, resampled: Totals, baseline: int) -> Array:
+def bootstrap_p_values(metric: Metric, table: LineTable, resampled: Totals, baseline: int) -> Array:
     """Test each system against the baseline by the bootstrap; return a p-value a system, 1 for the baseline.
 
     ``table`` holds finite statistics only, ``resampled`` its sums on resamples. A single line, or document, tells
@@ -230,7 +229,7 @@ def bootstrap_p_values(metric: Metric, table: Table, resampled: Totals, baseline
 
 
 def randomisation_p_values(
-    metric: Metric, table: Table, *, samples: int, seed: int, progress: Progress | None = None
+    metric: Metric, table: LineTable, *, samples: int, seed: int, progress: Progress | None = None
 ) -> Array:
     """Test all pairs of systems by approximate randomisation; return systems x systems, 1 on the diagonal.
 
@@ -267,7 +266,7 @@ def _p_value(differences: Array, observed: Array, noise: Array) -> Array:
     return share
 
 
-def difference_intervals(scores: Array, table: Table, baseline: int, *, seed: int) -> list[Interval | None]:
+def difference_intervals(scores: Array, table: LineTable, baseline: int, *, seed: int) -> list[Interval | None]:
     """Compute the interval of each system's score minus the baseline's; ``scores`` are resamples x systems.
 
     None if some difference is undefined: both scores are infinite.
@@ -280,7 +279,7 @@ def difference_intervals(scores: Array, table: Table, baseline: int, *, seed: in
     ]
 
 
-def line_shares(metric: Metric, table: Table, baseline: int) -> list[tuple[float, float, float]]:
+def line_shares(metric: Metric, table: LineTable, baseline: int) -> list[tuple[float, float, float]]:
     """Return each system's shares of lines that are better than the baseline's, worse, and the same.
 
     Better is a lower loss or, for a metric of other statistics, a better score of the line. Lines that differ by
@@ -301,7 +300,7 @@ def line_shares(metric: Metric, table: Table, baseline: int) -> list[tuple[float
     return [(float(one), float(two), float(three)) for one, two, three in shares]
 
 
-def equal_systems(table: Table) -> list[tuple[int, ...]]:
+def equal_systems(table: LineTable) -> list[tuple[int, ...]]:
     """Find the sets, of two systems at least, with the same statistics on every line."""
     systems: dict[bytes, list[int]] = {}
     for n, key in enumerate(table.keys):

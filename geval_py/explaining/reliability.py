@@ -57,7 +57,6 @@ class Points:
     n: list[int]
 
     def rows(self) -> list[dict[str, float]]:
-        """Return a dictionary a point."""
         names = [field.name for field in fields(self)]
         return [dict(zip(names, row, strict=True)) for row in zip(*asdict(self).values(), strict=True)]
 
@@ -94,7 +93,6 @@ class Reliability:
         return self.bins.to_frame()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what ``--format json`` shows."""
         return asdict(self) | {"bins": self.bins.rows()}
 
 
@@ -243,7 +241,6 @@ class Corp:
         return self.curve.to_frame()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what ``--format json`` shows."""
         return asdict(self) | {"curve": self.curve.rows()}
 
 
@@ -308,9 +305,7 @@ def hashed_scheme(schemes: Sequence[Named]) -> Named:
         if is_hashed(metric):
             return scheme, metric
     names = ", ".join(scheme.text for scheme, _ in schemes)
-    raise UsageError(
-        message=f"this is of hashed words, and {visible(names)} is not: choose a metric such as PerplexityHashed"
-    )
+    raise UsageError(message=f"this needs a metric on hashed words, such as PerplexityHashed, not {visible(names)}")
 
 
 def profile_scheme(named: Named, draws: int = 0) -> Named:

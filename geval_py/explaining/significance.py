@@ -116,7 +116,6 @@ class Interval:
         return 0.0 if self.low == self.high else self.high / 2 - self.low / 2
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields for JSON, without ``documents`` for an interval by lines; ends may be inf."""
         shown = {
             "low": self.low,
             "high": self.high,

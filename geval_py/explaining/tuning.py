@@ -23,8 +23,7 @@ from geval_py.explaining.cross_validation import score_text, ten_digits
 from geval_py.explaining.guesses import read_guesses
 from geval_py.reading.derived import DEFAULT_WORDS, FrequentWords, Parameters, frequent_words_of_train, tuned_output
 from geval_py.reading.options import DEFAULT_SEED, check_sampling
-from geval_py.scoring.blocks import Progress
-from geval_py.scoring.scores import ScoredOutput, checked_evaluation
+from geval_py.scoring.scores import checked_evaluation
 from geval_py.tables.formats import Tabular
 from geval_py.tables.table import Column, Table
 from geval_py.text import visible
@@ -58,7 +57,6 @@ class Trial:
     taken: bool
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the trial for JSON; values may be inf."""
         return {
             "parameters": {name: self.found.named[name] for name in self.names},
             "against": list(self.against),
@@ -107,7 +105,6 @@ class Tuning(Tabular):
         return next((trial.names for trial in reversed(self.trials) if trial.taken), ())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what ``--format json`` shows; values may be inf."""
         values = {known.name: getattr(self, known.name) for known in fields(self) if known.name != "header"}
         return values | {
             "infinite_losses": values.pop("infinite"),
@@ -118,7 +115,6 @@ class Tuning(Tabular):
         }
 
     def table(self) -> Table:
-        """Return the table for people: a row a trial."""
         infinite = self.infinite > 0 or any(trial.infinite for trial in self.trials)
         rows: list[list[object]] = [["(as it is)", score_text(self.score), self.infinite, "", "", ""]]
         for trial in self.trials:
@@ -130,7 +126,6 @@ class Tuning(Tabular):
         return cross_validation.table_with_infinite(columns, rows, infinite=infinite)
 
     def legend(self) -> Iterator[str]:
-        """Yield how lines were held out, and the parameters to take."""
         what = f"{self.metric} ({self.unit}, {self.direction} is better) of {self.output}"
         how = cross_validation.folds_text(self.documents, self.folds, self.seed)
         yield visible(f"{what} on {self.lines} lines of {self.test}; {how}.")

@@ -169,7 +169,6 @@ class FeatureListing(Listing):
     for_terminal: bool = False
 
     def table(self) -> Table:
-        """Return the table for people, as GEval shows features."""
         columns = [
             Column(name="feature", write=visible if self.for_terminal else str),
             Column(name="count", alignment="right", write=str),
@@ -181,16 +180,13 @@ class FeatureListing(Listing):
         return Table(columns, zip(shown.names, *figures, strict=True), at_a_time=_ROWS)
 
     def records(self) -> Table:
-        """Return the table for programs: all columns."""
         rows = (list(of.values()) for of in self.documents())
         return plain_table(["feature", *self.features.columns], rows)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what is explained."""
         return explained_head(self.evaluations)
 
     def documents(self) -> Iterator[dict[str, Any]]:
-        """Yield a document a feature, with the keys of :meth:`WorstFeatures.to_frame`; unknown figures are None."""
         columns, more = self.features.columns, self.features.more
         own = [columns[name].tolist() for name in columns if name not in more]
         others = ([None if math.isnan(value) else value for value in column.tolist()] for column in more.values())
@@ -244,7 +240,7 @@ def rank_features(
 ) -> WorstFeatures:
     """Rank the features of an evaluation's lines, as :meth:`Evaluation.worst_features` does, into aligned arrays.
 
-    ``costs`` asks for the cost of each feature. ``workers`` elsewhere count the features there.
+    ``costs`` asks for the cost of each feature. ``workers`` elsewhere, if any, count the features there.
     """
     score = evaluation.scores[0]
     in_nats = score.metric.measure.in_nats and other is None
@@ -341,17 +337,14 @@ def _figures(
         return features
     numbers = np.array([*map(is_output_number, features.names)], np.bool_)
     candidates = np.flatnonzero((features.q_values < LEVEL) & ~numbers)
-    badness = _badness(weights[0], costs, best=wanted.best)
+    # Distinct features explain the losses or, without finite losses, the ranks.
+    if costs is None or not np.isfinite(costs.losses).all():
+        badness = -weights[0]
+    else:
+        badness = -costs.losses if wanted.best else costs.losses
     chosen, explained = select_distinct(badness, occurrences.only(candidates, len(features)), len(candidates))
     distinct = features.at(candidates[chosen])
     return replace(distinct, more=distinct.more | {"explained": np.array(explained)})
-
-
-def _badness(ranks: Array, costs: Losses | None, *, best: bool) -> Array:
-    """Return the figures for distinct features to explain: the losses or, without finite losses, the ranks."""
-    if costs is None or not np.isfinite(costs.losses).all():
-        return -ranks
-    return -costs.losses if best else costs.losses
 
 
 # The few features in a report, with their cost

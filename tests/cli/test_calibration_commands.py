@@ -90,7 +90,7 @@ def test_luck_of_several_outputs_of_which_one_is_at_fault(geval, challenge):
     ("words", "status", "message"),
     [
         pytest.param(["calibration", "-t", "dev-0", "-m", "Accuracy"], 2,
-                     "this is of hashed words, and Accuracy is not: choose a metric such as PerplexityHashed", id="exact"),
+                     "this needs a metric on hashed words, such as PerplexityHashed, not Accuracy", id="exact"),
         pytest.param(["calibration", "-t", "dev-0", "-o", "dev-0/out.tsv", "-o", "dev-0/expected.tsv"], 2,
                      "there are several outputs (out.tsv, expected.tsv): choose one with -o", id="several"),
         pytest.param(["luck", "-t", "dev-0", "--seeds", "1001"], 2,

@@ -220,8 +220,8 @@ REFUSED = {
     "tune -t dev-0": ("there are several outputs (out-model=bigram.tsv, out-model=unigram.tsv): choose one with -o"),
     "tune -t dev-0 -o unigram -m LogLossHashed -m LikelihoodHashed": "geval tune takes one metric; 2 were given",
     "tune -t dev-0 -o unigram -m Accuracy": (
-        "Accuracy is no hashed metric without flags that choose or change lines, such as PerplexityHashed: "
-        "what would be better by it cannot be told"
+        "tuning and mixing need a hashed metric without flags that choose or change lines, such as "
+        "PerplexityHashed, not Accuracy"
     ),
     "tune --parameters x.json": "--parameters is for --apply NAME, with the test set to tune an output of",
     "tune -t dev-0 -o unigram --words x": (

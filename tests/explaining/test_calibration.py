@@ -168,9 +168,7 @@ def test_without_scipy(monkeypatch):
 def test_a_metric_on_exact_words_is_refused(tmp_path):
     with pytest.raises(UsageError) as caught:
         calibration(evaluated(tmp_path, ["a:0.5 :0.5"], ["a"], "Accuracy"))
-    assert str(caught.value) == (
-        "this is of hashed words, and Accuracy is not: choose a metric such as PerplexityHashed"
-    )
+    assert str(caught.value) == ("this needs a metric on hashed words, such as PerplexityHashed, not Accuracy")
 
 
 def test_what_is_no_evaluation_is_refused():

@@ -246,7 +246,7 @@ def test_compare(challenge, capsys):
 
 
 def test_each_line_its_own_document(challenge, capsys):
-    note = "each line is a document of its own by the column Text: it is as if there were none"
+    note = "each line is a document of its own by the column Text: the same as no documents"
     assert run(capsys, "-B", "100", "-o", "one", "--documents", "Text")[2] == f"geval: note: {note}\n"
     pair = [evaluate(challenge, "dev-0", out=name) for name in ("one", "two")]
     by_line, by_text = (compare(pair, samples=100, documents=column) for column in (None, "Text"))
@@ -257,7 +257,7 @@ def test_each_line_its_own_document(challenge, capsys):
 def test_one_document(challenge, capsys):
     message = (
         "all 40 lines are of one document, since the column Same is the same on all of them\n"
-        "  how much documents differ is seen on two or more"
+        "  an interval by documents needs two or more"
     )
     for words in (["-B", "100"], ["compare"]):
         assert run(capsys, *words, "--documents", "Same") == (2, "", f"geval: {message}\n")

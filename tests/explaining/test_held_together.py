@@ -75,7 +75,7 @@ def test_lines_that_are_not_alike_are_held_out_one_by_one(tmp_path):
 
 
 def test_a_column_that_is_another_on_each_line(pair):
-    note = "each line is a document of its own by the column Text: it is as if there were none"
+    note = "each line is a document of its own by the column Text: the same as no documents"
     by_text, by_line = mix(pair, documents="Text"), mix(pair, documents=False)
     assert by_text.notes == (note,)
     assert replace(by_text, notes=()) == by_line

@@ -96,7 +96,7 @@ def test_lines_of_buckets_are_refused(tmp_path):
         luck(evaluated(tmp_path, ["0 0", "a:1"], ["a", "a"], "LogLossHashed1"))
     assert str(caught.value) == (
         f"`{tmp_path}/out.tsv` has 1 of 2 lines of buckets, which hold for one seed of the hash: "
-        "what others would give cannot be told"
+        "the scores of other seeds cannot be computed"
     )
 
 

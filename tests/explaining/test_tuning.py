@@ -385,8 +385,8 @@ def test_only_hashed_metrics(metric):
     with pytest.raises(UsageError) as caught:
         tune(evaluation)
     assert str(caught.value) == (
-        f"{metric} is no hashed metric without flags that choose or change lines, such as PerplexityHashed: "
-        "what would be better by it cannot be told"
+        f"tuning and mixing need a hashed metric without flags that choose or change lines, such as "
+        f"PerplexityHashed, not {metric}"
     )
 
 
