@@ -7,17 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from geval_py.errors import UsageError
+from geval_py.reading import rewriting
 from geval_py.reading.config import words_of
-from geval_py.reading.rewriting import (
-    CONFIG_FILE,
-    DEV_SET,
-    GITIGNORE,
-    GITIGNORE_FILE,
-    IN_HEADER_FILE,
-    OUT_HEADER_FILE,
-    README_FILE,
-    write_files,
-)
+from geval_py.reading.rewriting import DEV_SET, IN_HEADER_FILE, OUT_HEADER_FILE
 from geval_py.reading.splits import EXPECTED_FILE, INPUT_FILE, TRAINING_SET, Task
 from geval_py.scoring.columns import Named, select_schemes
 from geval_py.scoring.metrics import Metric
@@ -56,10 +48,7 @@ WORD_GAPS = Sample(
             ("The train from the coast was late, and it was\twhen we sat down.", "noon"),
             ("Two boys were seen on the ice of the\tbelow the mill.", "river"),
         ),
-        (
-            ("The key lay in a\tof the old desk.", "drawer"),
-            ("He lives with his sister on the\tfloor.", "upper"),
-        ),
+        (("The key lay in a\tof the old desk.", "drawer"), ("He lives with his sister on the\tfloor.", "upper")),
     ),
 )
 CLASSES = Sample(
@@ -76,28 +65,10 @@ CLASSES = Sample(
         ("there is some bread on the table", "0"),
     ),
     hidden=(
-        (
-            ("who has opened the window", "1"),
-            ("the window was open all night", "0"),
-            ("can you hear the rain", "1"),
-        ),
-        (
-            ("the rain has stopped", "0"),
-            ("when does the market begin", "1"),
-            ("it begins before sunrise", "0"),
-        ),
+        (("who has opened the window", "1"), ("the window was open all night", "0"), ("can you hear the rain", "1")),
+        (("the rain has stopped", "0"), ("when does the market begin", "1"), ("it begins before sunrise", "0")),
     ),
 )
-
-
-def data_files(sample: Sample, test_name: str, expected_file: str = EXPECTED_FILE) -> Mapping[str, str]:
-    """Return the texts of in.tsv and of the expected file of each set, by their paths, train first."""
-    sets = {TRAINING_SET: sample.train, DEV_SET: sample.hidden[0], test_name: sample.hidden[1]}
-    files: dict[str, str] = {}
-    for name, items in sets.items():
-        files[f"{name}/{INPUT_FILE}"] = "".join(f"{text}\n" for text, _ in items)
-        files[f"{name}/{expected_file}"] = "".join(f"{word}\n" for _, word in items)
-    return files
 
 
 TRANSLATION = Sample(
@@ -110,10 +81,7 @@ TRANSLATION = Sample(
     train=(("Der Zug kam zu spät an.", "The train arrived late."), ("Es hat geregnet.", "It has been raining.")),
     hidden=(
         (
-            (
-                "Der Hund schläft unter dem Tisch.",
-                "The dog sleeps under the table.\tThe dog sleeps below the table.",
-            ),
+            ("Der Hund schläft unter dem Tisch.", "The dog sleeps under the table.\tThe dog sleeps below the table."),
             ("Wir gehen morgen ans Meer.", "We are going to the sea tomorrow."),
         ),
         (
@@ -241,13 +209,23 @@ def init_challenge(task: Task, *, precision: int | None = None, percentage: bool
     sample = sample_for(schemes[0][1])
     data = data_files(sample, task.test_name, expected)
     head = {
-        GITIGNORE_FILE: GITIGNORE,
-        README_FILE: readme(sample, schemes[0], task.test_name, expected),
-        CONFIG_FILE: config_text(schemes, task.test_name, precision=precision, percentage=percentage),
+        rewriting.GITIGNORE_FILE: rewriting.GITIGNORE,
+        rewriting.README_FILE: readme(sample, schemes[0], task.test_name, expected),
+        rewriting.CONFIG_FILE: config_text(schemes, task.test_name, precision=precision, percentage=percentage),
         IN_HEADER_FILE: "\t".join(sample.in_header) + "\n",
         OUT_HEADER_FILE: f"{sample.out_header}\n",
     }
-    write_files(task.directory, {name: text.encode() for name, text in (head | dict(data)).items()})
+    rewriting.write_files(task.directory, {name: text.encode() for name, text in (head | dict(data)).items()})
+
+
+def data_files(sample: Sample, test_name: str, expected_file: str = EXPECTED_FILE) -> Mapping[str, str]:
+    """Return the texts of in.tsv and of the expected file of each set, by their paths, train first."""
+    sets = {TRAINING_SET: sample.train, DEV_SET: sample.hidden[0], test_name: sample.hidden[1]}
+    files: dict[str, str] = {}
+    for name, items in sets.items():
+        files[f"{name}/{INPUT_FILE}"] = "".join(f"{text}\n" for text, _ in items)
+        files[f"{name}/{expected_file}"] = "".join(f"{word}\n" for _, word in items)
+    return files
 
 
 def config_text(
@@ -311,8 +289,8 @@ The last entry, without a word, is for all other words. {of_words}
 
 def _structure(test_name: str, expected: str) -> str:
     bullets = [
-        (README_FILE, "this page"),
-        (CONFIG_FILE, "the options of scoring: the metrics, and how scores are shown"),
+        (rewriting.README_FILE, "this page"),
+        (rewriting.CONFIG_FILE, "the options of scoring: the metrics, and how scores are shown"),
         (IN_HEADER_FILE, "the names of the input's columns"),
         (OUT_HEADER_FILE, "the name of the output's column"),
     ]

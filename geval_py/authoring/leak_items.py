@@ -245,7 +245,6 @@ class Reader:
 
 
 def _answers(source: Source) -> Iterator[str]:
-    """Yield the answers of a part; without end empty ones, if there are none."""
     return repeat("") if source.expected is None else read_lines(source.expected, header=source.expected_header)
 
 
@@ -322,7 +321,6 @@ def find_sources(directory: str, answers: str | None, group: str | None) -> list
 
 
 def _numbered(path: str) -> tuple[str, ...]:
-    """Return the numbers of an input's columns, as their names."""
     first = next(read_lines(path), "")
     return tuple(str(number + 1) for number in range(first.count("\t") + 1))
 
