@@ -193,16 +193,10 @@ def _read_json(path: str, id: str, text: str) -> Iterator[Document]:
             raise _unreadable(path, number, f"a line is no JSON ({error})") from error
         if not isinstance(values, dict):
             raise _unreadable(path, number, "a line is no object with a text")
-        yield _document({str(name): _written(value) for name, value in values.items()}, id, text, path, number)
-
-
-def _written(value: object) -> str:
-    """Write a JSON value as a cell: a string as it is, null as an empty cell."""
-    import json
-
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        cells = {name: "" if value is None else value for name, value in values.items()}
+        for name, value in cells.items():
+            cells[name] = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        yield _document(cells, id, text, path, number)
 
 
 def _read_tsv(path: str, id: str, text: str) -> Iterator[Document]:

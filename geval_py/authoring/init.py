@@ -56,10 +56,7 @@ WORD_GAPS = Sample(
             ("The train from the coast was late, and it was\twhen we sat down.", "noon"),
             ("Two boys were seen on the ice of the\tbelow the mill.", "river"),
         ),
-        (
-            ("The key lay in a\tof the old desk.", "drawer"),
-            ("He lives with his sister on the\tfloor.", "upper"),
-        ),
+        (("The key lay in a\tof the old desk.", "drawer"), ("He lives with his sister on the\tfloor.", "upper")),
     ),
 )
 CLASSES = Sample(
@@ -76,28 +73,10 @@ CLASSES = Sample(
         ("there is some bread on the table", "0"),
     ),
     hidden=(
-        (
-            ("who has opened the window", "1"),
-            ("the window was open all night", "0"),
-            ("can you hear the rain", "1"),
-        ),
-        (
-            ("the rain has stopped", "0"),
-            ("when does the market begin", "1"),
-            ("it begins before sunrise", "0"),
-        ),
+        (("who has opened the window", "1"), ("the window was open all night", "0"), ("can you hear the rain", "1")),
+        (("the rain has stopped", "0"), ("when does the market begin", "1"), ("it begins before sunrise", "0")),
     ),
 )
-
-
-def data_files(sample: Sample, test_name: str, expected_file: str = EXPECTED_FILE) -> Mapping[str, str]:
-    """Return the texts of in.tsv and of the expected file of each set, by their paths, train first."""
-    sets = {TRAINING_SET: sample.train, DEV_SET: sample.hidden[0], test_name: sample.hidden[1]}
-    files: dict[str, str] = {}
-    for name, items in sets.items():
-        files[f"{name}/{INPUT_FILE}"] = "".join(f"{text}\n" for text, _ in items)
-        files[f"{name}/{expected_file}"] = "".join(f"{word}\n" for _, word in items)
-    return files
 
 
 TRANSLATION = Sample(
@@ -110,10 +89,7 @@ TRANSLATION = Sample(
     train=(("Der Zug kam zu spät an.", "The train arrived late."), ("Es hat geregnet.", "It has been raining.")),
     hidden=(
         (
-            (
-                "Der Hund schläft unter dem Tisch.",
-                "The dog sleeps under the table.\tThe dog sleeps below the table.",
-            ),
+            ("Der Hund schläft unter dem Tisch.", "The dog sleeps under the table.\tThe dog sleeps below the table."),
             ("Wir gehen morgen ans Meer.", "We are going to the sea tomorrow."),
         ),
         (
@@ -248,6 +224,16 @@ def init_challenge(task: Task, *, precision: int | None = None, percentage: bool
         OUT_HEADER_FILE: f"{sample.out_header}\n",
     }
     write_files(task.directory, {name: text.encode() for name, text in (head | dict(data)).items()})
+
+
+def data_files(sample: Sample, test_name: str, expected_file: str = EXPECTED_FILE) -> Mapping[str, str]:
+    """Return the texts of in.tsv and of the expected file of each set, by their paths, train first."""
+    sets = {TRAINING_SET: sample.train, DEV_SET: sample.hidden[0], test_name: sample.hidden[1]}
+    files: dict[str, str] = {}
+    for name, items in sets.items():
+        files[f"{name}/{INPUT_FILE}"] = "".join(f"{text}\n" for text, _ in items)
+        files[f"{name}/{expected_file}"] = "".join(f"{word}\n" for _, word in items)
+    return files
 
 
 def config_text(

@@ -13,19 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from geval_py.authoring.leak_items import (
-    LEAST_NGRAM,
-    LEAST_SENTENCE,
-    LENGTH_PERCENTILE,
-    MOST_DOCUMENTS,
-    MOST_NGRAM,
-    NEAR_DUPLICATE,
-    NEIGHBOURS,
-    UNKNOWN,
-    Block,
-    Numbers,
-    Source,
-)
+from geval_py.authoring import leak_items
+from geval_py.authoring.leak_items import LEAST_NGRAM, LEAST_SENTENCE, NEIGHBOURS, UNKNOWN, Block, Numbers, Source
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -240,7 +229,7 @@ class SoughtRuns:
         if self._pairs:
             pairs = np.unique(np.concatenate(self._pairs, axis=1), axis=1)
             documents = np.bincount(pairs[0], minlength=len(lines))
-            lines[documents > MOST_DOCUMENTS] = 0
+            lines[documents > leak_items.MOST_DOCUMENTS] = 0
         return lines[self.index.inverse]
 
 
@@ -265,7 +254,7 @@ class HiddenPart:
         items = self.items_of(self.short_ngrams.places)
         of_item = np.bincount(items, minlength=self.block.items)
         found = np.bincount(items[self.short_ngrams.lines() > 0], minlength=self.block.items)
-        return np.flatnonzero(found > NEAR_DUPLICATE * of_item)
+        return np.flatnonzero(found > leak_items.NEAR_DUPLICATE * of_item)
 
 
 def ngram_length(block: Block) -> int:
@@ -273,7 +262,7 @@ def ngram_length(block: Block) -> int:
     lengths = np.diff(block.starts)
     if not len(lengths):
         return LEAST_NGRAM
-    return int(np.clip(np.percentile(lengths, LENGTH_PERCENTILE), LEAST_NGRAM, MOST_NGRAM))
+    return int(np.clip(np.percentile(lengths, leak_items.LENGTH_PERCENTILE), LEAST_NGRAM, leak_items.MOST_NGRAM))
 
 
 def search_training_block(parts: Collection[HiddenPart], train: Runs) -> None:

@@ -15,19 +15,9 @@ from hashlib import sha256
 
 import numpy as np
 
-from geval_py.authoring import leak_search
+from geval_py.authoring import leak_items, leak_search
 from geval_py.authoring.corpora import FEW_GROUPS
-from geval_py.authoring.leak_items import (
-    COMMAND,
-    LEAK_RULES,
-    MANY_READABLE,
-    OVERLAPPING,
-    SOME_READABLE,
-    Reader,
-    Source,
-    column_of,
-    find_sources,
-)
+from geval_py.authoring.leak_items import COMMAND, LEAK_RULES, Reader, Source, column_of, find_sources
 from geval_py.authoring.leak_search import HiddenPart, PartItems
 from geval_py.checking.check import DEFAULT_MAX_PLACES
 from geval_py.checking.findings import Findings
@@ -218,7 +208,7 @@ def _compare_parts(
         for item, of_item in within:
             found.add_item("W403", item, f"the same item as line {of_item + 1}")
         overlapping = part.overlapping()
-        if len(overlapping) > OVERLAPPING * len(part.hashes):
+        if len(overlapping) > leak_items.OVERLAPPING * len(part.hashes):
             for item in overlapping.tolist():
                 found.add_item("W410", item, "it shares words with another window of its document")
 
@@ -227,10 +217,10 @@ def _add_readable(part: HiddenPart, leaks: PartLeaks) -> None:
     """Add the gaps that can be read in other inputs of the part, if they are many (E404) or some (W404)."""
     items, others = leak_search.readable_elsewhere(part.block)
     share = len(items) / max(1, part.block.items)
-    if share > SOME_READABLE:
+    if share > leak_items.SOME_READABLE:
         for item, other in zip(items.tolist(), others.tolist(), strict=True):
             message = f"its gap stands in line {other + 1}, with a word there"
-            leaks.add_item("E404" if share > MANY_READABLE else "W404", item, message, gap=True)
+            leaks.add_item("E404" if share > leak_items.MANY_READABLE else "W404", item, message, gap=True)
 
 
 def _add_shared(part: HiddenPart, leaks: PartLeaks) -> None:

@@ -8,27 +8,9 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import chain, islice
 
-from geval_py.authoring.corpora import (
-    Cut,
-    Document,
-    Gap,
-    Parts,
-    check_group,
-    check_parts,
-    column_names,
-    cut_gaps,
-    frequent_words,
-)
-from geval_py.authoring.publishing import (
-    DEFAULT_TITLE,
-    Contents,
-    Origin,
-    answers_page,
-    challenge_page,
-    check_folders,
-    config_of,
-    publish,
-)
+from geval_py.authoring import corpora
+from geval_py.authoring.corpora import Cut, Document, Gap, Parts, column_names
+from geval_py.authoring.publishing import DEFAULT_TITLE, NewChallenge, check_folders, config_of, publish
 from geval_py.errors import EmptyFileError, LineCountError, MissingFileError, UnreadableFileError, UsageError
 from geval_py.reading.lines import read_lines
 from geval_py.reading.sources import find_file
@@ -103,22 +85,17 @@ def make_challenge(
     config_of(recipe.metrics)
     with progress_of(CUTTING) as progress:
         made = cut_challenge(documents, recipe, progress)
-    columns = column_names(documents)
-    origin = Origin(
+    challenge = NewChallenge(
         title=recipe.title or DEFAULT_TITLE,
-        columns=(*columns, *CONTEXTS),
-        sizes=tuple((part.name, len(part.gaps), part.groups) for part in made.parts),
+        columns=(*column_names(documents), *CONTEXTS),
+        items={part.name: [(gap.input_line(), gap.word) for gap in part.gaps] for part in made.parts},
+        groups={part.name: part.groups for part in made.parts},
         group=recipe.group,
         metrics=recipe.metrics,
+        cut=recipe.cut,
+        words=sum(len(document.text.split()) for document in documents),
     )
-    contents = Contents(
-        in_header=origin.columns,
-        items={part.name: [(gap.input_line(), gap.word) for gap in part.gaps] for part in made.parts},
-        readme=challenge_page(origin, recipe.cut, words=sum(len(d.text.split()) for d in documents)),
-        answers_readme=answers_page(origin),
-        metrics=recipe.metrics,
-    )
-    publish(contents, out, answers, progress_of)
+    publish(challenge, out, answers, progress_of)
     return made
 
 
@@ -129,7 +106,7 @@ def cut_challenge(documents: Sequence[Document], recipe: Recipe, progress: Progr
     """
     _check(documents, recipe)
     if recipe.least_frequency > 1:
-        frequent = frequent_words(documents, recipe.least_frequency)
+        frequent = corpora.frequent_words(documents, recipe.least_frequency)
         recipe = replace(recipe, cut=replace(recipe.cut, frequent=frequent))
     group = recipe.group
     groups = {document.id: document.id if group is None else document.columns[group] for document in documents}
@@ -137,15 +114,22 @@ def cut_challenge(documents: Sequence[Document], recipe: Recipe, progress: Progr
     dealt: Mapping[str, list[Document]] = {name: [] for name in recipe.parts.names}
     for document in documents:
         dealt[places[groups[document.id]]].append(document)
-    watched = _watched(chain.from_iterable(dealt.values()), len(documents), progress)
-    parts = tuple(_part(name, islice(watched, len(dealt[name])), recipe, groups) for name in dealt)
+
+    def watched() -> Iterator[Document]:
+        for done, document in enumerate(chain.from_iterable(dealt.values()), 1):
+            if progress is not None:
+                progress(done, len(documents))
+            yield document
+
+    in_turn = watched()
+    parts = tuple(_part(name, islice(in_turn, len(dealt[name])), recipe, groups) for name in dealt)
     if not any(part.gaps for part in parts):
         raise UsageError(
             message=f"no gap can be cut: no text has a word that may be one, with {recipe.cut.context} words on each "
             "side\n  --context takes fewer words, --words and --least-frequency take other ones"
         )
     filled = [part.name for part in parts if part.gaps]
-    check_parts(recipe.parts, list(groups.values()), filled, recipe.group or "document")
+    corpora.check_parts(recipe.parts, list(groups.values()), filled, recipe.group or "document")
     return CutChallenge(parts=parts, without_gaps=len(documents) - sum(part.documents for part in parts))
 
 
@@ -157,7 +141,7 @@ def _check(documents: Sequence[Document], recipe: Recipe) -> None:
     if taken:
         raise UsageError(message=f"a document's column cannot have the name {taken[0]}, which the gaps' texts have")
     if recipe.group is not None:
-        check_group(recipe.group, columns)
+        corpora.check_group(recipe.group, columns)
     if recipe.cut.step < recipe.cut.window:
         raise UsageError(
             message=f"windows of {recipe.cut.window} words would overlap: answers could be read in other inputs\n"
@@ -166,18 +150,11 @@ def _check(documents: Sequence[Document], recipe: Recipe) -> None:
         )
 
 
-def _watched(documents: Iterable[Document], number: int, progress: Progress | None) -> Iterator[Document]:
-    for done, document in enumerate(documents, 1):
-        if progress is not None:
-            progress(done, number)
-        yield document
-
-
 def _part(name: str, documents: Iterable[Document], recipe: Recipe, groups: Mapping[str, str]) -> Part:
     cut = recipe.cut
     if name == TRAINING_SET and recipe.train_every is not None:
         cut = replace(cut, every=recipe.train_every)
-    gaps = [gap for document in documents for gap in cut_gaps(document, cut)]
+    gaps = [gap for document in documents for gap in corpora.cut_gaps(document, cut)]
     if not recipe.keep_order:
         gaps.sort(key=lambda gap: _digest(f"{cut.seed} {gap.place} {gap.document.id}"))
     used = {gap.document.id for gap in gaps}
@@ -220,7 +197,7 @@ def read_items(folder: str, *, columns: Sequence[str] = (), group: str | None = 
         )
         raise UsageError(message=message)
     chosen = names[0] if group is None else group
-    check_group(chosen, names)
+    corpora.check_group(chosen, names)
     path = _file(folder, INPUT_FILE, "the input")
     answers = _answers(folder, path)
     lines = _checked_lines(path, names)
@@ -292,24 +269,17 @@ def split_items(
     for item in pool.items:
         dealt[places[item.group]].append(item)
     filled = [name for name, items in dealt.items() if items]
-    check_parts(parts, [item.group for item in pool.items], filled, pool.group)
+    corpora.check_parts(parts, [item.group for item in pool.items], filled, pool.group)
     if not keep_order:
         for items in dealt.values():
             items.sort(key=lambda item: _digest(item.line))
-    sizes = [(name, len(items), len({item.group for item in items})) for name, items in dealt.items()]
-    origin = Origin(
+    challenge = NewChallenge(
         title=title or DEFAULT_TITLE,
         columns=pool.columns,
-        sizes=tuple(sizes),
+        items={name: [(item.line, item.answer) for item in items] for name, items in dealt.items()},
+        groups={name: len({item.group for item in items}) for name, items in dealt.items()},
         group=pool.group,
         metrics=tuple(metrics),
     )
-    contents = Contents(
-        in_header=pool.columns,
-        items={name: [(item.line, item.answer) for item in items] for name, items in dealt.items()},
-        readme=challenge_page(origin, None),
-        answers_readme=answers_page(origin),
-        metrics=tuple(metrics),
-    )
-    publish(contents, out, answers, progress_of)
-    return sizes
+    publish(challenge, out, answers, progress_of)
+    return challenge.sizes

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from hashlib import sha256
 from threading import Lock
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from geval_py.authoring.init import config_text
 from geval_py.errors import UsageError
@@ -24,7 +24,6 @@ from geval_py.text import named
 if TYPE_CHECKING:
     from geval_py.authoring.corpora import Cut
 
-
 DEFAULT_TITLE = "Guess the missing word"
 DIGESTS_FILE = "SHA256SUMS"
 PACKED_INPUT_FILE = "in.tsv.xz"
@@ -34,94 +33,31 @@ BEST_PRESET, FAST_PRESET = 6, 0  # of xz
 MOST_BYTES_PACKED_WELL = 1_000_000  # more would take minutes
 PACKING = "packing"
 _BYTES_AT_ONCE = 1 << 18
-Items: TypeAlias = "Sequence[tuple[str, str]]"  # lines of in.tsv and of expected.tsv, without their ends
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
-    """The facts about a challenge that its pages show.
+class NewChallenge:
+    """A challenge to write.
 
-    ``columns`` are the names of in.tsv's columns; ``sizes`` holds the name, the gaps and the groups of each part;
-    ``group`` is the column that assigns items to parts, None if each document is a group.
+    ``columns`` are the names of in.tsv's columns; ``items`` holds, for each part, the lines of in.tsv and of
+    expected.tsv, without their ends; ``groups`` the number of groups in each part. ``group`` is the column that
+    assigns items to parts, None if each document is a group. ``cut`` and ``words`` say how the gaps were cut, from
+    how many words, if that is known.
     """
 
     title: str
     columns: tuple[str, ...]
-    sizes: tuple[tuple[str, int, int], ...]
+    items: Mapping[str, Sequence[tuple[str, str]]]
+    groups: Mapping[str, int]
     group: str | None
     metrics: tuple[str, ...]
+    cut: Cut | None = None
+    words: int | None = None
 
-
-def challenge_page(origin: Origin, cut: Cut | None, *, words: int | None = None) -> str:
-    """Write the public README, with the options of cutting and the number of words, if they are known."""
-    return "\n".join(
-        [
-            _heading(origin.title, "="),
-            "Given a text with a gap, give a probability distribution over the words that may stand there.\n",
-            _table(("part", "gaps", origin.group or "documents"), origin.sizes),
-            _heading("The data", "-"),
-            "A line of `in.tsv.xz` is a gap; its columns, split by TAB, are\n",
-            *(f"* {_code(name)}" for name in origin.columns),
-            "",
-            "The missing words stand in `expected.tsv`, a line a gap. Those of `test-A` are hidden.\n",
-            *_of_texts(origin, cut, words),
-            _heading("Outputs", "-"),
-            "An output has a line for each gap, as `river:0.5 road:0.2 :0.3`; the last entry is for all other words.",
-            f"Scored by {', '.join(map(_code, origin.metrics))}: `geval -t dev-0`.\n",
-        ]
-    )
-
-
-def _of_texts(origin: Origin, cut: Cut | None, words: int | None) -> Iterable[str]:
-    if cut is not None:
-        size = "" if words is None else f", cut from {words:,} words"
-        yield f"A gap has {cut.context} words on each side{size}. A line end is written as the two characters `\\n`."
-        yield "Words hyphenated at a line end are as they were in the texts; their halves are never gaps."
-        yield f"The windows of gaps do not overlap, but perhaps in `{TRAINING_SET}`.\n"
-    whole = "Documents are" if origin.group is None else f"What has one {_code(origin.group)} is"
-    yield f"{whole} in one part only, by the hash of the name, so that more texts move none.\n"
-
-
-def answers_page(origin: Origin) -> str:
-    """Write the README of the folder with the hidden answers."""
-    gaps = next(gaps for name, gaps, _ in origin.sizes if name == HIDDEN_SET)
-    return "\n".join(
-        [
-            _heading(f"Hidden answers: {origin.title}", "="),
-            f"The {gaps} answers of `{HIDDEN_SET}`. Keep this folder to yourself: it is no part of the public one.\n",
-            "It is a challenge of its own, which scores and validates:\n",
-            f"    geval -t {HIDDEN_SET} --expected-directory THIS --out-directory SUBMISSION",
-            "    geval --validate --expected-directory THIS\n",
-        ]
-    )
-
-
-def _heading(text: str, rule: str) -> str:
-    return f"{text}\n{rule * len(text)}\n"
-
-
-def _table(head: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "".join(f"| {' | '.join(map(_cell, line))} |\n" for line in lines)
-
-
-def _cell(value: object) -> str:
-    return str(value).replace("|", "\\|")
-
-
-def _code(text: str) -> str:
-    return f"`{text}`"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Contents:
-    """The contents of a challenge: the columns of its input, the items of each part, its pages, its metrics."""
-
-    in_header: tuple[str, ...]
-    items: Mapping[str, Items]
-    readme: str
-    answers_readme: str
-    metrics: tuple[str, ...]
+    @property
+    def sizes(self) -> list[tuple[str, int, int]]:
+        """The name, the items and the groups of each part."""
+        return [(name, len(items), self.groups[name]) for name, items in self.items.items()]
 
 
 def default_answers(out: str) -> str:
@@ -144,7 +80,7 @@ def config_of(metrics: Sequence[str]) -> str:
     return config_text(select_schemes(Task(metrics=tuple(metrics))), precision=PRECISION) + "\n"
 
 
-def publish(contents: Contents, out: str, answers: str, progress_of: ProgressOf = no_progress) -> None:
+def publish(challenge: NewChallenge, out: str, answers: str, progress_of: ProgressOf = no_progress) -> None:
     """Write a challenge into a new folder, and its hidden answers into another; both are complete or absent.
 
     ``progress_of(PACKING)`` returns a context manager with a function that is called as bytes are packed. Raises
@@ -153,31 +89,25 @@ def publish(contents: Contents, out: str, answers: str, progress_of: ProgressOf 
     check_folders(out, answers)
     common = {
         GITIGNORE_FILE: GITIGNORE.encode(),
-        CONFIG_FILE: config_of(contents.metrics).encode(),
-        IN_HEADER_FILE: ("\t".join(contents.in_header) + "\n").encode(),
+        CONFIG_FILE: config_of(challenge.metrics).encode(),
+        IN_HEADER_FILE: ("\t".join(challenge.columns) + "\n").encode(),
         OUT_HEADER_FILE: f"{OUT_HEADER}\n".encode(),
     }
-    with progress_of(PACKING) as progress:
-        data = _data_files(contents.items, progress)
-    hidden = f"{HIDDEN_SET}/{EXPECTED_FILE}"
-    public = common | {README_FILE: contents.readme.encode()} | {n: d for n, d in data.items() if n != hidden}
-    private = common | {README_FILE: contents.answers_readme.encode()}
-    private |= {name: content for name, content in data.items() if name.startswith(f"{HIDDEN_SET}/")}
+    data: dict[str, bytes] = {}
+    inputs = [_joined(text for text, _ in items) for items in challenge.items.values()]
+    with progress_of(PACKING) as progress, ThreadPoolExecutor() as threads:
+        packer = _Packer(sum(map(len, inputs)), progress)
+        for (name, items), packed in zip(challenge.items.items(), threads.map(packer.pack, inputs), strict=True):
+            data[f"{name}/{PACKED_INPUT_FILE}"] = packed
+            data[f"{name}/{EXPECTED_FILE}"] = _joined(word for _, word in items)
+    public = common | {name: content for name, content in data.items() if name != f"{HIDDEN_SET}/{EXPECTED_FILE}"}
+    public[README_FILE] = _challenge_page(challenge).encode()
+    private = common | {name: content for name, content in data.items() if name.startswith(f"{HIDDEN_SET}/")}
+    private[README_FILE] = _answers_page(challenge).encode()
     with new_folder(out), new_folder(answers):
         for folder, files in ((out, public), (answers, private)):
-            write_files(folder, files | {DIGESTS_FILE: digests_text(files)})
-
-
-def _data_files(items: Mapping[str, Items], progress: Progress | None) -> dict[str, bytes]:
-    """Return the data files of all parts by their paths; the inputs of all parts are packed at the same time."""
-    inputs = [_joined(text for text, _ in of_part) for of_part in items.values()]
-    packer = _Packer(sum(map(len, inputs)), progress)
-    files: dict[str, bytes] = {}
-    with ThreadPoolExecutor() as threads:
-        for name, packed in zip(items, threads.map(packer.pack, inputs), strict=True):
-            files[f"{name}/{PACKED_INPUT_FILE}"] = packed
-            files[f"{name}/{EXPECTED_FILE}"] = _joined(word for _, word in items[name])
-    return files
+            digests = "".join(f"{sha256(files[name]).hexdigest()}  {name}\n" for name in sorted(files))
+            write_files(folder, files | {DIGESTS_FILE: digests.encode()})
 
 
 def _joined(lines: Iterable[str]) -> bytes:
@@ -205,6 +135,54 @@ class _Packer:
         return b"".join((*packed, packer.flush()))
 
 
-def digests_text(files: Mapping[str, bytes]) -> bytes:
-    """Write the SHA-256 digests of files as ``sha256sum --check`` reads them."""
-    return "".join(f"{sha256(files[name]).hexdigest()}  {name}\n" for name in sorted(files)).encode()
+def _challenge_page(challenge: NewChallenge) -> str:
+    """Write the public README."""
+    head = ("part", "gaps", challenge.group or "documents")
+    return "\n".join(
+        [
+            _heading(challenge.title, "="),
+            "Given a text with a gap, give a probability distribution over the words that may stand there.\n",
+            "".join(f"| {' | '.join(map(_cell, row))} |\n" for row in (head, ["---"] * len(head), *challenge.sizes)),
+            _heading("The data", "-"),
+            "Each line of `in.tsv.xz` is a gap; its columns, split by TAB, are\n",
+            *(f"* `{name}`" for name in challenge.columns),
+            "",
+            "Each line of `expected.tsv` is the missing word. The words of `test-A` are hidden.\n",
+            *_how_cut(challenge),
+            _heading("Outputs", "-"),
+            "An output has a line for each gap, as `river:0.5 road:0.2 :0.3`; the last entry is for all other words.",
+            f"Scored by {', '.join(f'`{metric}`' for metric in challenge.metrics)}: `geval -t dev-0`.\n",
+        ]
+    )
+
+
+def _how_cut(challenge: NewChallenge) -> Iterable[str]:
+    if challenge.cut is not None:
+        size = "" if challenge.words is None else f", cut from {challenge.words:,} words"
+        yield f"A gap has {challenge.cut.context} words on each side{size}. A line end is the two characters `\\n`."
+        yield "Words hyphenated at a line end are as they were in the texts; their halves are never gaps."
+        yield f"The windows of gaps do not overlap, except perhaps in `{TRAINING_SET}`.\n"
+    whole = "Each document is" if challenge.group is None else f"All items with the same `{challenge.group}` are"
+    yield f"{whole} in one part only, which a hash of the name chooses, so that new texts do not move old ones.\n"
+
+
+def _answers_page(challenge: NewChallenge) -> str:
+    """Write the README of the folder with the hidden answers."""
+    return "\n".join(
+        [
+            _heading(f"Hidden answers: {challenge.title}", "="),
+            f"The {len(challenge.items[HIDDEN_SET])} answers of `{HIDDEN_SET}`. "
+            "Keep this folder secret: it is not part of the public one.\n",
+            "It is a challenge of its own, which can be scored and validated:\n",
+            f"    geval -t {HIDDEN_SET} --expected-directory THIS --out-directory SUBMISSION",
+            "    geval --validate --expected-directory THIS\n",
+        ]
+    )
+
+
+def _heading(text: str, rule: str) -> str:
+    return f"{text}\n{rule * len(text)}\n"
+
+
+def _cell(value: object) -> str:
+    return str(value).replace("|", "\\|")

@@ -6,7 +6,7 @@ import math
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -55,14 +55,9 @@ class Fault:
     detail: str = ""
 
     @classmethod
-    def of_file(cls, what: str, path: str, detail: str = "") -> Fault:
-        """Make a fault whose message ends with the name of a file."""
-        return cls(f"{what}: {named(path)}", detail=detail)
-
-    @classmethod
-    def of_files(cls, what: str, paths: Iterable[str]) -> Fault:
+    def of_files(cls, what: str, *paths: str, detail: str = "") -> Fault:
         """Make a fault whose message ends with the names of files."""
-        return cls(f"{what}: {', '.join(map(named, paths))}")
+        return cls(f"{what}: {', '.join(map(named, paths))}", detail=detail)
 
     def __str__(self) -> str:
         place = f"in {named(self.path)}" if self.path else ""
@@ -77,7 +72,7 @@ def text_faults(path: str, *, columns: bool = False) -> tuple[Sequence[Fault], i
     """
     try:
         if os.path.getsize(path) == 0:
-            return [Fault.of_file("Empty file", path)], 0
+            return [Fault.of_files("Empty file", path)], 0
         found = _Found()
         with LineReader(path) as reader:
             while block := reader.block():
@@ -85,7 +80,7 @@ def text_faults(path: str, *, columns: bool = False) -> tuple[Sequence[Fault], i
     except DataError as error:
         return [Fault(str(error))], None
     except OSError as error:
-        return [Fault.of_file(f"Cannot read: {error.strerror}", path)], None
+        return [Fault.of_files(f"Cannot read: {error.strerror}", path)], None
     return found.faults(path), found.lines
 
 
@@ -124,11 +119,11 @@ class _Found:
         faults = []
         for what, count in self._counts.items():
             more = f", and {count - 1} more" if count > 1 else ""
-            faults.append(Fault.of_file(what, path, f"line {self._first[what]}{more}"))
+            faults.append(Fault.of_files(what, path, detail=f"line {self._first[what]}{more}"))
         if len(self._widths) > 1:
             (width, first), (other, second), *_ = self._widths.items()
             detail = f"line {first} has {width}, line {second} has {other}"
-            faults.append(Fault.of_file("The file contains varying number of columns", path, detail))
+            faults.append(Fault.of_files("The file contains varying number of columns", path, detail=detail))
         return faults
 
 
@@ -211,9 +206,9 @@ def validate_challenge(directory: str, given: Task | None = None) -> Validation:
     for an unknown metric of the command line.
     """
     if not os.path.isdir(directory):
-        return Validation(faults=(Fault.of_file("No challenge directory", directory),))
+        return Validation(faults=(Fault.of_files("No challenge directory", directory),))
     head = [os.path.join(directory, name) for name in (CONFIG_FILE, GITIGNORE_FILE, README_FILE)]
-    faults = [Fault.of_file(f"No {os.path.basename(path)} file", path) for path in head if not os.path.isfile(path)]
+    faults = [Fault.of_files(f"No {os.path.basename(path)} file", path) for path in head if not os.path.isfile(path)]
     task, schemes = _read_config(directory, given or Task(), faults)
     if not any(scheme.priority == 1 for scheme, _ in schemes):
         faults.append(Fault("No metric has priority 1"))
@@ -289,7 +284,7 @@ def _set_faults(directory: str, name: str, task: Task, schemes: Sequence[Named])
         )
     outputs = files_named(folder, "out*.tsv")
     if outputs:
-        yield Fault.of_files("Output file/s detected", outputs)
+        yield Fault.of_files("Output file/s detected", *outputs)
     if len(expected) == 1:
         yield from score_faults(task, name, expected[0], schemes)
 
@@ -304,12 +299,11 @@ def _file_faults(
     *,
     columns: bool = True,
 ) -> Iterator[Fault]:
-    """Yield the faults of one data file, and add its number of lines to ``lines``."""
     if not paths:
         hint = _HIDDEN if name == EXPECTED_FILE and os.path.basename(folder).startswith("test-") else ""
-        yield Fault.of_file(f"No file with {what}", os.path.join(folder, name), hint)
+        yield Fault.of_files(f"No file with {what}", os.path.join(folder, name), detail=hint)
     elif len(paths) > 1:
-        yield Fault.of_files(f"Too many {kind} files", paths)
+        yield Fault.of_files(f"Too many {kind} files", *paths)
     else:
         faults, counted = text_faults(paths[0], columns=columns)
         lines |= {} if counted is None else {paths[0]: counted}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 
 from geval_py.checking.rules import RULES_BY_CODE, Place
 from geval_py.reading.wordprobs import DEFAULT_BITS, NUMBER, REST, number_mistake, parse_entries, sum_in_order
@@ -52,10 +53,6 @@ def _place(text: str, line: int, column: int, token: str, message: str) -> Place
     return Place(line=line, column=column, token=token, message=message, text=text)
 
 
-def _total(text: str) -> str:
-    return repr(sum_in_order([value for _, _, _, value in _entries(text)]))
-
-
 def read_as_logs(text: str, line: int) -> Place:
     """Point at the number that makes the line one of logarithms."""
     column, token, word, _ = next(entry for entry in _entries(text) if not 0 <= entry[3] <= 1)
@@ -64,15 +61,10 @@ def read_as_logs(text: str, line: int) -> Place:
     return _place(text, line, column + len(word) + 1, token, message)
 
 
-def sum_above_one(text: str, line: int) -> Place:
+def wrong_sum(text: str, line: int, with_rest: str = "") -> Place:
     """Name the sum of the line."""
-    return _place(text, line, 1, "", f"the probabilities sum to {_total(text)}; they are divided by it")
-
-
-def sum_below_one(text: str, line: int) -> Place:
-    """Name the sum of the line."""
-    message = f"the probabilities sum to {_total(text)} with the rest entry; they are divided by it"
-    return _place(text, line, 1, "", message)
+    total = sum_in_order([value for _, _, _, value in _entries(text)])
+    return _place(text, line, 1, "", f"the probabilities sum to {total!r}{with_rest}; they are divided by it")
 
 
 def no_rest_mass(text: str, line: int) -> Place:
@@ -163,8 +155,8 @@ def impossible_word(text: str, line: int, expected: str) -> Place:
 PLACERS: dict[str, Callable[[str, int], Place]] = {
     **dict.fromkeys(("E111", "E112", "E113", "E114", "E115", "E116"), malformed),
     "W201": read_as_logs,
-    "W202": sum_above_one,
-    "W203": sum_below_one,
+    "W202": wrong_sum,
+    "W203": partial(wrong_sum, with_rest=" with the rest entry"),
     "W204": no_rest_mass,
     "W205": zero_read_as_certainty,
     "W206": repeated_word,

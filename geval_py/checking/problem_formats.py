@@ -26,56 +26,6 @@ XML_SPELLINGS = ("&#58;:", "##&#91;")
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
 
-def number(count: int, noun: str) -> str:
-    """Write a number of things.
-
-    >>> number(1, "line"), number(2, "line")
-    ('1 line', '2 lines')
-    """
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
-def share_in_percent(share: float) -> str:
-    """Write a share in percent; rounding makes neither 0 % nor 100 %."""
-    if 0 < share < 0.001:
-        return "less than 0.1 %"
-    if 0.999 < share < 1:
-        return "more than 99.9 %"
-    return "100 %" if share == 1 else f"{100 * share:.1f} %"
-
-
-def extent(problem: Problem) -> str:
-    """Write the number and the share of the lines with a problem; "" for a problem of the whole file."""
-    if problem.places and not any(place.line for place in problem.places):
-        return ""
-    return f"{number(problem.count, 'line')}, {share_in_percent(problem.share)}"
-
-
-def what_to_do(rule: Rule) -> str:
-    """Write the remedy for a broken rule."""
-    return f"{rule.mend} --fix does it." if rule.fixable and "--fix" not in rule.mend else rule.mend
-
-
-def places_of(problem: Problem) -> tuple[Place, ...]:
-    """Return the places of a problem, or the file as a whole if none was kept."""
-    return problem.places or (Place(line=0, column=0, token="", message=problem.summary),)
-
-
-def paths_of(report: Report) -> list[str]:
-    """Return the paths of the checked files and of the missing ones."""
-    return list(dict.fromkeys([*report.files, *(problem.path for problem in report.problems)]))
-
-
-def position(path: str, place: Place) -> str:
-    """Write a place as compilers do: path, line and column."""
-    return f"{visible(path)}:{place.line}:{max(1, place.column)}" if place.line else visible(path)
-
-
-def path_from_root(path: str) -> str:
-    """Write a path as GitHub names the files of a repository: with slashes, without `./` in front."""
-    return path.replace(os.sep, "/").removeprefix("./")
-
-
 def as_text(report: Report, *, colour: bool = False) -> str:
     """Write a report for people: by file, then by rule, with excerpts of the lines; the last line sums up."""
     lines: list[str] = []
@@ -84,30 +34,25 @@ def as_text(report: Report, *, colour: bool = False) -> str:
         for problem in problems:
             lines += [*_problem_lines(problem, colour=colour), ""]
     errors = sum(problem.rule.severity == "error" for problem in report.problems)
-    found = f"{number(errors, 'error')}, {number(len(report.problems) - errors, 'warning')}"
-    lines.append(f"{found if report.problems else 'no problems'} in {number(len(paths_of(report)), 'file')}")
+    found = f"{_count(errors, 'error')}, {_count(len(report.problems) - errors, 'warning')}"
+    lines.append(f"{found if report.problems else 'no problems'} in {_count(len(_paths_of(report)), 'file')}")
     return escape_commands("".join(f"{line}\n" for line in lines))
 
 
 def _problem_lines(problem: Problem, *, colour: bool) -> Iterator[str]:
-    rule, lines = problem.rule, extent(problem)
+    rule, lines = problem.rule, _extent(problem)
     start, end = (COLOURS[rule.severity], PLAIN) if colour else ("", "")
     yield f"  {start}{rule.code} {rule.name} ({rule.severity}){end}" + (f": {lines}" if lines else "")
     yield f"    {visible(problem.summary)}"
     for place in problem.places:
         if place.line or place.message != problem.summary:
-            yield f"    {position(problem.path, place)}: {visible(place.message)}"
-            yield from _picture(place, colour=colour)
+            yield f"    {_position(problem.path, place)}: {visible(place.message)}"
+            dim, plain = (DIM, PLAIN) if colour else ("", "")
+            for line in excerpt(place.text, max(1, place.column)).split("\n") if place.text else ():
+                yield f"      {dim}| {line}{plain}"
     if lines and problem.count > len(problem.places):
-        yield f"    and {number(problem.count - len(problem.places), 'more line')}"
-    yield f"    To mend: {what_to_do(rule)}"
-
-
-def _picture(place: Place, *, colour: bool) -> Iterator[str]:
-    start, end = (DIM, PLAIN) if colour else ("", "")
-    if place.text:
-        for line in excerpt(place.text, max(1, place.column)).split("\n"):
-            yield f"      {start}| {line}{end}"
+        yield f"    and {_count(problem.count - len(problem.places), 'more line')}"
+    yield f"    To mend: {_what_to_do(rule)}"
 
 
 def as_json(report: Report) -> str:
@@ -156,13 +101,13 @@ def escape_commands(document: str, spellings: tuple[str, str] = PLAIN_SPELLINGS)
 
 
 def _workflow_command(problem: Problem) -> str:
-    rule, place = problem.rule, places_of(problem)[0]
-    properties = {"file": visible(path_from_root(problem.path))}
+    rule, place = problem.rule, _places_of(problem)[0]
+    properties = {"file": visible(_path_from_root(problem.path))}
     if place.line:
         properties |= {"line": str(place.line), "col": str(max(1, place.column))}
     properties["title"] = f"{rule.code} {rule.name}"
     written = ",".join(f"{key}={_property(value)}" for key, value in properties.items())
-    message = "\n".join(filter(None, (visible(place.message), _extent_with_lines(problem), what_to_do(rule))))
+    message = "\n".join(filter(None, (visible(place.message), _extent_with_lines(problem), _what_to_do(rule))))
     return f"::{rule.severity} {written}::{_data(message)}\n"
 
 
@@ -170,8 +115,8 @@ def _extent_with_lines(problem: Problem) -> str:
     """Write the extent of a problem with the numbers of its first lines."""
     lines = [str(place.line) for place in problem.places if place.line][:MOST_LINES_IN_ANNOTATION]
     if len(lines) < 2:
-        return extent(problem)
-    return f"{extent(problem)}: {', '.join(lines)}{', …' if problem.count > len(lines) else ''}"
+        return _extent(problem)
+    return f"{_extent(problem)}: {', '.join(lines)}{', …' if problem.count > len(lines) else ''}"
 
 
 def _data(value: str) -> str:
@@ -190,7 +135,7 @@ def as_junit(report: Report) -> str:
     from xml.etree.ElementTree import Element, indent, tostring
 
     root = Element("testsuites", name=report.command)
-    root.extend(_suite(path, report) for path in paths_of(report))
+    root.extend(_suite(path, report) for path in _paths_of(report))
     _add_counts(root)
     indent(root)
     document = tostring(root, encoding="us-ascii", xml_declaration=True).decode("ascii")
@@ -215,13 +160,13 @@ def _suite(path: str, report: Report) -> Element:
 def _add_outcome(case: Element, problem: Problem, *, fails: bool) -> None:
     from xml.etree.ElementTree import SubElement
 
-    summary = ": ".join(filter(None, (visible(problem.summary), extent(problem))))
-    places = [f"{position(problem.path, place)}: {visible(place.message)}" for place in problem.places]
+    summary = ": ".join(filter(None, (visible(problem.summary), _extent(problem))))
+    places = [f"{_position(problem.path, place)}: {visible(place.message)}" for place in problem.places]
     if fails:
         outcome = SubElement(case, "failure", type=problem.rule.code, message=summary)
     else:
         outcome = SubElement(case, "system-out")
-    outcome.text = "\n".join([summary, *places, what_to_do(problem.rule)])
+    outcome.text = "\n".join([summary, *places, _what_to_do(problem.rule)])
 
 
 def _add_counts(element: Element) -> None:
@@ -237,7 +182,7 @@ def as_sarif(report: Report) -> str:
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
         "results": [
-            _result(problem, place, report.rules) for problem in report.problems for place in places_of(problem)
+            _result(problem, place, report.rules) for problem in report.problems for place in _places_of(problem)
         ],
     }
     return json_text({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]})
@@ -249,13 +194,13 @@ def _rule(rule: Rule) -> dict[str, Any]:
         "name": rule.name,
         "shortDescription": _message(rule.summary),
         "fullDescription": _message(rule.why),
-        "help": _message(what_to_do(rule)),
+        "help": _message(_what_to_do(rule)),
         "defaultConfiguration": {"level": rule.severity},
     }
 
 
 def _result(problem: Problem, place: Place, rules: tuple[Rule, ...]) -> dict[str, Any]:
-    lines = f" ({extent(problem)} in all)" if problem.count > 1 else ""
+    lines = f" ({_extent(problem)} in all)" if problem.count > 1 else ""
     location: dict[str, Any] = {"artifactLocation": {"uri": _uri(problem.path)}}
     if place.line:
         location["region"] = {"startLine": place.line, "startColumn": max(1, place.column)}
@@ -278,9 +223,9 @@ def _uri(path: str) -> str:
     from urllib.parse import quote
 
     try:
-        quoted = quote(path_from_root(path), errors="surrogateescape")
+        quoted = quote(_path_from_root(path), errors="surrogateescape")
     except UnicodeEncodeError:
-        quoted = quote(path_from_root(path), errors="surrogatepass")
+        quoted = quote(_path_from_root(path), errors="surrogatepass")
     return f"file:///{quoted.lstrip('/')}" if os.path.isabs(path) else quoted
 
 
@@ -296,3 +241,43 @@ FORMATS: dict[str, Callable[[Report], str]] = {
 def render(report: Report, name: str, *, colour: bool = False) -> str:
     """Write a report in a format, a key of FORMATS; only text has colours."""
     return as_text(report, colour=colour) if name == "text" else FORMATS[name](report)
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _share_in_percent(share: float) -> str:
+    if 0 < share < 0.001:  # rounding makes neither 0 % nor 100 %
+        return "less than 0.1 %"
+    if 0.999 < share < 1:
+        return "more than 99.9 %"
+    return "100 %" if share == 1 else f"{100 * share:.1f} %"
+
+
+def _extent(problem: Problem) -> str:
+    """Write the number and the share of the lines with a problem; "" for a problem of the whole file."""
+    if problem.places and not any(place.line for place in problem.places):
+        return ""
+    return f"{_count(problem.count, 'line')}, {_share_in_percent(problem.share)}"
+
+
+def _what_to_do(rule: Rule) -> str:
+    return f"{rule.mend} --fix does it." if rule.fixable and "--fix" not in rule.mend else rule.mend
+
+
+def _places_of(problem: Problem) -> tuple[Place, ...]:
+    return problem.places or (Place(line=0, column=0, token="", message=problem.summary),)
+
+
+def _paths_of(report: Report) -> list[str]:
+    return list(dict.fromkeys([*report.files, *(problem.path for problem in report.problems)]))
+
+
+def _position(path: str, place: Place) -> str:
+    return f"{visible(path)}:{place.line}:{max(1, place.column)}" if place.line else visible(path)
+
+
+def _path_from_root(path: str) -> str:
+    """Write a path as GitHub names the files of a repository: with slashes, without `./` in front."""
+    return path.replace(os.sep, "/").removeprefix("./")

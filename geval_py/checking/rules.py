@@ -75,7 +75,7 @@ RULES = (
     Rule(
         "E103", "too-few-lines", "the output has fewer lines than there are items",
         "GEval says `Too few lines in the output file` and stops.",
-        "Write one line for each line of in.tsv, `:1` where there is no guess; read in.tsv with QUOTE_NONE.",
+        "Write one line for each line of in.tsv, `:1` for no guess; read in.tsv with QUOTE_NONE.",
     ),
     Rule(
         "E104", "too-many-lines", "the output has more lines than there are items",
@@ -84,8 +84,8 @@ RULES = (
     ),
     Rule(
         "E105", "corrupt-compression", "the compressed file is truncated, damaged or too large unpacked",
-        "GEval scores a truncated .gz in silence, as far as it goes. A line of more than 256 MB, compressed or not, "
-        "is taken for a bomb, which would fill the memory.",
+        "GEval scores the readable part of a truncated .gz without a message. A line of more than 256 MB, compressed "
+        "or not, is refused, because it would fill the memory.",
         "Compress it again, or upload it again.",
     ),
     Rule(
@@ -96,7 +96,7 @@ RULES = (
     Rule(
         "E111", "empty-line", "a line is empty",
         "GEval says `Unexpected data [input does not start with a digit]` and stops.",
-        "Write `:1` where there is no guess; write no blank line at the end.",
+        "Write `:1` for no guess; write no blank line at the end.",
     ),
     Rule(
         "E112", "stray-space", "a space too many: at the beginning, at the end, or two in a row",
@@ -137,16 +137,16 @@ RULES = (
     ),
     Rule(
         "W202", "sum-above-one", "the probabilities sum to more than one, by more than rounding explains",
-        "GEval divides the line by its sum, in silence. Half a unit in the last place of each number with decimals "
-        "is taken for rounding, and 1e-8 for the sum.",
+        "GEval divides the line by its sum without a message. Half a unit in the last place of each number with "
+        "decimals is taken for rounding, and 1e-8 for the sum.",
         "Divide by the sum before writing.",
         fixable=True,
     ),
     Rule(
         "W203", "sum-below-one", "the sum with the rest entry is less than one, by more than rounding explains",
-        "GEval divides the line by its sum, in silence: the missing mass goes to all entries in proportion. "
+        "GEval divides the line by its sum without a message: the missing mass goes to all entries in proportion. "
         "Half a unit in the last place of each number with decimals is taken for rounding, and 1e-8 for the sum.",
-        "Give the missing mass to the rest entry, if that is what is meant.",
+        "Give the missing mass to the rest entry, if other words should have it.",
         fixable=True,
     ),
     Rule(
@@ -157,7 +157,7 @@ RULES = (
     ),
     Rule(
         "W205", "zero-read-as-certainty", "all values of the line are 0, which GEval reads as logarithms",
-        "The logarithm 0 is the probability 1: `:0` means any word alike, `word:0` that word for certain.",
+        "The logarithm 0 is the probability 1: `:0` stands for all words alike, `word:0` for that word alone.",
         "Write `:1` for no guess.",
     ),
     Rule(
@@ -201,13 +201,12 @@ RULES = (
     ),
     Rule(
         "W213", "mixed-scales", "some lines hold probabilities, others logarithms",
-        "GEval decides line by line, so that a logarithm of a probability is never compared with a probability; "
-        "but it is seldom meant.",
+        "GEval decides line by line, so that no logarithm is compared with a probability; but it is seldom intended.",
         "Write probabilities on all lines, or logarithms on all.",
     ),
     Rule(
         "W214", "no-guess", "lines that are the rest alone",
-        "Every word is as likely there: the loss is ln 1024 on each such line.",
+        "All words have the same probability there: the loss of each such line is ln 1024.",
         "Give at least the most frequent words with their frequencies.",
     ),
     Rule(
@@ -216,13 +215,13 @@ RULES = (
         "Leave the header out.",
     ),
     Rule(
-        "W216", "unknown-class", "a class that the training set has not",
-        "It is compared with the expected class as it stands: a slip of the pen is another class.",
+        "W216", "unknown-class", "a class that is not in the training set",
+        "It is compared with the expected class as it is: a misspelt class is another class.",
         "Write the classes as train/expected.tsv does.",
     ),
     Rule(
         "W217", "empty-text", "a line is empty, where the challenge's metric is not of word gaps",
-        "It is scored as it is: no word, no class, no label.",
+        "It is scored as it is: as no word, no class or no label.",
         "Write a line for each item; an empty one only where that is the answer.",
     ),
     Rule(
@@ -233,7 +232,7 @@ RULES = (
     ),
     Rule(
         "W302", "case-mismatch", "expected words have capitals, the output never has any, or lists them otherwise",
-        "Words are compared as they are: a word in lower case misses its capitalised form.",
+        "Words are compared as they are: a word in lower case does not match its capitalised form.",
         "Do not lower-case the training text, or give both forms.",
         needs_answers=True,
     ),

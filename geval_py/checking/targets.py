@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from geval_py.checking.rules import RULES_BY_CODE, Place, Problem
 from geval_py.errors import DataError, SchemeError, UnreadableFileError, UsageError
+from geval_py.reading import splits
 from geval_py.reading.compression import COMPRESSED_ENDINGS
 from geval_py.reading.config import CONFIG_FILE, config_task
 from geval_py.reading.outputs import OUTPUT_FILE, Output, find_outputs, output_at
@@ -22,8 +23,6 @@ from geval_py.reading.splits import (
     INPUT_FILE,
     OUT_HEADER_FILE,
     TRAINING_SET,
-    outputs_named,
-    read_header,
 )
 from geval_py.scoring.evaluate import preparation_for, select_schemes
 from geval_py.scoring.metrics import Metric, find_metric
@@ -258,7 +257,7 @@ def _named_targets(path: str, challenge: str | None, test: str | None, base: str
     """Yield the outputs of a path or, if a test set is named, of a name in its folder."""
     folder = None if test is None else os.path.join(base, test)
     try:
-        outputs = _outputs_at(path) if folder is None else outputs_named(folder, path)
+        outputs = _outputs_at(path) if folder is None else splits.outputs_named(folder, path)
     except DataError as error:
         yield _missing(error.path, _one_line(error))
         return
@@ -358,12 +357,12 @@ def with_options(target: Target, challenge: str) -> Target:
     try:
         options = config_task(challenge)
         if options.out_header is not None:
-            names = read_header(challenge, options.out_header)
+            names = splits.read_header(challenge, options.out_header)
         elif os.path.isfile(os.path.join(challenge, OUT_HEADER_FILE)):
-            names = read_header(challenge, OUT_HEADER_FILE)
+            names = splits.read_header(challenge, OUT_HEADER_FILE)
         else:
             names = ()
-        inputs = read_header(challenge, options.in_header)
+        inputs = splits.read_header(challenge, options.in_header)
         metrics = [find_metric(scheme.metric) for scheme in options.schemes()]
         metric = None if any(each.is_of_words for each in metrics) else next(iter(metrics), None)
         preparation = None

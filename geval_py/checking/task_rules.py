@@ -133,7 +133,8 @@ class MetricRules:
             self._findings.add("E117", partial(_not_in_format, error, text))
             return
         if not strip_spaces(text):
-            self._findings.add("W217", partial(_empty, text, line))
+            place = Place(line=line, column=1, token="", message="the line is empty", text=text)
+            self._findings.add("W217", lambda: place)
         elif self._classes:
             self._check_class(text, line)
 
@@ -160,10 +161,6 @@ def _not_in_format(error: MalformedLineError, text: str) -> Place:
     if error.text != text:  # the metric's flags changed the line, so the error's column is not a column of the file
         return Place(line=error.line, column=1, token=error.token, message=error.hint, text=text)
     return Place(line=error.line, column=error.column, token=error.token, message=error.hint, text=error.text)
-
-
-def _empty(text: str, line: int) -> Place:
-    return Place(line=line, column=1, token="", message="the line is empty", text=text)
 
 
 def _unknown_class(text: str, line: int, found: str, close: str | None) -> Place:

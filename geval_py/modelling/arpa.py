@@ -35,9 +35,7 @@ _COUNT = re.compile(rb"ngram\s+([0-9]{1,3})\s*=\s*([0-9]{1,12})\s*")
 
 
 class _Rows(NamedTuple):
-    """Rows of one order, as read from a file."""
-
-    words: list[bytes]  # of all n-grams, concatenated
+    words: list[bytes]  # of all n-grams of the rows, concatenated
     log_probabilities: Doubles
     log_backoffs: Doubles
 

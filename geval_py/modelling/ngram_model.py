@@ -118,7 +118,7 @@ def model_table(model: NgramModel) -> Table:
     rows += [(f"{order}-grams", count) for order, count in enumerate(_counts(model), 1)]
     rows.append(("words", len(model.words) - len(MARKS)))
     if model.missing:
-        rows.append(("missing", " ".join(_missing(model))))
+        rows.append(("missing", " ".join(sorted(mark.decode() for mark in model.missing))))
     return Table([Column(name="what"), Column(name="value")], rows)
 
 
@@ -128,7 +128,7 @@ def model_document(model: NgramModel) -> dict[str, Any]:
         "version": __version__,
         "order": model.order,
         "ngrams": _counts(model),
-        "missing": _missing(model),
+        "missing": sorted(mark.decode() for mark in model.missing),
         "vocabulary": model.texts[len(MARKS) :].tolist(),
     }
 
@@ -138,7 +138,3 @@ def _counts(model: NgramModel) -> list[int]:
     counts = [len(level) for level in model.levels]
     counts[0] -= len(model.missing)
     return counts
-
-
-def _missing(model: NgramModel) -> list[str]:
-    return sorted(mark.decode() for mark in model.missing)

@@ -70,7 +70,7 @@ def test_the_readme_says_nothing_of_contexts(pool, tmp_path):
     text = (tmp_path / "new/README.md").read_text()
     assert text.startswith("My own\n======\n")
     assert "words on each side" not in text
-    assert "What has one `Doc` is in one part only" in text
+    assert "All items with the same `Doc` are in one part only" in text
 
 
 def test_header_rows_are_no_items(pool):

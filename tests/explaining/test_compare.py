@@ -371,7 +371,9 @@ def test_the_table_in_a_notebook(challenge):
     assert "<script>" not in html
     assert html.count(f"out-&lt;script&gt;alert(1)&lt;&amp;{'x' * 60}.tsv") == 2
     assert "<th>diff. [95 %]</th>" in html
-    assert html.endswith("<br>Note: 10 samples are too few for any of 1 pairs to be told apart: take 20 or more.</p>\n")
+    assert html.endswith(
+        "<br>Note: 10 samples are too few for any of 1 pairs to be told apart: take 20 or more.</p>\n"
+    )
 
 
 # Refused
