@@ -20,12 +20,11 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
-from functools import partial
 from tempfile import TemporaryDirectory
 from typing import IO, TYPE_CHECKING, TypeAlias
 
 from geval_py.board import submission
-from geval_py.board.answers import references_of, sets_to_come
+from geval_py.board.answers import References, references_of, sets_to_come
 from geval_py.board.intake.identity import GIT, check_source
 from geval_py.board.settings import Limits, Settings
 from geval_py.board.submission import Document, FailedError, Findings, Parcel, RejectedError, SubmissionError
@@ -33,7 +32,6 @@ from geval_py.errors import ClusterError, DataError
 from geval_py.text import named
 
 if TYPE_CHECKING:
-    from geval_py.board.answers import References
     from geval_py.scoring.cluster import Cluster
 
 
@@ -200,21 +198,19 @@ def scorer_on(cluster: Cluster, references: References) -> Scorer:
 
     It also raises ClusterError, for one if a worker's files do not have the board's ``references``.
     """
-    return partial(_score_on, cluster, references)
 
+    def score(parcel: Parcel, _: str, settings: Settings, wanted: Wanted) -> Findings:
+        known = replace(settings, database="")  # it may hold a password
+        with cluster.watched():
+            found = cluster.submit(score_on_worker, parcel, known, list(wanted), dict(references)).result()
+        if isinstance(found, str):
+            raise ClusterError(address=cluster.address, reason=found)
+        if isinstance(found, SubmissionError):
+            raise found
+        findings: Findings = found
+        return findings
 
-def _score_on(
-    cluster: Cluster, references: References, parcel: Parcel, _: str, settings: Settings, wanted: Wanted
-) -> Findings:
-    known = replace(settings, database="")  # it may hold a password
-    with cluster.watched():
-        found = cluster.submit(score_on_worker, parcel, known, list(wanted), dict(references)).result()
-    if isinstance(found, str):
-        raise ClusterError(address=cluster.address, reason=found)
-    if isinstance(found, SubmissionError):
-        raise found
-    findings: Findings = found
-    return findings
+    return score
 
 
 def score_on_worker(

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from sqlalchemy import and_, select
+from sqlalchemy import Connection, Row, and_, select
 
+from geval_py.board.answers import References
 from geval_py.board.database.schema import FAILED, REJECTED, SCORED, evaluations, files, outputs, scores, submissions
 from geval_py.board.database.store import facts_about
 from geval_py.board.intake.receiving import test_by_folder
 from geval_py.board.operations.pipeline import CHECKED, references_digest, settings_digest
+from geval_py.board.settings import Settings
 from geval_py.version import __version__
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection, Row
-
-    from geval_py.board.answers import References
-    from geval_py.board.settings import Settings
-
 
 NEW_METRIC = "it was not scored by this metric"
 NEW_TEST = "it came before this test was scored"

@@ -19,29 +19,23 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import Connection, Row, delete, insert, select, update
 
+from geval_py.board.answers import References
 from geval_py.board.database import schema
 from geval_py.board.database import store as database
 from geval_py.board.database.schema import FAILED, REJECTED, SCORED, files, outputs, scores, submissions, submitters
-from geval_py.board.database.store import escape_unstorable
+from geval_py.board.database.store import Board, escape_unstorable
 from geval_py.board.intake.identity import folded, own_name, shown_source, submitter_of, unopened_digest
-from geval_py.board.intake.sandbox import receive_in_sandbox, score_in_sandbox
+from geval_py.board.intake.sandbox import Scorer, receive_in_sandbox, score_in_sandbox
 from geval_py.board.operations.receipts import WITHDRAWN, Receipt, charge_of, check_quota, code_of, receipt_of
+from geval_py.board.settings import Settings
 from geval_py.board.submission import Details, Parcel, RejectedError, Scored, SubmissionError
 from geval_py.reading.sources import naming
 from geval_py.text import shorten, visible
 from geval_py.version import __version__
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection, Row
-
-    from geval_py.board.answers import References
-    from geval_py.board.database.store import Board
-    from geval_py.board.intake.sandbox import Scorer
-    from geval_py.board.settings import Settings
 
 Content: TypeAlias = tuple[str, str, str]  # a test, the sha256 of an output's file, a metric
 PLACE_PREFIX = "geval-board-"  # of temporary folders
