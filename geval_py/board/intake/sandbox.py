@@ -185,9 +185,9 @@ def _death(status: int, error: str) -> str:
         if -status == getattr(signal, "SIGXCPU", None):
             return "it took more processor time than is allowed"
         name = next((one.name for one in signal.Signals if one == -status), str(-status))
-        return f"the process that looked into it was killed ({name})"
+        return f"the sandbox process was killed ({name})"
     kind = re.match(r"[\w.]*(?:Error|Exception|Exit)\b", error)
-    return f"the process that looked into it ended with status {status}" + (f" ({kind[0]})" if kind else "")
+    return f"the sandbox process ended with status {status}" + (f" ({kind[0]})" if kind else "")
 
 
 # On a cluster, each worker runs the sandbox on its machine.
@@ -229,7 +229,7 @@ def score_on_worker(
     except SubmissionError as error:
         return error
     except OSError as error:
-        return f"a worker cannot look into a submission: {error.strerror or error}"
+        return f"a worker cannot score a submission: {error.strerror or error}"
 
 
 def _worker_fault(parcel: Parcel, settings: Settings, references: References) -> str:

@@ -320,7 +320,6 @@ def _store_submission(connection: Connection, prepared: Prepared) -> int:
 
 
 def _columns(prepared: Prepared) -> dict[str, Any]:
-    """Return the columns of a submission but for its submitter."""
     arrival, parcel = prepared.arrival, prepared.parcel
     details = Details() if parcel is None else parcel.details
     charged, charge = charge_of(prepared.state, baseline=arrival.baseline)

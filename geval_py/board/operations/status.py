@@ -130,7 +130,6 @@ def _count(connection: Connection, table: Any) -> int:
 
 
 def _reason(row: Row[Any], aside: str) -> str:
-    """Return the reason of a state, with details for the organiser alone."""
     if row.withdrawn:
         return WITHDRAWN + str(row.withdrawal)
     return shorten(f"{row.reason}: {aside}" if aside and row.reason else row.reason, MOST_OF_A_REASON)
