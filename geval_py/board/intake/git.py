@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from types import TracebackType
 from typing import IO
 from urllib.parse import unquote, urlsplit
 
@@ -23,7 +22,7 @@ from geval_py.board.submission import PASSED_VARIABLES, FailedError, RejectedErr
 from geval_py.text import visible
 
 POLL_SECONDS = 0.02
-MOST_SAID = 500  # characters of git's errors that are shown
+MOST_SHOWN = 500  # characters of git's errors that are shown
 MOST_HEADER = 200  # bytes of the line before an object
 
 
@@ -90,7 +89,9 @@ def run_git(settings: Sequence[str], words: Sequence[str], budget: Budget, *, fo
             process.wait()
         output.seek(0)
         errors.seek(0)
-        message = _error_message(errors.read(MOST_SAID * 8))
+        lines = [line.strip() for line in errors.read(MOST_SHOWN * 8).decode("utf-8", "replace").splitlines()]
+        fatal = [line for line in lines if line.startswith(("fatal:", "error:"))]
+        message = "; ".join(fatal or [line for line in lines if line][-1:])[:MOST_SHOWN] or "it says nothing"
         return GitResult(status=process.returncode, output=output.read(most), error=message)
 
 
@@ -105,12 +106,6 @@ def _watch(budget: Budget, folder: str, output: int, most: int) -> None:
                 total += os.lstat(os.path.join(path, name)).st_size
     if total > budget.bytes:
         raise RejectedError(reason=f"its repository has more than {budget.bytes} bytes")
-
-
-def _error_message(errors: bytes) -> str:
-    lines = [line.strip() for line in errors.decode("utf-8", "replace").splitlines() if line.strip()]
-    told = [line for line in lines if line.startswith(("fatal:", "error:"))] or lines[-1:]
-    return "; ".join(told)[:MOST_SAID] or "it says nothing"
 
 
 class Objects:
@@ -132,9 +127,7 @@ class Objects:
     def __enter__(self) -> Objects:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._process.kill()
         self._process.communicate()
 

@@ -303,7 +303,11 @@ def settings_digest(settings: Settings) -> str:
 
 def _store_submission(connection: Connection, prepared: Prepared) -> int:
     """Store the row of a submission, in place of one that failed or was not received; return its id."""
-    values = _columns(prepared) | {"submitter_id": _submitter_id(connection, prepared)}
+    submitter_id = connection.execute(select(submitters.c.id).where(submitters.c.key == prepared.key)).scalar()
+    if submitter_id is None:
+        new = {"key": prepared.key, "name": escape_unstorable(prepared.name)}
+        submitter_id = connection.execute(insert(submitters).values(new).returning(submitters.c.id)).scalar_one()
+    values = _columns(prepared) | {"submitter_id": submitter_id}
     before = _stored_before(connection, prepared)
     if before is None:
         inserted = connection.execute(insert(submissions).values(values).returning(submissions.c.id))
@@ -342,14 +346,6 @@ def _columns(prepared: Prepared) -> dict[str, Any]:
         "charged": charged,
         "baseline": arrival.baseline,
     }
-
-
-def _submitter_id(connection: Connection, prepared: Prepared) -> int:
-    found = connection.execute(select(submitters.c.id).where(submitters.c.key == prepared.key)).scalar()
-    if found is None:
-        values = {"key": prepared.key, "name": escape_unstorable(prepared.name)}
-        found = connection.execute(insert(submitters).values(values).returning(submitters.c.id)).scalar_one()
-    return int(found)
 
 
 def _store_files(connection: Connection, submission_id: int, prepared: Prepared) -> None:
