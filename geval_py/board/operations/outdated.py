@@ -120,11 +120,12 @@ def _of_output(rows: Sequence[Row[Any]], references: References) -> Iterator[Out
         if test != first.test:
             continue
         row = by_metric.get(metric)
-        reason = NEW_METRIC
-        if row is not None:
-            is_same_version = row.version == __version__
-            reason = "" if is_same_version else f"geval-py {row.version} became {__version__}"
-            reason = OTHER_REFERENCE if row.reference != reference else reason
+        if row is None:
+            reason = NEW_METRIC
+        elif row.reference != reference:
+            reason = OTHER_REFERENCE
+        else:
+            reason = "" if row.version == __version__ else f"geval-py {row.version} became {__version__}"
         if reason:
             yield Outdated(
                 submission_id=first.id,
