@@ -18,35 +18,18 @@ import os
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from functools import partial
-from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 import yaml
 
-from geval_py.board.strict_yaml import (
-    Document,
-    Fields,
-    WrongValueError,
-    compose,
-    flag,
-    folder,
-    number,
-    one_of,
-    positive,
-    read_mapping,
-    several,
-    some_text,
-    text,
-)
+from geval_py.board import strict_yaml
+from geval_py.board.strict_yaml import Document, Fields, WrongValueError, one_of, read_mapping, several, some_text
 from geval_py.errors import ConfigError, SchemeError, UnreadableFileError
 from geval_py.reading.options import DEFAULT_SAMPLES, DEFAULT_SEED
 from geval_py.reading.schemes import parse_schemes
 from geval_py.scoring.metrics import find_metric
+from geval_py.scoring.metrics.base import Measure
 from geval_py.text import visible
-
-if TYPE_CHECKING:
-    from geval_py.scoring.metrics.base import Measure
-
 
 BEST, ALL, BY_TAG = "best", "all", "tag"
 ENTRIES = (BEST, ALL, BY_TAG)
@@ -171,7 +154,7 @@ def read_text(path: str) -> str:
 def settings_of(path: str, content: str) -> Settings:
     """Parse the content of a board.yaml at a path; raises ConfigError with all errors."""
     document = Document(path)
-    root = compose(content, path)
+    root = strict_yaml.compose(content, path)
     if root is None:
         raise ConfigError(path=path, message="the file is empty")
     values = read_mapping(root, document, FIELDS)
@@ -227,7 +210,7 @@ def moment_of(written: str) -> datetime:
 
 def _moment(node: yaml.Node, document: Document) -> datetime:
     try:
-        return moment_of(text(node, document))
+        return moment_of(strict_yaml.text(node, document))
     except ValueError as error:
         raise WrongValueError(f"is wrong: {error}") from error
 
@@ -255,35 +238,35 @@ def _phase(node: yaml.Node, document: Document) -> Phase:
     return Phase(name=values.get("name", ""), until=values.get("until", datetime.max.replace(tzinfo=UTC)))
 
 
-_digits = partial(number, most=MOST_DIGITS)
-_least_one = partial(number, least=1)
+_digits = partial(strict_yaml.number, most=MOST_DIGITS)
+_least_one = partial(strict_yaml.number, least=1)
 TEST_FIELDS: Fields = {
-    "visible": flag,
+    "visible": strict_yaml.flag,
     "disclosed": _digits,
     "disclosed_after": _digits,
-    "ladder": flag,
-    "clip": positive,
+    "ladder": strict_yaml.flag,
+    "clip": strict_yaml.positive,
 }
 PHASE_FIELDS: Fields = {"name": some_text, "until": _moment}
 LIMIT_FIELDS: Fields = dict.fromkeys(("bytes", "files", "seconds", "memory"), _least_one)
 FIELDS: Fields = {
     "title": some_text,
-    "challenge": folder,
-    "answers": folder,
+    "challenge": strict_yaml.folder,
+    "answers": strict_yaml.folder,
     "database": some_text,
     "metric": _metric,
     "also": partial(several, read=_metric),
     "tests": _tests,
     "phases": partial(several, read=_phase),
     "zone": _zone,
-    "submissions_a_day": number,
+    "submissions_a_day": strict_yaml.number,
     "entries": partial(one_of, choices=ENTRIES),
     "ties": partial(one_of, choices=TIES),
-    "seed": number,
+    "seed": strict_yaml.number,
     "samples": _least_one,
     "transports": partial(several, read=partial(one_of, choices=TRANSPORTS)),
     "limits": lambda node, document: Limits(**read_mapping(node, document, LIMIT_FIELDS)),
-    "url": text,
+    "url": strict_yaml.text,
 }
 NEEDED = ("title", "challenge", "answers", "metric", "tests")
 

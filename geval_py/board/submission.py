@@ -8,7 +8,7 @@ import sys
 from array import array
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from hashlib import sha256
 from typing import Any, TypeAlias
@@ -249,17 +249,10 @@ def parcel_of(document: Document) -> Parcel:
 
 def findings_document(findings: Findings) -> Document:
     """Convert findings to a JSON document; losses are bytes, written in base 64."""
-    scored = [
-        {field.name: getattr(one, field.name) for field in fields(one)}
-        | {"losses": None if one.losses is None else b64encode(one.losses).decode("ascii")}
-        for one in findings.scored
-    ]
-    return {
-        "problems": list(findings.problems),
-        "reason": findings.reason,
-        "digests": dict(findings.digests),
-        "scored": scored,
-    }
+    document = asdict(findings)
+    for one in document["scored"]:
+        one["losses"] = None if one["losses"] is None else b64encode(one["losses"]).decode("ascii")
+    return document
 
 
 def findings_of(document: Document) -> Findings:

@@ -12,15 +12,10 @@ with that content share it. An output's evaluation is in ``scores``, earlier one
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import Any
 
 import sqlalchemy as sa
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from sqlalchemy.types import TypeEngine
-
+from sqlalchemy.types import TypeEngine
 
 SCORED, REJECTED, FAILED = "scored", "rejected", "failed"
 STATES = (SCORED, REJECTED, FAILED)

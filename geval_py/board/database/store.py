@@ -13,10 +13,10 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sqlalchemy
-from sqlalchemy import LargeBinary, delete, event, insert, select, text
+from sqlalchemy import Connection, Dialect, Engine, LargeBinary, Table, delete, event, insert, select, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
@@ -25,9 +25,6 @@ from geval_py.board.settings import Settings, read_settings
 from geval_py.errors import CorruptFileError, DataError, MissingFileError, UsageError
 from geval_py.reading.compression import COMPRESSIONS, Decompressed, compressor
 from geval_py.text import named, visible
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection, Dialect, Engine, Table
 
 SETTINGS_FILE = "board.yaml"
 DATABASE_VARIABLE = "GEVAL_BOARD_DATABASE"

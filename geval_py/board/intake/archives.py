@@ -13,7 +13,6 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
-from types import TracebackType
 from typing import IO, cast
 
 from geval_py.board.intake.identity import ARCHIVES, bare_name
@@ -63,7 +62,7 @@ class Forward:
         self._raw, self._name, self._budget = raw, name, budget
         self._place = 0  # where the caller reads next
         self._end = 0  # how many bytes of the stream were read
-        self._last = b""  # the last of them
+        self.last = b""  # the last of them
         self.headers_left: int | None = None
 
     def read(self, size: int = -1, /) -> bytes:
@@ -72,7 +71,7 @@ class Forward:
             if not 0 <= size <= self.headers_left:
                 raise RejectedError(reason=f"a header in `{self._name}` is larger than headers are")
             self.headers_left -= size
-        again = self._last[len(self._last) - (self._end - self._place) :][:size] if self._place < self._end else b""
+        again = self.last[len(self.last) - (self._end - self._place) :][:size] if self._place < self._end else b""
         parts, left = [again], size - len(again)
         while left > 0 and (data := self._next(left)):
             parts.append(data)
@@ -85,12 +84,12 @@ class Forward:
         data = self._raw.read(min(most, STEP))
         self._budget.check_time()
         self._end += len(data)
-        self._last = (self._last + data)[-REMEMBERED:]
+        self.last = (self.last + data)[-REMEMBERED:]
         return data
 
     def seek(self, place: int, whence: int = os.SEEK_SET, /) -> int:
         """Skip to a place; raises RejectedError if that is too far back."""
-        if whence != os.SEEK_SET or place < self._end - len(self._last):
+        if whence != os.SEEK_SET or place < self._end - len(self.last):
             raise RejectedError(reason=f"the headers of `{self._name}` lead backwards")
         while place > self._end and self._next(place - self._end):
             pass
@@ -98,13 +97,7 @@ class Forward:
         return self._place
 
     def tell(self) -> int:
-        """Return the place of the next byte."""
         return self._place
-
-    @property
-    def last(self) -> bytes:
-        """The last bytes that were read of the stream."""
-        return self._last
 
 
 class Bounded(io.BufferedReader):
@@ -130,7 +123,6 @@ class Guarded:
         self._data, self._guard = data, guard
 
     def read(self, size: int, /) -> bytes:
-        """Return the next bytes."""
         with self._guard():
             return self._data.read(size)
 
@@ -150,9 +142,7 @@ class Zip(Archive):
     def __enter__(self) -> Zip:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._file.close()
 
     def walk(self, wanted: Callable[[str], bool]) -> Iterator[tuple[str, Readable]]:

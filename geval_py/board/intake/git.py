@@ -11,8 +11,8 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from types import TracebackType
 from typing import IO
 from urllib.parse import unquote, urlsplit
 
@@ -22,12 +22,12 @@ from geval_py.board.submission import PASSED_VARIABLES, FailedError, RejectedErr
 from geval_py.text import visible
 
 POLL_SECONDS = 0.02
-MOST_SAID = 500  # characters of git's errors that are shown
+MOST_SHOWN = 500  # characters of git's errors that are shown
 MOST_HEADER = 200  # bytes of the line before an object
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class GitResult:
     """The result of a git command: its exit status, output and error message."""
 
     status: int
@@ -60,7 +60,7 @@ def _command(settings: Sequence[str], words: Sequence[str]) -> list[str]:
     return ["git", *(word for setting in settings for word in ("-c", setting)), *words]
 
 
-def run_git(settings: Sequence[str], words: Sequence[str], budget: Budget, *, folder: str, most: int) -> Outcome:
+def run_git(settings: Sequence[str], words: Sequence[str], budget: Budget, *, folder: str, most: int) -> GitResult:
     """Run a git command to its end, or kill it when it exceeds a limit.
 
     ``folder`` is where it writes. Raises RejectedError if that folder has more bytes than the budget, or the output
@@ -89,34 +89,23 @@ def run_git(settings: Sequence[str], words: Sequence[str], budget: Budget, *, fo
             process.wait()
         output.seek(0)
         errors.seek(0)
-        message = _error_message(errors.read(MOST_SAID * 8))
-        return Outcome(status=process.returncode, output=output.read(most), error=message)
+        lines = [line.strip() for line in errors.read(MOST_SHOWN * 8).decode("utf-8", "replace").splitlines()]
+        fatal = [line for line in lines if line.startswith(("fatal:", "error:"))]
+        message = "; ".join(fatal or [line for line in lines if line][-1:])[:MOST_SHOWN] or "it says nothing"
+        return GitResult(status=process.returncode, output=output.read(most), error=message)
 
 
 def _watch(budget: Budget, folder: str, output: int, most: int) -> None:
     budget.check_time()
     if output > most:
         raise RejectedError(reason="its repository has too many files, or too long names")
-    if _size_of(folder) > budget.bytes:
-        raise RejectedError(reason=f"its repository has more than {budget.bytes} bytes")
-
-
-def _size_of(folder: str) -> int:
-    """Sum the sizes of the files in a folder, while git writes it."""
     total = 0
     for path, _, names in os.walk(folder):
         for name in names:
-            try:
+            with suppress(FileNotFoundError):  # git is still at work
                 total += os.lstat(os.path.join(path, name)).st_size
-            except FileNotFoundError:
-                continue
-    return total
-
-
-def _error_message(errors: bytes) -> str:
-    lines = [line.strip() for line in errors.decode("utf-8", "replace").splitlines() if line.strip()]
-    told = [line for line in lines if line.startswith(("fatal:", "error:"))] or lines[-1:]
-    return "; ".join(told)[:MOST_SAID] or "it says nothing"
+    if total > budget.bytes:
+        raise RejectedError(reason=f"its repository has more than {budget.bytes} bytes")
 
 
 class Objects:
@@ -138,9 +127,7 @@ class Objects:
     def __enter__(self) -> Objects:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._process.kill()
         self._process.communicate()
 
@@ -231,9 +218,9 @@ class Branch:
         words = ["clone", "--bare", "--depth=1", "--single-branch", "--no-tags", "--template=", "--quiet"]
         words += [f"--filter=blob:limit={self._budget.bytes + 1}", f"--branch={address.branch}", "--no-local"]
         words += ["--", address.url, self._git]
-        outcome = run_git(settings, words, self._budget, folder=self._git, most=MOST_MESSAGE)
-        if outcome.status:
-            message = visible(_without_login(outcome.error, address))
+        result = run_git(settings, words, self._budget, folder=self._git, most=MOST_MESSAGE)
+        if result.status:
+            message = visible(_without_login(result.error, address))
             kind = RejectedError if "branch" in message or "fsck" in message else FailedError
             raise kind(reason=UNFETCHED, aside=f"{visible(address.shown)}: {message}")
 
@@ -244,10 +231,10 @@ class Branch:
         return Commit(revision=revision, author=author, message=message)
 
     def _run(self, words: Sequence[str], most: int) -> bytes:
-        outcome = run_git(CONFIGURATION, ["--git-dir", self._git, *words], self._budget, folder=self._git, most=most)
-        if outcome.status:
-            raise RejectedError(reason="its repository cannot be read", aside=visible(outcome.error))
-        return outcome.output
+        result = run_git(CONFIGURATION, ["--git-dir", self._git, *words], self._budget, folder=self._git, most=most)
+        if result.status:
+            raise RejectedError(reason="its repository cannot be read", aside=visible(result.error))
+        return result.output
 
     def walk(self, wanted: Callable[[str], bool]) -> Iterator[tuple[str, Readable]]:
         listing = self._run(["ls-tree", "-rz", "--full-tree", "HEAD"], MOST_LISTING)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -64,7 +65,8 @@ def read_gonito(data: bytes) -> Gonito:
     known, notes = _known(root)
     document = Document(GONITO_FILE)
     values = read_mapping(known, document, FIELDS)
-    _check(document)
+    with _rejecting(GONITO_FILE):
+        document.check()
     return Gonito(**{key.replace("-", "_"): value for key, value in values.items()}, notes=notes)
 
 
@@ -87,21 +89,18 @@ def _composed(data: bytes, name: str) -> yaml.Node | None:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise RejectedError(reason=f"{visible(name)}, line {line}: this is not UTF-8 text") from error
-    try:
+    with _rejecting(name):
         return compose(written, name)
-    except ConfigError as error:
-        raise RejectedError(reason=_sentence(name, error)) from error
 
 
-def _check(document: Document) -> None:
+@contextmanager
+def _rejecting(name: str) -> Iterator[None]:
+    """Raise ConfigErrors as RejectedError, on one line."""
     try:
-        document.check()
+        yield
     except ConfigError as error:
-        raise RejectedError(reason=_sentence(document.path, error)) from error
-
-
-def _sentence(name: str, error: ConfigError) -> str:
-    return f"{visible(name)}, {'; '.join(line.strip() for line in error.message.splitlines())}"
+        message = "; ".join(line.strip() for line in error.message.splitlines())
+        raise RejectedError(reason=f"{visible(name)}, {message}") from error
 
 
 def read_params(name: str, data: bytes) -> dict[str, str]:
@@ -116,7 +115,8 @@ def read_params(name: str, data: bytes) -> dict[str, str]:
             values = _params(root, document)
         except WrongValueError as wrong:
             document.blame(root, f"a file of param-files {wrong}")
-    _check(document)
+    with _rejecting(name):
+        document.check()
     return values
 
 

@@ -267,7 +267,7 @@ def address_of(source: str, transports: Sequence[str]) -> Address:
 
 def unopened_digest(source: str) -> str:
     """Digest a source that cannot be received: an archive's bytes, a folder's names and sizes, or an address."""
-    found = sha256(b"door\n")
+    found = sha256(b"door\n")  # in the digests of boards that exist
     if os.path.isfile(source):
         with open(source, "rb") as file:
             while chunk := file.read(CHUNK_BYTES):

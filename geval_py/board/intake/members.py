@@ -163,7 +163,10 @@ class Folder:
         folders = [""]
         while folders:
             folder = folders.pop(0)
-            for entry in self._entries(folder):
+            path = os.path.join(self.path, folder)
+            with naming(path), os.scandir(path) as found:
+                entries = [entry for entry in found if not entry.name.startswith(".")]
+            for entry in sorted(entries, key=lambda entry: natural_order(entry.name)):
                 seen += 1
                 if seen > MOST_NAMES:
                     raise RejectedError(reason=f"its folder holds more than {MOST_NAMES} files")
@@ -173,12 +176,6 @@ class Folder:
                 elif wanted(checked_name(name)):
                     with closing(_open(entry.path, name)) as file:
                         yield name, file
-
-    def _entries(self, folder: str) -> list[os.DirEntry[str]]:
-        path = os.path.join(self.path, folder)
-        with naming(path), os.scandir(path) as entries:
-            shown = [entry for entry in entries if not entry.name.startswith(".")]
-        return sorted(shown, key=lambda entry: natural_order(entry.name))
 
 
 class _File:

@@ -20,12 +20,11 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
-from functools import partial
 from tempfile import TemporaryDirectory
 from typing import IO, TYPE_CHECKING, TypeAlias
 
 from geval_py.board import submission
-from geval_py.board.answers import references_of, sets_to_come
+from geval_py.board.answers import References, references_of, sets_to_come
 from geval_py.board.intake.identity import GIT, check_source
 from geval_py.board.settings import Limits, Settings
 from geval_py.board.submission import Document, FailedError, Findings, Parcel, RejectedError, SubmissionError
@@ -187,9 +186,9 @@ def _death(status: int, error: str) -> str:
         if -status == getattr(signal, "SIGXCPU", None):
             return "it took more processor time than is allowed"
         name = next((one.name for one in signal.Signals if one == -status), str(-status))
-        return f"the process that looked into it was killed ({name})"
+        return f"the sandbox process was killed ({name})"
     kind = re.match(r"[\w.]*(?:Error|Exception|Exit)\b", error)
-    return f"the process that looked into it ended with status {status}" + (f" ({kind[0]})" if kind else "")
+    return f"the sandbox process ended with status {status}" + (f" ({kind[0]})" if kind else "")
 
 
 # Workers elsewhere run the sandbox on their machines.
@@ -200,20 +199,18 @@ def scorer_on(workers: Workers, references: References) -> Scorer:
 
     It also raises ClusterError, for one if a worker's files do not have the board's ``references``.
     """
-    return partial(_score_on, workers, references)
 
+    def score(parcel: Parcel, _: str, settings: Settings, wanted: Wanted) -> Findings:
+        known = replace(settings, database="")  # it may hold a password
+        found = workers.call(score_on_worker, parcel, known, list(wanted), dict(references))
+        if isinstance(found, str):
+            raise ClusterError(address=workers.address, reason=found)
+        if isinstance(found, SubmissionError):
+            raise found
+        findings: Findings = found
+        return findings
 
-def _score_on(
-    workers: Workers, references: References, parcel: Parcel, _: str, settings: Settings, wanted: Wanted
-) -> Findings:
-    known = replace(settings, database="")  # it may hold a password
-    found = workers.call(score_on_worker, parcel, known, list(wanted), dict(references))
-    if isinstance(found, str):
-        raise ClusterError(address=workers.address, reason=found)
-    if isinstance(found, SubmissionError):
-        raise found
-    findings: Findings = found
-    return findings
+    return score
 
 
 def score_on_worker(
@@ -232,7 +229,7 @@ def score_on_worker(
     except SubmissionError as error:
         return error
     except OSError as error:
-        return f"a worker cannot look into a submission: {error.strerror or error}"
+        return f"a worker cannot score a submission: {error.strerror or error}"
 
 
 def _worker_fault(parcel: Parcel, settings: Settings, references: References) -> str:

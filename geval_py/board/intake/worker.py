@@ -82,20 +82,13 @@ def _receive(arguments: Document, limits: Document, place: str) -> Document:
 
 
 def _check_and_score(arguments: Document, limits: Document, _: str) -> Document:
-    return submission.findings_document(_findings(arguments, limits["bytes"]))
-
-
-JOBS = {"receive": _receive, "score": _check_and_score}
-
-
-def _findings(arguments: Document, max_bytes: int) -> Findings:
     parcel = submission.parcel_of(arguments["parcel"])
     problems: list[Document] = []
     if arguments["check"]:
-        problems = check(parcel, arguments["challenge"], arguments["answers"], max_bytes)
+        problems = check(parcel, arguments["challenge"], arguments["answers"], limits["bytes"])
         reason = _reason(problems)
         if reason:
-            return Findings(problems=tuple(problems), reason=reason, digests={})
+            return submission.findings_document(Findings(problems=tuple(problems), reason=reason, digests={}))
     digests: dict[str, str] = {}
     scored: list[Scored] = []
     for test, name, metrics in arguments["wanted"]:
@@ -103,7 +96,11 @@ def _findings(arguments: Document, max_bytes: int) -> Findings:
         found = _scored(file.path, name, test, metrics, arguments)
         digests[name] = found[0].output_sha256
         scored += found
-    return Findings(problems=tuple(problems), digests=digests, scored=tuple(scored))
+    findings = Findings(problems=tuple(problems), digests=digests, scored=tuple(scored))
+    return submission.findings_document(findings)
+
+
+JOBS = {"receive": _receive, "score": _check_and_score}
 
 
 def check(parcel: Parcel, challenge: str, answers: str, max_bytes: int) -> list[Document]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 import os
-from typing import TYPE_CHECKING
 
 import yaml
 from sqlalchemy import inspect, text
 
 from geval_py.board.database.store import SETTINGS_FILE, Board, StoreError, engine_of, migrate, shown, store_errors
-from geval_py.board.settings import Settings, settings_of
+from geval_py.board.settings import settings_of
 from geval_py.errors import ConfigError, MissingFileError, UnreadableFileError, UsageError
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.options import DEFAULT_SAMPLES, DEFAULT_SEED
@@ -18,10 +17,6 @@ from geval_py.reading.rewriting import written_whole
 from geval_py.reading.sources import find_file
 from geval_py.reading.splits import EXPECTED_FILE, TRAINING_SET
 from geval_py.text import named
-
-if TYPE_CHECKING:
-    from sqlalchemy import Engine
-
 
 DATABASE_FILE = "board.sqlite"
 
@@ -52,21 +47,15 @@ def create(
     )
     settings = settings_of(place, content)
     os.makedirs(folder, exist_ok=True)
-    engine = _new_database(folder, settings)
+    engine = engine_of(folder, settings)
+    with store_errors(engine), engine.connect() as connection:
+        has_tables = "submissions" in inspect(connection).get_table_names()
+        if has_tables and connection.execute(text("SELECT 1 FROM submissions LIMIT 1")).first():
+            raise StoreError(path=shown(engine), reason="it holds the submissions of a board already")
+    migrate(engine)
     with written_whole(place) as file:
         file.write(content.encode())
     return Board(folder, settings, engine)
-
-
-def _new_database(folder: str, settings: Settings) -> Engine:
-    """Make the tables; they may be there already, if there is no submission yet."""
-    engine = engine_of(folder, settings)
-    with store_errors(engine), engine.connect() as connection:
-        stored = "submissions" in inspect(connection).get_table_names()
-        if stored and connection.execute(text("SELECT 1 FROM submissions LIMIT 1")).first():
-            raise StoreError(path=shown(engine), reason="it holds the submissions of a board already")
-    migrate(engine)
-    return engine
 
 
 def _content(folder: str, challenge: Challenge, answers: str, database: str, title: str) -> str:

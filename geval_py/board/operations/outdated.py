@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from sqlalchemy import and_, select
+from sqlalchemy import Connection, Row, and_, select
 
+from geval_py.board.answers import References
 from geval_py.board.database.schema import FAILED, REJECTED, SCORED, evaluations, files, outputs, scores, submissions
 from geval_py.board.database.store import facts_about
 from geval_py.board.intake.receiving import test_by_folder
 from geval_py.board.operations.pipeline import CHECKED, references_digest, settings_digest
+from geval_py.board.settings import Settings
 from geval_py.version import __version__
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection, Row
-
-    from geval_py.board.answers import References
-    from geval_py.board.settings import Settings
-
 
 NEW_METRIC = "it was not scored by this metric"
 NEW_TEST = "it came before this test was scored"
@@ -125,11 +120,12 @@ def _of_output(rows: Sequence[Row[Any]], references: References) -> Iterator[Out
         if test != first.test:
             continue
         row = by_metric.get(metric)
-        reason = NEW_METRIC
-        if row is not None:
-            is_same_version = row.version == __version__
-            reason = "" if is_same_version else f"geval-py {row.version} became {__version__}"
-            reason = OTHER_REFERENCE if row.reference != reference else reason
+        if row is None:
+            reason = NEW_METRIC
+        elif row.reference != reference:
+            reason = OTHER_REFERENCE
+        else:
+            reason = "" if row.version == __version__ else f"geval-py {row.version} became {__version__}"
         if reason:
             yield Outdated(
                 submission_id=first.id,

@@ -19,29 +19,23 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import Connection, Row, delete, insert, select, update
 
+from geval_py.board.answers import References
 from geval_py.board.database import schema
 from geval_py.board.database import store as database
 from geval_py.board.database.schema import FAILED, REJECTED, SCORED, files, outputs, scores, submissions, submitters
-from geval_py.board.database.store import escape_unstorable
+from geval_py.board.database.store import Board, escape_unstorable
 from geval_py.board.intake.identity import folded, own_name, shown_source, submitter_of, unopened_digest
-from geval_py.board.intake.sandbox import receive_in_sandbox, score_in_sandbox
+from geval_py.board.intake.sandbox import Scorer, receive_in_sandbox, score_in_sandbox
 from geval_py.board.operations.receipts import WITHDRAWN, Receipt, charge_of, check_quota, code_of, receipt_of
+from geval_py.board.settings import Settings
 from geval_py.board.submission import Details, Parcel, RejectedError, Scored, SubmissionError
 from geval_py.reading.sources import naming
 from geval_py.text import shorten, visible
 from geval_py.version import __version__
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection, Row
-
-    from geval_py.board.answers import References
-    from geval_py.board.database.store import Board
-    from geval_py.board.intake.sandbox import Scorer
-    from geval_py.board.settings import Settings
 
 Content: TypeAlias = tuple[str, str, str]  # a test, the sha256 of an output's file, a metric
 PLACE_PREFIX = "geval-board-"  # of temporary folders
@@ -309,7 +303,11 @@ def settings_digest(settings: Settings) -> str:
 
 def _store_submission(connection: Connection, prepared: Prepared) -> int:
     """Store the row of a submission, in place of one that failed or was not received; return its id."""
-    values = _columns(prepared) | {"submitter_id": _submitter_id(connection, prepared)}
+    submitter_id = connection.execute(select(submitters.c.id).where(submitters.c.key == prepared.key)).scalar()
+    if submitter_id is None:
+        new = {"key": prepared.key, "name": escape_unstorable(prepared.name)}
+        submitter_id = connection.execute(insert(submitters).values(new).returning(submitters.c.id)).scalar_one()
+    values = _columns(prepared) | {"submitter_id": submitter_id}
     before = _stored_before(connection, prepared)
     if before is None:
         inserted = connection.execute(insert(submissions).values(values).returning(submissions.c.id))
@@ -326,7 +324,6 @@ def _store_submission(connection: Connection, prepared: Prepared) -> int:
 
 
 def _columns(prepared: Prepared) -> dict[str, Any]:
-    """Return the columns of a submission but for its submitter."""
     arrival, parcel = prepared.arrival, prepared.parcel
     details = Details() if parcel is None else parcel.details
     charged, charge = charge_of(prepared.state, baseline=arrival.baseline)
@@ -349,14 +346,6 @@ def _columns(prepared: Prepared) -> dict[str, Any]:
         "charged": charged,
         "baseline": arrival.baseline,
     }
-
-
-def _submitter_id(connection: Connection, prepared: Prepared) -> int:
-    found = connection.execute(select(submitters.c.id).where(submitters.c.key == prepared.key)).scalar()
-    if found is None:
-        values = {"key": prepared.key, "name": escape_unstorable(prepared.name)}
-        found = connection.execute(insert(submitters).values(values).returning(submitters.c.id)).scalar_one()
-    return int(found)
 
 
 def _store_files(connection: Connection, submission_id: int, prepared: Prepared) -> None:

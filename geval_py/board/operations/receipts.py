@@ -6,19 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import Connection, func, select
 
 from geval_py.board.database.schema import FAILED, REJECTED, SCORED, files, submissions, submitters
+from geval_py.board.settings import Settings
 from geval_py.errors import DataError
 from geval_py.text import visible
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
-    from geval_py.board.settings import Settings
-
 
 CHARGES = {SCORED: "it was scored", REJECTED: "it was rejected, by the rules that `geval check` knows too"}
 OF_THE_BOARD = "it failed, which is not its submitter's fault"

@@ -15,14 +15,14 @@ from itertools import groupby
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import Connection, Row, delete, insert, select, update
 
 from geval_py.board.answers import References, references_of, sets_to_come
 from geval_py.board.database import schema
 from geval_py.board.database.schema import FAILED, REJECTED, SCORED, files, history, outputs, scores, submissions
-from geval_py.board.database.store import escape_unstorable, remember
+from geval_py.board.database.store import Board, escape_unstorable, remember
 from geval_py.board.intake.receiving import outputs_of, test_by_folder
-from geval_py.board.intake.sandbox import scorer_on
+from geval_py.board.intake.sandbox import Scorer, scorer_on
 from geval_py.board.operations import pipeline
 from geval_py.board.operations.outdated import Outdated, outdated, tests_in
 from geval_py.board.operations.receipts import Receipt, charge_of, receipt_of

@@ -5,25 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import Connection, Row, func, select
 
 from geval_py.board.answers import references_of
 from geval_py.board.database.schema import SCORED, STATES, evaluations, outputs, submissions, submitters
-from geval_py.board.database.store import facts_about
+from geval_py.board.database.store import Board, facts_about
 from geval_py.board.operations.outdated import outdated, tests_in, to_be_sent_again, without_output
 from geval_py.board.operations.pipeline import ASIDE
 from geval_py.board.operations.receipts import day_of, written
+from geval_py.board.settings import Settings
 from geval_py.tables.table import Column, Table
 from geval_py.text import shorten
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection, Row
-
-    from geval_py.board.database.store import Board
-    from geval_py.board.settings import Settings
-
 
 MOST_OF_A_REASON = 200  # characters
 WITHDRAWN = "withdrawn: "  # begins the reason of a submission that the organiser has hidden
@@ -136,7 +130,6 @@ def _count(connection: Connection, table: Any) -> int:
 
 
 def _reason(row: Row[Any], aside: str) -> str:
-    """Return the reason of a state, with details for the organiser alone."""
     if row.withdrawn:
         return WITHDRAWN + str(row.withdrawal)
     return shorten(f"{row.reason}: {aside}" if aside and row.reason else row.reason, MOST_OF_A_REASON)

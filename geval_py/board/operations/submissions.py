@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice, takewhile
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-from sqlalchemy import select, update
+from sqlalchemy import Connection, select, update
 
 from geval_py.board.answers import References, references_of
 from geval_py.board.database.schema import FAILED, submissions
-from geval_py.board.database.store import escape_unstorable, facts_about, remember
+from geval_py.board.database.store import Board, escape_unstorable, facts_about, remember
 from geval_py.board.intake.identity import fingerprint, own_name, submissions_in
 from geval_py.board.operations.pipeline import PLACE_PREFIX, Arrival, Prepared, prepare, settings_digest, store
 from geval_py.board.operations.receipts import REFUSED, QuotaError, Receipt, id_of, receipt_of, written
@@ -24,11 +24,6 @@ from geval_py.board.ranking.disclosure import refresh
 from geval_py.errors import DataError, GevalError, UsageError
 from geval_py.reading.sources import naming
 from geval_py.text import visible
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
-    from geval_py.board.database.store import Board
 
 
 def add(

@@ -294,17 +294,17 @@ LIMITS = Limits(bytes=1_000_000, files=10, seconds=20, memory=300_000_000)
     ("code", "reason"),
     [
         ("do(lambda: {'x': len(bytearray(10**9))})", "it needs more than 300000000 bytes of memory"),
-        ("os.kill(os.getpid(), 9)", "the process that looked into it was killed (SIGKILL)"),
-        ("os.abort()", "the process that looked into it was killed (SIGABRT)"),
-        ("import ctypes; ctypes.string_at(0)", "the process that looked into it was killed (SIGSEGV)"),
-        ("sys.exit(3)", "the process that looked into it ended with status 3"),
-        ("1 / 0", "the process that looked into it ended with status 1 (ZeroDivisionError)"),
+        ("os.kill(os.getpid(), 9)", "the sandbox process was killed (SIGKILL)"),
+        ("os.abort()", "the sandbox process was killed (SIGABRT)"),
+        ("import ctypes; ctypes.string_at(0)", "the sandbox process was killed (SIGSEGV)"),
+        ("sys.exit(3)", "the sandbox process ended with status 3"),
+        ("1 / 0", "the sandbox process ended with status 1 (ZeroDivisionError)"),
         (
             "resource.setrlimit(resource.RLIMIT_CPU, (1, 2))\nwhile True: pass",
             "it took more processor time than is allowed",
         ),
-        ("open(place + '/answer.json', 'w').write('{')", "the process that looked into it ended with status 0"),
-        ("open(place + '/answer.json', 'w').write('[1]')", "the process that looked into it ended with status 0"),
+        ("open(place + '/answer.json', 'w').write('{')", "the sandbox process ended with status 0"),
+        ("open(place + '/answer.json', 'w').write('[1]')", "the sandbox process ended with status 0"),
     ],
     ids=[
         "memory",
@@ -425,4 +425,4 @@ def test_the_child_that_scores_needs_no_numpy(look, place):
 
 
 def test_signals_have_names():
-    assert isolation._death(-signal.SIGBUS, "") == "the process that looked into it was killed (SIGBUS)"
+    assert isolation._death(-signal.SIGBUS, "") == "the sandbox process was killed (SIGBUS)"

@@ -286,7 +286,7 @@ def test_what_failed_when_it_was_scored_again_can_be_added_again(ranked_in_sqlit
 
 
 def test_where_it_had_another_content_all_of_that_is_forgotten(ranked_in_sqlite, tmp_path, monkeypatch):
-    """One that failed at the door is known by the digest of what stood there."""
+    """A submission that could not be received is known by the digest of its source."""
     board = ranked_in_sqlite
     fail_all(board, tmp_path, monkeypatch)
     source = str(tmp_path / "uploads" / "ann")

@@ -181,7 +181,7 @@ def test_what_failed_costs_nothing_and_is_tried_again(board, submission, failing
     assert [count(board, table) for table in (submissions, files, disclosures)] == [1, 1, 2]
 
 
-def test_what_failed_at_the_door_is_tried_again(board, submission, monkeypatch):
+def test_what_could_not_be_received_is_tried_again(board, submission, monkeypatch):
     receive = preparing.receive_in_sandbox
 
     def failing(*_):
@@ -370,6 +370,6 @@ def test_what_is_withdrawn_is_not_asked_for_an_output(sqlite_board, submission):
     assert (status.without_output, status.ranked) == ({"dev-0": codes[1:]}, 1)
 
 
-def test_a_digest_at_the_door_is_not_of_a_password():
+def test_the_digest_of_an_unopened_source_is_not_of_a_password():
     digests = {unopened_digest(f"git+https://{user}example.org/a.git@main") for user in ("", "anna:secret@")}
     assert len(digests) == 1
