@@ -205,7 +205,8 @@ def _figures(connection: Connection, of: set[int]) -> dict[tuple[int, str], Row[
     e = evaluations.c
     query = select(scores.c.output_id, scores.c.metric, e.id, e.score, e.low, e.high)
     query = query.join(evaluations, e.id == scores.c.evaluation_id)
-    ids, found = sorted(of), {}
+    ids = sorted(of)
+    found: dict[tuple[int, str], Row[Any]] = {}
     for start in range(0, len(ids), AT_A_TIME):
         some = query.where(scores.c.output_id.in_(ids[start : start + AT_A_TIME]))
         found |= {(row.output_id, row.metric): row for row in connection.execute(some)}

@@ -21,7 +21,7 @@ from geval_py.board.database.store import unpack
 from geval_py.board.ranking.comparisons import MOST_COMPARED, Likeness, likenesses
 from geval_py.board.ranking.disclosure import ensure_disclosed, significant
 from geval_py.board.ranking.leaderboard import standings_on
-from geval_py.board.ranking.places import what_it_takes
+from geval_py.board.ranking.place_ranges import what_it_takes
 from geval_py.board.settings import AFTER, Settings, Test, measure_of, names_of, read_text
 from geval_py.board.submission import Entry, Standings
 from geval_py.reading.challenge import README_FILE
@@ -123,8 +123,8 @@ class SiteView:
     standings: Mapping[tuple[str, str], Standings]
     submissions: tuple[SubmissionView, ...]
     readme: str = ""
-    lines_of: Callable[[Test, OutputView], Sequence[LineView]] = lambda test, output: ()
-    advice: Callable[[Standings, Entry], Sequence[str]] = lambda standings, entry: ()
+    lines_of: Callable[[Test, OutputView], Sequence[LineView]] = lambda *_: ()
+    advice: Callable[[Standings, Entry], Sequence[str]] = lambda *_: ()
     likenesses: tuple[Likeness, ...] | None = None
 
     @property

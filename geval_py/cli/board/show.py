@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from geval_py.board.database.store import Board
-from geval_py.board.ranking.columns import legend, standings_document, standings_records, standings_table
 from geval_py.board.ranking.leaderboard import BY, standings
+from geval_py.board.ranking.leaderboard_columns import legend, standings_document, standings_records, standings_table
 from geval_py.cli.board.words import new_parser, now
 from geval_py.cli.terminal import note
 from geval_py.tables.escapes import json_text, markdown_text

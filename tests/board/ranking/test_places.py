@@ -10,7 +10,7 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 from rows import START, Rows
 
-from geval_py.board.ranking.places import positions, what_it_takes
+from geval_py.board.ranking.place_ranges import positions, what_it_takes
 from geval_py.board.submission import Entry, Standings
 from geval_py.explaining.significance import holm
 
