@@ -145,7 +145,9 @@ def log_losses(evaluation: ScoredOutput) -> Array:
     """Return the line losses, in nats; raises UsageError for a metric that is not made from log losses of words."""
     score = checked_evaluation(evaluation).scores[0]
     if not has_log_losses(score):
-        message = f"this is told of log losses of words, and {visible(score.metric.name)} has none; take another"
+        message = (
+            f"this needs log losses of words, which {visible(score.metric.name)} does not have; choose another metric"
+        )
         raise UsageError(message=message, arguments=("metrics",))
     return np.array(evaluation.line_losses, np.float64)
 

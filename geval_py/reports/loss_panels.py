@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from geval_py.tables.table import Table
 
 
-_CLASSES = {Outcome.RIGHT: "good", Outcome.LISTED: "listed", Outcome.MISSED: "bad", Outcome.NO_GUESS: "none"}
+OUTCOME_COLOURS = {Outcome.RIGHT: "good", Outcome.LISTED: "listed", Outcome.MISSED: "bad", Outcome.NO_GUESS: "none"}
 OUTCOMES_METHOD = (
-    "First guess right: the word with the greatest mass is the expected one. Listed: another word is. Not listed: "
-    "the word is among those that share the rest. No guess: the line has a rest alone."
+    "First guess right: the word with the greatest mass is the expected one. Listed: the expected word is listed, "
+    "but not first. Not listed: it only has a share of the rest. No guess: the line has nothing but a rest."
 )
 
 
@@ -122,7 +122,7 @@ def costs_panel(report: Report, palette: Palette) -> Panel:
 
 def _legend(report: Report, say: Callable[[OutcomeShare], str]) -> tuple[Key, ...]:
     return tuple(
-        Key(colour=_CLASSES[one.outcome], text=f"{OUTCOMES[one.outcome]}: {say(one)}") for one in report.shares
+        Key(colour=OUTCOME_COLOURS[one.outcome], text=f"{OUTCOMES[one.outcome]}: {say(one)}") for one in report.shares
     )
 
 
@@ -233,7 +233,7 @@ def culprits_panel(report: Report, palette: Palette) -> Panel:
     if found:
         first = found[0]
         lines = f"the {first.lines:,} lines with {short(first.feature)}"
-        cost = f"Were {lines} no worse than the others, the perplexity would fall by {percent(first.fall)}."
+        cost = f"If {lines} were no worse than the others, the perplexity would fall by {percent(first.fall)}."
         together = "Together, those below explain" if len(found) > 1 else "That explains"
         explained = f" {together} {percent(found[-1].explained)} of the variance of the loss."
     return Panel(

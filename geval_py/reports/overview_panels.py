@@ -10,13 +10,12 @@ from geval_py.reports.charts import Block, Row, dots, histogram
 from geval_py.reports.contents import EXPECTED
 from geval_py.reports.loss_panels import FEATURES_METHOD, PARTS_METHODS
 from geval_py.reports.panel import Panel, figure, p_text, percent, table_of
-from geval_py.reports.quality_panels import brief, interval_method
+from geval_py.reports.quality_panels import output_rows, score_panel
 from geval_py.tables.escapes import short
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from geval_py.explaining.significance import Interval
     from geval_py.reports.axes import Chart, Palette
     from geval_py.reports.contents import BadFeature, Overview, ScoredParts
     from geval_py.scoring.scores import MetricScore
@@ -24,38 +23,10 @@ if TYPE_CHECKING:
 
 def standing_panel(overview: Overview, palette: Palette) -> Panel:
     """Return the panel on the score and its uncertainty."""
-    score, interval = overview.evaluation.scores[0], overview.interval
-    rows = [row for row in _standings(overview, palette) if math.isfinite(row.value)]
-    sentence = (
-        f"{short(score.name)} is {figure(score.value)}; other lines of the same kind would give "
-        f"{figure(interval.low)} to {figure(interval.high)} in 95 % of cases."
-    )
-    return Panel(
-        key="quality",
-        question="How good is it, and how sure is that?",
-        sentence=sentence,
-        chart=_linear(rows, palette, score) if rows else None,
-        table=table_of(
-            (("what", "text"), ("score", "figure"), ("from", "figure"), ("to", "figure")),
-            [(short(row.label, 60), row.value, row.low, row.high) for row in rows],
-        ),
-        method=f"{interval_method(interval)} Of {short(score.name)}, {score.direction} is better: the best is "
-        f"{figure(score.metric.measure.best)}.",
-    )
-
-
-def _standings(overview: Overview, palette: Palette) -> Iterator[Row]:
     score = overview.evaluation.scores[0]
-    yield _standing("this output", score.value, overview.interval, "")
-    if overview.comparison is not None:
-        for system in overview.comparison.systems:
-            if system.name != overview.comparison.baseline:
-                yield _standing(brief(system.name), system.score, system.interval, palette.soft)
-
-
-def _standing(label: str, value: float, interval: Interval | None, colour: str) -> Row:
-    low, high = (None, None) if interval is None else (interval.low, interval.high)
-    return Row(label=label, value=value, low=low, high=high, said=f"{short(label)}: {figure(value)}", colour=colour)
+    rows = [row for row in output_rows(overview, "words", palette) if math.isfinite(row.value)]
+    method = f"Of {short(score.name)}, {score.direction} is better: the best is {figure(score.metric.measure.best)}."
+    return score_panel(overview, rows, _linear(rows, palette, score) if rows else None, "score", method)
 
 
 def _linear(rows: Sequence[Row], palette: Palette, score: MetricScore, rule: float | None = None) -> Chart:

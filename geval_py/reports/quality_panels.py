@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from geval_py.explaining.significance import LEVEL
@@ -13,7 +14,7 @@ from geval_py.scoring.metrics.base import exp
 from geval_py.tables.escapes import short
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from geval_py.explaining.comparison import Comparison
     from geval_py.explaining.cross_validation import Change
@@ -22,14 +23,14 @@ if TYPE_CHECKING:
     from geval_py.explaining.significance import Interval
     from geval_py.explaining.tuning import Tuning
     from geval_py.reports.axes import Palette
-    from geval_py.reports.contents import Report
+    from geval_py.reports.contents import Overview, Report
 
 
 UNSAID = ("share", "correlation", "answers' unit", "its square")  # units that are not written behind a number
 
 
 def as_perplexity(value: float, unit: str) -> float:
-    """Convert a score to a perplexity, by its unit: nats, bits, probability, or words (a perplexity already).
+    """Convert a score to a perplexity, by its unit: nats, bits, probability, or words (as it is).
 
     >>> as_perplexity(0.5, "probability"), round(as_perplexity(3.0, "bits"), 9)
     (2.0, 8.0)
@@ -53,13 +54,17 @@ def quality_rows(report: Report, palette: Palette) -> Iterator[Row]:
     if report.calibration is not None and report.calibration.claim.lines:
         claimed = report.calibration.claim.claimed_perplexity
         yield score_row("its own claim", claimed, "words", None, palette.bad)
-    yield score_row("this output", score.value, score.unit, report.interval)
-    if report.comparison is not None:
-        for system in report.comparison.systems:
-            if system.name != report.comparison.baseline:
-                yield score_row(brief(system.name), system.score, score.unit, system.interval, palette.soft)
+    yield from output_rows(report, score.unit, palette)
     if score.metric.bits is not None:
         yield score_row("knows nothing", 2.0**score.metric.bits, "words", None, palette.soft)
+
+
+def output_rows(report: Report | Overview, unit: str, palette: Palette) -> Iterator[Row]:
+    """Yield the row of the output and the rows of the outputs that it is compared with."""
+    yield score_row("this output", report.evaluation.scores[0].value, unit, report.interval)
+    if report.comparison is not None:
+        for system in _others(report.comparison):
+            yield score_row(brief(system.name), system.score, unit, system.interval, palette.soft)
 
 
 def brief(name: str) -> str:
@@ -73,25 +78,32 @@ def brief(name: str) -> str:
 
 def quality_panel(report: Report, palette: Palette) -> Panel:
     """Return the panel on the score and its uncertainty."""
-    score, interval = report.evaluation.scores[0], report.interval
     rows = [row for row in quality_rows(report, palette) if math.isfinite(row.value)]
-    sentence = (
-        f"{score.name} is {figure(score.value)}; other lines of the same kind would give "
-        f"{figure(interval.low)} to {figure(interval.high)} in 95 % of cases."
-    )
-    if report.dependence is not None:
-        alike = f"Lines with the same {short(report.dependence.column)} are alike"
-        sentence += f" {alike}, which makes this interval {report.dependence.widening:.1f} times as wide."
+    method = "An output that knows nothing has :1 on each line."
+    panel = score_panel(report, rows, dots(rows, palette) if rows else None, "perplexity", method)
+    if report.dependence is None:
+        return panel
+    alike = f"Lines with the same {short(report.dependence.column)} are alike"
+    wider = f"which makes this interval {report.dependence.widening:.1f} times as wide"
+    return replace(panel, sentence=f"{panel.sentence} {alike}, {wider}.")
+
+
+def score_panel(
+    report: Report | Overview, rows: Sequence[Row], chart: Chart | None, heading: str, method: str
+) -> Panel:
+    """Return the panel on the score and its interval; ``rows`` are in the table, under ``heading``."""
+    score, interval = report.evaluation.scores[0], report.interval
     return Panel(
         key="quality",
         question="How good is it, and how sure is that?",
-        sentence=sentence,
-        chart=dots(rows, palette) if rows else None,
+        sentence=f"{short(score.name)} is {figure(score.value)}; other lines of the same kind would give "
+        f"{figure(interval.low)} to {figure(interval.high)} in 95 % of cases.",
+        chart=chart,
         table=table_of(
-            (("what", "text"), ("perplexity", "figure"), ("from", "figure"), ("to", "figure")),
+            (("what", "text"), (heading, "figure"), ("from", "figure"), ("to", "figure")),
             [(short(row.label, 60), row.value, row.low, row.high) for row in rows],
         ),
-        method=f"{interval_method(interval)} An output that knows nothing has :1 on each line.",
+        method=f"{interval_method(interval)} {method}",
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from geval_py.board.ranking import order
 from geval_py.board.ranking.comparisons import MOST_COMPARED, are_compared, p_values
 from geval_py.board.ranking.disclosure import ensure_disclosed
-from geval_py.board.ranking.places import positions
+from geval_py.board.ranking.place_ranges import positions
 from geval_py.board.settings import AFTER, measure_of, names_of
 from geval_py.board.submission import Entry, Standings
 from geval_py.errors import UsageError

@@ -116,7 +116,7 @@ def check_replaceable(folder: str) -> None:
     if os.path.islink(folder) or not os.path.isdir(folder):
         raise UsageError(message=f"Cannot write {named(folder)}: it is not a folder")
     if os.listdir(folder) and mark_of(folder) is None:
-        message = f"Cannot write {named(folder)}: it holds something else than a site\n  name a new folder"
+        message = f"Cannot write {named(folder)}: it holds something other than a site\n  name a new folder"
         raise UsageError(message=message)
 
 

@@ -20,7 +20,7 @@ from geval_py.board.database.schema import SCORED, disclosures, evaluations, fil
 from geval_py.board.ranking.comparisons import MOST_COMPARED, Likeness, likenesses
 from geval_py.board.ranking.disclosure import ensure_disclosed, significant
 from geval_py.board.ranking.leaderboard import standings_on
-from geval_py.board.ranking.places import what_it_takes
+from geval_py.board.ranking.place_ranges import what_it_takes
 from geval_py.board.settings import AFTER, Settings, Test, measure_of, names_of, read_text
 from geval_py.board.submission import Entry, Standings, unpack
 from geval_py.reading.challenge import README_FILE

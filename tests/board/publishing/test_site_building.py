@@ -184,7 +184,7 @@ def test_two_runs_do_not_write_one_site(tmp_path):
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("folder", "it holds something else than a site\n  name a new folder"),
+        ("folder", "it holds something other than a site\n  name a new folder"),
         ("file", "it is not a folder"),
         ("link", "it is not a folder"),
     ],

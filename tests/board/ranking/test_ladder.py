@@ -9,7 +9,7 @@ from sqlalchemy import delete, insert, update
 
 from geval_py.board.database.schema import disclosures, facts, scores
 from geval_py.board.ranking.disclosure import Ladder
-from geval_py.board.ranking.places import what_it_takes
+from geval_py.board.ranking.place_ranges import what_it_takes
 
 LADDER = "{test-A: {ladder: true, disclosed: 15, clip: 20}}"
 LINES = 100

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from profiles import examples
 from rows import START, Rows
 
-from geval_py.board.ranking.places import positions, what_it_takes
+from geval_py.board.ranking.place_ranges import positions, what_it_takes
 from geval_py.board.submission import Entry, Standings
 from geval_py.explaining.significance import holm
 
@@ -116,8 +116,8 @@ SENTENCES = {
     9: ("A baseline stands in the table without a place.",),
     3: (
         "The shown score, and so the place, is also that of another entry.",
-        "Place 2 takes a PerplexityHashed below 560.3, 19.7 better than now.",
-        "Place 1 takes a PerplexityHashed below 549.9, 30.1 better than now.",
+        "Place 2 needs a PerplexityHashed below 560.3, 19.7 better than now.",
+        "Place 1 needs a PerplexityHashed below 549.9, 30.1 better than now.",
         "The entry at place 5 is 120.1 behind.",
         "On other lines of the same kind, the place might be any from 2 to 4: these cannot be told apart.",
         "The nearest entry that is surely better is at place 1, 30.1 better.",
@@ -125,8 +125,8 @@ SENTENCES = {
     ),
     6: (
         "The score is infinite: some expected word was given no probability at all.",
-        "Place 5 takes a PerplexityHashed below 700.1.",
-        "Place 1 takes a PerplexityHashed below 549.9.",
+        "Place 5 needs a PerplexityHashed below 700.1.",
+        "Place 1 needs a PerplexityHashed below 549.9.",
         "The nearest entry that is surely better is at place 5, infinitely better.",
     ),
     7: ("An entry without a score has no place.",),
@@ -142,7 +142,7 @@ def test_what_it_would_take_to_change_places(number):
 def test_where_higher_is_better_the_score_must_be_above():
     two = table(entry(1, 0.3, 1), entry(2, 0.2, 2), direction="higher", digits=2)
     assert what_it_takes(two, two.entries[1]) == (
-        "Place 1 takes a PerplexityHashed above 0.30, 0.10 better than now.",
+        "Place 1 needs a PerplexityHashed above 0.30, 0.10 better than now.",
     )
 
 

@@ -131,7 +131,7 @@ def _takes(standings: Standings, this: _Place, other: _Place) -> str:
     than = "below" if standings.direction == "lower" else "above"
     score = f"a {standings.metric} {than} {figure(other.score, standings.digits)}"
     now = "" if math.isinf(this.score) else f", {_apart(standings, this, other)} better than now"
-    return f"Place {other.number} takes {score}{now}."
+    return f"Place {other.number} needs {score}{now}."
 
 
 def _apart(standings: Standings, one: _Place, other: _Place) -> str:

@@ -1,7 +1,8 @@
 """The columns of a leaderboard, in one table: who reads each of them, and how it is written.
 
 People read text, Markdown, LaTeX and the site's pages; programs read CSV and JSON. To add a column, add a field to
-:class:`geval_py.board.submission.Entry` and an entry to :func:`columns_of`. All values of an entry may be shown.
+:class:`geval_py.board.submission.Entry` and an entry to :func:`columns_of` or, if it has no figures, to
+``TOLD_COLUMNS``. A field named like a column of the table ``submissions`` is filled from there.
 """
 
 from __future__ import annotations
@@ -97,21 +98,7 @@ def columns_of(standings: Standings, ties: str = "shared") -> Iterator[EntryColu
         key=groups_text,
         style="groups",
     )
-    yield EntryColumn(record=_values("baseline"))
-    yield EntryColumn(
-        name="arrived",
-        text=lambda entry: moment_text(entry.arrived),
-        kept=True,
-        record={"arrived": lambda entry: moment_text(entry.arrived)},
-        heading="Arrived",
-        key=attrgetter("arrived"),
-        style="when",
-    )
-    yield EntryColumn(
-        name="tags", text=lambda entry: ", ".join(entry.tags), record={"tags": lambda entry: ",".join(entry.tags)}
-    )
-    yield _text_column("description")
-    yield _text_column("remark")
+    yield from TOLD_COLUMNS
     params = sorted({key for entry in standings.entries for key in entry.params})
     yield EntryColumn(record={f"param {key}": _param(key) for key in params})
 
@@ -142,6 +129,25 @@ def _other_metric(metric: str, digits: int) -> EntryColumn:
         style="other",
         sorted_as="number",
     )
+
+
+TOLD_COLUMNS = (
+    EntryColumn(record=_values("baseline")),
+    EntryColumn(
+        name="arrived",
+        text=lambda entry: moment_text(entry.arrived),
+        kept=True,
+        record={"arrived": lambda entry: moment_text(entry.arrived)},
+        heading="Arrived",
+        key=attrgetter("arrived"),
+        style="when",
+    ),
+    EntryColumn(
+        name="tags", text=lambda entry: ", ".join(entry.tags), record={"tags": lambda entry: ",".join(entry.tags)}
+    ),
+    _text_column("description"),
+    _text_column("remark"),
+)  # without figures
 
 
 def place_text(entry: Entry, ties: str = "shared") -> str:
