@@ -7,6 +7,7 @@ import sys
 
 import pytest
 from profiles import LONG, NORMAL, load_profile
+from warm import Warm
 
 from geval_py.cli import main
 from geval_py.scoring.cluster import Cluster, opened_cluster
@@ -65,6 +66,14 @@ def browser():
     assert path, "chromium is missing (on Debian: apt-get install chromium)"
     with sync_playwright() as playwright:
         yield playwright.chromium.launch(executable_path=path, args=["--no-sandbox"] if os.getuid() == 0 else [])
+
+
+@pytest.fixture(scope="session")
+def warm():
+    """A process that has all libraries loaded and forks children."""
+    server = Warm()
+    yield server
+    server.close()
 
 
 @pytest.fixture(scope="module")
