@@ -13,6 +13,7 @@ import io
 import json
 import os
 import pkgutil
+import shutil
 import signal
 import socket
 import subprocess
@@ -68,6 +69,7 @@ class Warm:
     def close(self):
         self._server.terminate()
         self._server.wait()
+        shutil.rmtree(self.folder)
 
 
 def warm_subprocess(address):
