@@ -58,16 +58,19 @@ def examples_of(text: str) -> Iterator[Example]:
             yield Example(language, code, match[2], match.start(2))
 
 
-def run_page(page: Path, folder: Path) -> list[tuple[Example, str]]:
-    """Run a page's examples, with a copy of the challenges in an empty folder; gives what each prints."""
+def run_page(page: Path, folder: Path, commands: Path = BIN) -> list[tuple[Example, str]]:
+    """Run a page's examples, with a copy of the challenges in an empty folder; return what each prints.
+
+    ``commands`` is the folder with the command ``geval``.
+    """
     shutil.copytree(ROOT / CHALLENGES, folder / CHALLENGES)
     place = page.parent.relative_to(ROOT)
-    return run(page.read_text(encoding="utf-8"), folder / place if CHALLENGES in place.parts else folder)
+    return run(page.read_text(encoding="utf-8"), folder / place if CHALLENGES in place.parts else folder, commands)
 
 
-def run(text: str, folder: Path) -> list[tuple[Example, str]]:
-    """Run the examples of a text, the first in a folder; gives what each prints."""
-    session = Session(folder)
+def run(text: str, folder: Path, commands: Path = BIN) -> list[tuple[Example, str]]:
+    """Run the examples of a text, the first in a folder; return what each prints."""
+    session = Session(folder, commands)
     return [(example, session.run(example)) for example in examples_of(text)]
 
 
@@ -81,8 +84,9 @@ def rewritten(text: str, runs: list[tuple[Example, str]]) -> str:
 class Session:
     """A shell and an interpreter in a folder."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, commands: Path = BIN) -> None:
         self._first = self._folder = folder
+        self._commands = commands
         self._names: dict[str, Any] = {}
 
     def run(self, example: Example) -> str:
@@ -101,7 +105,7 @@ class Session:
             env={
                 **os.environ,
                 "GEVAL_CACHE": str(self._first / "cache"),
-                "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
+                "PATH": os.pathsep.join([str(self._commands), str(BIN), os.environ["PATH"]]),
                 "PYTHONUNBUFFERED": "1",
             },
             stdin=subprocess.DEVNULL,

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 from profiles import LONG, NORMAL, load_profile
+from warm import Warm
 
 from geval_py.cli import main
 from geval_py.scoring.cluster import Cluster, opened_cluster
@@ -26,6 +27,15 @@ def pytest_configure(config):
         load_profile(LONG)
         if config.option.markexpr == "not long":  # pyproject.toml's
             config.option.markexpr = ""
+
+
+def pytest_collection_modifyitems(config, items):
+    """Measure no coverage in properties, which Python 3.11 traces at twice their time, line by line, forty times."""
+    if not config.pluginmanager.hasplugin("_cov") or config.getoption("--no-cov") or config.getoption("--long"):
+        return
+    for item in items:
+        if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+            item.add_marker("no_cover")
 
 
 @pytest.fixture(params=KERNELS, scope="session")
@@ -65,6 +75,14 @@ def browser():
     assert path, "chromium is missing (on Debian: apt-get install chromium)"
     with sync_playwright() as playwright:
         yield playwright.chromium.launch(executable_path=path, args=["--no-sandbox"] if os.getuid() == 0 else [])
+
+
+@pytest.fixture(scope="session")
+def warm():
+    """A process that has all libraries loaded and forks children."""
+    server = Warm()
+    yield server
+    server.close()
 
 
 @pytest.fixture(scope="module")

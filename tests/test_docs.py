@@ -51,9 +51,9 @@ WRITTEN_BY_HAND = [code for page in DOCS for code in code_in(without_tables(read
 
 
 @pytest.fixture(scope="session")
-def runs_of(tmp_path_factory):
-    """Give what a page's examples print; a page is run once."""
-    return functools.cache(lambda page: run_page(page, tmp_path_factory.mktemp("page")))
+def runs_of(tmp_path_factory, warm):
+    """Return what a page's examples print; a page is run once, by a command that is there at once."""
+    return functools.cache(lambda page: run_page(page, tmp_path_factory.mktemp("page"), warm.bin))
 
 
 FULL_PRECISION = re.compile(r"\b\d+\.\d{9,}(?:e-\d+)?\b")

@@ -101,7 +101,7 @@ def escape_commands(document: str, spellings: tuple[str, str] = PLAIN_SPELLINGS)
 
 
 def _workflow_command(problem: Problem) -> str:
-    rule, place = problem.rule, _places_of(problem)[0]
+    rule, place = problem.rule, places_of(problem)[0]
     properties = {"file": visible(_path_from_root(problem.path))}
     if place.line:
         properties |= {"line": str(place.line), "col": str(max(1, place.column))}
@@ -182,7 +182,7 @@ def as_sarif(report: Report) -> str:
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
         "results": [
-            _result(problem, place, report.rules) for problem in report.problems for place in _places_of(problem)
+            _result(problem, place, report.rules) for problem in report.problems for place in places_of(problem)
         ],
     }
     return json_text({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]})
@@ -266,7 +266,7 @@ def _what_to_do(rule: Rule) -> str:
     return f"{rule.mend} --fix does it." if rule.fixable and "--fix" not in rule.mend else rule.mend
 
 
-def _places_of(problem: Problem) -> tuple[Place, ...]:
+def places_of(problem: Problem) -> tuple[Place, ...]:
     return problem.places or (Place(line=0, column=0, token="", message=problem.summary),)
 
 

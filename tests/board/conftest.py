@@ -13,8 +13,10 @@ from pathlib import Path
 
 import pytest
 from samples import submission_in, write_challenge
+from warm import warm_subprocess
 
 from geval_py.board.database.store import DATABASE_VARIABLE
+from geval_py.board.intake import sandbox
 from geval_py.board.operations import creation as creating
 
 
@@ -65,6 +67,14 @@ def postgresql():
     cluster = Cluster()
     yield cluster
     cluster.stop()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def warm_workers(warm):
+    """Children that look into submissions are forked, but in the tests of the intake, which start real ones."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sandbox, "subprocess", warm_subprocess(warm.address))
+        yield
 
 
 @pytest.fixture(autouse=True)

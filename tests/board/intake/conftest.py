@@ -1,12 +1,21 @@
 """What the tests of strangers' submissions share: receiving in this process, under a small budget."""
 
+import subprocess
 import time
 
 import pytest
 
+from geval_py.board.intake import sandbox
 from geval_py.board.intake.members import Budget
 from geval_py.board.intake.receiving import Sets, receive
 from geval_py.board.submission import RejectedError
+
+
+@pytest.fixture(scope="module", autouse=True)
+def real_workers(warm_workers):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sandbox, "subprocess", subprocess)
+        yield
 
 
 @pytest.fixture

@@ -1,0 +1,197 @@
+"""A process that has our libraries loaded and forks a child for each command: it is there at once.
+
+    commands, three descriptors -> server -> keeper, which waits for its child and answers -> child
+
+Most time of a short command is its start. Where that is tested, or how a child ends, tests start a real one.
+A child runs ``geval``, or the code of ``python -c``, with the arguments, folder, environment and descriptors that it
+is given; all that it shares with others is what was imported before, and the seed of hashes.
+"""
+
+import atexit
+import importlib
+import io
+import json
+import os
+import pkgutil
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from pathlib import Path
+from types import SimpleNamespace
+
+LIBRARIES = (
+    "numpy",
+    "pandas",
+    "scipy.optimize",
+    "scipy.stats",
+    "sqlalchemy.dialects.sqlite",
+    "altair",
+    "jinja2",
+    "sacrebleu",
+)
+RUN_BY_ALEMBIC = "geval_py.board.database.migrations.env"  # which cannot be imported without it
+MOST_REQUEST = 1 << 20
+CLIENT = """\
+#!{python} -IS
+import json, os, socket, sys
+connection = socket.socket(socket.AF_UNIX)
+connection.connect({address!r})
+request = {{"words": sys.argv, "code": None, "folder": os.getcwd(), "environment": dict(os.environ), "session": False}}
+socket.send_fds(connection, [json.dumps(request).encode() + b"\\n"], [0, 1, 2])
+answers = connection.makefile()
+_, status = int(answers.readline()), int(answers.readline())
+sys.exit(status if status >= 0 else 128 - status)
+"""
+
+
+class Warm:
+    """The server, as tests use it."""
+
+    def __init__(self):
+        self.folder = Path(tempfile.mkdtemp(prefix="warm-", dir="/tmp"))  # short, as the address of a socket must be
+        self.address = str(self.folder / "socket")
+        self._server = subprocess.Popen([sys.executable, "-I", __file__, self.address])
+        while not os.path.exists(self.address):
+            assert self._server.poll() is None
+            time.sleep(0.05)
+        client = self.folder / "bin" / "geval"
+        client.parent.mkdir()
+        client.write_text(CLIENT.format(python=sys.executable, address=self.address))
+        client.chmod(0o755)
+        self.bin = client.parent
+
+    def close(self):
+        self._server.terminate()
+        self._server.wait()
+        shutil.rmtree(self.folder)
+
+
+def warm_subprocess(address):
+    """Return what stands for the module subprocess where children are started as the sandbox starts them."""
+
+    def popen(words, **settings):
+        return WarmChild(address, words, **settings)
+
+    return SimpleNamespace(**vars(subprocess) | {"Popen": popen})
+
+
+class WarmChild:
+    """A child of the server that runs ``python -I -c CODE ARGUMENT…``, with what tests need of a Popen."""
+
+    def __init__(self, address, words, *, cwd, env, **_):
+        _, _, _, code, *arguments = words
+        self.returncode = None
+        self._connection = socket.socket(socket.AF_UNIX)
+        self._connection.connect(address)
+        request = {"words": ["-c", *arguments], "code": code, "folder": cwd, "environment": env, "session": True}
+        end, start = os.pipe()
+        null = os.open(os.devnull, os.O_RDWR)
+        socket.send_fds(self._connection, [json.dumps(request).encode() + b"\n"], [null, null, start])
+        for descriptor in (null, start):
+            os.close(descriptor)
+        self.stderr = open(end, "rb")
+        self._answers = self._connection.makefile()
+        self.pid = int(self._answers.readline())
+
+    def wait(self):
+        if self.returncode is None:
+            self.returncode = int(self._answers.readline())
+            self._answers.close()
+            self._connection.close()
+        return self.returncode
+
+    def kill(self):
+        os.kill(self.pid, signal.SIGKILL)
+
+
+def serve(address):
+    for name in LIBRARIES:
+        importlib.import_module(name)
+    import geval_py
+
+    for module in pkgutil.walk_packages(geval_py.__path__, "geval_py."):
+        if module.name != RUN_BY_ALEMBIC:
+            importlib.import_module(module.name)
+    sys.modules["geval_py.board.intake.sandbox"].subprocess = warm_subprocess(address)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers are not waited for
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(f"{address}.new")
+        listener.listen(64)
+        os.rename(f"{address}.new", address)
+        while True:
+            connection, _ = listener.accept()
+            if os.fork() == 0:
+                listener.close()
+                keep(connection)
+            connection.close()
+
+
+def keep(connection):
+    """Run what is asked for in a child, and answer with its number and then its status."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    content, descriptors, *_ = socket.recv_fds(connection, MOST_REQUEST, 3)
+    while not content.endswith(b"\n"):
+        content += connection.recv(MOST_REQUEST)
+    child = os.fork()
+    if child == 0:
+        connection.close()
+        run(json.loads(content), descriptors)
+    for descriptor in descriptors:
+        os.close(descriptor)
+    connection.sendall(b"%d\n" % child)
+    end = os.waitid(
+        os.P_PID, child, os.WEXITED | os.WNOWAIT
+    )  # its number stays its own until the end of the connection
+    connection.sendall(b"%d\n" % (end.si_status if end.si_code == os.CLD_EXITED else -end.si_status))
+    connection.recv(1)
+    os._exit(0)
+
+
+def run(request, descriptors):
+    """Be the child: take over all that is given, run, and end as the interpreter does."""
+    if request["session"]:
+        os.setsid()
+    for number, descriptor in enumerate(descriptors):
+        os.dup2(descriptor, number)
+        os.close(descriptor)
+    os.chdir(request["folder"])
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    sys.argv = request["words"]
+    unbuffered = "PYTHONUNBUFFERED" in os.environ
+    sys.stdin = open(0, encoding="utf-8", closefd=False)
+    sys.stdout, sys.stderr = (
+        io.TextIOWrapper(open(number, "wb", 0 if unbuffered else -1, closefd=False), write_through=unbuffered)
+        for number in (1, 2)
+    )
+    status = status_of(request["code"])
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(status)
+
+
+def status_of(code):
+    from geval_py.__main__ import main
+
+    try:
+        if code is None:
+            return main()
+        exec(code, {"__name__": "__main__"})
+    except SystemExit as end:
+        return end.code or 0
+    except BaseException:
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1])
