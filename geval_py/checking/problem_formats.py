@@ -267,6 +267,7 @@ def _what_to_do(rule: Rule) -> str:
 
 
 def places_of(problem: Problem) -> tuple[Place, ...]:
+    """Return the places of a problem; one without places is of the file as a whole."""
     return problem.places or (Place(line=0, column=0, token="", message=problem.summary),)
 
 
