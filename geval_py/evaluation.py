@@ -8,7 +8,7 @@ from itertools import compress
 
 from geval_py.errors import UsageError
 from geval_py.reading.challenge import Challenge
-from geval_py.reading.items import unused_name
+from geval_py.reading.items import ScoredItem, unused_name
 from geval_py.reading.options import DEFAULT_SAMPLES, DEFAULT_SEED
 from geval_py.reading.outputs import only_output
 from geval_py.reading.splits import Split, Task, locate, locate_pair
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from geval_py.explaining.documents import Documents
     from geval_py.explaining.significance import Interval
-    from geval_py.reading.items import ScoredItem
     from geval_py.scoring.blocks import Progress
 
     FilePath: TypeAlias = "str | os.PathLike[str]"

@@ -13,11 +13,11 @@ import tarfile
 from collections.abc import Iterator
 from datetime import datetime
 from tempfile import TemporaryDirectory
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, Any, cast
 
 import sqlalchemy
 import yaml
-from sqlalchemy import String, delete, select, text, union, update
+from sqlalchemy import Connection, Engine, String, delete, select, text, union, update
 
 from geval_py.board.answers import expected_of
 from geval_py.board.database.schema import disclosures, evaluations, files, outputs, scores, submissions, submitters
@@ -33,7 +33,7 @@ from geval_py.board.database.store import (
 )
 from geval_py.board.operations.creation import DATABASE_FILE, scalar
 from geval_py.board.ranking.disclosure import ensure_disclosed
-from geval_py.board.settings import read_settings, read_text
+from geval_py.board.settings import Settings, read_settings, read_text
 from geval_py.errors import CorruptFileError, UnreadableFileError, UsageError
 from geval_py.reading.challenge import README_FILE
 from geval_py.reading.compression import compression_by_ending
@@ -44,12 +44,6 @@ from geval_py.reading.splits import EXPECTED_FILE, INPUT_FILE, TRAINING_SET
 from geval_py.scoring.metrics import find_metric
 from geval_py.tables.escapes import json_text
 from geval_py.text import named, visible
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection, Engine
-
-    from geval_py.board.settings import Settings
-
 
 CHALLENGE, ANSWERS = "challenge", "answers"
 PUBLIC_FILE = "board.json"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from geval_py.cli.options import COMMANDS, SCORES, parse
+from geval_py.cli.options import COMMANDS, SCORES, Settings, parse
 from geval_py.cli.terminal import show_error
 from geval_py.errors import GevalError
 from geval_py.reading.options import AUTHORING
@@ -18,7 +18,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from geval_py.cli.options import Settings
     from geval_py.reading.splits import Task
 
 CLOSED_PIPE_STATUS = 128 + 13  # what a shell reports for a program ended by SIGPIPE

@@ -14,7 +14,17 @@ from geval_py.checking import problem_formats
 from geval_py.checking.check import DEFAULT_MAX_BYTES, DEFAULT_MAX_PLACES, check_targets, unreadable_output
 from geval_py.checking.fixes import DIFF_LINES, fix_file
 from geval_py.checking.problem_formats import escape_commands
-from geval_py.checking.rules import COMMAND, RULES, Problem, explanation, find_rule, rules_table, select_rules
+from geval_py.checking.rules import (
+    COMMAND,
+    RULES,
+    Problem,
+    Report,
+    Rule,
+    explanation,
+    find_rule,
+    rules_table,
+    select_rules,
+)
 from geval_py.checking.targets import Target, find_targets
 from geval_py.cli.parsers import QuietParser, add_fields, add_format, argument_type, command_parser, number_type
 from geval_py.cli.score import workers_at
@@ -29,7 +39,6 @@ from geval_py.text import named, visible
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from geval_py.checking.rules import Report, Rule
 
 TEXT_MAX_PLACES = 3  # for people, who see the line too
 ADVICE = "; --challenge and --test-name (-t) say which test set is meant"

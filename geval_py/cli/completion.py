@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from geval_py.cli.help import group_of, parser_of
 from geval_py.cli.options import COMMANDS
-from geval_py.cli.parsers import QuietParser
+from geval_py.cli.parsers import Group, QuietParser
 from geval_py.errors import UsageError
 from geval_py.modelling.baselines import BASELINES
 from geval_py.reading.tokenizers import TOKENIZERS
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from geval_py.cli.parsers import Group
 
 SHELLS = ("bash", "zsh", "fish")
 FILES, FOLDERS = ("FILE", "OTHER", "OUT", "PATH", "TEXT"), ("DIR",)  # how values are named in the help

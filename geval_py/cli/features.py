@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 from geval_py.cli.score import evaluate_lines, show_of_task, workers_at
 from geval_py.cli.terminal import ProgressBar, note
 from geval_py.explaining.feature_ranking import Frequencies
-from geval_py.explaining.worst_features import FeatureListing, rank_features
+from geval_py.explaining.worst_features import FeatureListing, WorstFeatures, rank_features
 from geval_py.reading.features import FeatureKinds, tokens_of
 from geval_py.tables.formats import FOR_PEOPLE
 
 if TYPE_CHECKING:
     from geval_py.cli.options import Settings
-    from geval_py.explaining.worst_features import WorstFeatures
     from geval_py.reading.splits import Task
     from geval_py.scoring.blocks import Workers
     from geval_py.scoring.scores import ScoredOutput

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
-from geval_py.cli.options import COMMANDS, OPTIONS, option_of
+from geval_py.cli.options import COMMANDS, OPTIONS, Option, option_of
 from geval_py.cli.suggestions import option_meant
 from geval_py.errors import UsageError
 from geval_py.reading.options import digits_after_point, natural_number
@@ -17,11 +17,7 @@ from geval_py.tables.formats import FORMATS
 from geval_py.text import nearest, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
     from types import ModuleType
-    from typing import Self, TypeVar
-
-    from geval_py.cli.options import Option
 
     Value = TypeVar("Value")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from geval_py.cli.options import task_and_settings
 from geval_py.cli.parsers import PLACES, STATUS, QuietParser, add_fields, add_metrics, using_extra
@@ -18,7 +18,6 @@ from geval_py.text import named, visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Any
 
 PACKAGES = ("altair", "jinja2", "markupsafe", "scipy", "vl_convert")  # those of the extra
 EPILOG = f"""\

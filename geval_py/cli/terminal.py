@@ -6,7 +6,7 @@ import sys
 import time
 
 from geval_py.cli.options import said_option
-from geval_py.tables.formats import FORMATS
+from geval_py.tables.formats import FORMATS, Tabular
 from geval_py.tables.terminals import is_able_terminal, shows_colours, width_of
 from geval_py.text import visible
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from geval_py.errors import GevalError
-    from geval_py.tables.formats import Tabular
     from geval_py.tables.table import Table
 
     Unit = Literal["bytes", "items"]

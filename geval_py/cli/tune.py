@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from geval_py.cli.options import check_one_metric, option_of, task_and_settings
 from geval_py.cli.parsers import (
@@ -30,6 +30,7 @@ from geval_py.reading.challenge import Challenge
 from geval_py.reading.derived import (
     DEFAULT_WORDS,
     Derived,
+    LineMaker,
     Parameters,
     find_output,
     read_parameters,
@@ -42,9 +43,6 @@ from geval_py.scoring.evaluate import select_schemes
 from geval_py.scoring.scores import evaluations_of
 from geval_py.tables.formats import FOR_PEOPLE, Tabular
 from geval_py.text import named
-
-if TYPE_CHECKING:
-    from geval_py.reading.derived import LineMaker
 
 OWN = ("metrics", "words", "documents", "apply", "force")  # the options that scoring does not have
 DESCRIPTION = """\

@@ -10,22 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from geval_py.explaining.documents import cluster_variance
-from geval_py.explaining.resampling import StatisticsTable, Totals, bootstrap_weights, swap_weights
-from geval_py.explaining.significance import GEVAL_TAIL, Interval, expanded_tail, t_quantile
+from geval_py.explaining.documents import Documents, cluster_variance
+from geval_py.explaining.resampling import Exchange, StatisticsTable, Totals, bootstrap_weights, swap_weights
+from geval_py.explaining.significance import GEVAL_TAIL, Array, Flags, Interval, expanded_tail, t_quantile
 from geval_py.reading.options import DEFAULT_SAMPLES, DEFAULT_SEED, check_sampling
 
 if TYPE_CHECKING:
-    from typing import TypeAlias
-
-    from geval_py.explaining.documents import Documents
-    from geval_py.explaining.resampling import Exchange
-    from geval_py.explaining.significance import Array, Flags
     from geval_py.scoring.blocks import Progress
     from geval_py.scoring.metrics.base import LineStatistics, Metric
     from geval_py.scoring.scores import MetricScore

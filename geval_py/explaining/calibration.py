@@ -7,15 +7,15 @@ distributions claim, all listed words, the first guess, the rest and the smalles
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from geval_py.explaining import reliability
-from geval_py.explaining.reliability import Forecasts, Points, Reliability
-from geval_py.explaining.significance import NORMAL
+from geval_py.explaining.reliability import CalibrationError, Corp, Forecasts, Points, Reliability
+from geval_py.explaining.significance import NORMAL, Array, Flags
 from geval_py.scoring.metrics.base import NOISE
 from geval_py.scoring.metrics.hashed import ProfileStatistics
 from geval_py.tables.formats import Tabular
@@ -24,10 +24,6 @@ from geval_py.tables.table import Column, Table, plain_table
 from geval_py.text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from geval_py.explaining.reliability import CalibrationError, Corp
-    from geval_py.explaining.significance import Array, Flags
     from geval_py.scoring.evaluate import Named
     from geval_py.scoring.scores import ScoredOutput
 

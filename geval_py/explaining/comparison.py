@@ -14,28 +14,24 @@ import os
 import string
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
 
 from geval_py.errors import UsageError
-from geval_py.explaining.significance import LEAST_TESTED, LEVEL, samples_needed
+from geval_py.explaining.significance import LEAST_TESTED, LEVEL, Interval, samples_needed
 from geval_py.reading.options import DEFAULT_SAMPLES, DEFAULT_SEED, check_sampling
 from geval_py.reading.outputs import Output, by_accepted_names, unique_names
-from geval_py.scoring.scores import checked_evaluation
+from geval_py.scoring.scores import MetricScore, ScoredOutput, checked_evaluation
 from geval_py.tables.formats import Tabular
 from geval_py.tables.numbers import MOST_PLAIN, decimals_of, fixed, shortest
 from geval_py.tables.table import Column, Table, plain_table
 from geval_py.text import named, nearest, shown, visible
 
 if TYPE_CHECKING:
-    from typing import SupportsIndex, TypeAlias
-
     import pandas as pd
 
     from geval_py.explaining.documents import Documents
     from geval_py.explaining.paired import Ranking, System
-    from geval_py.explaining.significance import Interval
     from geval_py.scoring.blocks import Progress
-    from geval_py.scoring.scores import MetricScore, ScoredOutput
 
     Baseline: TypeAlias = str | os.PathLike[str] | SupportsIndex | None  # a name or path, an index, or the first
 

@@ -11,14 +11,12 @@ import numpy as np
 
 from geval_py.errors import UsageError
 from geval_py.explaining.rank_tests import kendall_z, p_of, rank_sum_z, tie_correction
-from geval_py.explaining.significance import normal_cdf
-from geval_py.reading.features import BETWEEN_FEATURES
+from geval_py.explaining.significance import Array, Flags, Integers, normal_cdf
+from geval_py.reading.features import BETWEEN_FEATURES, FeatureKinds, Field
 
 if TYPE_CHECKING:
     from geval_py.explaining.documents import Documents
-    from geval_py.explaining.significance import Array, Flags, Integers
     from geval_py.explaining.tally import FieldTally, Numbers, Tally
-    from geval_py.reading.features import FeatureKinds, Field
 
 
 PAIRS_AT_ONCE = 2_000_000

@@ -21,7 +21,7 @@ import numpy as np
 from geval_py.errors import UsageError
 from geval_py.reading.lines import LineReader
 from geval_py.reading.sources import can_be_reread
-from geval_py.scoring.blocks import MatchedBlockReader, Progress
+from geval_py.scoring.blocks import Block, MatchedBlockReader, Progress
 from geval_py.scoring.kernel.backends import choose_backend
 from geval_py.scoring.metrics import column_of
 from geval_py.scoring.metrics.base import HashedColumn
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from geval_py.explaining.significance import Array, Integers
     from geval_py.reading.derived import FrequentWords, Parameters
     from geval_py.reading.splits import Split
-    from geval_py.scoring.blocks import Block, Progress
     from geval_py.scoring.scores import ScoredOutput
 
 STEP = 0.05  # of the grid, in ln T

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from geval_py.reading.features import OUTPUT, Fields
+from geval_py.reading.features import OUTPUT, Field, Fields, Tokens
 from geval_py.reading.items import ScoredItem, column_names
 from geval_py.reading.wordprobs import NUMBER
 from geval_py.tables.escapes import terminal_text
@@ -18,7 +18,6 @@ from geval_py.tables.terminals import BOLD_RED, PLAIN, RED, YELLOW
 from geval_py.text import visible
 
 if TYPE_CHECKING:
-    from geval_py.reading.features import Field, Tokens
     from geval_py.scoring.scores import ScoredOutput
 
 

@@ -19,13 +19,13 @@ import numpy as np
 
 from geval_py.errors import UsageError
 from geval_py.explaining.reliability import hashed_scheme, profile_of, profile_scheme, reread, schemes_of
-from geval_py.explaining.significance import NORMAL
+from geval_py.explaining.significance import NORMAL, Array
 from geval_py.reading.outputs import unique_names
 from geval_py.reading.sources import can_be_reread
 from geval_py.reading.wordprobs import DEFAULT_BITS
 from geval_py.scoring.kernel.profile import SKETCHES
-from geval_py.scoring.metrics.base import NOISE, exp
-from geval_py.scoring.metrics.hashed import reseeded, unknown_words
+from geval_py.scoring.metrics.base import NOISE, Metric, exp
+from geval_py.scoring.metrics.hashed import ProfileStatistics, reseeded, unknown_words
 from geval_py.tables.formats import Tabular
 from geval_py.tables.numbers import fixed, shortest
 from geval_py.tables.table import Column, Table, plain_table
@@ -34,10 +34,7 @@ from geval_py.text import visible
 
 if TYPE_CHECKING:
     from geval_py.explaining.comparison import Comparison
-    from geval_py.explaining.significance import Array
     from geval_py.scoring.evaluate import Named
-    from geval_py.scoring.metrics.base import Metric
-    from geval_py.scoring.metrics.hashed import ProfileStatistics
     from geval_py.scoring.scores import ScoredOutput
 
 

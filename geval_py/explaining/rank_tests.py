@@ -5,14 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from geval_py.explaining.significance import NORMAL_QUANTILE, normal_cdf
-
-if TYPE_CHECKING:
-    from geval_py.explaining.significance import Array, Integers
+from geval_py.explaining.significance import NORMAL_QUANTILE, Array, Integers, normal_cdf
 
 EQUAL_DIGITS = 12  # scores that agree in so many significant digits are tied
 LEAST_SCORE = 1e-12  # a smaller score counts as 0

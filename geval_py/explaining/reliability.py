@@ -9,7 +9,7 @@ it: the expected calibration error of even the most honest forecaster is above 0
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -19,21 +19,17 @@ import numpy as np
 from geval_py.errors import UsageError
 from geval_py.reading.options import DEFAULT_SEED
 from geval_py.reading.sources import can_be_reread
-from geval_py.scoring.evaluate import evaluate_output
+from geval_py.scoring.evaluate import Named, evaluate_output
 from geval_py.scoring.kernel.profile import COUNTS
 from geval_py.scoring.metrics.hashed import ProfileStatistics, is_hashed, profiled
-from geval_py.scoring.scores import checked_evaluation
+from geval_py.scoring.scores import ScoredOutput, checked_evaluation
 from geval_py.text import named, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     import pandas as pd
     from numpy.typing import NDArray
 
     from geval_py.explaining.significance import Array, Flags
-    from geval_py.scoring.evaluate import Named
-    from geval_py.scoring.scores import ScoredOutput
 
 
 BAND = (0.025, 0.975)  # the quantiles of what honest probabilities would show

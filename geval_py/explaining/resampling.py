@@ -15,13 +15,12 @@ a block of resamples are one product of matrices; a resample is drawn once, and 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from typing import TypeAlias
 
     from numpy.typing import NDArray
 

@@ -8,13 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from geval_py.scoring.metrics.base import NOISE
 
 if TYPE_CHECKING:
-    from typing import TypeAlias
-
     import numpy as np
     from numpy.typing import NDArray
 

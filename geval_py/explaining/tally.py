@@ -20,11 +20,10 @@ import numpy as np
 from geval_py.reading.features import FIELD_NUMBER, FeatureKinds, Field, Fields
 from geval_py.reading.items import ScoredItem
 from geval_py.reading.lines import LineReader, decode_lines
-from geval_py.scoring.blocks import Progress
+from geval_py.scoring.blocks import Block, Progress, Workers
 
 if TYPE_CHECKING:
     from geval_py.explaining.significance import Array, Flags, Integers
-    from geval_py.scoring.blocks import Block, Workers
     from geval_py.scoring.scores import ScoredOutput
 
 

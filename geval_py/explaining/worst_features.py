@@ -24,15 +24,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from geval_py.errors import UsageError
-from geval_py.explaining.documents import documents_of
+from geval_py.explaining.documents import Documents, documents_of
 from geval_py.explaining.feature_ranking import Frequencies, Occurrences, Ranked, Ranking
 from geval_py.explaining.line_by_line import explained_head
 from geval_py.explaining.rank_tests import Losses, rank_scores
-from geval_py.explaining.significance import LEAST_LINES, LEVEL, benjamini_hochberg, normal_cdf
+from geval_py.explaining.significance import (
+    LEAST_LINES,
+    LEVEL,
+    Array,
+    Flags,
+    Integers,
+    benjamini_hochberg,
+    normal_cdf,
+)
 from geval_py.explaining.tally import FieldTally, tally_features
 from geval_py.reading.features import BETWEEN_TOKENS, FIELD_NUMBER, OUTPUT, SHAPE, FeatureKinds, Field, Fields
 from geval_py.reading.items import ScoredItem
-from geval_py.scoring.blocks import Progress
+from geval_py.scoring.blocks import Progress, Workers
 from geval_py.tables.formats import Listing
 from geval_py.tables.numbers import p_value, special
 from geval_py.tables.table import Column, Table, plain_table
@@ -42,9 +50,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from geval_py.explaining.documents import Documents
-    from geval_py.explaining.significance import Array, Flags, Integers
-    from geval_py.scoring.blocks import Workers
     from geval_py.scoring.scores import ScoredOutput
 
 

@@ -6,7 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -16,11 +16,8 @@ from geval_py.modelling.gap_models import GapCounts, GapModel, learn
 from geval_py.modelling.ngram_model import Texts
 from geval_py.modelling.windows import Gap, gap_of, texts_of
 from geval_py.reading.items import Item
-from geval_py.reading.writing import format_line
+from geval_py.reading.writing import Probabilities, format_line
 from geval_py.text import nearest, visible
-
-if TYPE_CHECKING:
-    from geval_py.reading.writing import Probabilities
 
 TOP = 300
 DEFAULT = "ngram-both"

@@ -7,13 +7,9 @@ from itertools import chain, count, islice, repeat
 from typing import NamedTuple
 
 from geval_py.errors import LineCountError
-from geval_py.reading.lines import READ_AHEAD_BYTES, LineReader, decode_lines
+from geval_py.reading.lines import READ_AHEAD_BYTES, Bytes, LineReader, decode_lines
 from geval_py.reading.splits import Split
 from geval_py.values import Value
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from geval_py.reading.lines import Bytes
 
 
 class Item(NamedTuple):

@@ -6,7 +6,7 @@ import math
 import os
 import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, SupportsFloat, TypeAlias
 
 from geval_py.errors import UsageError
 from geval_py.reading.compression import compression_by_ending
@@ -15,7 +15,6 @@ from geval_py.reading.wordprobs import REST
 from geval_py.text import shorten
 
 if TYPE_CHECKING:
-    from typing import Protocol, SupportsFloat, TypeAlias
 
     class HasItems(Protocol):
         """A mapping, a pandas Series, or anything else with pairs of a word and its number."""

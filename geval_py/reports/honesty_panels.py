@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from geval_py.explaining.significance import NORMAL
-from geval_py.reports.axes import Chart
+from geval_py.explaining.significance import NORMAL, Interval
+from geval_py.reports.axes import Chart, Palette
 from geval_py.reports.charts import Row, dots, reliability
 from geval_py.reports.panel import Key, Panel, figure, percent, table_of
 from geval_py.reports.quality_panels import as_perplexity, score_row
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from geval_py.explaining.calibration import Calibration, Claim
     from geval_py.explaining.luck import Luck
     from geval_py.explaining.reliability import Points, Reliability
-    from geval_py.explaining.significance import Interval
-    from geval_py.reports.axes import Palette
     from geval_py.reports.contents import Report
     from geval_py.tables.table import Table
 

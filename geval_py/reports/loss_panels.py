@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from geval_py.explaining.losses import Outcome
+from geval_py.explaining.losses import Bin, Outcome, OutcomeShare, Part, Parts
 from geval_py.explaining.significance import LEAST_LINES
-from geval_py.reports.axes import Chart
+from geval_py.reports.axes import Chart, Palette
 from geval_py.reports.charts import Block, Row, bars, dots, histogram, joined_bars
 from geval_py.reports.panel import OUTCOMES, Key, Panel, figure, p_text, percent, perplexity, table_of
 from geval_py.scoring.metrics.base import exp
@@ -16,9 +16,7 @@ from geval_py.tables.escapes import short
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from geval_py.explaining.losses import Bin, OutcomeShare, Part, Parts
     from geval_py.explaining.worst_features import Culprit
-    from geval_py.reports.axes import Palette
     from geval_py.reports.contents import Report
     from geval_py.tables.table import Table
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from geval_py.explaining.significance import LEAST_LINES
 from geval_py.reports.charts import Block, Row, dots, histogram
-from geval_py.reports.contents import EXPECTED
+from geval_py.reports.contents import EXPECTED, BadFeature, Overview, ScoredParts
 from geval_py.reports.loss_panels import FEATURES_METHOD, PARTS_METHODS
 from geval_py.reports.panel import Panel, figure, p_text, percent, table_of
 from geval_py.reports.quality_panels import output_rows, score_panel
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from geval_py.reports.axes import Chart, Palette
-    from geval_py.reports.contents import BadFeature, Overview, ScoredParts
     from geval_py.scoring.scores import MetricScore
 
 

@@ -18,8 +18,8 @@ from xml.sax.saxutils import quoteattr
 from markupsafe import Markup
 
 from geval_py.reports import honesty_panels, loss_panels, overview_panels, quality_panels
-from geval_py.reports.axes import NOTEBOOK, PAGE
-from geval_py.reports.contents import Overview
+from geval_py.reports.axes import NOTEBOOK, PAGE, Chart, Palette
+from geval_py.reports.contents import Overview, Report
 from geval_py.reports.panel import OUTCOMES, Panel, Section, figure, percent, perplexity
 from geval_py.scoring.metrics.base import exp
 from geval_py.tables.escapes import environment, short
@@ -27,9 +27,6 @@ from geval_py.version import __version__
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-
-    from geval_py.reports.axes import Chart, Palette
-    from geval_py.reports.contents import Report
 
 
 PACKAGE = "geval_py.reports"

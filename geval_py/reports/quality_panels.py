@@ -6,8 +6,8 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from geval_py.explaining.significance import LEVEL
-from geval_py.reports.axes import Chart
+from geval_py.explaining.significance import LEVEL, Interval
+from geval_py.reports.axes import Chart, Palette
 from geval_py.reports.charts import Row, dots
 from geval_py.reports.panel import Panel, figure, p_text, percent, table_of
 from geval_py.scoring.metrics.base import exp
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from geval_py.explaining.cross_validation import Change
     from geval_py.explaining.mixing import Mixture
     from geval_py.explaining.paired import System
-    from geval_py.explaining.significance import Interval
     from geval_py.explaining.tuning import Tuning
-    from geval_py.reports.axes import Palette
     from geval_py.reports.contents import Overview, Report
 
 

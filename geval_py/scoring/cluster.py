@@ -15,7 +15,7 @@ import os
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from threading import Lock
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 from uuid import uuid4
 
 from geval_py.errors import ClusterError, DataError, MalformedLineError, UsageError
@@ -25,9 +25,12 @@ from geval_py.scoring.blocks import (
     RANGE_BYTES,
     Block,
     BlockReader,
+    Lines,
     MatchedBlockReader,
+    Progress,
     ThreadPool,
     Threads,
+    Workers,
     available_cores,
     in_order,
     score_block,
@@ -41,9 +44,7 @@ from geval_py.version import __version__
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from typing import Any
 
-    from geval_py.scoring.blocks import Lines, Progress, Workers
     from geval_py.scoring.metrics.base import Column
 
 Result = TypeVar("Result")

@@ -7,15 +7,15 @@ Metrics that need the same column share it. What only schemes that select or cha
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 
 from geval_py.errors import DataError, SchemeError, UsageError
 from geval_py.reading.items import InputReader, InputText, Texts
 from geval_py.reading.lines import LineReader, decode_lines
 from geval_py.reading.sources import can_be_reread, is_part_of
-from geval_py.reading.splits import read_vocabulary
-from geval_py.scoring.blocks import Threads
-from geval_py.scoring.metrics import column_of, find_metric
+from geval_py.reading.splits import Split, Task, read_vocabulary
+from geval_py.scoring.blocks import Block, Progress, Scorer, Threads, Workers
+from geval_py.scoring.metrics import LineStatistics, Metric, column_of, find_metric
 from geval_py.scoring.scores import (
     Failure,
     MetricScore,
@@ -31,15 +31,11 @@ from geval_py.text import visible
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
     from typing import Any, TypeAlias
 
     from geval_py.reading.outputs import Output
     from geval_py.reading.preparation import Preparation
     from geval_py.reading.schemes import EvaluationScheme
-    from geval_py.reading.splits import Split, Task
-    from geval_py.scoring.blocks import Block, Progress, Scorer, Workers
-    from geval_py.scoring.metrics import LineStatistics, Metric
     from geval_py.scoring.metrics.base import Column
     from geval_py.scoring.selection import Choice, Found, Key, Selection
 

@@ -6,17 +6,15 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 
-from geval_py.scoring.scores import Failure, each_score
+from geval_py.scoring.scores import Failure, Interval, MetricScore, ScoredOutput, each_score
 from geval_py.tables.numbers import number, with_half_width
 from geval_py.tables.table import Column, Table, plain_table
-from geval_py.tables.terminals import laid_out
+from geval_py.tables.terminals import Alignment, laid_out
 from geval_py.text import visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from geval_py.errors import GevalError
-    from geval_py.scoring.scores import Interval, MetricScore, ScoredOutput
-    from geval_py.tables.terminals import Alignment
 
 FAILED = "error"  # what stands in place of a score that an output at fault has not
 MOST_NAMES_IN_CROSS_TABLES = 100

@@ -11,15 +11,12 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from geval_py.tables.escapes import csv_text, html_text, latex_number, latex_text, markdown_text, tab_text
 from geval_py.tables.numbers import special
-from geval_py.tables.terminals import laid_out
+from geval_py.tables.terminals import Alignment, laid_out
 from geval_py.text import display_width, visible
-
-if TYPE_CHECKING:
-    from geval_py.tables.terminals import Alignment
 
 _LATEX_COLUMNS: dict[Alignment, str] = {"left": "l", "centre": "c", "right": "r"}
 _MARKDOWN_RULES: dict[Alignment, str] = {"left": "---", "centre": ":---:", "right": "---:"}

@@ -32,7 +32,6 @@ from geval_py.errors import ClusterError, DataError
 from geval_py.text import named
 
 if TYPE_CHECKING:
-    from geval_py.board.answers import References
     from geval_py.scoring.blocks import Workers
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import groupby
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
@@ -30,16 +30,8 @@ from geval_py.board.ranking.disclosure import refresh
 from geval_py.board.ranking.leaderboard import PlaceChange, changed_places, places
 from geval_py.board.submission import Details, Parcel, ReceivedFile, ReceivedOutput, RejectedError, digest_of
 from geval_py.errors import ClusterError
-from geval_py.scoring.blocks import Threads
+from geval_py.scoring.blocks import Threads, Workers
 from geval_py.version import __version__
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection, Row
-
-    from geval_py.board.database.store import Board
-    from geval_py.board.intake.sandbox import Scorer
-    from geval_py.scoring.blocks import Workers
-
 
 MOST_AT_ONCE = 32  # submissions whose files are unpacked, each with a connection to the database
 NOT_SCORED = "not all of its outputs could be scored again"

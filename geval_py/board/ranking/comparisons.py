@@ -12,7 +12,7 @@ from datetime import datetime
 from itertools import combinations, islice
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import and_, delete, func, insert, select, union
+from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, insert, select, union
 
 from geval_py.board.database import schema
 from geval_py.board.database.schema import comparisons, evaluations, exchanges, outputs, scores, submissions
@@ -21,8 +21,6 @@ from geval_py.board.submission import unpack
 from geval_py.explaining.significance import LEVEL
 
 if TYPE_CHECKING:
-    from sqlalchemy import ColumnElement, Connection, Row
-
     from geval_py.board.settings import Settings
 
 

@@ -14,21 +14,17 @@ from datetime import datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from sqlalchemy import and_, case, delete, exists, insert, or_, select
+from sqlalchemy import Connection, Row, and_, case, delete, exists, insert, or_, select
 
 from geval_py.board.database.schema import SCORED, disclosures, evaluations, facts, outputs, scores, submissions
-from geval_py.board.database.store import remember
+from geval_py.board.database.store import Board, remember
 from geval_py.board.ranking.comparisons import complete
-from geval_py.board.settings import measure_of
+from geval_py.board.settings import Settings, Test, measure_of
 from geval_py.tables.numbers import MOST_PLAIN, fixed, shortest, special
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
-    from sqlalchemy import Connection, Row
-
-    from geval_py.board.database.store import Board
-    from geval_py.board.settings import Settings, Test
 
     Losses: TypeAlias = "npt.NDArray[np.float64]"
 

@@ -11,7 +11,7 @@ from geval_py.board.ranking import order
 from geval_py.board.ranking.comparisons import MOST_COMPARED, are_compared, p_values
 from geval_py.board.ranking.disclosure import ensure_disclosed
 from geval_py.board.ranking.place_ranges import positions
-from geval_py.board.settings import AFTER, measure_of, names_of
+from geval_py.board.settings import AFTER, Settings, measure_of, names_of
 from geval_py.board.submission import Entry, Standings
 from geval_py.errors import UsageError
 from geval_py.explaining.significance import samples_needed
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Row
 
     from geval_py.board.database.store import Board
-    from geval_py.board.settings import Settings
 
 
 NOTHING_LATER = f"nothing stands in {AFTER} yet; this is the table of the last phase, {{}}"

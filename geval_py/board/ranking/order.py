@@ -16,17 +16,29 @@ from dataclasses import fields
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import and_, case, false, func, literal, null, nulls_last, select, true
+from sqlalchemy import (
+    ColumnElement,
+    FromClause,
+    Select,
+    Subquery,
+    and_,
+    case,
+    false,
+    func,
+    literal,
+    null,
+    nulls_last,
+    select,
+    true,
+)
 
 from geval_py.board.database.schema import SCORED, disclosures, outputs, submissions, submitters
-from geval_py.board.settings import ALL, BEST, BY_TAG, measure_of
+from geval_py.board.settings import ALL, BEST, BY_TAG, Settings, measure_of
 from geval_py.board.submission import Entry
 
 if TYPE_CHECKING:
-    from sqlalchemy import ColumnElement, FromClause, Select, Subquery
     from sqlalchemy.sql import ColumnCollection
 
-    from geval_py.board.settings import Settings
 
 SUBMITTER, SUBMISSION, TAG = "submitter", "submission", "tag"
 GROUPINGS = {BEST: SUBMITTER, ALL: SUBMISSION, BY_TAG: TAG}  # by the word of board.yaml

@@ -15,11 +15,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from sqlalchemy import and_, insert, select
+from sqlalchemy import Connection, Row, and_, insert, select
 
 from geval_py.board.database.schema import evaluations, exchanges
-from geval_py.board.settings import measure_of
-from geval_py.board.submission import unpack
+from geval_py.board.settings import Settings, measure_of
+from geval_py.board.submission import Scored, unpack
 from geval_py.explaining import resampling
 from geval_py.explaining.bootstrap import percentile_interval, scores_on
 from geval_py.explaining.paired import randomisation_p_values
@@ -28,10 +28,6 @@ from geval_py.scoring.metrics import LineStatistics, find_metric
 from geval_py.scoring.metrics.base import NOISE
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Row
-
-    from geval_py.board.settings import Settings
-    from geval_py.board.submission import Scored
     from geval_py.explaining.significance import Array, Interval
 
 

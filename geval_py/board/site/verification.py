@@ -9,21 +9,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import zip_longest
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
-from geval_py.board.database.store import DATABASE_VARIABLE
+from geval_py.board.database.store import DATABASE_VARIABLE, Board
 from geval_py.board.exports import PLACE_BEGINNING, import_board
-from geval_py.board.settings import AFTER
+from geval_py.board.settings import AFTER, Settings
 from geval_py.board.site.files import mark_of
 from geval_py.board.site.pages import pages
 from geval_py.board.site.view import loaded
 from geval_py.errors import UsageError
 from geval_py.text import named, visible
-
-if TYPE_CHECKING:
-    from geval_py.board.database.store import Board
-    from geval_py.board.settings import Settings
-
 
 CHANGED, MISSING, EXTRA = "differs", "is missing", "is not of this board"
 

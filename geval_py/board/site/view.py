@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import select
+from sqlalchemy import Connection, Row, select
 
 from geval_py.board.answers import expected_of, input_of
 from geval_py.board.database.schema import SCORED, disclosures, evaluations, files, outputs, submissions, submitters
@@ -27,8 +27,6 @@ from geval_py.reading.challenge import README_FILE
 from geval_py.reading.lines import read_lines
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Row
-
     from geval_py.board.database.store import Board
 
 

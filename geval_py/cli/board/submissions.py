@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from geval_py.board.database.schema import FAILED
 from geval_py.board.database.store import Board
-from geval_py.board.operations.receipts import REFUSED
+from geval_py.board.operations.receipts import REFUSED, Receipt
 from geval_py.board.operations.rescoring import Rescored, rescore
 from geval_py.board.operations.submissions import add, note, scan, withdraw
 from geval_py.board.settings import moment_of
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
 
-    from geval_py.board.operations.receipts import Receipt
     from geval_py.board.ranking.leaderboard import PlaceChange
 
 ADD_EXAMPLES = """\

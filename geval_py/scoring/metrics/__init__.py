@@ -16,6 +16,7 @@ from geval_py.scoring.metrics.base import (
     LOG_LOSS,
     NOISE,
     PERPLEXITY,
+    Column,
     HashedColumn,
     LineStatistics,
     Metric,
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from geval_py.reading.preparation import Preparation
-    from geval_py.scoring.metrics.base import Column
 
     METRICS: dict[str, Metric]
 

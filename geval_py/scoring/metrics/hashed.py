@@ -7,7 +7,7 @@ are a line's whole profile, and its loss under another seed of the hash.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sized
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from itertools import zip_longest
 
 from geval_py.errors import MalformedLineError, UsageError
@@ -15,18 +15,14 @@ from geval_py.reading.lines import Bytes, decode_lines
 from geval_py.reading.schemes import DEFAULT_BITS
 from geval_py.reading.wordprobs import check_bits, check_line_number
 from geval_py.scoring.kernel import backends
-from geval_py.scoring.metrics.base import HashedColumn, LineStatistics, Measure, Metric
+from geval_py.scoring.metrics.base import HashedColumn, LineStatistics, Measure, Metric, Number, Setting
 from geval_py.text import shown
 from geval_py.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     import numpy as np
     from numpy.typing import NDArray
-
-    from geval_py.scoring.metrics.base import Number, Setting
 
 
 LINES_AT_ONCE = 64  # few, since an error is raised only once as many lines were made

@@ -10,7 +10,17 @@ from functools import partial
 from importlib import import_module
 
 from geval_py.errors import UsageError
-from geval_py.scoring.metrics.base import ACCURACY, LIKELIHOOD, LOG_LOSS, Elementwise, Measure, Metric, whole
+from geval_py.scoring.metrics.base import (
+    ACCURACY,
+    LIKELIHOOD,
+    LOG_LOSS,
+    Column,
+    Elementwise,
+    Measure,
+    Metric,
+    Setting,
+    whole,
+)
 from geval_py.values import Value
 
 TYPE_CHECKING = False
@@ -18,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from geval_py.scoring.metrics.base import Column, Setting
 
 _INFINITE = float("inf")
 _NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")

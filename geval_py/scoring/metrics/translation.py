@@ -18,19 +18,15 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from geval_py.reading.lines import Bytes, decode_lines
 from geval_py.scoring.metrics.base import LineStatistics
 from geval_py.scoring.metrics.classes import ratio
 from geval_py.text import split_words
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable
-
 
 LONGEST = 4  # words of an n-gram
 NGrams: TypeAlias = "Counter[tuple[str, ...]]"
