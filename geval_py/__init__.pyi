@@ -39,8 +39,8 @@ from geval_py.modelling.baselines import predict as predict
 from geval_py.reading.challenge import Challenge as Challenge
 from geval_py.reading.challenge import DataSet as DataSet
 from geval_py.reading.items import Item as Item
-from geval_py.reading.outputs import Output as Output
-from geval_py.reading.outputs import read_output as read_output
+from geval_py.reading.splits import Output as Output
+from geval_py.reading.splits import read_output as read_output
 from geval_py.reading.wordprobs import Distribution as Distribution
 from geval_py.reading.wordprobs import WordProbs as WordProbs
 from geval_py.reading.wordprobs import parse_line as parse_line

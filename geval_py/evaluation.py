@@ -8,10 +8,9 @@ from itertools import compress
 
 from geval_py.errors import UsageError
 from geval_py.reading.challenge import Challenge
+from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED
 from geval_py.reading.items import ScoredItem, unused_name
-from geval_py.reading.options import DEFAULT_SAMPLES, DEFAULT_SEED
-from geval_py.reading.outputs import only_output
-from geval_py.reading.splits import Split, Task, locate, locate_pair
+from geval_py.reading.splits import Split, Task, locate, locate_pair, only_output
 from geval_py.scoring.evaluate import evaluate_split
 from geval_py.scoring.scores import MetricScore, ScoredOutput, evaluations_of
 from geval_py.text import shown
@@ -97,7 +96,7 @@ def _located(
     texts = (metrics,) if isinstance(metrics, str) else tuple(metrics)
     task = task.replace(alt_metrics=texts or task.alt_metrics)
     if tokenizer is not None:
-        from geval_py.reading.tokenizers import checked_name
+        from geval_py.reading.preparation import checked_name
 
         task = task.replace(tokenizer=checked_name(tokenizer))
     return task, find(task)
@@ -137,7 +136,7 @@ class Score(MetricScore):
 
         Raises UsageError for fewer than one sample, a seed below 0, and a single document.
         """
-        from geval_py.explaining.bootstrap import score_interval
+        from geval_py.explaining.resampling import score_interval
 
         return score_interval(
             self,

@@ -143,27 +143,27 @@ def calibration(evaluation: Evaluation) -> Chart:
     Raises UsageError if no line lists a word, and the errors of :func:`geval_py.calibration`.
     """
     from geval_py.explaining import calibration as calibrating
-    from geval_py.reports import axes, honesty_panels
+    from geval_py.reports import axes, quality_panels
 
-    return _drawn(honesty_panels.words_chart(calibrating.calibration(evaluation), axes.NOTEBOOK))
+    return _drawn(quality_panels.words_chart(calibrating.calibration(evaluation), axes.NOTEBOOK))
 
 
 @_of_extra
 def first_guess(evaluation: Evaluation) -> Chart:
     """Draw how often the likeliest word was right, by its probability; raises the errors of :func:`calibration`."""
     from geval_py.explaining import calibration as calibrating
-    from geval_py.reports import axes, honesty_panels
+    from geval_py.reports import axes, quality_panels
 
-    return _drawn(honesty_panels.guess_chart(calibrating.calibration(evaluation), axes.NOTEBOOK))
+    return _drawn(quality_panels.guess_chart(calibrating.calibration(evaluation), axes.NOTEBOOK))
 
 
 @_of_extra
 def rest(evaluation: Evaluation) -> Chart:
     """Draw how often the word was not listed, by the rest of the line; raises the errors of :func:`calibration`."""
     from geval_py.explaining import calibration as calibrating
-    from geval_py.reports import axes, honesty_panels
+    from geval_py.reports import axes, quality_panels
 
-    return _drawn(honesty_panels.rest_chart(calibrating.calibration(evaluation), axes.NOTEBOOK))
+    return _drawn(quality_panels.rest_chart(calibrating.calibration(evaluation), axes.NOTEBOOK))
 
 
 def _drawn(chart: Chart | None) -> Chart:
@@ -176,9 +176,9 @@ def _drawn(chart: Chart | None) -> Chart:
 def luck(evaluation: Evaluation) -> Chart:
     """Draw the scores that other lines, and other seeds of the hash, would give; raises as :func:`geval_py.luck`."""
     from geval_py.explaining import luck as hashing
-    from geval_py.reports import axes, honesty_panels
+    from geval_py.reports import axes, quality_panels
 
-    return honesty_panels.luck_chart(hashing.luck(evaluation), evaluation.interval(), evaluation.score, axes.NOTEBOOK)
+    return quality_panels.luck_chart(hashing.luck(evaluation), evaluation.interval(), evaluation.score, axes.NOTEBOOK)
 
 
 @_of_extra

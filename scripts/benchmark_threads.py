@@ -14,8 +14,7 @@ from typing import TypeVar
 
 from benchmark import Data, command, make_data, options, run_command
 
-from geval_py.reading.outputs import output_at
-from geval_py.reading.splits import Split, Task
+from geval_py.reading.splits import Split, Task, output_at
 from geval_py.scoring.blocks import Threads, available_cores
 from geval_py.scoring.cluster import LOCAL, Cluster, opened_cluster
 from geval_py.scoring.evaluate import evaluate_output, select_schemes

@@ -7,7 +7,7 @@ import pytest
 
 UNUSED = (
     "geval_py.reading.preparation",
-    "geval_py.reading.tokenizers",
+    "geval_py.reading.preparation",
     "geval_py.scoring.metrics.texts",
     "rapidfuzz",
     "sacrebleu",

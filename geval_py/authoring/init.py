@@ -77,8 +77,6 @@ CLASSES = Sample(
         (("the rain has stopped", "0"), ("when does the market begin", "1"), ("it begins before sunrise", "0")),
     ),
 )
-
-
 TRANSLATION = Sample(
     title="Translate a sentence",
     task="Translate a German sentence into English.",

@@ -15,13 +15,13 @@ from geval_py.reading.challenge import README_FILE
 from geval_py.reading.compression import COMPRESSED_ENDINGS
 from geval_py.reading.config import CONFIG_FILE, config_task
 from geval_py.reading.lines import LineReader, read_lines
-from geval_py.reading.outputs import OUTPUT_FILE
 from geval_py.reading.rewriting import GITIGNORE_FILE
 from geval_py.reading.splits import (
     DEV_SET,
     EXPECTED_FILE,
     HIDDEN_SET,
     INPUT_FILE,
+    OUTPUT_FILE,
     TRAINING_SET,
     Split,
     Task,

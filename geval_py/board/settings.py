@@ -25,7 +25,7 @@ import yaml
 from geval_py.board import strict_yaml
 from geval_py.board.strict_yaml import Document, Fields, WrongValueError, one_of, read_mapping, several, some_text
 from geval_py.errors import ConfigError, SchemeError, UnreadableFileError
-from geval_py.reading.options import DEFAULT_SAMPLES, DEFAULT_SEED
+from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED
 from geval_py.reading.schemes import parse_schemes
 from geval_py.scoring.metrics import find_metric
 from geval_py.scoring.metrics.base import Measure

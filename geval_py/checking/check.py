@@ -14,10 +14,9 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from geval_py.checking.findings import Findings, FlaggedBlock
-from geval_py.checking.line_rules import FileRules, NotTextError, check_lines
+from geval_py.checking.line_rules import AnswerRules, FileRules, MetricRules, NotTextError, TextBlock, check_lines
 from geval_py.checking.rules import COUNTED, UNREADABLE, Problem, Report, Uncounted, select_rules
 from geval_py.checking.targets import Target, find_targets
-from geval_py.checking.task_rules import AnswerRules, MetricRules, TextBlock
 from geval_py.errors import CorruptFileError, DataError, TooLargeError, UnreadableFileError
 from geval_py.reading.lines import LineReader
 from geval_py.reading.sources import is_part_of

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from geval_py.checking.rules import RULES, Place, Problem, Rule
 from geval_py.reading.lines import decode_lines
-from geval_py.reading.wordprobs import DEFAULT_BITS
+from geval_py.reading.schemes import DEFAULT_BITS
 from geval_py.scoring.blocks import Block
 from geval_py.scoring.kernel.backends import score_lines
 

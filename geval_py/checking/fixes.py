@@ -26,7 +26,6 @@ from geval_py.scoring.kernel.reference import OVERSHOOT, is_explained, numbers_o
 
 DIFF_LINES = 1000
 TEMPORARY_BEGINNING = ".geval-fix-"
-
 FIXABLE = frozenset(rule.code for rule in RULES if rule.fixable)
 UNCHANGED: frozenset[str] = frozenset()  # the codes of the rules applied: none
 

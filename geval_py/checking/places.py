@@ -10,7 +10,8 @@ from collections.abc import Callable
 from functools import partial
 
 from geval_py.checking.rules import RULES_BY_CODE, Place
-from geval_py.reading.wordprobs import DEFAULT_BITS, NUMBER, REST, number_mistake, parse_entries, sum_in_order
+from geval_py.reading.schemes import DEFAULT_BITS
+from geval_py.reading.wordprobs import NUMBER, REST, number_mistake, parse_entries, sum_in_order
 from geval_py.scoring.kernel import NOT_A_NUMBER
 from geval_py.scoring.kernel.reference import error_kind, malformed_error
 from geval_py.text import shorten, visible

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from geval_py.checking.rules import Place, Problem, Report, Rule, Severity
 from geval_py.tables.escapes import json_text
-from geval_py.tables.terminals import DIM, PLAIN, RED, YELLOW
-from geval_py.text import excerpt, visible
+from geval_py.text import DIM, PLAIN, RED, YELLOW, excerpt, visible
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element

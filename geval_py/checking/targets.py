@@ -16,13 +16,16 @@ from geval_py.errors import DataError, SchemeError, UnreadableFileError, UsageEr
 from geval_py.reading import splits
 from geval_py.reading.compression import COMPRESSED_ENDINGS
 from geval_py.reading.config import CONFIG_FILE, config_task
-from geval_py.reading.outputs import OUTPUT_FILE, Output, find_outputs, output_at
 from geval_py.reading.sources import STANDARD_INPUT, find_file, is_address, is_file, is_remote, naming, parts_of
 from geval_py.reading.splits import (
     EXPECTED_FILE,
     INPUT_FILE,
     OUT_HEADER_FILE,
+    OUTPUT_FILE,
     TRAINING_SET,
+    Output,
+    find_outputs,
+    output_at,
 )
 from geval_py.scoring.evaluate import preparation_for, select_schemes
 from geval_py.scoring.metrics import Metric, find_metric

@@ -11,7 +11,7 @@ import sys
 from geval_py.cli.options import COMMANDS, SCORES, Settings, parse
 from geval_py.cli.terminal import show_error
 from geval_py.errors import GevalError
-from geval_py.reading.options import AUTHORING
+from geval_py.reading.config import AUTHORING
 from geval_py.text import visible
 
 TYPE_CHECKING = False
@@ -80,7 +80,7 @@ def _run_mode(task: Task, settings: Settings) -> int:
         from geval_py.cli import challenge
 
         return challenge.init(task, settings) if settings.init else challenge.validate(task)
-    from geval_py.cli import features, lines
+    from geval_py.cli import lines
 
     if settings.mode == "just_tokenize":
         lines.write_tokens(task.tokenizer)
@@ -89,8 +89,8 @@ def _run_mode(task: Task, settings: Settings) -> int:
         "line_by_line": lines.show_lines,
         "diff": lines.show_difference,
         "oracle_item_based": lines.show_best,
-        "worst_features": features.show_worst,
-        "most_worsening_features": features.show_worsening,
+        "worst_features": lines.show_worst,
+        "most_worsening_features": lines.show_worsening,
     }
     modes[settings.mode](task, settings)
     return 0

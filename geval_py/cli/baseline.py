@@ -13,7 +13,7 @@ from geval_py.cli.terminal import ProgressBar
 from geval_py.errors import MissingFileError, UsageError
 from geval_py.modelling import gap_models
 from geval_py.modelling.baselines import DEFAULT, SIDES, SUMMARIES, TOP, NgramGapModel, WordModel, baseline, predict
-from geval_py.modelling.windows import texts_of
+from geval_py.modelling.corpus import texts_of
 from geval_py.reading.challenge import Challenge, DataSet
 from geval_py.reading.config import task_of
 from geval_py.reading.items import Item

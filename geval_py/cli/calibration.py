@@ -10,8 +10,7 @@ from geval_py.cli.parsers import PLACES, QuietParser, add_fields, add_format, ad
 from geval_py.cli.score import blaming_config, scored, show_of_task
 from geval_py.explaining.calibration import calibration_of, calibration_schemes
 from geval_py.explaining.reliability import hashed_scheme
-from geval_py.reading.outputs import only_output
-from geval_py.reading.splits import locate
+from geval_py.reading.splits import locate, only_output
 from geval_py.scoring.evaluate import select_schemes
 from geval_py.scoring.scores import evaluations_of
 from geval_py.tables.formats import FOR_PEOPLE

@@ -61,7 +61,6 @@ GROUP = Group(
 )
 make_parser = GROUP.make_parser
 run = GROUP.run
-
 MAKE_EXAMPLES = """\
   geval challenge make texts -o my-challenge         a folder of texts, a document a file
   geval challenge make news.jsonl -o my-challenge --group newspaper

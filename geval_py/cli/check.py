@@ -33,8 +33,7 @@ from geval_py.errors import GevalError, UsageError
 from geval_py.reading.sources import STANDARD_INPUT
 from geval_py.tables.formats import Shown
 from geval_py.tables.table import Column, Table
-from geval_py.tables.terminals import shows_colours
-from geval_py.text import named, visible
+from geval_py.text import named, shows_colours, visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

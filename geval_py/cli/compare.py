@@ -24,7 +24,7 @@ from geval_py.cli.terminal import ProgressBar, complain, note
 from geval_py.errors import UsageError
 from geval_py.explaining.comparison import compare
 from geval_py.explaining.luck import near_ties
-from geval_py.reading.options import DEFAULT_SAMPLES, DEFAULT_SEED
+from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED
 from geval_py.reading.splits import locate
 from geval_py.scoring.evaluate import select_schemes
 from geval_py.scoring.scores import Failure, ScoredOutput

@@ -10,7 +10,7 @@ from geval_py.cli.options import COMMANDS
 from geval_py.cli.parsers import Group, QuietParser
 from geval_py.errors import UsageError
 from geval_py.modelling.baselines import BASELINES
-from geval_py.reading.tokenizers import TOKENIZERS
+from geval_py.reading.preparation import TOKENIZERS
 from geval_py.scoring.metrics import METRICS
 from geval_py.tables.formats import FORMATS
 

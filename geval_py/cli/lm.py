@@ -20,14 +20,20 @@ from geval_py.cli.parsers import (
 )
 from geval_py.cli.terminal import ProgressBar, note, show, write_table
 from geval_py.errors import UsageError
-from geval_py.modelling.arpa import read_arpa, write_arpa
 from geval_py.modelling.corpus import read_corpus, read_words
 from geval_py.modelling.counting import KINDS, plain_model
 from geval_py.modelling.kneser_ney import FALLBACK, MOST_ORDER, Estimation, estimate, training_table
-from geval_py.modelling.ngram_model import UNKNOWN_CONVENTION, NgramModel, model_document, model_table
+from geval_py.modelling.ngram_model import (
+    UNKNOWN_CONVENTION,
+    NgramModel,
+    model_document,
+    model_table,
+    read_arpa,
+    write_arpa,
+)
 from geval_py.modelling.perplexity import perplexity_document, perplexity_table, score_texts, sentences_table
 from geval_py.reading.compression import compression_by_ending
-from geval_py.reading.options import DEFAULT_SEED
+from geval_py.reading.config import DEFAULT_SEED
 from geval_py.reading.rewriting import written_whole
 from geval_py.reading.sources import STANDARD_INPUT
 from geval_py.tables.formats import Shown
@@ -52,7 +58,6 @@ GROUP = Group(
 )
 make_parser = GROUP.make_parser
 run = GROUP.run
-
 DEFAULT_ORDER = 5
 OF_KNESER_NEY = (
     "prune", "vocabulary", "discount_fallback", "interpolate_unigrams", "vocab_pad", "exact_discounts",

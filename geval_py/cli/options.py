@@ -1,6 +1,6 @@
 """The words of the command line: the table of commands, the table of options, and what given options mean together.
 
-How an option is written, and how its value is read, is in :mod:`geval_py.reading.options`, since config.txt has the
+How an option is written, and how its value is read, is in :mod:`geval_py.reading.config`, since config.txt has the
 same options; here stands what a user is told of it, and with which modes it goes.
 """
 
@@ -9,9 +9,16 @@ from __future__ import annotations
 import os
 
 from geval_py.errors import ConfigError, UsageError
-from geval_py.reading import options
-from geval_py.reading.config import CONFIG_FILE, SHOW_AND_EXIT, config_values, parse_words, task_of
-from geval_py.reading.options import AUTHORING, DEFAULT_SEED
+from geval_py.reading import config
+from geval_py.reading.config import (
+    AUTHORING,
+    CONFIG_FILE,
+    DEFAULT_SEED,
+    SHOW_AND_EXIT,
+    config_values,
+    parse_words,
+    task_of,
+)
 from geval_py.reading.splits import Task
 from geval_py.tables.formats import FORMATS
 from geval_py.text import visible
@@ -49,7 +56,7 @@ OF_FEATURES = "features, for -w, --most-worsening-features, --filter and marks"
 CHALLENGE = "a challenge's folder, named by --expected-directory"
 
 
-class Option(options.Option):
+class Option(config.Option):
     """An option as the command line knows it.
 
     ``group`` is the heading above it in the help, ``metavar`` names its value there. ``mode`` marks an option that
@@ -158,7 +165,7 @@ OPTIONS_BY_GROUP: dict[str, tuple[tuple[str, str, str, dict[str, Any]], ...]] = 
          {"mode": True}),
     ),
 }  # fmt: skip
-_WORDS = {option.field: option for option in options.OPTIONS}
+_WORDS = {option.field: option for option in config.OPTIONS}
 OPTIONS = [
     Option(**vars(_WORDS[field]), group=group, metavar=metavar, help=help, **more)
     for group, rows in OPTIONS_BY_GROUP.items()
@@ -190,16 +197,16 @@ def unknown_word(word: str, *, of_challenge: bool = False) -> str:
     from geval_py.cli.suggestions import command_meant, option_meant
 
     if of_challenge and not word.startswith("-"):
-        return options.invalid_word(word, f"did you mean --expected-directory {visible(word)}?")
+        return config.invalid_word(word, f"did you mean --expected-directory {visible(word)}?")
     if word.startswith("-"):
-        meant = option_meant(word, (name for option in options.OPTIONS for name in option.names), COMMANDS)
+        meant = option_meant(word, (name for option in config.OPTIONS for name in option.names), COMMANDS)
     elif os.path.isdir(word):
         meant = f"-t {visible(word)}"
     else:
         meant = command_meant(word, COMMANDS)
     if meant in COMMANDS:
-        return options.invalid_word(word, f"geval {meant} …, the command first, if that was meant")
-    return options.invalid_word(word, None if meant is None else f"did you mean {meant}?")
+        return config.invalid_word(word, f"geval {meant} …, the command first, if that was meant")
+    return config.invalid_word(word, None if meant is None else f"did you mean {meant}?")
 
 
 class Settings(Value):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 from geval_py.cli.options import COMMANDS, OPTIONS, Option, option_of
 from geval_py.cli.suggestions import option_meant
 from geval_py.errors import UsageError
-from geval_py.reading.options import digits_after_point, natural_number
+from geval_py.reading.config import digits_after_point, natural_number
 from geval_py.tables.formats import FORMATS
 from geval_py.text import nearest, visible
 

@@ -83,7 +83,7 @@ def _interval(
         return None
     from functools import partial
 
-    from geval_py.explaining.bootstrap import score_interval
+    from geval_py.explaining.resampling import score_interval
 
     evaluations = what_is_scored(results)
     warn_of_ruin(evaluations)

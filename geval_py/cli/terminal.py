@@ -7,8 +7,7 @@ import time
 
 from geval_py.cli.options import said_option
 from geval_py.tables.formats import FORMATS, Tabular
-from geval_py.tables.terminals import is_able_terminal, shows_colours, width_of
-from geval_py.text import visible
+from geval_py.text import is_able_terminal, shows_colours, visible, width_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -27,6 +27,7 @@ from geval_py.errors import ExistingFileError, UsageError
 from geval_py.explaining.cross_validation import FEW_LINES
 from geval_py.explaining.tuning import tune
 from geval_py.reading.challenge import Challenge
+from geval_py.reading.config import DEFAULT_SEED
 from geval_py.reading.derived import (
     DEFAULT_WORDS,
     Derived,
@@ -36,9 +37,7 @@ from geval_py.reading.derived import (
     read_parameters,
     tuned_output,
 )
-from geval_py.reading.options import DEFAULT_SEED
-from geval_py.reading.outputs import Output, only_output
-from geval_py.reading.splits import Task, locate, outputs_named
+from geval_py.reading.splits import Output, Task, locate, only_output, outputs_named
 from geval_py.scoring.evaluate import select_schemes
 from geval_py.scoring.scores import evaluations_of
 from geval_py.tables.formats import FOR_PEOPLE, Tabular

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
 
 from geval_py.errors import UsageError
 from geval_py.explaining.significance import LEAST_TESTED, LEVEL, Interval, samples_needed
-from geval_py.reading.options import DEFAULT_SAMPLES, DEFAULT_SEED, check_sampling
-from geval_py.reading.outputs import Output, by_accepted_names, unique_names
+from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED, check_sampling
+from geval_py.reading.splits import Output, by_accepted_names, unique_names
 from geval_py.scoring.scores import MetricScore, ScoredOutput, checked_evaluation
 from geval_py.tables.formats import Tabular
 from geval_py.tables.numbers import MOST_PLAIN, decimals_of, fixed, shortest

@@ -14,8 +14,7 @@ from geval_py.tables.escapes import terminal_text
 from geval_py.tables.formats import Listing
 from geval_py.tables.numbers import plain
 from geval_py.tables.table import Column, Table, plain_table
-from geval_py.tables.terminals import BOLD_RED, PLAIN, RED, YELLOW
-from geval_py.text import visible
+from geval_py.text import BOLD_RED, PLAIN, RED, YELLOW, visible
 
 if TYPE_CHECKING:
     from geval_py.scoring.scores import ScoredOutput

@@ -20,9 +20,9 @@ import numpy as np
 from geval_py.errors import UsageError
 from geval_py.explaining.reliability import hashed_scheme, profile_of, profile_scheme, reread, schemes_of
 from geval_py.explaining.significance import NORMAL, Array
-from geval_py.reading.outputs import unique_names
+from geval_py.reading.schemes import DEFAULT_BITS
 from geval_py.reading.sources import can_be_reread
-from geval_py.reading.wordprobs import DEFAULT_BITS
+from geval_py.reading.splits import unique_names
 from geval_py.scoring.kernel.profile import SKETCHES
 from geval_py.scoring.metrics.base import NOISE, Metric, exp
 from geval_py.scoring.metrics.hashed import ProfileStatistics, reseeded, unknown_words

@@ -23,9 +23,9 @@ from geval_py.explaining import cross_validation
 from geval_py.explaining.comparison import check_comparable
 from geval_py.explaining.cross_validation import Change, HeldTogether, score_text, ten_digits
 from geval_py.explaining.guesses import bucket_shares, hashed_bits
+from geval_py.reading.config import DEFAULT_SEED, check_sampling
 from geval_py.reading.derived import Derived, FrequentWords, Mixing, frequent_words_of_train, mixed_output
-from geval_py.reading.options import DEFAULT_SEED, check_sampling
-from geval_py.reading.outputs import unique_names
+from geval_py.reading.splits import unique_names
 from geval_py.scoring.scores import ScoredOutput, Signature, checked_evaluation
 from geval_py.tables.formats import Tabular
 from geval_py.tables.numbers import fixed

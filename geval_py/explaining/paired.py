@@ -29,15 +29,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from geval_py.explaining import bootstrap
+from geval_py.explaining import resampling
 from geval_py.explaining.significance import LEVEL, Array, Interval, expansion, holm, undistinguished_groups
-from geval_py.reading.options import check_sampling
+from geval_py.reading.config import check_sampling
 from geval_py.scoring.metrics.base import NOISE, LineStatistics, Metric
 
 if TYPE_CHECKING:
-    from geval_py.explaining.bootstrap import LineTable
     from geval_py.explaining.documents import Documents
-    from geval_py.explaining.resampling import Totals
+    from geval_py.explaining.resampling import LineTable, Totals
     from geval_py.scoring.blocks import Progress
     from geval_py.scoring.scores import Signature
 
@@ -109,7 +108,7 @@ class Systems:
 
     def rank(self) -> Ranking:
         """Score, test and group the systems; raises UsageError for samples or a seed out of range."""
-        table = bootstrap.table_of(self.metric, self.statistics, self.documents)
+        table = resampling.table_of(self.metric, self.statistics, self.documents)
         resampled = self._resample(table)
         systems = self._score(table, resampled)
         equal = self._named(equal_systems(table))
@@ -119,7 +118,7 @@ class Systems:
             return Ranking(systems=ordered, groups=(), equal=equal, lines=0, documents=None)
         scores = [system.score for system in systems]
         if table.infinite.any():
-            (scores,) = bootstrap.scores_on(self.metric, finite.observed()).tolist()
+            (scores,) = resampling.scores_on(self.metric, finite.observed()).tolist()
             resampled = self._resample(finite)
         systems = [replace(system, finite_score=score) for system, score in zip(systems, scores, strict=True)]
         order = self._order(systems)
@@ -139,20 +138,20 @@ class Systems:
         return tuple(tuple(self.names[n] for n in indices) for indices in sets)
 
     def _resample(self, table: LineTable) -> Totals:
-        return bootstrap.resample_totals(table, samples=self.samples, seed=self.seed, progress=self.progress)
+        return resampling.resample_totals(table, samples=self.samples, seed=self.seed, progress=self.progress)
 
     def _score(self, table: LineTable, resampled: Totals) -> list[System]:
         """Compute each system's score on all lines, its interval, and its shares of lines against the baseline."""
         shares = line_shares(self.metric, table, self.baseline)
-        values = bootstrap.scores_on(self.metric, resampled).T
-        intervals = bootstrap.document_intervals(self.metric, table)
+        values = resampling.scores_on(self.metric, resampled).T
+        intervals = resampling.document_intervals(self.metric, table)
         infinite = table.infinite.sum(axis=0).tolist()
         systems = []
         for n, (name, (won, lost, tied)) in enumerate(zip(self.names, shares, strict=True)):
             system = System(
                 name=name,
                 score=self.metric.value(self.statistics[n]),
-                interval=intervals[n] or bootstrap.percentile_interval(values[n], table, seed=self.seed),
+                interval=intervals[n] or resampling.percentile_interval(values[n], table, seed=self.seed),
                 infinite=infinite[n],
             )
             systems.append(system if n == self.baseline else replace(system, won=won, lost=lost, tied=tied))
@@ -171,7 +170,7 @@ class Systems:
         ``scores``, the ``finite`` statistics and their ``resampled`` sums are of the lines compared;
         ``randomisation`` are the p-values of that test.
         """
-        resampled_scores = bootstrap.scores_on(self.metric, resampled)
+        resampled_scores = resampling.scores_on(self.metric, resampled)
         intervals = difference_intervals(resampled_scores, finite, self.baseline, seed=self.seed)
         p_bootstrap = bootstrap_p_values(self.metric, finite, resampled, self.baseline).tolist()
         tested = list(systems)
@@ -252,7 +251,7 @@ def tested_values(metric: Metric, totals: Totals) -> Array:
     """Return the tested figures, resamples x systems: the metric, or the mean loss if that is equivalent."""
     if metric.measure.of_losses and totals.counts.shape[1] == 1:
         return totals.sums[0, :, :, 0] / totals.counts
-    return bootstrap.scores_on(metric, totals)
+    return resampling.scores_on(metric, totals)
 
 
 def _p_value(differences: Array, observed: Array, noise: Array) -> Array:
@@ -273,7 +272,7 @@ def difference_intervals(scores: Array, table: LineTable, baseline: int, *, seed
     with np.errstate(invalid="ignore"):
         differences = scores - scores[:, [baseline]]
     return [
-        None if np.isnan(column).any() else bootstrap.percentile_interval(column, table, seed=seed)
+        None if np.isnan(column).any() else resampling.percentile_interval(column, table, seed=seed)
         for column in differences.T
     ]
 

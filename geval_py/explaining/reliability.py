@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from geval_py.errors import UsageError
-from geval_py.reading.options import DEFAULT_SEED
+from geval_py.reading.config import DEFAULT_SEED
 from geval_py.reading.sources import can_be_reread
 from geval_py.scoring.evaluate import Named, evaluate_output
 from geval_py.scoring.kernel.profile import COUNTS

@@ -21,8 +21,8 @@ from geval_py.errors import UsageError
 from geval_py.explaining import cross_validation
 from geval_py.explaining.cross_validation import Change, Folds, HeldTogether, score_text, ten_digits
 from geval_py.explaining.guesses import Guesses, read_guesses
+from geval_py.reading.config import DEFAULT_SEED, check_sampling
 from geval_py.reading.derived import DEFAULT_WORDS, FrequentWords, Parameters, frequent_words_of_train, tuned_output
-from geval_py.reading.options import DEFAULT_SEED, check_sampling
 from geval_py.scoring.scores import ScoredOutput, Signature, checked_evaluation
 from geval_py.tables.formats import Tabular
 from geval_py.tables.table import Column, Table

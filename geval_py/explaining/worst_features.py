@@ -25,9 +25,8 @@ import numpy as np
 
 from geval_py.errors import UsageError
 from geval_py.explaining.documents import Documents, documents_of
-from geval_py.explaining.feature_ranking import Frequencies, Occurrences, Ranked, Ranking
+from geval_py.explaining.feature_ranking import Frequencies, Losses, Occurrences, Ranked, Ranking, rank_scores
 from geval_py.explaining.line_by_line import explained_head
-from geval_py.explaining.rank_tests import Losses, rank_scores
 from geval_py.explaining.significance import (
     LEAST_LINES,
     LEVEL,
@@ -123,7 +122,7 @@ class WorstFeatures:
     pairs of features were tested than are shown, which are only the ones with a small p: their q is too small.
 
     ``more`` are further columns by their names: ``perplexity``, ``gain``, ``gain_low`` and ``gain_high`` for losses
-    in nats (:mod:`geval_py.explaining.rank_tests`), ``documents`` if asked for, and ``explained`` of distinct
+    in nats (:mod:`geval_py.explaining.feature_ranking`), ``documents`` if asked for, and ``explained`` of distinct
     features. Unknown figures are NaN.
     """
 

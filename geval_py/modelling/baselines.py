@@ -11,10 +11,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from geval_py.errors import MissingFileError, ModelError, UsageError
-from geval_py.modelling.corpus import Sentence
+from geval_py.modelling.corpus import Gap, Sentence, gap_of, texts_of
 from geval_py.modelling.gap_models import GapCounts, GapModel, learn
 from geval_py.modelling.ngram_model import Texts
-from geval_py.modelling.windows import Gap, gap_of, texts_of
 from geval_py.reading.items import Item
 from geval_py.reading.writing import Probabilities, format_line
 from geval_py.text import nearest, visible

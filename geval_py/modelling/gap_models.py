@@ -24,10 +24,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geval_py.errors import UsageError
-from geval_py.modelling.corpus import END, MARKS, START, UNKNOWN, Corpus, Doubles, Ids, Longs, Sentence, depths_of
+from geval_py.modelling.corpus import (
+    END,
+    MARKS,
+    START,
+    UNKNOWN,
+    Corpus,
+    Doubles,
+    Gap,
+    Ids,
+    Longs,
+    Sentence,
+    depths_of,
+)
 from geval_py.modelling.kneser_ney import FALLBACK, Estimation, estimate
 from geval_py.modelling.ngram_model import NgramModel, Ngrams
-from geval_py.modelling.windows import Gap
 from geval_py.reading.rewriting import written_whole
 from geval_py.reading.sources import naming
 from geval_py.version import __version__

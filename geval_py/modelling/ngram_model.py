@@ -1,16 +1,22 @@
-"""An n-gram model with back-off, as in an ARPA file, in arrays for fast look-up."""
+r"""An n-gram model with back-off, as in an ARPA file, in arrays for fast look-up."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from itertools import chain, repeat
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from geval_py.modelling.corpus import MARKS, Doubles, Ids, Longs
+from geval_py.errors import MalformedLineError, ModelError
+from geval_py.modelling.corpus import MARKS, START, UNKNOWN, Doubles, Ids, Longs, Numbering
+from geval_py.reading.lines import LineReader
+from geval_py.reading.rewriting import Writable
 from geval_py.tables.table import Column, Table
 from geval_py.text import visible
 from geval_py.version import __version__
@@ -138,3 +144,284 @@ def _counts(model: NgramModel) -> list[int]:
     counts = [len(level) for level in model.levels]
     counts[0] -= len(model.missing)
     return counts
+
+
+# Read and write ARPA files, the text format of n-gram models.
+
+
+LOG_ZERO = -99.0
+MISSING_UNKNOWN = -100.0
+KENLM_BINARY = b"mmap lm http://kheafield.com/code"
+MOST_SUM = 1.001  # of the probabilities behind a context; a file has few digits
+_ROWS = 1 << 14  # read at a time
+_COUNT = re.compile(rb"ngram\s+([0-9]{1,3})\s*=\s*([0-9]{1,12})\s*")
+
+
+class _Rows(NamedTuple):
+    words: list[bytes]  # of all n-grams of the rows, concatenated
+    log_probabilities: Doubles
+    log_backoffs: Doubles
+
+
+def read_arpa(path: str) -> NgramModel:
+    """Read an ARPA file, which may be compressed.
+
+    Raises MalformedLineError for a malformed line; ModelError if the file is no ARPA file, an n-gram lacks its
+    context, or probabilities sum to more than 1; and as LineReader.
+    """
+    with LineReader(path) as reader:
+        lines = _Lines(reader)
+        counts = _read_counts(lines)
+        model = _read_unigrams(lines, counts)
+        for order in range(2, len(counts) + 1):
+            model = _with_ngrams(model, lines, order, counts)
+        if lines.next_text() != b"\\end\\":
+            raise lines.error("not the end", "expected \\end\\")
+    return model
+
+
+class _Lines:
+    """The lines of an ARPA file, with their numbers."""
+
+    def __init__(self, reader: LineReader) -> None:
+        self.path = reader.path
+        self.number = 0
+        self._reader = reader
+        self.text = b""
+
+    def next(self) -> bytes | None:
+        """Return the next line without its end; None at the end of the file."""
+        line = self._reader.take(1)
+        self.number += 1
+        self.text = line.rstrip(b"\r\n")
+        return self.text if line else None
+
+    def next_text(self) -> bytes | None:
+        """Return the next line that is not empty."""
+        while (line := self.next()) is not None and not line.strip():
+            pass
+        return line
+
+    def take(self, lines: int) -> bytes:
+        """Return the next lines as one block, with LF as line ends."""
+        block = self._reader.take(lines)
+        self.number += block.count(b"\n")
+        return block.replace(b"\r\n", b"\n") if b"\r" in block else block
+
+    def error(self, reason: str, hint: str, *, text: bytes | None = None, column: int = 1) -> MalformedLineError:
+        """Make an error at the current line."""
+        shown = (self.text if text is None else text).decode(errors="replace")
+        return MalformedLineError(
+            path=self.path, line=self.number, column=column, reason=reason, token=shown, hint=hint, text=shown
+        )
+
+
+def _read_counts(lines: _Lines) -> list[int]:
+    """Read the head of the file: the number of n-grams of each order."""
+    while (line := lines.next()) != b"\\data\\":
+        if line is None:
+            raise ModelError(path=lines.path, message="This is no ARPA file: it has no line \\data\\")
+        if line.startswith(KENLM_BINARY):
+            raise ModelError(
+                path=lines.path,
+                message="This is a binary model of KenLM\n  take the ARPA file that it was built from; "
+                "geval baseline can use it as it is",
+            )
+    counts: list[int] = []
+    while (line := lines.next_text()) is not None and line.startswith(b"ngram"):
+        match = _COUNT.fullmatch(line)
+        if match is None or int(match[1]) != len(counts) + 1:
+            raise lines.error("a count", f"expected ngram {len(counts) + 1}=COUNT")
+        counts.append(int(match[2]))
+    if not counts or line != b"\\1-grams:":
+        raise lines.error("no section", "expected \\1-grams:" if counts else "expected ngram 1=COUNT")
+    return counts
+
+
+def _read_unigrams(lines: _Lines, counts: Sequence[int]) -> NgramModel:
+    """Read the 1-grams, which number the words."""
+    numbering = Numbering(MARKS)
+    ids, own_logs, own_backoffs = _read_section(lines, 1, counts, lambda words: numbering.number([list(words)]))
+    if len(np.unique(ids)) < len(ids):
+        raise ModelError(path=lines.path, message="Not a model: a word stands twice among the 1-grams")
+    logs, backoffs = np.full(len(numbering), -np.inf), np.zeros(len(numbering))
+    logs[UNKNOWN] = MISSING_UNKNOWN
+    logs[ids], backoffs[ids] = own_logs, own_backoffs
+    level = Ngrams(
+        contexts=np.zeros(len(numbering), np.int32),
+        words=np.arange(len(numbering), dtype=np.int32),
+        log_probabilities=logs,
+        log_backoffs=backoffs,
+    )
+    missing = frozenset(mark for number, mark in enumerate(MARKS) if number not in ids)
+    model = NgramModel(words=list(numbering), levels=(level,), name=lines.path, missing=missing)
+    _check(model)
+    return model
+
+
+def _with_ngrams(model: NgramModel, lines: _Lines, order: int, counts: Sequence[int]) -> NgramModel:
+    """Read the n-grams of the next order, find their contexts, and sort them."""
+
+    def number(words: Sequence[bytes]) -> Ids:
+        try:
+            return np.fromiter(map(model.ids.__getitem__, words), np.int32, len(words))
+        except KeyError as error:
+            word = visible(error.args[0].decode(errors="replace"))
+            message = f"Not a model: `{word}` stands in a {order}-gram, and is no 1-gram"
+            raise ModelError(path=model.name, message=message) from None
+
+    if lines.next_text() != b"\\%d-grams:" % order:
+        raise lines.error(f"not the {order}-grams", f"expected \\{order}-grams:")
+    ids, logs, backoffs = _read_section(lines, order, counts, number)
+    columns = ids.reshape(-1, order).T
+    contexts = _contexts(model, columns)
+    by_key = np.lexsort((columns[-1], contexts))
+    level = Ngrams(
+        contexts=contexts[by_key],
+        words=columns[-1][by_key],
+        log_probabilities=logs[by_key],
+        log_backoffs=backoffs[by_key],
+    )
+    model = NgramModel(words=model.words, levels=(*model.levels, level), name=model.name, missing=model.missing)
+    _check(model)
+    return model
+
+
+def _contexts(model: NgramModel, columns: Ids) -> Ids:
+    """Find the context of each n-gram, given as columns of words; raises ModelError if one is missing."""
+    contexts: Ids = columns[0]
+    for length in range(2, len(columns)):
+        contexts = model.find(length, contexts, columns[length - 1])
+    if (contexts < 0).any():
+        row = int(np.flatnonzero(contexts < 0)[0])
+        names = [visible(model.words[number].decode(errors="replace")) for number in columns[:, row]]
+        message = f"Not a model: `{' '.join(names)}` is there without its context, `{' '.join(names[:-1])}`"
+        raise ModelError(path=model.name, message=message)
+    return contexts
+
+
+def _read_section(
+    lines: _Lines, order: int, counts: Sequence[int], number: Callable[[Sequence[bytes]], Ids]
+) -> tuple[Ids, Doubles, Doubles]:
+    """Read the rows of an order; return the ids of their words, the log10 probabilities and back-offs."""
+    left, width = counts[order - 1], 2 if order == len(counts) else 3
+    ids: list[Ids] = []
+    numbers: list[tuple[Doubles, ...]] = []
+    while left > 0:
+        first = lines.number
+        block = lines.take(min(left, _ROWS))
+        rows = block.count(b"\n")
+        if not rows:
+            raise lines.error("the end of the file", f"expected {left} more {order}-grams", text=b"")
+        part = _read_rows(block, rows, order, width)
+        if part is None:
+            lines.number = first
+            part = _read_rows_one_by_one(block, lines, order, left)
+        ids.append(number(part.words))
+        logs = (part.log_probabilities, part.log_backoffs)
+        numbers.append(tuple(np.where(log <= LOG_ZERO, -np.inf, log) for log in logs))
+        left -= rows
+    if not ids:
+        return np.zeros(0, np.int32), np.zeros(0), np.zeros(0)
+    probabilities, backoffs = zip(*numbers, strict=True)
+    return np.concatenate(ids), np.concatenate(probabilities), np.concatenate(backoffs)
+
+
+def _read_rows(block: bytes, rows: int, order: int, width: int) -> _Rows | None:
+    """Read rows with the same number of fields, all at once; None if a row is different or malformed."""
+    if block.count(b"\t") != rows * (width - 1) or block.count(b" ") != rows * (order - 1):
+        return None
+    fields = block[:-1].replace(b"\n", b"\t").split(b"\t")
+    ngrams = fields[1::width]
+    words = b" ".join(ngrams).split(b" ")
+    if len(words) != rows * order or b"" in words or {*map(bytes.count, ngrams, repeat(b" "))} != {order - 1}:
+        return None
+    try:
+        logs = np.array(list(map(float, fields[0::width])))
+        backoffs = np.array(list(map(float, fields[2::3]))) if width == 3 else np.zeros(rows)
+    except ValueError:
+        return None
+    if not ((logs <= 0).all() and (backoffs < np.inf).all()):  # NaN is neither
+        return None
+    return _Rows(words, logs, backoffs)
+
+
+def _read_rows_one_by_one(block: bytes, lines: _Lines, order: int, left: int) -> _Rows:
+    """Read rows that may lack a back-off; raises MalformedLineError."""
+    ngrams: list[bytes] = []
+    logs: list[float] = []
+    backoffs: list[float] = []
+    for line in block.split(b"\n")[:-1]:
+        lines.number += 1
+        if not line.strip() or line.startswith(b"\\"):
+            many = left - len(logs)
+            raise lines.error("too few rows", f"expected {many} more {order}-grams", text=line)
+        fields = line.split(b"\t")
+        if len(fields) not in (2, 3):
+            raise lines.error("fields", "expected log10 probability TAB words [TAB log10 back-off]", text=line)
+        words = fields[1].split(b" ")
+        if len(words) != order or b"" in words:
+            hint = f"expected {order} words with a space between two" if order > 1 else "expected one word"
+            raise lines.error("words", hint, text=line, column=_column(fields, 1))
+        ngrams += words
+        logs.append(_number(fields, 0, line, lines))
+        backoffs.append(_number(fields, 2, line, lines) if len(fields) == 3 else 0.0)
+        if logs[-1] > 0:
+            raise lines.error("a probability above 1", "expected a log10 probability, which is 0 or less", text=line)
+    return _Rows(ngrams, np.array(logs), np.array(backoffs))
+
+
+def _column(fields: Sequence[bytes], index: int) -> int:
+    """Return the column, from 1, at which a field begins."""
+    return sum(len(field.decode(errors="replace")) + 1 for field in fields[:index]) + 1
+
+
+def _number(fields: Sequence[bytes], index: int, line: bytes, lines: _Lines) -> float:
+    try:
+        value = float(fields[index])
+    except ValueError:
+        value = math.nan
+    if not value < math.inf:
+        raise lines.error("not a number", "expected a log10", text=line, column=_column(fields, index))
+    return value
+
+
+def _check(model: NgramModel) -> None:
+    """Raise ModelError if an n-gram of the highest order is there twice, or probabilities sum to more than 1."""
+    order, level = model.order, model.levels[-1]
+    twice = np.flatnonzero((np.diff(level.contexts) == 0) & (np.diff(level.words) == 0))
+    if len(twice):
+        raise ModelError(
+            path=model.name, message=f"Not a model: `{model.text_of(order, int(twice[0]))}` is there twice"
+        )
+    predicted = level.words != START
+    weights = np.where(predicted, 10.0**level.log_probabilities, 0.0)
+    sums = np.bincount(level.contexts, weights=weights)
+    if len(sums) and sums.max() > MOST_SUM:
+        context = int(sums.argmax())
+        behind = f" behind `{model.text_of(order - 1, context)}`" if order > 1 else " of the 1-grams"
+        message = f"Not a model: the probabilities{behind} sum to {sums[context]:.6g}, which is above 1"
+        raise ModelError(path=model.name, message=message)
+
+
+def write_arpa(model: NgramModel, file: Writable) -> None:
+    """Write a model in the ARPA format, with eight significant digits."""
+    counts = "".join(f"ngram {order}={len(level)}\n" for order, level in enumerate(model.levels, 1))
+    file.write(f"\\data\\\n{counts}".encode())
+    for order, level in enumerate(model.levels, 1):
+        file.write(f"\n\\{order}-grams:\n".encode())
+        for start in range(0, len(level), _ROWS):
+            file.write(_rows_text(model, order, np.arange(start, min(start + _ROWS, len(level)), dtype=np.int32)))
+    file.write(b"\n\\end\\\n")
+
+
+def _rows_text(model: NgramModel, order: int, rows: Ids) -> bytes:
+    """Write some n-grams of an order, a line each."""
+    level = model.levels[order - 1]
+    columns = [model.texts[column].tolist() for column in model.words_of(order, rows)]
+    fields, line = [level.log_probabilities[rows].tolist(), *columns], "%.8g\t" + " ".join(["%s"] * order)
+    if order < model.order:  # KenLM reads a probability of -inf, but no back-off of -inf
+        fields.append(np.maximum(level.log_backoffs[rows], LOG_ZERO).tolist())
+        line += "\t%.8g"
+    values = tuple(chain.from_iterable(zip(*fields, strict=True)))
+    return (f"{line}\n" * len(rows) % values).encode(errors="surrogateescape")

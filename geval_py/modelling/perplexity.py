@@ -36,7 +36,7 @@ from geval_py.modelling.corpus import (
     with_marks,
 )
 from geval_py.modelling.ngram_model import UNKNOWN_CONVENTION, NgramModel
-from geval_py.reading.options import check_sampling
+from geval_py.reading.config import check_sampling
 from geval_py.scoring.blocks import Progress
 from geval_py.tables.numbers import number, with_half_width
 from geval_py.tables.table import Column, Table

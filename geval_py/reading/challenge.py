@@ -19,8 +19,8 @@ from geval_py.reading import splits
 from geval_py.reading.config import config_task
 from geval_py.reading.items import Item, column_name, column_names
 from geval_py.reading.lines import READ_AHEAD_BYTES, LineReader, decode_lines, read_lines
-from geval_py.reading.outputs import Output, find_outputs
 from geval_py.reading.sources import absolute, find_file, is_folder, is_regular, names_in
+from geval_py.reading.splits import Output, find_outputs
 from geval_py.text import natural_order, suggestion, visible
 from geval_py.values import Value
 

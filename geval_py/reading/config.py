@@ -1,8 +1,7 @@
-"""A challenge's config.txt: options as on the command line, which come before the command line's own.
+"""Options as words: the table of those that a config.txt may hold, and how words are read into their values.
 
-Words are split at white space. A backslash keeps the white space after it; two backslashes are two characters; there
-are no quotes and no comments. The values of repeatable options add up; of others the last one counts, so the command
-line wins.
+What the command line shows and checks beside that is in :mod:`geval_py.cli.options`. The defaults of random sampling
+stand here, since options and functions share them.
 """
 
 from __future__ import annotations
@@ -11,15 +10,253 @@ import os
 import re
 
 from geval_py.errors import ConfigError, UnreadableFileError, UsageError
-from geval_py.reading.options import AUTHORING, IGNORED, NOT_AVAILABLE, OPTIONS, SUBMIT, read_words, unknown_word
 from geval_py.reading.sources import exists, find_file, is_regular, is_remote
 from geval_py.reading.splits import EXPECTED_FILE, Task, checked_schemes
-from geval_py.text import SPACES
+from geval_py.text import SPACES, nearest, visible
+from geval_py.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
+
+
+DEFAULT_SAMPLES = 10_000  # a p-value of 0.05 is then right to about 0.004, an interval's end to a third of a percent
+MOST_SAMPLES = 1_000_000
+DEFAULT_SEED = 12345
+
+
+def check_sampling(samples: int, seed: int = DEFAULT_SEED) -> None:
+    """Raise UsageError unless there are 1 to MOST_SAMPLES samples and the seed is 0 or more."""
+    if samples < 1:
+        raise UsageError(message="the number of bootstrap samples is at least 1")
+    if samples > MOST_SAMPLES:
+        raise UsageError(message=f"the number of samples is at most {MOST_SAMPLES}, not {samples}")
+    if seed < 0:
+        raise UsageError(message="the seed is a whole number from 0 on")
+
+
+class Option(Value):
+    """One option: its names, and the field that its value goes to.
+
+    ``read`` turns a word into the value, or raises ValueError with a sentence about it; an option without it is a
+    switch. A ``repeatable`` option collects its values; those of the command line are added to those of config.txt
+    or, if it ``replaces``, take their place. An option with ``once`` may be given once on the command line and once
+    in config.txt.
+    """
+
+    names: tuple[str, ...]
+    field: str
+    read: Callable[[str], object] | None = None
+    repeatable: bool = False
+    replaces: bool = False
+    once: bool = False
+
+    @property
+    def long_name(self) -> str:
+        return self.names[-1]
+
+    @property
+    def title(self) -> str:
+        """All names, as in ``-t/--test-name``."""
+        return "/".join(self.names)
+
+
+def natural_number(text: str) -> int:
+    """Read a whole number of up to 15 digits; raises ValueError."""
+    if not re.fullmatch("[0-9]{1,15}", text):
+        raise ValueError(f"{text!r} is not a whole number")
+    return int(text)
+
+
+def read_words(words: Sequence[str], options: Sequence[Option]) -> tuple[dict[str, object], list[str]]:
+    """Return the values of the options that words name, by field, and the words that are no option.
+
+    If an option is named twice, the later value counts. Raises UsageError.
+    """
+    by_name = {name: option for option in options for name in option.names}
+    values: dict[str, object] = {}
+    strays: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        named = list(_named(word, by_name))
+        strays += [] if named else [word]
+        for option, value in named:
+            _take(option, value, rest, values)
+    return values, strays
+
+
+def _named(word: str, by_name: dict[str, Option]) -> Iterator[tuple[Option, str | None]]:
+    name, equals, value = word.partition("=")
+    if word in by_name:
+        yield by_name[word], None
+    elif name in by_name:
+        yield by_name[name], value if equals else None
+    elif word[:1] == "-" and word[1:2] != "-":
+        yield from _letters(word, by_name)
+
+
+def _letters(word: str, by_name: dict[str, Option]) -> Iterator[tuple[Option, str | None]]:
+    """Yield the options in a word such as ``-lsp2``: switches, and at the end at most one option with a value."""
+    found: list[tuple[Option, str | None]] = []
+    for place, letter in enumerate(word[1:], 2):
+        option = by_name.get(f"-{letter}")
+        if option is None:
+            return
+        if option.read is not None:
+            found.append((option, word[place:].removeprefix("=") or None))
+            break
+        found.append((option, None))
+    yield from found
+
+
+def _take(option: Option, value: str | None, rest: Iterator[str], values: dict[str, object]) -> None:
+    """Add an option's value, which may be the next word of ``rest``."""
+    if option.read is None:
+        if value is not None:
+            raise _wrong(option, f"ignored explicit argument {value!r}")
+        values[option.field] = True
+        return
+    if value is None:
+        value = next(rest, None)
+        if value is None or _looks_like_an_option(value):
+            raise _wrong(option, "expected one argument")
+    try:
+        read = option.read(value)
+    except ValueError as error:
+        raise _wrong(option, str(error)) from error
+    if option.once and option.field in values:
+        raise _wrong(option, f"given twice: {values[option.field]} and {value}; give one")
+    before = values.get(option.field, ())
+    values[option.field] = (*before, read) if option.repeatable and isinstance(before, tuple) else read
+
+
+def _looks_like_an_option(word: str) -> bool:
+    return word.startswith("-") and word != "-" and " " not in word and not re.fullmatch(r"-[0-9]*\.?[0-9]+", word)
+
+
+def _wrong(option: Option, message: str) -> UsageError:
+    message = visible(f"argument {option.title}: {message}")
+    return UsageError(message=f"{message}\n  geval --help shows the options")
+
+
+# The table: every option of ``geval`` without a command, since config.txt may hold any of them.
+
+MOST_DIGITS = 1100  # after the point: the smallest double has 1074
+AUTHORING = ("init", "validate")  # modes that score no output
+
+# GEval's options that geval-py does not have. No score depends on the ignored ones, so config.txt may hold them.
+SUBMIT = "--submit"
+NOT_AVAILABLE = (
+    f"{SUBMIT} is not available in geval-py, since it asks a Gonito server to fetch a branch\n"
+    "  commit the output and run git push; a board (geval board add) takes folders, archives and git branches"
+)
+IGNORED = (
+    "--selector", "--references", "--plot-graph", "--gonito-host", "--gonito-git-annex-remote", "--token",
+)  # fmt: skip
+
+
+def digits_after_point(text: str) -> int:
+    """Read a precision; raises ValueError."""
+    digits = natural_number(text)
+    if digits > MOST_DIGITS:
+        raise ValueError(f"{digits} digits are too many; a double has less than {MOST_DIGITS}")
+    return digits
+
+
+def _threads(text: str) -> int:
+    if not re.fullmatch("0*[1-9][0-9]{0,3}", text):
+        raise ValueError(f"{text!r} is not a whole number from 1 to 9999")
+    return int(text)
+
+
+def _samples(text: str) -> int:
+    samples = natural_number(text)
+    check_sampling(samples)
+    return samples
+
+
+def _tokenizer(text: str) -> str:
+    from geval_py.reading.preparation import checked_name
+
+    return checked_name(text)
+
+
+def _format(text: str) -> str:
+    from geval_py.tables.formats import FORMATS
+
+    if text not in FORMATS:
+        raise ValueError(f"invalid choice: {text!r} (choose from {', '.join(map(repr, FORMATS))})")
+    return text
+
+
+OPTIONS = (
+    Option(names=("-t", "--test-name"), field="test_name", read=str, once=True),
+    Option(names=("--out-directory",), field="out_directory", read=str),
+    Option(names=("--expected-directory",), field="expected_directory", read=str),
+    Option(names=("-e", "--expected-file"), field="expected_file", read=str, once=True),
+    Option(names=("-i", "--input-file"), field="input_file", read=str),
+    Option(names=("--in-header",), field="in_header", read=str),
+    Option(names=("--out-header",), field="out_header", read=str),
+    Option(names=("-o", "--out-file"), field="out_files", read=str, repeatable=True, replaces=True),
+    Option(names=("-m", "--metric"), field="metrics", read=str, repeatable=True),
+    Option(names=("-a", "--alt-metric"), field="alt_metrics", read=str, repeatable=True),
+    Option(names=("--select-metric",), field="select_metrics", read=str, repeatable=True),
+    Option(names=("--vocabulary",), field="vocabulary", read=str),
+    Option(names=("-T", "--tokenizer"), field="tokenizer", read=_tokenizer),
+    Option(names=("--list-metrics",), field="list_metrics"),
+    Option(names=("-l", "--line-by-line"), field="line_by_line"),
+    Option(names=("-s", "--sort"), field="sort"),
+    Option(names=("-r", "--reverse-sort"), field="reverse_sort"),
+    Option(names=("--filter",), field="filters", read=str, repeatable=True),
+    Option(names=("--mark-worst-features",), field="mark_worst_features"),
+    Option(names=("--show-preprocessed",), field="show_preprocessed"),
+    Option(names=("-w", "--worst-features"), field="worst_features"),
+    Option(names=("-d", "--diff"), field="diff", read=str),
+    Option(names=("--most-worsening-features",), field="most_worsening_features", read=str),
+    Option(names=("--oracle-item-based",), field="oracle_item_based"),
+    Option(names=("--alt-out-file",), field="alt_out_files", read=str, repeatable=True),
+    Option(names=("-p", "--precision"), field="precision", read=digits_after_point),
+    Option(names=("-%", "--show-as-percentage"), field="percentage"),
+    Option(names=("-B", "--bootstrap"), field="bootstrap", read=_samples),
+    Option(names=("--seed",), field="seed", read=natural_number),
+    Option(names=("--documents",), field="documents", read=str),
+    Option(names=("--by-score",), field="by_score"),
+    Option(names=("--format",), field="format", read=_format),
+    Option(names=("--threads",), field="threads", read=_threads),
+    Option(names=("--cluster",), field="cluster", read=str),
+    Option(names=("-v", "--version"), field="version"),
+    Option(names=("-h", "--help"), field="help"),
+    Option(names=("-j", "--just-tokenize"), field="just_tokenize"),
+    Option(names=("--min-frequency",), field="min_frequency", read=natural_number),
+    Option(names=("--distinct",), field="distinct"),
+    Option(names=("--bigrams",), field="bigrams"),
+    Option(names=("--word-shapes",), field="word_shapes"),
+    Option(names=("--numerical-features",), field="numerical_features"),
+    Option(names=("--cartesian",), field="cartesian"),
+    Option(names=("--min-cartesian-frequency",), field="min_cartesian_frequency", read=natural_number),
+    Option(names=("--init",), field="init"),
+    Option(names=("--validate",), field="validate"),
+    Option(names=("-S", SUBMIT), field=SUBMIT),
+    *[Option(names=(name,), field=name, read=str) for name in IGNORED],
+)
+
+
+def unknown_word(word: str, *, of_challenge: bool = False) -> str:
+    """Return the sentence about a word that is no option, with the option that is spelt like it."""
+    del of_challenge  # for the command line, which knows more about what may have been meant
+    close = nearest(word.partition("=")[0], [name for option in OPTIONS for name in option.names])
+    return invalid_word(word, f"did you mean {close}?" if close else None)
+
+
+def invalid_word(word: str, advice: str | None) -> str:
+    """Return GEval's sentence about a word that is no option, and what to do instead."""
+    kind = "option" if word.startswith("-") else "argument"
+    return f"Invalid {kind} `{visible(word)}'\n  {advice or 'geval --help shows the options'}"
+
+
+# A challenge's config.txt: options as on the command line, which come before the command line's own.
+
 
 CONFIG_FILE = "config.txt"
 _ESCAPED_SPACE = rf"\\([{SPACES}])"

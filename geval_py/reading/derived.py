@@ -20,14 +20,11 @@ from geval_py.errors import (
 from geval_py.reading.challenge import DataSet
 from geval_py.reading.compression import COMPRESSED_ENDINGS, compression_by_ending
 from geval_py.reading.lines import LineReader, read_lines
-from geval_py.reading.outputs import Output, output_at
 from geval_py.reading.rewriting import written_whole
+from geval_py.reading.schemes import DEFAULT_BITS, LEAST_BITS, MOST_BITS
 from geval_py.reading.sources import can_be_reread, find_file
-from geval_py.reading.splits import EXPECTED_FILE, TRAINING_SET, Split
+from geval_py.reading.splits import EXPECTED_FILE, TRAINING_SET, Output, Split, output_at
 from geval_py.reading.wordprobs import (
-    DEFAULT_BITS,
-    LEAST_BITS,
-    MOST_BITS,
     Distribution,
     WordProbs,
     bucket_masses,

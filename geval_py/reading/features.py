@@ -48,7 +48,7 @@ def tokens_of(tokenizer: str | None) -> Tokens:
     """Return the function that splits texts into tokens: a tokenizer's, by default :func:`split_tokens`."""
     if tokenizer is None:
         return split_tokens
-    from geval_py.reading.tokenizers import find_tokenizer
+    from geval_py.reading.preparation import find_tokenizer
 
     return find_tokenizer(tokenizer).tokens
 

@@ -1,34 +1,144 @@
-r"""Preparation: the text flags of an evaluation scheme, and a tokenizer, change each line before it is scored.
+r"""Tokenizers: how text is split into words, for features, metrics of words such as BLEU, and ``--just-tokenize``.
 
-    l  u  c                     lower case, upper case, case folding
-    m<regexp>                   keep only the matches, joined without spaces
-    t<regexp>                   keep only the words in which the regexp is found, joined by spaces
-    s<regexp><replacement>      replace the matches; ``\N`` in the replacement is group N, ``\0`` the whole match
-    S                           sort the words by code points and join them by spaces
+    minimalistic             split off punctuation at the beginning and the end of a word, not inside it
+    character-by-character   every character is a token, a space becomes ``_``
+    13a                      the tokenizer of mteval-v13a.pl, usual for BLEU
+    v14                      the tokenizer of mteval-v14.pl, for all scripts
 
-The flags are applied from left to right to output and expected lines alike, and to the whole line: a regexp also sees
-the numbers of a distribution. Words are split at white space like Haskell's ``Data.Text.words``. The tokenizer comes
-last and keeps the TABs of a line, which separate references.
+A tokenizer puts spaces between the tokens of a line; features are the words of the result, split at white space.
 
-The regular expressions are Python's :mod:`re`, in Unicode. GEval uses PCRE on the bytes of UTF-8: there ``.`` is one
-byte, and ``\w``, ``\d``, ``\s``, ``\b`` and ``(?i)`` match ASCII only (a leading ``(?a)`` does the same here, except
-for ``.``). PCRE's extensions are refused: ``\p{L}``, ``\Q…\E``, ``\K``, ``\h``, recursion, ``[[:alpha:]]``; so is an
-unknown group in a replacement. Beware: ``a{,3}`` means at most three here, but the five characters in PCRE.
+All are GEval's (src/Text/Tokenizer.hs of 1.42.2), whose ``\d``, ``\w`` and ``\s`` match ASCII only. sacreBLEU's
+versions of the last two give other scores: they have other white space (U+0085, U+2028) and, for v14, other digits
+(``½``, ``²`` and those of other scripts).
+
+GEval's minimalistic tokens are the matches of ``[\w\d]+\S*[\w\d]+|[\w\d]|[^\w\s]+``. A token that begins with a word
+character therefore ends with the last word character before white space. The pattern here finds it in linear time.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from typing import TypeAlias
 
-from geval_py.errors import SchemeError
+from geval_py.errors import SchemeError, UsageError
 from geval_py.reading.schemes import EvaluationScheme, Flag
-from geval_py.text import split_words, visible
+from geval_py.text import split_words, strip_spaces, suggestion, visible
 
+Spacing: TypeAlias = Callable[[str], str]
+Rules: TypeAlias = "Sequence[tuple[str, str]]"  # regular expressions and replacements
+_MINIMALISTIC = r"(?a)\w(?:\S*\w)?|[^\w\s]+"
+_ENTITIES = (("<skipped>", ""), ("&quot;", '"'), ("&amp;", "&"), ("&lt;", "<"), ("&gt;", ">"))
+_ONE_SPACE = (r"(?a)\s+", " ")
+_THIRTEEN_A = (
+    (r"([\{-\~\[-\` -\&\(-\+\:-\@\/])", r" \1 "),
+    (r"([^0-9])([\.,])", r"\1 \2 "),
+    (r"([\.,])([^0-9])", r" \1 \2"),
+    (r"([0-9])(-)", r"\1 \2 "),
+    _ONE_SPACE,
+)
+_HIGHEST = 0x20000  # from here on Unicode has no punctuation and no symbols
+
+
+@dataclass(frozen=True, slots=True)
+class Tokenizer:
+    """A tokenizer with a name; ``line`` puts spaces between the tokens of a line."""
+
+    name: str
+    line: Spacing = field(compare=False, repr=False)
+
+    def __reduce__(self) -> tuple[Callable[[str], Tokenizer], tuple[str]]:
+        return find_tokenizer, (self.name,)
+
+    def tokens(self, text: str) -> list[str]:
+        """Return the tokens of a text in order, without white space."""
+        return split_words(self.line(text))
+
+
+@cache
+def find_tokenizer(name: str) -> Tokenizer:
+    """Return the tokenizer with a name; raises UsageError for an unknown name.
+
+    >>> find_tokenizer("minimalistic").tokens("(Well-known, isn't it?)")
+    ['(', 'Well-known', ',', "isn't", 'it', '?)']
+    >>> find_tokenizer("character-by-character").line("a bc")
+    'a _ b c'
+    """
+    return Tokenizer(name, TOKENIZERS[checked_name(name)]())
+
+
+def checked_name(name: str) -> str:
+    """Return the name of a tokenizer; raises UsageError for an unknown name."""
+    if name in TOKENIZERS:
+        return name
+    hint = f"{suggestion(name, TOKENIZERS)}there are {', '.join(TOKENIZERS)}"
+    raise UsageError(message=f"Unknown tokenizer: {visible(name)}\n  {hint}")
+
+
+def _minimalistic() -> Spacing:
+    find = re.compile(_MINIMALISTIC).findall
+    return lambda text: strip_spaces(" ".join(find(text)))
+
+
+def _thirteen_a() -> Spacing:
+    spaced = _by_rules(_THIRTEEN_A)
+
+    def tokenize(text: str) -> str:
+        for written, meant in _ENTITIES:
+            text = text.replace(written, meant)
+        return spaced(f" {text} ")
+
+    return tokenize
+
+
+def _fourteen() -> Spacing:
+    punctuation, symbol = _of_category("P"), _of_category("S")
+    return _by_rules(
+        (
+            (f"([^0-9])({punctuation})", r"\1 \2 "),
+            (f"({punctuation})([^0-9])", r" \1 \2"),
+            (f"({symbol})", r" \1 "),
+            _ONE_SPACE,
+        )
+    )
+
+
+def _by_rules(rules: Rules) -> Spacing:
+    """Return a function that applies the rules in order and strips white space at the ends."""
+    substitutions = [(re.compile(pattern).sub, replacement) for pattern, replacement in rules]
+
+    def spaced(text: str) -> str:
+        for substitute, replacement in substitutions:
+            text = substitute(replacement, text)
+        return strip_spaces(text)
+
+    return spaced
+
+
+def _of_category(letter: str) -> str:
+    r"""Return the regular expression of a Unicode category: ``\p{P}`` or ``\p{S}`` in other languages.
+
+    It consists of ranges, since beyond U+FFFF :mod:`re` searches the entries of a class one by one.
+    """
+    codes = [code for code in range(_HIGHEST) if unicodedata.category(chr(code))[0] == letter]
+    starts = [code for code, before in zip(codes, [-2, *codes], strict=False) if code != before + 1]
+    ends = [code for code, after in zip(codes, [*codes[1:], -2], strict=True) if code + 1 != after]
+    ranges = (rf"\U{start:08x}-\U{end:08x}" for start, end in zip(starts, ends, strict=True))
+    return f"[{''.join(ranges)}]"
+
+
+TOKENIZERS: dict[str, Callable[[], Spacing]] = {
+    "minimalistic": _minimalistic,
+    "character-by-character": lambda: lambda text: " ".join(text.replace(" ", "_")),
+    "13a": _thirteen_a,
+    "v14": _fourteen,
+}
+
+# Preparation: the text flags of an evaluation scheme, and a tokenizer, change each line before it is scored.
 Step: TypeAlias = Callable[[str], str]
 _CASES = frozenset("luc")
 
@@ -109,8 +219,6 @@ def _replaced(pattern: re.Pattern[str], template: tuple[str | int, ...], text: s
 
 
 def _tokenized(tokenizer: str) -> Step:
-    from geval_py.reading.tokenizers import find_tokenizer
-
     spaced = find_tokenizer(tokenizer).line
     return lambda line: "\t".join(map(spaced, line.split("\t")))
 

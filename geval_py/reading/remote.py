@@ -125,7 +125,6 @@ _PACKAGES = {
     "hdfs": "pyarrow",
     "hf": "huggingface_hub",
 }
-
 HTTP_TIMEOUT_SECONDS = 30
 HTTP_MAX_BYTES = 4 << 30
 

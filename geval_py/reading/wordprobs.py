@@ -17,9 +17,7 @@ from math import exp, expm1, inf, log, log1p
 from mmh3 import hash as murmur3
 
 from geval_py.errors import MalformedLineError, UsageError
-from geval_py.reading.schemes import DEFAULT_BITS as DEFAULT_BITS
-from geval_py.reading.schemes import LEAST_BITS as LEAST_BITS
-from geval_py.reading.schemes import MOST_BITS as MOST_BITS
+from geval_py.reading.schemes import DEFAULT_BITS, LEAST_BITS, MOST_BITS
 from geval_py.text import shorten, visible
 from geval_py.values import Value
 

@@ -11,8 +11,7 @@ import altair as alt
 
 from geval_py.explaining.significance import LEAST_LINES
 from geval_py.reports import axes, scales
-from geval_py.reports.axes import FONT, Chart, Palette, data, described, layered
-from geval_py.reports.panel import figure, percent
+from geval_py.reports.axes import FONT, Chart, Palette, data, described, figure, layered, percent
 from geval_py.tables.escapes import short
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from geval_py.errors import UsageError
-from geval_py.explaining.bootstrap import interval, score_interval
 from geval_py.explaining.calibration import Calibration, calibration
 from geval_py.explaining.comparison import Comparison, compare
 from geval_py.explaining.cross_validation import FEW_LINES
@@ -42,12 +41,13 @@ from geval_py.explaining.losses import (
 )
 from geval_py.explaining.luck import Luck, luck
 from geval_py.explaining.mixing import Mixture, mix
+from geval_py.explaining.resampling import interval, score_interval
 from geval_py.explaining.significance import LEAST_LINES, Array, Interval
 from geval_py.explaining.tuning import Tuning, tune
 from geval_py.explaining.worst_features import Culprit, Wanted, culprits_of, worst_features
+from geval_py.reading.config import DEFAULT_SEED
 from geval_py.reading.features import FeatureKinds
 from geval_py.reading.items import column_names
-from geval_py.reading.options import DEFAULT_SEED
 from geval_py.reading.splits import training_words
 from geval_py.scoring.metrics.base import CROSS_ENTROPY, LIKELIHOOD, LOG_LOSS, PERPLEXITY
 from geval_py.scoring.scores import MetricScore, ScoredOutput, checked_evaluation

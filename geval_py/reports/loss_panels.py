@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from geval_py.explaining.losses import Bin, Outcome, OutcomeShare, Part, Parts
 from geval_py.explaining.significance import LEAST_LINES
-from geval_py.reports.axes import Chart, Palette
+from geval_py.reports.axes import OUTCOMES, Chart, Key, Palette, Panel, figure, p_text, percent, perplexity, table_of
 from geval_py.reports.charts import Block, Row, bars, dots, histogram, joined_bars
-from geval_py.reports.panel import OUTCOMES, Key, Panel, figure, p_text, percent, perplexity, table_of
 from geval_py.scoring.metrics.base import exp
 from geval_py.tables.escapes import short
 
@@ -216,8 +215,6 @@ PARTS_METHODS = {
     "value": "Values with fewer than ten lines, and those behind the ten most frequent, are put together.",
     "words": "By the number of words, which are separated by spaces.",
 }
-
-
 FEATURES_METHOD = (
     "Words and shapes of words on at least ten lines, chosen one after the other, each time the one that explains "
     "most of what those before it left open"

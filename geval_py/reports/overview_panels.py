@@ -6,10 +6,10 @@ import math
 from typing import TYPE_CHECKING
 
 from geval_py.explaining.significance import LEAST_LINES
+from geval_py.reports.axes import Panel, figure, p_text, percent, table_of
 from geval_py.reports.charts import Block, Row, dots, histogram
 from geval_py.reports.contents import EXPECTED, BadFeature, Overview, ScoredParts
 from geval_py.reports.loss_panels import FEATURES_METHOD, PARTS_METHODS
-from geval_py.reports.panel import Panel, figure, p_text, percent, table_of
 from geval_py.reports.quality_panels import output_rows, score_panel
 from geval_py.tables.escapes import short
 

@@ -17,10 +17,20 @@ from xml.sax.saxutils import quoteattr
 
 from markupsafe import Markup
 
-from geval_py.reports import honesty_panels, loss_panels, overview_panels, quality_panels
-from geval_py.reports.axes import NOTEBOOK, PAGE, Chart, Palette
+from geval_py.reports import loss_panels, overview_panels, quality_panels
+from geval_py.reports.axes import (
+    NOTEBOOK,
+    OUTCOMES,
+    PAGE,
+    Chart,
+    Palette,
+    Panel,
+    Section,
+    figure,
+    percent,
+    perplexity,
+)
 from geval_py.reports.contents import Overview, Report
-from geval_py.reports.panel import OUTCOMES, Panel, Section, figure, percent, perplexity
 from geval_py.scoring.metrics.base import exp
 from geval_py.tables.escapes import environment, short
 from geval_py.version import __version__
@@ -95,7 +105,7 @@ def _sections(report: Report | Overview, palette: Palette) -> list[Section]:
 
 def _report_panels(report: Report, palette: Palette) -> Iterator[tuple[str, Iterable[Panel | None]]]:
     comparison = quality_panels.comparison_panel(report.comparison, palette)
-    luck = None if report.luck is None else honesty_panels.luck_panel(report, report.luck, palette)
+    luck = None if report.luck is None else quality_panels.luck_panel(report, report.luck, palette)
     yield "How good, how sure", [quality_panels.quality_panel(report, palette), comparison or luck]
     costs = loss_panels.costs_panel(report, palette)
     yield "Where the loss comes from", [loss_panels.spread_panel(report, palette), costs]
@@ -106,7 +116,7 @@ def _report_panels(report: Report, palette: Palette) -> Iterator[tuple[str, Iter
     yield "Which lines are hard", [*hard, *loss_panels.column_panels(report, palette)]
     honest: list[Panel | None] = []
     if report.calibration is not None:
-        honest += honesty_panels.honesty_panels(report.calibration, palette)
+        honest += quality_panels.honesty_panels(report.calibration, palette)
     if report.tuning is not None:
         honest.append(quality_panels.help_panel(report, report.tuning, palette))
     if comparison is not None:  # else luck stands further up, so that columns are about as long

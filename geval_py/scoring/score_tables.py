@@ -9,8 +9,7 @@ from itertools import chain
 from geval_py.scoring.scores import Failure, Interval, MetricScore, ScoredOutput, each_score
 from geval_py.tables.numbers import number, with_half_width
 from geval_py.tables.table import Column, Table, plain_table
-from geval_py.tables.terminals import Alignment, laid_out
-from geval_py.text import visible
+from geval_py.text import Alignment, laid_out, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

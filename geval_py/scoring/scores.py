@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from geval_py.errors import DataError, LineCountError, MalformedLineError, SchemeError, UsageError
 from geval_py.reading.items import InputText, ScoredItem, Texts
-from geval_py.reading.outputs import Output
 from geval_py.reading.schemes import EvaluationScheme
-from geval_py.reading.splits import Split
+from geval_py.reading.splits import Output, Split
 from geval_py.scoring.metrics import NOISE, LineStatistics, Metric
 from geval_py.text import named, shown
 from geval_py.values import Value

@@ -1,7 +1,7 @@
 """A metric on resamples of the lines."""
 
-from geval_py.explaining.bootstrap import resample_totals, scores_on, table_of
-from geval_py.reading.options import DEFAULT_SAMPLES, DEFAULT_SEED
+from geval_py.explaining.resampling import resample_totals, scores_on, table_of
+from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED
 
 
 def bootstrap_scores(metric, statistics, *, samples=DEFAULT_SAMPLES, seed=DEFAULT_SEED):

@@ -14,8 +14,7 @@ from resampled import bootstrap_scores
 from geval_py import UsageError, evaluate
 from geval_py.cli import main
 from geval_py.explaining import resampling
-from geval_py.explaining.bootstrap import interval
-from geval_py.explaining.resampling import StatisticsTable, bootstrap_weights, swap_weights
+from geval_py.explaining.resampling import StatisticsTable, bootstrap_weights, interval, swap_weights
 from geval_py.explaining.significance import Interval, percentile_bounds
 from geval_py.scoring.metrics import METRICS, LineStatistics
 

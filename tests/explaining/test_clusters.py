@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from geval_py import UsageError, compare, evaluate
 from geval_py.cli import main
-from geval_py.explaining.bootstrap import interval, resample_totals
 from geval_py.explaining.documents import Documents, cluster_variance, design_effect, permutation_p
 from geval_py.explaining.paired import bootstrap_p_values, randomisation_p_values
-from geval_py.explaining.resampling import StatisticsTable, bootstrap_weights
+from geval_py.explaining.resampling import StatisticsTable, bootstrap_weights, interval, resample_totals
 from geval_py.explaining.significance import expanded_tail, t_quantile
 from geval_py.scoring.metrics import METRICS, LineStatistics
 

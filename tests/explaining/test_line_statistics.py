@@ -11,9 +11,8 @@ import scipy.stats
 from resampled import bootstrap_scores
 
 from geval_py import UsageError, compare, evaluate
-from geval_py.explaining.bootstrap import resample_totals
 from geval_py.explaining.paired import Systems, bootstrap_p_values, equal_systems, line_shares, randomisation_p_values
-from geval_py.explaining.resampling import StatisticsTable
+from geval_py.explaining.resampling import StatisticsTable, resample_totals
 from geval_py.reading.lines import decode_lines
 from geval_py.scoring.metrics import METRICS, LineStatistics, Metric
 from geval_py.scoring.metrics.base import Measure

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from geval_py import UsageError
-from geval_py.explaining.bootstrap import resample_totals, scores_on
 from geval_py.explaining.paired import (
     Systems,
     bootstrap_p_values,
@@ -20,7 +19,7 @@ from geval_py.explaining.paired import (
     line_shares,
     randomisation_p_values,
 )
-from geval_py.explaining.resampling import StatisticsTable
+from geval_py.explaining.resampling import StatisticsTable, resample_totals, scores_on
 from geval_py.explaining.significance import holm, samples_needed, undistinguished_groups
 from geval_py.scoring.metrics import METRICS, LineStatistics
 

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from geval_py.explaining.bootstrap import resample_totals, scores_on
 from geval_py.explaining.paired import bootstrap_p_values, difference_intervals, randomisation_p_values
-from geval_py.explaining.resampling import StatisticsTable
+from geval_py.explaining.resampling import StatisticsTable, resample_totals, scores_on
 from geval_py.explaining.significance import percentile_bounds
 from geval_py.scoring.metrics import METRICS
 

@@ -12,9 +12,8 @@ from sacrebleu.significance import PairedTest
 from scipy.stats import bootstrap as scipy_bootstrap
 from scipy.stats import spearmanr
 
-from geval_py.explaining.bootstrap import RuledTable, interval, scores_on, table_of
 from geval_py.explaining.paired import Systems, equal_systems, line_shares, randomisation_p_values
-from geval_py.explaining.resampling import bootstrap_weights, swap_weights
+from geval_py.explaining.resampling import RuledTable, bootstrap_weights, interval, scores_on, swap_weights, table_of
 from geval_py.explaining.significance import Interval
 from geval_py.scoring.metrics import column_of, find_metric
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from geval_py.errors import EmptyFileError, MalformedLineError, ModelError
-from geval_py.modelling.arpa import read_arpa
+from geval_py.modelling.ngram_model import read_arpa
 from geval_py.modelling.perplexity import score_texts
 
 GOOD = """\

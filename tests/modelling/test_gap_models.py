@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from profiles import examples
 
 from geval_py.errors import ModelError
+from geval_py.modelling.corpus import Gap, gap_of, join_windows, texts_of
 from geval_py.modelling.gap_models import GapModel, learn
 from geval_py.modelling.perplexity import token_scores
-from geval_py.modelling.windows import Gap, gap_of, join_windows, texts_of
 from geval_py.reading.items import Item
 
 WINDOWS = {

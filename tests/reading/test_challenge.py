@@ -20,9 +20,8 @@ from geval_py.errors import (
 )
 from geval_py.evaluation import evaluate_all
 from geval_py.reading.challenge import Challenge
-from geval_py.reading.outputs import Output, find_outputs, parse_parameters
 from geval_py.reading.sources import find_file
-from geval_py.reading.splits import Task, locate, read_header, read_vocabulary
+from geval_py.reading.splits import Output, Task, find_outputs, locate, parse_parameters, read_header, read_vocabulary
 from geval_py.text import natural_order
 
 PROPERTY = settings(deadline=None, derandomize=True)

@@ -12,8 +12,7 @@ from geval_py.cli.options import Settings, parse
 from geval_py.cli.parsers import make_parser
 from geval_py.errors import ConfigError, SchemeError, UnreadableFileError, UsageError
 from geval_py.reading.challenge import Challenge
-from geval_py.reading.config import config_task, read_config
-from geval_py.reading.options import IGNORED, NOT_AVAILABLE, OPTIONS, SUBMIT, read_words
+from geval_py.reading.config import IGNORED, NOT_AVAILABLE, OPTIONS, SUBMIT, config_task, read_config, read_words
 from geval_py.reading.splits import Task
 
 PROPERTY = settings(deadline=None, derandomize=True)

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from geval_py.errors import AmbiguousFileError, MalformedLineError, MissingFileError
-from geval_py.reading.outputs import by_accepted_names, output_at, read_output
+from geval_py.reading.splits import by_accepted_names, output_at, read_output
 from geval_py.reading.wordprobs import parse_line
 
 TEXT = "the:0.5 :0.5\n-1 -2\r\n:1"

@@ -11,7 +11,7 @@ from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 from sacrebleu.tokenizers.tokenizer_intl import TokenizerV14International
 
 from geval_py.errors import UsageError
-from geval_py.reading.tokenizers import _HIGHEST, TOKENIZERS, find_tokenizer
+from geval_py.reading.preparation import _HIGHEST, TOKENIZERS, find_tokenizer
 from geval_py.text import split_words, strip_spaces
 
 PROPERTY = settings(deadline=None, derandomize=True)

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geval_py.tables import terminals
-from geval_py.tables.terminals import cut, laid_out, width_of
-from geval_py.text import display_width
+from geval_py import text as terminals
+from geval_py.text import cut, display_width, laid_out, width_of
 
 RED, PLAIN = "\x1b[31m", "\x1b[0m"
 

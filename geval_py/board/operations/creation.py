@@ -12,7 +12,7 @@ from geval_py.board.database.store import SETTINGS_FILE, Board, StoreError, engi
 from geval_py.board.settings import settings_of
 from geval_py.errors import ConfigError, MissingFileError, UnreadableFileError, UsageError
 from geval_py.reading.challenge import Challenge
-from geval_py.reading.options import DEFAULT_SAMPLES, DEFAULT_SEED
+from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED
 from geval_py.reading.rewriting import written_whole
 from geval_py.reading.sources import find_file
 from geval_py.reading.splits import EXPECTED_FILE, TRAINING_SET

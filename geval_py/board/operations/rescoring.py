@@ -24,8 +24,8 @@ from geval_py.board.database.store import Board, escape_unstorable, remember
 from geval_py.board.intake.receiving import outputs_of, test_by_folder
 from geval_py.board.intake.sandbox import Scorer, scorer_on
 from geval_py.board.operations import pipeline
-from geval_py.board.operations.outdated import Outdated, outdated, tests_in
 from geval_py.board.operations.receipts import Receipt, charge_of, receipt_of
+from geval_py.board.operations.status import Outdated, outdated, tests_in
 from geval_py.board.ranking.disclosure import refresh
 from geval_py.board.ranking.leaderboard import PlaceChange, changed_places, places
 from geval_py.board.submission import Details, Parcel, ReceivedFile, ReceivedOutput, RejectedError, digest_of

@@ -9,7 +9,7 @@ from itertools import chain
 
 from markupsafe import escape
 
-from geval_py.board.ranking.leaderboard_columns import EntryColumn, page_columns
+from geval_py.board.ranking.leaderboard import EntryColumn, page_columns
 from geval_py.board.site import rendering
 from geval_py.board.site.site_charts import Bar, DisclosedOutput, Tick, bar_of, bar_scale, bar_ticks, is_better
 from geval_py.board.submission import Entry, Standings

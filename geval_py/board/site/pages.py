@@ -8,7 +8,7 @@ from functools import partial
 from importlib.resources import files
 from typing import Any
 
-from geval_py.board.ranking.leaderboard_columns import page_columns, standings_document, standings_records
+from geval_py.board.ranking.leaderboard import page_columns, standings_document, standings_records
 from geval_py.board.settings import Test
 from geval_py.board.site import rendering, site_charts
 from geval_py.board.site.files import MARK, Addresses, Page, feed

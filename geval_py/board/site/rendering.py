@@ -15,7 +15,7 @@ from markdown_it.token import Token
 from markupsafe import Markup, escape
 
 from geval_py.board.ranking import disclosure
-from geval_py.board.ranking.leaderboard_columns import EntryColumn, place_text
+from geval_py.board.ranking.leaderboard import EntryColumn, place_text
 from geval_py.tables.escapes import environment, short
 from geval_py.tables.numbers import special
 

@@ -7,8 +7,14 @@ from typing import TYPE_CHECKING
 
 from geval_py.board.database.store import Board
 from geval_py.board.operations.status import Status, status_of
-from geval_py.board.ranking.leaderboard import BY, standings
-from geval_py.board.ranking.leaderboard_columns import legend, standings_document, standings_records, standings_table
+from geval_py.board.ranking.leaderboard import (
+    BY,
+    legend,
+    standings,
+    standings_document,
+    standings_records,
+    standings_table,
+)
 from geval_py.cli.board import board_parser, now
 from geval_py.cli.parsers import QuietParser, add_format
 from geval_py.cli.terminal import note, show

@@ -122,7 +122,7 @@ def run_verify(words: Sequence[str]) -> int:
     given = make_verify_parser().understood(words)
     if given is None:
         return 0
-    from geval_py.board.site.verification import verify
+    from geval_py.board.exports import verify
 
     found = verify(given.site, given.file)
     sys.stdout.writelines(f"{difference}\n" for difference in found)

@@ -3,8 +3,7 @@
 import pytest
 from hostile import LINE
 
-from geval_py.board.intake.gonito import MOST_BYTES, parse_message
-from geval_py.board.intake.receiving import matches
+from geval_py.board.intake.receiving import MOST_BYTES, matches, parse_message
 
 FULL = """\
 description: This my brilliant solution

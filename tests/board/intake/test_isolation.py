@@ -22,7 +22,7 @@ from geval_py.board.intake.sandbox import receive_in_sandbox, run_in_sandbox, sc
 from geval_py.board.settings import Limits, Settings, Test
 from geval_py.board.submission import FailedError, RejectedError, unpack
 from geval_py.errors import MissingFileError, UsageError
-from geval_py.reading.options import DEFAULT_SEED
+from geval_py.reading.config import DEFAULT_SEED
 
 GAZETTE = Path(__file__).parents[3] / "challenges" / "gazette"
 BIGRAM = (GAZETTE / "dev-0" / "out-model=bigram.tsv").read_bytes()

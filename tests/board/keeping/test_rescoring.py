@@ -11,10 +11,10 @@ from geval_py.board import site
 from geval_py.board.answers import references_of
 from geval_py.board.database.schema import evaluations, files, history, outputs, scores, submissions
 from geval_py.board.intake.identity import unopened_digest
-from geval_py.board.operations import outdated as outdating
 from geval_py.board.operations import pipeline as preparing
 from geval_py.board.operations import pipeline as working
 from geval_py.board.operations import rescoring
+from geval_py.board.operations import status as outdating
 from geval_py.board.operations.rescoring import replace_scores, rescore
 from geval_py.board.operations.status import status_of
 from geval_py.board.operations.submissions import add

@@ -19,8 +19,8 @@ from geval_py.board.database.store import DATABASE_VARIABLE, Board, StoreError
 from geval_py.board.exports import PLACES, export, import_board
 from geval_py.board.operations import creation
 from geval_py.board.operations import submissions as moderating
-from geval_py.board.operations.outdated import outdated
 from geval_py.board.operations.rescoring import rescore
+from geval_py.board.operations.status import outdated
 from geval_py.board.operations.submissions import add
 from geval_py.board.ranking.leaderboard import standings
 from geval_py.errors import CorruptFileError, UnreadableFileError, UsageError

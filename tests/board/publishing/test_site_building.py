@@ -21,14 +21,13 @@ from samples import LINES, NOW, write
 
 from geval_py.board import site
 from geval_py.board.database.store import DATABASE_VARIABLE, Board
-from geval_py.board.exports import export
+from geval_py.board.exports import export, moment_in, verify
 from geval_py.board.operations import creation as creating
 from geval_py.board.operations import submissions
 from geval_py.board.operations import submissions as moderating
 from geval_py.board.ranking.comparisons import likenesses
 from geval_py.board.site import files as writing
 from geval_py.board.site.files import write_site
-from geval_py.board.site.verification import moment_in, verify
 from geval_py.board.site.view import loaded
 from geval_py.errors import UsageError
 

@@ -10,7 +10,7 @@ import sys
 import pytest
 from rows import KEYS, Rows
 
-from geval_py.board.ranking.leaderboard_columns import group_label, place_text
+from geval_py.board.ranking.leaderboard import group_label, place_text
 from geval_py.cli.board import pages
 from geval_py.errors import UsageError
 
