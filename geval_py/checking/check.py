@@ -20,21 +20,14 @@ from geval_py.checking.targets import Target, find_targets
 from geval_py.errors import CorruptFileError, DataError, TooLargeError, UnreadableFileError
 from geval_py.reading.lines import LineReader
 from geval_py.reading.sources import is_part_of
-from geval_py.scoring.blocks import (
-    Block,
-    BlockReader,
-    Progress,
-    ProgressOf,
-    ThreadPool,
-    Threads,
-    Workers,
-    no_progress,
-)
+from geval_py.scoring.blocks import Block, BlockReader, Progress, ProgressOf, ThreadPool, Threads, no_progress
 from geval_py.text import named, visible
 from geval_py.version import __version__
 
 if TYPE_CHECKING:
     import distributed
+
+    from geval_py.scoring.blocks import Workers
 
 
 DEFAULT_MAX_BYTES = 20 * 10**9

@@ -19,6 +19,7 @@ from geval_py.errors import MalformedLineError, UsageError
 from geval_py.reading import wordprobs
 from geval_py.reading.lines import BYTE_ORDER_MARK, LineReader
 from geval_py.reading.rewriting import check_replaceable, replacement
+from geval_py.reading.schemes import DEFAULT_BITS
 from geval_py.reading.wordprobs import LEAST_TOTAL, REST, sum_in_order
 from geval_py.scoring import kernel
 from geval_py.scoring.kernel.backends import score_lines
@@ -330,7 +331,7 @@ class Fixes:
 
 
 def _flags_of(text: bytes, lines: int) -> Sequence[int]:
-    return score_lines(text + b"\n", b"\n" * lines, wordprobs.DEFAULT_BITS, 1)[1]
+    return score_lines(text + b"\n", b"\n" * lines, DEFAULT_BITS, 1)[1]
 
 
 def _decoded(data: bytes) -> str | None:

@@ -15,7 +15,7 @@ from geval_py.errors import ConfigError, SchemeError, UsageError
 from geval_py.reading.config import CONFIG_FILE, config_task
 from geval_py.reading.schemes import parse_schemes
 from geval_py.reading.splits import Split, Task, locate, locate_others, other_test_set
-from geval_py.scoring.blocks import Threads, Workers
+from geval_py.scoring.blocks import Threads
 from geval_py.scoring.evaluate import Named, evaluate_split, select_schemes, shown_name
 from geval_py.scoring.scores import Failure, MetricScore, ScoredOutput, each_score, evaluations_of, what_is_scored
 from geval_py.tables.formats import FOR_PEOPLE, Shown, Tabular
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from geval_py.cli.options import Settings
     from geval_py.explaining.documents import Documents
     from geval_py.explaining.significance import Interval
+    from geval_py.scoring.blocks import Workers
     from geval_py.tables.table import Table
 
 

@@ -28,20 +28,17 @@ from geval_py.explaining.cross_validation import FEW_LINES
 from geval_py.explaining.tuning import tune
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.config import DEFAULT_SEED
-from geval_py.reading.derived import (
-    DEFAULT_WORDS,
-    Derived,
-    LineMaker,
-    Parameters,
-    find_output,
-    read_parameters,
-    tuned_output,
-)
+from geval_py.reading.derived import DEFAULT_WORDS, Derived, Parameters, find_output, read_parameters, tuned_output
 from geval_py.reading.splits import Output, Task, locate, only_output, outputs_named
 from geval_py.scoring.evaluate import select_schemes
 from geval_py.scoring.scores import evaluations_of
 from geval_py.tables.formats import FOR_PEOPLE, Tabular
 from geval_py.text import named
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from geval_py.reading.derived import LineMaker
+
 
 OWN = ("metrics", "words", "documents", "apply", "force")  # the options that scoring does not have
 DESCRIPTION = """\

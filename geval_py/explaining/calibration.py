@@ -15,7 +15,7 @@ import numpy as np
 
 from geval_py.explaining import reliability
 from geval_py.explaining.reliability import CalibrationError, Corp, Forecasts, Points, Reliability
-from geval_py.explaining.significance import NORMAL, Array, Flags
+from geval_py.explaining.significance import NORMAL
 from geval_py.scoring.metrics.base import NOISE
 from geval_py.scoring.metrics.hashed import ProfileStatistics
 from geval_py.tables.formats import Tabular
@@ -24,6 +24,7 @@ from geval_py.tables.table import Column, Table, plain_table
 from geval_py.text import visible
 
 if TYPE_CHECKING:
+    from geval_py.explaining.significance import Array, Flags
     from geval_py.scoring.evaluate import Named
     from geval_py.scoring.scores import ScoredOutput
 

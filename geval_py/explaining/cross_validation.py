@@ -16,13 +16,14 @@ import numpy as np
 from geval_py.errors import UsageError
 from geval_py.explaining.documents import Documents, documents_of, find_dependence
 from geval_py.explaining.guesses import Guesses, hashed_bits
-from geval_py.explaining.significance import CONFIDENCE, Array, Flags, Integers
+from geval_py.explaining.significance import CONFIDENCE
 from geval_py.reading.derived import Parameters
 from geval_py.tables.numbers import fixed
 from geval_py.tables.table import Column, Table
 from geval_py.text import visible
 
 if TYPE_CHECKING:
+    from geval_py.explaining.significance import Array, Flags, Integers
     from geval_py.scoring.scores import MetricScore, ScoredOutput
 
     # A column that names the documents, or a number a line; None: find which lines are alike; False: no documents.

@@ -23,12 +23,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from geval_py.errors import DataError, UsageError
-from geval_py.explaining.significance import LEAST_TESTED, LEVEL, Array, Integers
+from geval_py.explaining.significance import LEAST_TESTED, LEVEL
 from geval_py.reading.features import Field, Fields, columns_there_are
 from geval_py.reading.sources import can_be_reread
 from geval_py.text import visible
 
 if TYPE_CHECKING:
+    from geval_py.explaining.significance import Array, Integers
     from geval_py.scoring.scores import MetricScore, ScoredOutput
 
 

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from geval_py.explaining.significance import LEAST_LINES, Array, Integers, t_quantile
+from geval_py.explaining.significance import LEAST_LINES, t_quantile
 from geval_py.reading.features import FIELD_NUMBER
 from geval_py.reading.items import ScoredItem
 from geval_py.reading.preparation import preparation_of
 from geval_py.reading.wordprobs import Distribution, parse_line
 
 if TYPE_CHECKING:
+    from geval_py.explaining.significance import Array, Integers
     from geval_py.scoring.scores import ScoredOutput
 
 

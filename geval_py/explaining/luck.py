@@ -19,7 +19,7 @@ import numpy as np
 
 from geval_py.errors import UsageError
 from geval_py.explaining.reliability import hashed_scheme, profile_of, profile_scheme, reread, schemes_of
-from geval_py.explaining.significance import NORMAL, Array
+from geval_py.explaining.significance import NORMAL
 from geval_py.reading.schemes import DEFAULT_BITS
 from geval_py.reading.sources import can_be_reread
 from geval_py.reading.splits import unique_names
@@ -34,6 +34,7 @@ from geval_py.text import visible
 
 if TYPE_CHECKING:
     from geval_py.explaining.comparison import Comparison
+    from geval_py.explaining.significance import Array
     from geval_py.scoring.evaluate import Named
     from geval_py.scoring.scores import ScoredOutput
 

@@ -21,7 +21,7 @@ import numpy as np
 from geval_py.errors import UsageError
 from geval_py.explaining import cross_validation
 from geval_py.explaining.comparison import check_comparable
-from geval_py.explaining.cross_validation import Change, HeldTogether, score_text, ten_digits
+from geval_py.explaining.cross_validation import Change, score_text, ten_digits
 from geval_py.explaining.guesses import bucket_shares, hashed_bits
 from geval_py.reading.config import DEFAULT_SEED, check_sampling
 from geval_py.reading.derived import Derived, FrequentWords, Mixing, frequent_words_of_train, mixed_output
@@ -34,6 +34,7 @@ from geval_py.text import visible
 from geval_py.version import __version__
 
 if TYPE_CHECKING:
+    from geval_py.explaining.cross_validation import HeldTogether
     from geval_py.explaining.significance import Array
 
 

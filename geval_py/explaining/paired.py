@@ -30,13 +30,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from geval_py.explaining import resampling
-from geval_py.explaining.significance import LEVEL, Array, Interval, expansion, holm, undistinguished_groups
+from geval_py.explaining.significance import LEVEL, Interval, expansion, holm, undistinguished_groups
 from geval_py.reading.config import check_sampling
 from geval_py.scoring.metrics.base import NOISE, LineStatistics, Metric
 
 if TYPE_CHECKING:
     from geval_py.explaining.documents import Documents
     from geval_py.explaining.resampling import LineTable, Totals
+    from geval_py.explaining.significance import Array
     from geval_py.scoring.blocks import Progress
     from geval_py.scoring.scores import Signature
 

@@ -23,12 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geval_py.explaining.documents import Documents, cluster_variance
-from geval_py.explaining.significance import GEVAL_TAIL, Array, Flags, Interval, expanded_tail, t_quantile
+from geval_py.explaining.significance import GEVAL_TAIL, Interval, expanded_tail, t_quantile
 from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED, check_sampling
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from geval_py.explaining.significance import Array, Flags
     from geval_py.scoring.blocks import Progress
     from geval_py.scoring.metrics.base import LineStatistics, Metric
     from geval_py.scoring.scores import MetricScore

@@ -20,10 +20,11 @@ import numpy as np
 from geval_py.reading.features import FIELD_NUMBER, FeatureKinds, Field, Fields
 from geval_py.reading.items import ScoredItem
 from geval_py.reading.lines import LineReader, decode_lines
-from geval_py.scoring.blocks import Block, Progress, Workers
+from geval_py.scoring.blocks import Block, Progress
 
 if TYPE_CHECKING:
     from geval_py.explaining.significance import Array, Flags, Integers
+    from geval_py.scoring.blocks import Workers
     from geval_py.scoring.scores import ScoredOutput
 
 

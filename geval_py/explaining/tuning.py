@@ -19,7 +19,7 @@ import numpy as np
 
 from geval_py.errors import UsageError
 from geval_py.explaining import cross_validation
-from geval_py.explaining.cross_validation import Change, Folds, HeldTogether, score_text, ten_digits
+from geval_py.explaining.cross_validation import Change, Folds, score_text, ten_digits
 from geval_py.explaining.guesses import Guesses, read_guesses
 from geval_py.reading.config import DEFAULT_SEED, check_sampling
 from geval_py.reading.derived import DEFAULT_WORDS, FrequentWords, Parameters, frequent_words_of_train, tuned_output
@@ -30,6 +30,7 @@ from geval_py.text import visible
 from geval_py.version import __version__
 
 if TYPE_CHECKING:
+    from geval_py.explaining.cross_validation import HeldTogether
     from geval_py.scoring.blocks import Progress
 
 

@@ -27,19 +27,11 @@ from geval_py.errors import UsageError
 from geval_py.explaining.documents import Documents, documents_of
 from geval_py.explaining.feature_ranking import Frequencies, Losses, Occurrences, Ranked, Ranking, rank_scores
 from geval_py.explaining.line_by_line import explained_head
-from geval_py.explaining.significance import (
-    LEAST_LINES,
-    LEVEL,
-    Array,
-    Flags,
-    Integers,
-    benjamini_hochberg,
-    normal_cdf,
-)
+from geval_py.explaining.significance import LEAST_LINES, LEVEL, benjamini_hochberg, normal_cdf
 from geval_py.explaining.tally import FieldTally, tally_features
 from geval_py.reading.features import BETWEEN_TOKENS, FIELD_NUMBER, OUTPUT, SHAPE, FeatureKinds, Field, Fields
 from geval_py.reading.items import ScoredItem
-from geval_py.scoring.blocks import Progress, Workers
+from geval_py.scoring.blocks import Progress
 from geval_py.tables.formats import Listing
 from geval_py.tables.numbers import p_value, special
 from geval_py.tables.table import Column, Table, plain_table
@@ -49,6 +41,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
+    from geval_py.explaining.significance import Array, Flags, Integers
+    from geval_py.scoring.blocks import Workers
     from geval_py.scoring.scores import ScoredOutput
 
 

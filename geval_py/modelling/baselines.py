@@ -15,8 +15,13 @@ from geval_py.modelling.corpus import Gap, Sentence, gap_of, texts_of
 from geval_py.modelling.gap_models import GapCounts, GapModel, learn
 from geval_py.modelling.ngram_model import Texts
 from geval_py.reading.items import Item
-from geval_py.reading.writing import Probabilities, format_line
+from geval_py.reading.writing import format_line
 from geval_py.text import nearest, visible
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from geval_py.reading.writing import Probabilities
+
 
 TOP = 300
 DEFAULT = "ngram-both"

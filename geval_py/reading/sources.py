@@ -18,7 +18,7 @@ import sys
 from contextlib import contextmanager
 
 from geval_py.errors import AmbiguousFileError, PartsError, UnreadableFileError
-from geval_py.reading.compression import COMPRESSED_ENDINGS, MAGIC_BYTES, Decompressed, Readable, compression_of
+from geval_py.reading.compression import COMPRESSED_ENDINGS, MAGIC_BYTES, Decompressed, compression_of
 from geval_py.text import named, natural_order
 from geval_py.values import Value
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any, TypeAlias
 
+    from geval_py.reading.compression import Readable
     from geval_py.reading.remote import Kind
     from geval_py.reading.unpacking import Threads
 

@@ -14,13 +14,15 @@ import sys
 from functools import partial
 from itertools import chain, islice, pairwise
 
-from geval_py.reading.compression import MAGIC_BYTES, Compression, Decompressed, Stored, compression_of, zstd_module
+from geval_py.reading.compression import MAGIC_BYTES, Compression, Decompressed, compression_of, zstd_module
 from geval_py.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Protocol, TypeVar
+
+    from geval_py.reading.compression import Stored
 
     Item = TypeVar("Item")
     Result = TypeVar("Result")

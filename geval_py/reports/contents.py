@@ -42,7 +42,7 @@ from geval_py.explaining.losses import (
 from geval_py.explaining.luck import Luck, luck
 from geval_py.explaining.mixing import Mixture, mix
 from geval_py.explaining.resampling import interval, score_interval
-from geval_py.explaining.significance import LEAST_LINES, Array, Interval
+from geval_py.explaining.significance import LEAST_LINES, Interval
 from geval_py.explaining.tuning import Tuning, tune
 from geval_py.explaining.worst_features import Culprit, Wanted, culprits_of, worst_features
 from geval_py.reading.config import DEFAULT_SEED
@@ -54,6 +54,7 @@ from geval_py.scoring.scores import MetricScore, ScoredOutput, checked_evaluatio
 from geval_py.text import visible
 
 if TYPE_CHECKING:
+    from geval_py.explaining.significance import Array
     from geval_py.scoring.blocks import Progress
 
 

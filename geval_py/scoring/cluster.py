@@ -25,12 +25,10 @@ from geval_py.scoring.blocks import (
     RANGE_BYTES,
     Block,
     BlockReader,
-    Lines,
     MatchedBlockReader,
     Progress,
     ThreadPool,
     Threads,
-    Workers,
     available_cores,
     in_order,
     score_block,
@@ -45,6 +43,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from geval_py.scoring.blocks import Lines, Workers
     from geval_py.scoring.metrics.base import Column
 
 Result = TypeVar("Result")

@@ -14,7 +14,7 @@ from geval_py.reading.items import InputReader, InputText, Texts
 from geval_py.reading.lines import LineReader, decode_lines
 from geval_py.reading.sources import can_be_reread, is_part_of
 from geval_py.reading.splits import Split, Task, read_vocabulary
-from geval_py.scoring.blocks import Block, Progress, Scorer, Threads, Workers
+from geval_py.scoring.blocks import Block, Progress, Threads
 from geval_py.scoring.metrics import LineStatistics, Metric, column_of, find_metric
 from geval_py.scoring.scores import (
     Failure,
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from geval_py.reading.preparation import Preparation
     from geval_py.reading.schemes import EvaluationScheme
     from geval_py.reading.splits import Output
+    from geval_py.scoring.blocks import Scorer, Workers
     from geval_py.scoring.metrics.base import Column
     from geval_py.scoring.selection import Choice, Found, Key, Selection
 

@@ -6,14 +6,16 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 
-from geval_py.scoring.scores import Failure, Interval, MetricScore, ScoredOutput, each_score
+from geval_py.scoring.scores import Failure, MetricScore, ScoredOutput, each_score
 from geval_py.tables.numbers import number, with_half_width
 from geval_py.tables.table import Column, Table, plain_table
-from geval_py.text import Alignment, laid_out, visible
+from geval_py.text import laid_out, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from geval_py.errors import GevalError
+    from geval_py.scoring.scores import Interval
+    from geval_py.text import Alignment
 
 FAILED = "error"  # what stands in place of a score that an output at fault has not
 MOST_NAMES_IN_CROSS_TABLES = 100

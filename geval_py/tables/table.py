@@ -15,7 +15,12 @@ from typing import Any
 
 from geval_py.tables.escapes import csv_text, html_text, latex_number, latex_text, markdown_text, tab_text
 from geval_py.tables.numbers import special
-from geval_py.text import Alignment, display_width, laid_out, visible
+from geval_py.text import display_width, laid_out, visible
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from geval_py.text import Alignment
+
 
 _LATEX_COLUMNS: dict[Alignment, str] = {"left": "l", "centre": "c", "right": "r"}
 _MARKDOWN_RULES: dict[Alignment, str] = {"left": "---", "centre": ":---:", "right": "---:"}

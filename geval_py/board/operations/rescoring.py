@@ -30,8 +30,13 @@ from geval_py.board.ranking.disclosure import refresh
 from geval_py.board.ranking.leaderboard import PlaceChange, changed_places, places
 from geval_py.board.submission import Details, Parcel, ReceivedFile, ReceivedOutput, RejectedError, digest_of
 from geval_py.errors import ClusterError
-from geval_py.scoring.blocks import Threads, Workers
+from geval_py.scoring.blocks import Threads
 from geval_py.version import __version__
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from geval_py.scoring.blocks import Workers
+
 
 MOST_AT_ONCE = 32  # submissions whose files are unpacked, each with a connection to the database
 NOT_SCORED = "not all of its outputs could be scored again"

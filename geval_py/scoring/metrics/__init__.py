@@ -16,7 +16,6 @@ from geval_py.scoring.metrics.base import (
     LOG_LOSS,
     NOISE,
     PERPLEXITY,
-    Column,
     HashedColumn,
     LineStatistics,
     Metric,
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from geval_py.reading.preparation import Preparation
+    from geval_py.scoring.metrics.base import Column
 
     METRICS: dict[str, Metric]
 

@@ -15,7 +15,7 @@ from geval_py.reading.lines import Bytes, decode_lines
 from geval_py.reading.schemes import DEFAULT_BITS
 from geval_py.reading.wordprobs import check_bits, check_line_number
 from geval_py.scoring.kernel import backends
-from geval_py.scoring.metrics.base import HashedColumn, LineStatistics, Measure, Metric, Number, Setting
+from geval_py.scoring.metrics.base import HashedColumn, LineStatistics, Measure, Metric, Setting
 from geval_py.text import shown
 from geval_py.values import Value
 
@@ -23,6 +23,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from geval_py.scoring.metrics.base import Number
 
 
 LINES_AT_ONCE = 64  # few, since an error is raised only once as many lines were made

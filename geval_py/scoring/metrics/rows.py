@@ -13,8 +13,13 @@ from geval_py.errors import MalformedLineError
 from geval_py.reading.lines import Bytes, decode_lines
 from geval_py.reading.preparation import Preparation
 from geval_py.reading.wordprobs import NO_DIGIT
-from geval_py.scoring.metrics.base import Column, LineStatistics
+from geval_py.scoring.metrics.base import LineStatistics
 from geval_py.scoring.metrics.exact import read_number
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from geval_py.scoring.metrics.base import Column
+
 
 Parse: TypeAlias = Callable[[str, int], Any]  # reads a line with its number; raises MalformedLineError
 

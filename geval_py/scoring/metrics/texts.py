@@ -10,23 +10,15 @@ from functools import partial
 from importlib import import_module
 
 from geval_py.errors import UsageError
-from geval_py.scoring.metrics.base import (
-    ACCURACY,
-    LIKELIHOOD,
-    LOG_LOSS,
-    Column,
-    Elementwise,
-    Measure,
-    Metric,
-    Setting,
-    whole,
-)
+from geval_py.scoring.metrics.base import ACCURACY, LIKELIHOOD, LOG_LOSS, Elementwise, Measure, Metric, Setting, whole
 from geval_py.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
+
+    from geval_py.scoring.metrics.base import Column
 
 
 _INFINITE = float("inf")
