@@ -7,18 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from geval_py.errors import UsageError
+from geval_py.reading import splits
 from geval_py.reading.challenge import README_FILE
 from geval_py.reading.config import CONFIG_FILE, words_of
 from geval_py.reading.rewriting import GITIGNORE, GITIGNORE_FILE, write_files
-from geval_py.reading.splits import (
-    DEV_SET,
-    EXPECTED_FILE,
-    IN_HEADER_FILE,
-    INPUT_FILE,
-    OUT_HEADER_FILE,
-    TRAINING_SET,
-    Task,
-)
 from geval_py.scoring.evaluate import Named, select_schemes
 from geval_py.scoring.metrics import Metric
 from geval_py.text import SPACES, visible
@@ -196,7 +188,7 @@ def sample_for(metric: Metric) -> Sample:
     return _SAMPLES.get(metric.name) or _SAMPLES.get(metric.name.rstrip("0123456789."), WORD_GAPS)
 
 
-def init_challenge(task: Task, *, precision: int | None = None, percentage: bool = False) -> None:
+def init_challenge(task: splits.Task, *, precision: int | None = None, percentage: bool = False) -> None:
     """Write a new challenge with sample data into a task's directory.
 
     The task also has the metrics, the name of the hidden test set and the name of the answers' file. ``precision``
@@ -205,11 +197,11 @@ def init_challenge(task: Task, *, precision: int | None = None, percentage: bool
     """
     schemes = select_schemes(task)
     name = task.test_name
-    if name in (DEV_SET, TRAINING_SET):
+    if name in (splits.DEV_SET, splits.TRAINING_SET):
         raise UsageError(message=f"{name} is written as well: give the hidden test set another name, as test-B")
     if not re.fullmatch(r"[^/\\]+", name) or name in (".", ".."):
         raise UsageError(message=f"a test set's name is a folder's: {visible(name)}")
-    expected = task.expected_file or EXPECTED_FILE
+    expected = task.expected_file or splits.EXPECTED_FILE
     if not re.fullmatch(r"[^/\\]+", expected):
         raise UsageError(message=f"the answers need a file's name, without a folder: {visible(expected)}")
     sample = sample_for(schemes[0][1])
@@ -218,25 +210,25 @@ def init_challenge(task: Task, *, precision: int | None = None, percentage: bool
         GITIGNORE_FILE: GITIGNORE,
         README_FILE: readme(sample, schemes[0], task.test_name, expected),
         CONFIG_FILE: config_text(schemes, task.test_name, precision=precision, percentage=percentage),
-        IN_HEADER_FILE: "\t".join(sample.in_header) + "\n",
-        OUT_HEADER_FILE: f"{sample.out_header}\n",
+        splits.IN_HEADER_FILE: "\t".join(sample.in_header) + "\n",
+        splits.OUT_HEADER_FILE: f"{sample.out_header}\n",
     }
     write_files(task.directory, {name: text.encode() for name, text in (head | dict(data)).items()})
 
 
-def data_files(sample: Sample, test_name: str, expected_file: str = EXPECTED_FILE) -> Mapping[str, str]:
+def data_files(sample: Sample, test_name: str, expected_file: str = splits.EXPECTED_FILE) -> Mapping[str, str]:
     """Return the texts of in.tsv and of the expected file of each set, by their paths, train first."""
-    sets = {TRAINING_SET: sample.train, DEV_SET: sample.hidden[0], test_name: sample.hidden[1]}
+    sets = {splits.TRAINING_SET: sample.train, splits.DEV_SET: sample.hidden[0], test_name: sample.hidden[1]}
     files: dict[str, str] = {}
     for name, items in sets.items():
-        files[f"{name}/{INPUT_FILE}"] = "".join(f"{text}\n" for text, _ in items)
+        files[f"{name}/{splits.INPUT_FILE}"] = "".join(f"{text}\n" for text, _ in items)
         files[f"{name}/{expected_file}"] = "".join(f"{word}\n" for _, word in items)
     return files
 
 
 def config_text(
     schemes: Sequence[Named],
-    test_name: str = Task.test_name,
+    test_name: str = splits.Task.test_name,
     *,
     precision: int | None = None,
     percentage: bool = False,
@@ -249,10 +241,10 @@ def config_text(
     words: list[str] = []
     for scheme, metric in schemes:
         words += ["--metric", f"{metric.name}:{scheme.text.partition(':')[2]}" if scheme.flags else metric.name]
-    words += [] if test_name == Task.test_name else ["--test-name", test_name]
+    words += [] if test_name == splits.Task.test_name else ["--test-name", test_name]
     words += [] if precision is None else ["--precision", str(precision)]
     words += ["--show-as-percentage"] if percentage else []
-    words += ["--in-header", IN_HEADER_FILE, "--out-header", OUT_HEADER_FILE]
+    words += ["--in-header", splits.IN_HEADER_FILE, "--out-header", splits.OUT_HEADER_FILE]
     text = " ".join(re.sub(f"[{SPACES}]", r"\\\g<0>", word) for word in words)
     for word, read in zip(words, words_of(text), strict=False):
         if word != read:
@@ -260,7 +252,7 @@ def config_text(
     return text
 
 
-def readme(sample: Sample, scheme: Named, test_name: str, expected: str = EXPECTED_FILE) -> str:
+def readme(sample: Sample, scheme: Named, test_name: str, expected: str = splits.EXPECTED_FILE) -> str:
     """Write README.md: the task, the files, the format of outputs, and the folders."""
     parts = [f"\n{sample.title}\n{'=' * len(sample.title)}\n\n{sample.task}\n"]
     parts.append(
@@ -297,10 +289,14 @@ def _structure(test_name: str, expected: str) -> str:
     bullets = [
         (README_FILE, "this page"),
         (CONFIG_FILE, "the options of scoring: the metrics, and how scores are shown"),
-        (IN_HEADER_FILE, "the names of the input's columns"),
-        (OUT_HEADER_FILE, "the name of the output's column"),
+        (splits.IN_HEADER_FILE, "the names of the input's columns"),
+        (splits.OUT_HEADER_FILE, "the name of the output's column"),
     ]
-    of_sets = ((TRAINING_SET, "training data"), (DEV_SET, "development data"), (test_name, "the hidden test data"))
+    of_sets = (
+        (splits.TRAINING_SET, "training data"),
+        (splits.DEV_SET, "development data"),
+        (test_name, "the hidden test data"),
+    )
     for name, what in of_sets:
         bullets += [
             (f"{name}/", what),

@@ -12,16 +12,9 @@ from geval_py.authoring import corpora
 from geval_py.authoring.corpora import Cut, Document, Gap, Parts, column_names
 from geval_py.authoring.publishing import DEFAULT_TITLE, NewChallenge, check_folders, config_of, publish
 from geval_py.errors import EmptyFileError, LineCountError, MissingFileError, UnreadableFileError, UsageError
+from geval_py.reading import splits
 from geval_py.reading.lines import read_lines
 from geval_py.reading.sources import find_file
-from geval_py.reading.splits import (
-    EXPECTED_FILE,
-    IN_HEADER_FILE,
-    INPUT_FILE,
-    OUT_HEADER_FILE,
-    TRAINING_SET,
-    read_header,
-)
 from geval_py.scoring.blocks import Progress, ProgressOf, no_progress
 
 CONTEXTS = ("LeftContext", "RightContext")
@@ -152,7 +145,7 @@ def _check(documents: Sequence[Document], recipe: Recipe) -> None:
 
 def _part(name: str, documents: Iterable[Document], recipe: Recipe, groups: Mapping[str, str]) -> Part:
     cut = recipe.cut
-    if name == TRAINING_SET and recipe.train_every is not None:
+    if name == splits.TRAINING_SET and recipe.train_every is not None:
         cut = replace(cut, every=recipe.train_every)
     gaps = [gap for document in documents for gap in corpora.cut_gaps(document, cut)]
     if not recipe.keep_order:
@@ -190,15 +183,14 @@ def read_items(folder: str, *, columns: Sequence[str] = (), group: str | None = 
     ``group`` is the column whose values stay in one part, by default the first. Raises MissingFileError,
     LineCountError, EmptyFileError, UnreadableFileError (a line with a wrong number of columns) and UsageError.
     """
-    names = tuple(columns) or _header_beside(folder, IN_HEADER_FILE)
+    names = tuple(columns) or _header_beside(folder, splits.IN_HEADER_FILE)
     if not names:
-        message = (
-            f"the columns of in.tsv have no names: there is no {IN_HEADER_FILE}\n  --columns FileId,… names them"
-        )
+        message = f"the columns of in.tsv have no names: there is no {splits.IN_HEADER_FILE}"
+        message += "\n  --columns FileId,… names them"
         raise UsageError(message=message)
     chosen = names[0] if group is None else group
     corpora.check_group(chosen, names)
-    path = _file(folder, INPUT_FILE, "the input")
+    path = _file(folder, splits.INPUT_FILE, "the input")
     answers = _answers(folder, path)
     lines = _checked_lines(path, names)
     place = names.index(chosen)
@@ -212,7 +204,7 @@ def read_items(folder: str, *, columns: Sequence[str] = (), group: str | None = 
 def _header_beside(folder: str, name: str) -> tuple[str, ...]:
     for place in (folder, os.path.dirname(os.path.abspath(folder))):
         if os.path.isfile(os.path.join(place, name)):
-            return read_header(place, name)
+            return splits.read_header(place, name)
     return ()
 
 
@@ -224,10 +216,10 @@ def _file(folder: str, name: str, what: str) -> str:
 
 
 def _answers(folder: str, path: str) -> list[str]:
-    expected = _file(folder, EXPECTED_FILE, "the expected results")
-    header = _header_beside(folder, OUT_HEADER_FILE)
+    expected = _file(folder, splits.EXPECTED_FILE, "the expected results")
+    header = _header_beside(folder, splits.OUT_HEADER_FILE)
     answers = list(read_lines(expected, header=header[0] if header else None))
-    names = _header_beside(folder, IN_HEADER_FILE)
+    names = _header_beside(folder, splits.IN_HEADER_FILE)
     lines = sum(1 for _ in read_lines(path, header=names[0] if names else None))
     if lines != len(answers):
         raise LineCountError(

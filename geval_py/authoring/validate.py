@@ -11,22 +11,12 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from geval_py.errors import DataError, GevalError, MalformedLineError, UsageError
+from geval_py.reading import splits
 from geval_py.reading.challenge import README_FILE
 from geval_py.reading.compression import COMPRESSED_ENDINGS
 from geval_py.reading.config import CONFIG_FILE, config_task
 from geval_py.reading.lines import LineReader, read_lines
 from geval_py.reading.rewriting import GITIGNORE_FILE
-from geval_py.reading.splits import (
-    DEV_SET,
-    EXPECTED_FILE,
-    HIDDEN_SET,
-    INPUT_FILE,
-    OUTPUT_FILE,
-    TRAINING_SET,
-    Split,
-    Task,
-    locate,
-)
 from geval_py.scoring.evaluate import Named, evaluate_output, select_schemes, vocabulary_for
 from geval_py.scoring.metrics import Metric
 from geval_py.scoring.metrics.exact import is_class_line
@@ -135,25 +125,25 @@ def _is_utf8(data: bytes) -> bool:
     return True
 
 
-def score_faults(task: Task, test_name: str, expected: str, schemes: Sequence[Named]) -> Iterator[Fault]:
+def score_faults(task: splits.Task, test_name: str, expected: str, schemes: Sequence[Named]) -> Iterator[Fault]:
     """Score the answers of a set as a perfect output with each metric; less than the best score is a fault."""
     with tempfile.TemporaryDirectory(prefix="geval-validation-") as folder:
         os.mkdir(os.path.join(folder, test_name))
-        output = os.path.join(folder, test_name, OUTPUT_FILE)
+        output = os.path.join(folder, test_name, splits.OUTPUT_FILE)
         open(output, "x").close()  # the output must exist before it is written, for each metric anew
         task = task.replace(
             test_name=test_name, expected_directory=task.directory, out_directory=folder, out_files=(output,)
         )
         for scheme in schemes:
             try:
-                split = locate(task)
+                split = splits.locate(task)
                 write_perfect(output, expected, split, scheme[1])
                 yield from _imperfect(task, split, scheme)
             except GevalError as error:
                 yield _fault_in(error, output, expected)
 
 
-def write_perfect(path: str, expected: str, split: Split, metric: Metric) -> None:
+def write_perfect(path: str, expected: str, split: splits.Split, metric: Metric) -> None:
     """Write the output that is certain of each answer."""
     with open(path, "w", encoding="utf-8", newline="\n") as file:
         words = read_lines(expected, header=split.output_header)
@@ -168,7 +158,7 @@ def perfect_line(word: str, metric: Metric) -> str:
     return word if plain else f"{word}:1.0"
 
 
-def _imperfect(task: Task, split: Split, scheme: Named) -> Iterator[Fault]:
+def _imperfect(task: splits.Task, split: splits.Split, scheme: Named) -> Iterator[Fault]:
     best = scheme[1].measure.best
     evaluation = evaluate_output(split, split.outputs[0], [scheme], vocabulary_for([scheme], task))
     value = evaluation.scores[0].value
@@ -198,7 +188,7 @@ class Validation:
     warnings: tuple[str, ...] = ()
 
 
-def validate_challenge(directory: str, given: Task | None = None) -> Validation:
+def validate_challenge(directory: str, given: splits.Task | None = None) -> Validation:
     """Find the faults of a challenge's folder.
 
     ``given`` holds the options of the command line that change those of config.txt for scoring: metrics, alternative
@@ -209,7 +199,7 @@ def validate_challenge(directory: str, given: Task | None = None) -> Validation:
         return Validation(faults=(Fault.of_files("No challenge directory", directory),))
     head = [os.path.join(directory, name) for name in (CONFIG_FILE, GITIGNORE_FILE, README_FILE)]
     faults = [Fault.of_files(f"No {os.path.basename(path)} file", path) for path in head if not os.path.isfile(path)]
-    task, schemes = _read_config(directory, given or Task(), faults)
+    task, schemes = _read_config(directory, given or splits.Task(), faults)
     if not any(scheme.priority == 1 for scheme, _ in schemes):
         faults.append(Fault("No metric has priority 1"))
     for path in filter(os.path.isfile, head):
@@ -217,7 +207,10 @@ def validate_challenge(directory: str, given: Task | None = None) -> Validation:
     names = _test_sets(directory)
     if not names:
         faults.append(
-            Fault(f"No directories with test data, expected `{DEV_SET}` and/or `{HIDDEN_SET}` directory", directory)
+            Fault(
+                f"No directories with test data, expected `{splits.DEV_SET}` and/or `{splits.HIDDEN_SET}` directory",
+                directory,
+            )
         )
     for name in names:
         faults += _set_faults(directory, name, task, schemes)
@@ -225,9 +218,9 @@ def validate_challenge(directory: str, given: Task | None = None) -> Validation:
     return Validation(faults=tuple(dict.fromkeys([*faults, *of_train])), warnings=warnings)
 
 
-def _read_config(directory: str, given: Task, faults: list[Fault]) -> tuple[Task, list[Named]]:
+def _read_config(directory: str, given: splits.Task, faults: list[Fault]) -> tuple[splits.Task, list[Named]]:
     """Return the task and its metrics; a faulty config.txt adds to ``faults``."""
-    task = Task(out_directory=directory)
+    task = splits.Task(out_directory=directory)
     try:
         task = config_task(directory)
     except DataError as error:
@@ -268,14 +261,14 @@ def files_named(folder: str, pattern: str) -> list[str]:
     return [os.path.join(folder, name) for name in sorted(names)]
 
 
-def _set_faults(directory: str, name: str, task: Task, schemes: Sequence[Named]) -> Iterator[Fault]:
+def _set_faults(directory: str, name: str, task: splits.Task, schemes: Sequence[Named]) -> Iterator[Fault]:
     folder = os.path.join(directory, name)
-    inputs, expected = files_named(folder, INPUT_FILE), files_named(folder, EXPECTED_FILE)
+    inputs, expected = files_named(folder, splits.INPUT_FILE), files_named(folder, splits.EXPECTED_FILE)
     lines: dict[str, int] = {}
-    yield from _file_faults(inputs, folder, INPUT_FILE, "the input", "input", lines)
+    yield from _file_faults(inputs, folder, splits.INPUT_FILE, "the input", "input", lines)
     one_answer = all(metric.answers == "one" for _, metric in schemes)
     yield from _file_faults(
-        expected, folder, EXPECTED_FILE, "the expected results", "expected", lines, columns=one_answer
+        expected, folder, splits.EXPECTED_FILE, "the expected results", "expected", lines, columns=one_answer
     )
     if len(set(lines.values())) == 2:
         yield Fault(
@@ -300,7 +293,7 @@ def _file_faults(
     columns: bool = True,
 ) -> Iterator[Fault]:
     if not paths:
-        hint = _HIDDEN if name == EXPECTED_FILE and os.path.basename(folder).startswith("test-") else ""
+        hint = _HIDDEN if name == splits.EXPECTED_FILE and os.path.basename(folder).startswith("test-") else ""
         yield Fault.of_files(f"No file with {what}", os.path.join(folder, name), detail=hint)
     elif len(paths) > 1:
         yield Fault.of_files(f"Too many {kind} files", *paths)
@@ -310,14 +303,16 @@ def _file_faults(
         yield from faults
 
 
-def _check_train(directory: str, task: Task, schemes: Sequence[Named]) -> tuple[tuple[str, ...], Sequence[Fault]]:
+def _check_train(
+    directory: str, task: splits.Task, schemes: Sequence[Named]
+) -> tuple[tuple[str, ...], Sequence[Fault]]:
     """Return the warnings and the faults of the training set, if there is one."""
-    folder = os.path.join(directory, TRAINING_SET)
+    folder = os.path.join(directory, splits.TRAINING_SET)
     if not os.path.isdir(folder):
         return (), ()
     if files_named(folder, OLD_TRAIN_FILE):
         return OLD_TRAIN_WARNINGS, ()
-    expected = files_named(folder, EXPECTED_FILE)
+    expected = files_named(folder, splits.EXPECTED_FILE)
     if len(expected) != 1:
-        return (), list(_file_faults(expected, folder, EXPECTED_FILE, "the expected results", "expected", {}))
-    return (), list(score_faults(task, TRAINING_SET, expected[0], schemes))
+        return (), list(_file_faults(expected, folder, splits.EXPECTED_FILE, "the expected results", "expected", {}))
+    return (), list(score_faults(task, splits.TRAINING_SET, expected[0], schemes))

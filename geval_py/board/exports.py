@@ -23,17 +23,8 @@ import yaml
 from sqlalchemy import Connection, Engine, String, delete, select, text, union, update
 
 from geval_py.board.answers import expected_of
+from geval_py.board.database import store
 from geval_py.board.database.schema import disclosures, evaluations, files, outputs, scores, submissions, submitters
-from geval_py.board.database.store import (
-    DATABASE_VARIABLE,
-    SETTINGS_FILE,
-    Board,
-    StoreError,
-    copy_database,
-    engine_at,
-    settings_path,
-    store_errors,
-)
 from geval_py.board.operations.creation import DATABASE_FILE, scalar
 from geval_py.board.ranking.disclosure import ensure_disclosed
 from geval_py.board.settings import AFTER, Settings, read_settings, read_text
@@ -55,11 +46,11 @@ CHALLENGE, ANSWERS = "challenge", "answers"
 PUBLIC_FILE = "board.json"
 PLACES = {"challenge": CHALLENGE, "answers": ANSWERS, "database": DATABASE_FILE}  # in an export's board.yaml
 PLACE_BEGINNING = "geval-board-"
-MEMBER = re.compile(rf"{SETTINGS_FILE}|{DATABASE_FILE}|(?:{CHALLENGE}|{ANSWERS})(?:/[^/.\0][^/\0]*)+")
+MEMBER = re.compile(rf"{store.SETTINGS_FILE}|{DATABASE_FILE}|(?:{CHALLENGE}|{ANSWERS})(?:/[^/.\0][^/\0]*)+")
 LEFT_OUT = ("blobs", "comparisons", "exchanges", "history", "facts")  # tables that are not for the public
 
 
-def export(board: Board, file: str, *, now: datetime, public: bool = False) -> None:
+def export(board: store.Board, file: str, *, now: datetime, public: bool = False) -> None:
     """Write a board as one tar archive, compressed as its ending says (.zst, .xz, .gz); it appears when complete.
 
     For the ``public``, it has no hidden answers, no submitted files, nothing of withdrawn submissions, and no scores
@@ -72,7 +63,7 @@ def export(board: Board, file: str, *, now: datetime, public: bool = False) -> N
         if public:
             name, content = PUBLIC_FILE, json_text(public_document(board.settings))
         else:
-            name, content = SETTINGS_FILE, with_values(read_text(settings_path(board.folder)), PLACES)
+            name, content = store.SETTINGS_FILE, with_values(read_text(store.settings_path(board.folder)), PLACES)
         members[name] = os.path.join(place, name)
         with open(members[name], "w", encoding="utf-8") as written:
             written.write(content)
@@ -133,15 +124,15 @@ def _is_below(folder: str, path: str) -> bool:
     return os.path.commonpath([folder, path]) == folder
 
 
-def _copy_database(board: Board, place: str, *, public: bool) -> str:
+def _copy_database(board: store.Board, place: str, *, public: bool) -> str:
     """Copy the database into a file of SQLite; return its path."""
-    engine = engine_at(place, DATABASE_FILE)
+    engine = store.engine_at(place, DATABASE_FILE)
     with board.reading() as source:
-        copy_database(source, engine, without=LEFT_OUT if public else ())
+        store.copy_database(source, engine, without=LEFT_OUT if public else ())
     if public:
-        with store_errors(engine), engine.begin() as connection:
+        with store.store_errors(engine), engine.begin() as connection:
             remove_private(connection)
-    with store_errors(engine), engine.connect() as connection:
+    with store.store_errors(engine), engine.connect() as connection:
         connection.execute(text("COMMIT"))
         for statement in ("PRAGMA journal_mode = DELETE", "VACUUM"):  # so that nothing deleted is left in the file
             connection.execute(text(statement))
@@ -211,7 +202,7 @@ def with_values(content: str, values: dict[str, str]) -> str:
 # Import
 
 
-def import_board(file: str, folder: str, *, database: str | None = None) -> Board:
+def import_board(file: str, folder: str, *, database: str | None = None) -> store.Board:
     """Rebuild a board from an export in a new folder, which appears only when it is complete.
 
     The rows stay in the SQLite file of the export unless another ``database`` is given. Raises UsageError if the
@@ -226,12 +217,12 @@ def import_board(file: str, folder: str, *, database: str | None = None) -> Boar
         new = os.path.join(place, "board")
         _read_tar(file, new)
         _use_own_places(new, file)
-        _check_database(engine_at(new, DATABASE_FILE), file)
-        place_of_rows = os.environ.get(DATABASE_VARIABLE) or database
+        _check_database(store.engine_at(new, DATABASE_FILE), file)
+        place_of_rows = os.environ.get(store.DATABASE_VARIABLE) or database
         if place_of_rows is not None:
             _move_database(new, place_of_rows, database)
         os.rename(new, folder)
-    return Board.open(folder)
+    return store.Board.open(folder)
 
 
 def _read_tar(file: str, folder: str) -> None:
@@ -251,7 +242,7 @@ def _read_tar(file: str, folder: str) -> None:
         raise CorruptFileError(path=file, compression="tar", reason=str(error)) from error
     finally:
         source.close()
-    if not {SETTINGS_FILE, DATABASE_FILE} <= seen:
+    if not {store.SETTINGS_FILE, DATABASE_FILE} <= seen:
         raise UnreadableFileError(path=file, reason="it is no export of a board, or not all of one")
 
 
@@ -267,7 +258,7 @@ def _check_member(file: str, member: tarfile.TarInfo, seen: set[str]) -> None:
 
 def _use_own_places(folder: str, file: str) -> None:
     """Make the board.yaml from an archive refer only to folders and a database from the same archive."""
-    path = os.path.join(folder, SETTINGS_FILE)
+    path = os.path.join(folder, store.SETTINGS_FILE)
     read_settings(path)
     content = with_values(read_text(path), PLACES)
     with open(path, "w", encoding="utf-8") as written:
@@ -279,24 +270,24 @@ def _use_own_places(folder: str, file: str) -> None:
 
 
 def _check_database(engine: Engine, file: str) -> None:
-    with store_errors(engine), engine.connect() as connection:
+    with store.store_errors(engine), engine.connect() as connection:
         found = [row[0] for row in connection.execute(text("PRAGMA integrity_check"))]
         broken = connection.execute(text("PRAGMA foreign_key_check")).all()
     if found != ["ok"] or broken:
-        raise StoreError(path=file, reason=f"its database is damaged: {found[0]}")
+        raise store.StoreError(path=file, reason=f"its database is damaged: {found[0]}")
 
 
 def _move_database(folder: str, place: str, written: str | None) -> None:
     """Copy the rows into another database; write its name into board.yaml if it was given as an argument."""
-    here = engine_at(folder, DATABASE_FILE)
-    with store_errors(here), here.connect() as connection:
-        copy_database(connection, engine_at(folder, place))
+    here = store.engine_at(folder, DATABASE_FILE)
+    with store.store_errors(here), here.connect() as connection:
+        store.copy_database(connection, store.engine_at(folder, place))
     for ending in ("", "-wal", "-shm"):
         path = os.path.join(folder, DATABASE_FILE + ending)
         if os.path.exists(path) and place != DATABASE_FILE:
             os.unlink(path)
     if written is not None:
-        path = os.path.join(folder, SETTINGS_FILE)
+        path = os.path.join(folder, store.SETTINGS_FILE)
         content = with_values(read_text(path), {"database": written})
         with open(path, "w", encoding="utf-8") as file:
             file.write(content)
@@ -337,15 +328,15 @@ def verify(site: str, file: str) -> list[Difference]:
 @contextmanager
 def _no_other_database() -> Iterator[None]:
     """Hide the environment's database: it is the board's own, and must not be used for the copy."""
-    named = os.environ.pop(DATABASE_VARIABLE, None)
+    named = os.environ.pop(store.DATABASE_VARIABLE, None)
     try:
         yield
     finally:
         if named is not None:
-            os.environ[DATABASE_VARIABLE] = named
+            os.environ[store.DATABASE_VARIABLE] = named
 
 
-def differences(board: Board, site: str) -> Iterator[Difference]:
+def differences(board: store.Board, site: str) -> Iterator[Difference]:
     """Compare a published site, file by file, with the site of its board in the same phase.
 
     Raises UsageError for a folder that holds no site, or a site of a phase that the board does not have; StoreError.

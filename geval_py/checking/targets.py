@@ -17,16 +17,6 @@ from geval_py.reading import splits
 from geval_py.reading.compression import COMPRESSED_ENDINGS
 from geval_py.reading.config import CONFIG_FILE, config_task
 from geval_py.reading.sources import STANDARD_INPUT, find_file, is_address, is_file, is_remote, naming, parts_of
-from geval_py.reading.splits import (
-    EXPECTED_FILE,
-    INPUT_FILE,
-    OUT_HEADER_FILE,
-    OUTPUT_FILE,
-    TRAINING_SET,
-    Output,
-    find_outputs,
-    output_at,
-)
 from geval_py.scoring.evaluate import preparation_for, select_schemes
 from geval_py.scoring.metrics import Metric, find_metric
 from geval_py.text import natural_order, nearest, visible
@@ -35,7 +25,9 @@ if TYPE_CHECKING:
     from geval_py.reading.preparation import Preparation
 
 
-DATA_FILES = frozenset(name + end for name in (INPUT_FILE, EXPECTED_FILE) for end in ("", *COMPRESSED_ENDINGS))
+DATA_FILES = frozenset(
+    name + end for name in (splits.INPUT_FILE, splits.EXPECTED_FILE) for end in ("", *COMPRESSED_ENDINGS)
+)
 _LEADS_OUTSIDE = "a link that leads outside of the submission; it is not followed"
 _CANNOT_BE_READ = "what there is of its test set cannot be read"
 
@@ -81,11 +73,13 @@ def check_challenge(path: str, tests: Sequence[str] = ()) -> None:
     except OSError as error:
         raise _no_challenge(path, f"it cannot be read: {error.strerror}") from error
     known = test_sets(path)
-    if not known and CONFIG_FILE not in names and not _folders(path, names, TRAINING_SET):
+    if not known and CONFIG_FILE not in names and not _folders(path, names, splits.TRAINING_SET):
         if holds_data(path):
             above = os.path.normpath(os.path.join(path, os.pardir))
             raise _no_challenge(path, f"it is a test set\n  did you mean `{visible(above)}`?")
-        raise _no_challenge(path, f"it has no {CONFIG_FILE}, and no folder with {INPUT_FILE} or {EXPECTED_FILE}")
+        raise _no_challenge(
+            path, f"it has no {CONFIG_FILE}, and no folder with {splits.INPUT_FILE} or {splits.EXPECTED_FILE}"
+        )
     for test in tests:
         if known and not os.path.isdir(os.path.join(path, test)):
             there = visible(", ".join(known))
@@ -98,7 +92,7 @@ def _no_challenge(path: str, reason: str) -> UsageError:
 
 def test_sets(challenge: str) -> list[str]:
     """Return the names of the folders with answers or inputs, without training sets, in natural order."""
-    names = (name for name in _folders_in(challenge) if not name.startswith(TRAINING_SET))
+    names = (name for name in _folders_in(challenge) if not name.startswith(splits.TRAINING_SET))
     return sorted((name for name in names if holds_data(os.path.join(challenge, name))), key=natural_order)
 
 
@@ -236,7 +230,7 @@ def _holds_test_sets(path: str, tests: Sequence[str]) -> bool:
 def _holds_outputs(folder: str) -> bool:
     """Whether a folder itself holds outputs, faulty ones too."""
     try:
-        return any(output.name != OUT_HEADER_FILE for output in find_outputs(folder))
+        return any(output.name != splits.OUT_HEADER_FILE for output in splits.find_outputs(folder))
     except UnreadableFileError:
         return False
 
@@ -277,9 +271,9 @@ def _named_targets(path: str, challenge: str | None, test: str | None, base: str
             yield _with_test_set(Target(output=output.path), guess_test_set(place, challenge, test))
 
 
-def _outputs_at(path: str) -> tuple[Output, ...]:
+def _outputs_at(path: str) -> tuple[splits.Output, ...]:
     found = path if path == STANDARD_INPUT or is_address(path) else find_file(path)
-    return () if found is None else (output_at(found),)
+    return () if found is None else (splits.output_at(found),)
 
 
 def _submission_targets(path: str, challenge: str, tests: Sequence[str]) -> Iterator[Target | Problem]:
@@ -289,19 +283,21 @@ def _submission_targets(path: str, challenge: str, tests: Sequence[str]) -> Iter
         yield _missing(error.path, _one_line(error))
         return
     if not names:
-        yield _missing(os.path.join(path, OUTPUT_FILE), "there is no output here, and no dev-* or test-* folder")
+        yield _missing(
+            os.path.join(path, splits.OUTPUT_FILE), "there is no output here, and no dev-* or test-* folder"
+        )
     for name in names:
         yield from _folder_targets(os.path.join(path, name), GuessedSet(challenge=challenge, test=name), path)
 
 
 def _folder_targets(folder: str, guessed: GuessedSet, submission: str) -> Iterator[Target | Problem]:
     try:
-        outputs = find_outputs(folder) if find_file(folder) == folder else ()
+        outputs = splits.find_outputs(folder) if find_file(folder) == folder else ()
     except DataError as error:
         yield _missing(error.path, _one_line(error))
         return
     if not outputs:
-        yield _missing(os.path.join(folder, OUTPUT_FILE), "there is no output for this test set")
+        yield _missing(os.path.join(folder, splits.OUTPUT_FILE), "there is no output for this test set")
     for output in outputs:
         if output.fault is not None:
             yield _missing(output.path, _one_line(output.fault))
@@ -328,16 +324,16 @@ def _with_test_set(target: Target, guessed: GuessedSet) -> Target:
     folder = os.path.join(guessed.challenge, guessed.test)
     found: dict[str, str | None] = {}
     unreadable: list[DataError] = []
-    for name in (EXPECTED_FILE, INPUT_FILE):
+    for name in (splits.EXPECTED_FILE, splits.INPUT_FILE):
         try:
             found[name] = _find_regular(os.path.join(folder, name))
         except DataError as error:
             unreadable.append(error)
-    nothing = f"there is no {INPUT_FILE} and no {EXPECTED_FILE} in `{visible(folder)}`"
+    nothing = f"there is no {splits.INPUT_FILE} and no {splits.EXPECTED_FILE} in `{visible(folder)}`"
     return replace(
         target,
-        expected=found.get(EXPECTED_FILE),
-        input=found.get(INPUT_FILE),
+        expected=found.get(splits.EXPECTED_FILE),
+        input=found.get(splits.INPUT_FILE),
         without_count=_CANNOT_BE_READ if unreadable else nothing,
         unreadable=tuple(unreadable),
     )
@@ -361,8 +357,8 @@ def with_options(target: Target, challenge: str) -> Target:
         options = config_task(challenge)
         if options.out_header is not None:
             names = splits.read_header(challenge, options.out_header)
-        elif os.path.isfile(os.path.join(challenge, OUT_HEADER_FILE)):
-            names = splits.read_header(challenge, OUT_HEADER_FILE)
+        elif os.path.isfile(os.path.join(challenge, splits.OUT_HEADER_FILE)):
+            names = splits.read_header(challenge, splits.OUT_HEADER_FILE)
         else:
             names = ()
         inputs = splits.read_header(challenge, options.in_header)
@@ -372,7 +368,7 @@ def with_options(target: Target, challenge: str) -> Target:
         if metric is not None:
             (scheme, _), *_ = select_schemes(options.replace(select_metrics=()))
             preparation = preparation_for(scheme)
-        training = find_file(os.path.join(challenge, TRAINING_SET, EXPECTED_FILE))
+        training = find_file(os.path.join(challenge, splits.TRAINING_SET, splits.EXPECTED_FILE))
     except (DataError, SchemeError):
         return target  # a challenge that is broken is not the submission's fault
     return replace(

@@ -7,21 +7,7 @@ import shlex
 import sys
 from typing import TYPE_CHECKING
 
-from geval_py.authoring.corpora import (
-    DEFAULT_CONTEXT,
-    DEFAULT_SALT,
-    DEFAULT_SEED,
-    DEFAULT_SHARES,
-    DEFAULT_WORDS,
-    FEW_GROUPS,
-    ID,
-    TEXT,
-    Cut,
-    Parts,
-    read_documents,
-    read_pattern,
-    read_shares,
-)
+from geval_py.authoring import corpora
 from geval_py.authoring.init import init_challenge
 from geval_py.authoring.leak_items import COMMAND, LEAK_RULES
 from geval_py.authoring.leaks import find_leaks
@@ -108,16 +94,21 @@ def make_make_parser() -> QuietParser:
     _add_common(parser)
     add("--group", metavar="COLUMN",
         help="documents with the same value here stay in one part (default: a document)")  # fmt: skip
-    add("--id", default=ID, metavar="COLUMN", help=f"the ids in .jsonl and .tsv (default: {ID})")
-    add("--text", default=TEXT, metavar="COLUMN", help=f"the texts in .jsonl and .tsv (default: {TEXT})")
-    add("--context", type=number_type, default=DEFAULT_CONTEXT, metavar="N",
-        help=f"words on each side of a gap (default: {DEFAULT_CONTEXT})")  # fmt: skip
+    add("--id", default=corpora.ID, metavar="COLUMN", help=f"the ids in .jsonl and .tsv (default: {corpora.ID})")
+    add(
+        "--text",
+        default=corpora.TEXT,
+        metavar="COLUMN",
+        help=f"the texts in .jsonl and .tsv (default: {corpora.TEXT})",
+    )
+    add("--context", type=number_type, default=corpora.DEFAULT_CONTEXT, metavar="N",
+        help=f"words on each side of a gap (default: {corpora.DEFAULT_CONTEXT})")  # fmt: skip
     add("--every", type=number_type, metavar="N", help="words from a gap to the next, at least (default: a window's)")
     add("--train-every", type=number_type, metavar="N", help="the same in train, where windows may overlap")
     add("--random", action="store_true", help="draw the words to the next gap: from --every to twice as many")
-    add("--seed", default=DEFAULT_SEED, metavar="TEXT",
-        help=f"of all random choices but the parts (default: {DEFAULT_SEED})")  # fmt: skip
-    add("--words", default=DEFAULT_WORDS, metavar="REGEXP",
+    add("--seed", default=corpora.DEFAULT_SEED, metavar="TEXT",
+        help=f"of all random choices but the parts (default: {corpora.DEFAULT_SEED})")  # fmt: skip
+    add("--words", default=corpora.DEFAULT_WORDS, metavar="REGEXP",
         help="matches somewhere in each word that may be a gap (default: a letter or a digit)")  # fmt: skip
     add("--least-frequency", type=number_type, default=1, metavar="N",
         help="only words that stand N times or more in the texts may be gaps (default: 1)")  # fmt: skip
@@ -142,11 +133,11 @@ def _add_common(parser: QuietParser) -> None:
     add = parser.add_argument
     add("-o", "--out", metavar="DIR", help="the new folder of the challenge")
     add("--answers", metavar="DIR", help="the new folder of the hidden answers (default: DIR-answers)")
-    shares = ",".join(map(str, DEFAULT_SHARES))
-    add("--split", type=argument_type(read_shares), default=DEFAULT_SHARES, metavar="N,N,N",
+    shares = ",".join(map(str, corpora.DEFAULT_SHARES))
+    add("--split", type=argument_type(corpora.read_shares), default=corpora.DEFAULT_SHARES, metavar="N,N,N",
         help=f"shares of train, dev-0 and test-A (default: {shares})")  # fmt: skip
-    add("--salt", default=DEFAULT_SALT, metavar="TEXT",
-        help=f"of the hash that makes the parts (default: {DEFAULT_SALT})")  # fmt: skip
+    add("--salt", default=corpora.DEFAULT_SALT, metavar="TEXT",
+        help=f"of the hash that makes the parts (default: {corpora.DEFAULT_SALT})")  # fmt: skip
     add("-m", "--metric", dest="metrics", action="append", metavar="METRIC",
         help=f"a metric for config.txt; repeatable (default: {', '.join(DEFAULT_METRICS)})")  # fmt: skip
     add("--title", default="", metavar="TEXT", help="the README's title")
@@ -163,16 +154,16 @@ def run_make(words: Sequence[str]) -> int:
     for name in ("context", "every", "train_every", "least_frequency"):
         if getattr(given, name) == 0:
             raise UsageError(message=f"--{name.replace('_', '-')} is 1 or more")
-    cut = Cut(
+    cut = corpora.Cut(
         context=given.context,
         every=given.every,
         random=given.random,
-        words=read_pattern(given.words),
+        words=corpora.read_pattern(given.words),
         seed=given.seed,
     )
     recipe = Recipe(
         cut=cut,
-        parts=Parts(shares=given.split, salt=given.salt),
+        parts=corpora.Parts(shares=given.split, salt=given.salt),
         group=given.group,
         train_every=given.train_every,
         least_frequency=given.least_frequency,
@@ -180,7 +171,7 @@ def run_make(words: Sequence[str]) -> int:
         metrics=tuple(given.metrics or DEFAULT_METRICS),
         title=given.title,
     )
-    documents = read_documents(given.texts, id=given.id, text=given.text)
+    documents = corpora.read_documents(given.texts, id=given.id, text=given.text)
     making = make_challenge(documents, recipe, out, answers, progress_of=_progress_of)
     if making.without_gaps:
         note(f"{making.without_gaps} of {len(documents)} documents have no gap: no word that may be one, with "
@@ -202,7 +193,7 @@ def run_split(words: Sequence[str]) -> int:
         pool,
         out,
         answers,
-        parts=Parts(shares=given.split, salt=given.salt),
+        parts=corpora.Parts(shares=given.split, salt=given.salt),
         metrics=given.metrics or DEFAULT_METRICS,
         title=given.title,
         keep_order=given.keep_order,
@@ -243,8 +234,11 @@ def _show_parts(sizes: Iterable[tuple[str, int, int]], group: str | None, out: s
     sys.stdout.writelines(Table(columns, sizes).text())
     sys.stdout.flush()
     for name, _, groups in sizes:
-        if groups < FEW_GROUPS:
-            note(f"{name} has {groups} {groups_are}: below {FEW_GROUPS}, scores tell more of these than of a model")
+        if groups < corpora.FEW_GROUPS:
+            note(
+                f"{name} has {groups} {groups_are}: below {corpora.FEW_GROUPS}, "
+                "scores tell more of these than of a model"
+            )
     public, private = shlex.quote(visible(out)), shlex.quote(visible(answers))
     print(
         f"geval: the challenge is in {named(out)}, its hidden answers in {named(answers)}. Now try\n"

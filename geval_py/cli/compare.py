@@ -7,18 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NoReturn
 
+from geval_py.cli import parsers
 from geval_py.cli.options import check_one_metric, option_of, task_and_settings
-from geval_py.cli.parsers import (
-    PLACES,
-    QuietParser,
-    add_fields,
-    add_format,
-    add_metrics,
-    add_option,
-    command_parser,
-    digits_type,
-    number_type,
-)
 from geval_py.cli.score import advise_documents, blaming_config, scored, show_of_task, warn_of_ruin
 from geval_py.cli.terminal import ProgressBar, complain, note
 from geval_py.errors import UsageError
@@ -49,26 +39,26 @@ OUTPUTS = (
 )
 
 
-def make_parser() -> QuietParser:
+def make_parser() -> parsers.QuietParser:
     """Make the parser of ``geval compare``."""
-    parser = command_parser("compare", DESCRIPTION, EXAMPLES, argument_default=argparse.SUPPRESS)
+    parser = parsers.command_parser("compare", DESCRIPTION, EXAMPLES, argument_default=argparse.SUPPRESS)
     add = parser.add_argument
     add("outputs", nargs="*", default=[], metavar="OUT", help=OUTPUTS)
-    add_fields(parser, "test_name", *PLACES)
+    parsers.add_fields(parser, "test_name", *parsers.PLACES)
     add("-o", "--out-file", action=_OutFile, nargs="?", help=argparse.SUPPRESS)
-    add_metrics(parser, "the metric to compare")
-    add_fields(parser, "vocabulary", "tokenizer")
+    parsers.add_metrics(parser, "the metric to compare")
+    parsers.add_fields(parser, "vocabulary", "tokenizer")
     baseline = "the output to compare with, by its name, path or parameters (default: the first)"
     add("--baseline", default=None, metavar="NAME", help=baseline)
     samples = f"random samples of each test and interval (default: {DEFAULT_SAMPLES})"
-    add("--samples", type=number_type, default=DEFAULT_SAMPLES, metavar="N", help=samples)
-    add_option(parser, option_of("seed"), f"of the random numbers (default: {DEFAULT_SEED})")
+    add("--samples", type=parsers.number_type, default=DEFAULT_SAMPLES, metavar="N", help=samples)
+    parsers.add_option(parser, option_of("seed"), f"of the random numbers (default: {DEFAULT_SEED})")
     documents = "by documents, the lines with the same value in a column of the input (its name or number)"
-    add_option(parser, option_of("documents"), documents)
+    parsers.add_option(parser, option_of("documents"), documents)
     digits = "digits after the point (default: as many as the intervals make worth showing)"
-    add("-p", "--precision", dest="digits", type=digits_type, default=None, metavar="N", help=digits)
-    add_format(parser)
-    add_fields(parser, "threads", "cluster")
+    add("-p", "--precision", dest="digits", type=parsers.digits_type, default=None, metavar="N", help=digits)
+    parsers.add_format(parser)
+    parsers.add_fields(parser, "threads", "cluster")
     return parser.with_help()
 
 

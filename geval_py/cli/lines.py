@@ -14,18 +14,8 @@ from typing import TYPE_CHECKING, TypeVar
 from geval_py.cli.score import evaluate_lines, show_of_task, workers_at
 from geval_py.cli.terminal import ProgressBar, note
 from geval_py.errors import UsageError
+from geval_py.explaining import line_by_line
 from geval_py.explaining.feature_ranking import Frequencies
-from geval_py.explaining.line_by_line import (
-    STYLES,
-    DifferenceListing,
-    Line,
-    LineDifference,
-    LineListing,
-    Marker,
-    marks_text,
-    read_differences,
-    read_lines,
-)
 from geval_py.explaining.worst_features import FeatureListing, WorstFeatures, rank_features
 from geval_py.reading.features import FeatureKinds, Fields, ItemFilter, parse_filter, tokens_of
 from geval_py.reading.lines import LineReader, decode_lines
@@ -127,20 +117,24 @@ def kinds_of(task: Task, settings: Settings) -> FeatureKinds:
 # GEval's modes that show lines: line by line, the differences between two outputs, the best of several, tokens.
 
 
-Row = TypeVar("Row", Line, LineDifference)
+Row = TypeVar("Row", line_by_line.Line, line_by_line.LineDifference)
 
 
 def show_lines(task: Task, settings: Settings) -> None:
     """Show every line: score, input, expected word, output."""
     (evaluation,) = evaluate_lines(task, settings)
     prepared = _preparation(evaluation, settings)
-    rows = _ordered(_filtered(read_lines(evaluation), evaluation, task, settings), "score", evaluation, settings)
-    listing = LineListing(evaluation=evaluation, lines=map(prepared, rows), for_terminal=_escapes(settings))
+    rows = _ordered(
+        _filtered(line_by_line.read_lines(evaluation), evaluation, task, settings), "score", evaluation, settings
+    )
+    listing = line_by_line.LineListing(
+        evaluation=evaluation, lines=map(prepared, rows), for_terminal=_escapes(settings)
+    )
     if settings.mark_worst_features and settings.format != "text":
         note("words are marked in text only")
     elif settings.mark_worst_features and shows_colours(sys.stdout):
         listing = replace(listing, marker=_marker(evaluation, task, settings))
-        note(f"marked words go with bad lines: {marks_text()}, not corrected for their number")
+        note(f"marked words go with bad lines: {line_by_line.marks_text()}, not corrected for their number")
     elif settings.mark_worst_features and colours_are_unwanted():
         note("words are marked by colours, and NO_COLOR is set")
     elif settings.mark_worst_features:
@@ -152,15 +146,19 @@ def show_difference(task: Task, settings: Settings) -> None:
     """Show the lines where two outputs and their scores differ: by how much, the texts, the other's output, this."""
     evaluation, other = evaluate_lines(task, settings, [settings.diff or ""])
     prepared = _preparation(evaluation, settings)
-    rows = (row for row in _filtered(read_differences(evaluation, other), evaluation, task, settings) if row.differs)
+    rows = (
+        row
+        for row in _filtered(line_by_line.read_differences(evaluation, other), evaluation, task, settings)
+        if row.differs
+    )
     differences = (
-        LineDifference(difference, prepared(line), prepared(before))
+        line_by_line.LineDifference(difference, prepared(line), prepared(before))
         for difference, line, before in _ordered(rows, "difference", evaluation, settings)
     )
     first = list(islice(differences, 1))
     if not first:
         note("no line differs in both its output and its score")
-    listing = DifferenceListing(
+    listing = line_by_line.DifferenceListing(
         evaluation=evaluation, other=other, differences=chain(first, differences), for_terminal=_escapes(settings)
     )
     show_of_task(task, listing, settings.format)
@@ -205,13 +203,13 @@ def _escapes(settings: Settings) -> bool:
     return settings.format != "text" or sys.stdout.isatty()
 
 
-def _preparation(evaluation: ScoredOutput, settings: Settings) -> Callable[[Line], Line]:
+def _preparation(evaluation: ScoredOutput, settings: Settings) -> Callable[[line_by_line.Line], line_by_line.Line]:
     """Return what a line is shown as: itself or, if that is asked for, as the metric's flags leave it."""
     preparation = preparation_of(evaluation.scores[0].scheme) if settings.show_preprocessed else None
     if preparation is None:
         return lambda line: line
 
-    def prepared(line: Line) -> Line:
+    def prepared(line: line_by_line.Line) -> line_by_line.Line:
         expected, output = preparation(line.item.expected), preparation(line.item.output)
         return line._replace(item=line.item._replace(expected=expected, output=output))
 
@@ -235,8 +233,8 @@ def _ordered(rows: Iterable[Row], key: str, evaluation: ScoredOutput, settings: 
     return iter(sorted(rows, key=attrgetter(key), reverse=greatest_first))
 
 
-def _marker(evaluation: ScoredOutput, task: Task, settings: Settings) -> Marker:
+def _marker(evaluation: ScoredOutput, task: Task, settings: Settings) -> line_by_line.Marker:
     features = rank(task, settings.replace(distinct=False, documents=None), evaluation)
-    marked = features.at((features.p_values < STYLES[-1][0]).nonzero()[0])
+    marked = features.at((features.p_values < line_by_line.STYLES[-1][0]).nonzero()[0])
     p_values = dict(zip(marked.names, marked.p_values.tolist(), strict=True))
-    return Marker(p_values, Fields(evaluation.split.in_header), kinds_of(task, settings).tokens)
+    return line_by_line.Marker(p_values, Fields(evaluation.split.in_header), kinds_of(task, settings).tokens)

@@ -7,30 +7,14 @@ import re
 import sys
 from collections.abc import Sequence
 
+from geval_py.cli import parsers
 from geval_py.cli.options import option_of
-from geval_py.cli.parsers import (
-    STATUS,
-    Group,
-    QuietParser,
-    add_format,
-    add_option,
-    command_parser,
-    digits_type,
-    number_type,
-)
 from geval_py.cli.terminal import ProgressBar, note, show, write_table
 from geval_py.errors import UsageError
+from geval_py.modelling import ngram_model
 from geval_py.modelling.corpus import read_corpus, read_words
 from geval_py.modelling.counting import KINDS, plain_model
 from geval_py.modelling.kneser_ney import FALLBACK, MOST_ORDER, Estimation, estimate, training_table
-from geval_py.modelling.ngram_model import (
-    UNKNOWN_CONVENTION,
-    NgramModel,
-    model_document,
-    model_table,
-    read_arpa,
-    write_arpa,
-)
 from geval_py.modelling.perplexity import perplexity_document, perplexity_table, score_texts, sentences_table
 from geval_py.reading.compression import compression_by_ending
 from geval_py.reading.config import DEFAULT_SEED
@@ -50,7 +34,7 @@ EXAMPLES = """\
   geval lm info text.arpa
   geval lm train --help                what a command does, and its options
 """
-GROUP = Group(
+GROUP = parsers.Group(
     name="lm",
     description="Train n-gram language models, and compute the perplexity of texts.",
     examples=EXAMPLES,
@@ -77,24 +61,29 @@ PERPLEXITY_EXAMPLES = """\
 """
 
 
-def make_train_parser() -> QuietParser:
+def make_train_parser() -> parsers.QuietParser:
     """Make the parser of ``geval lm train``."""
     what = "Estimate an n-gram model with interpolated modified Kneser-Ney, as KenLM's lmplz does."
-    parser = command_parser("lm train", what, TRAIN_EXAMPLES)
+    parser = parsers.command_parser("lm train", what, TRAIN_EXAMPLES)
     add = parser.add_argument
     add("texts", nargs="*", metavar="TEXT", help="a text, a sentence a line, maybe compressed (-: standard input)")
     order = f"the length of the longest n-grams, 1 to {MOST_ORDER} (default: {DEFAULT_ORDER})"
-    add("-o", "--order", type=number_type, default=DEFAULT_ORDER, metavar="N", help=order)
+    add("-o", "--order", type=parsers.number_type, default=DEFAULT_ORDER, metavar="N", help=order)
     add("--arpa", metavar="FILE", help="the model to write, compressed by its ending (-: standard output)")
     add("--counts", choices=KINDS, help="a model of plain counts, without Kneser-Ney")
     prune = "leave out n-grams that occur N times or less, by order; the last is for all higher orders"
-    add("--prune", nargs="+", type=number_type, default=[], metavar="N", help=prune)
+    add("--prune", nargs="+", type=parsers.number_type, default=[], metavar="N", help=prune)
     add("--vocabulary", metavar="FILE", help="leave out n-grams with a word that is not in this file")
     fallback = f"the discounts where the counts give none (default: {' '.join(map(str, FALLBACK))})"
     add("--discount-fallback", nargs="*", type=_discount, metavar="D", help=fallback)
     interpolate = "0: <unk> gets all that unigrams leave, as in SRILM; 1 (the default): its share of it"
     add("--interpolate-unigrams", choices=("0", "1"), help=interpolate)
-    add("--vocab-pad", type=number_type, metavar="N", help="share what unigrams leave as if there were N words")
+    add(
+        "--vocab-pad",
+        type=parsers.number_type,
+        metavar="N",
+        help="share what unigrams leave as if there were N words",
+    )
     add("--exact-discounts", action="store_true", help="without lmplz's mistake in the counts of counts")
     add("--skip-symbols", action="store_true", help="take <s>, </s> and <unk> in the text for white space")
     return parser.with_help()
@@ -163,22 +152,22 @@ def _three(discounts: Sequence[float]) -> tuple[float, float, float]:
     return one, two, three
 
 
-def _write(model: NgramModel, path: str) -> None:
+def _write(model: ngram_model.NgramModel, path: str) -> None:
     if path == STANDARD_INPUT:
         sys.stdout.flush()
-        write_arpa(model, sys.stdout.buffer)
+        ngram_model.write_arpa(model, sys.stdout.buffer)
         return
     with written_whole(path, compression=compression_by_ending(path)) as file:
-        write_arpa(model, file)
+        ngram_model.write_arpa(model, file)
 
 
-def make_perplexity_parser() -> QuietParser:
+def make_perplexity_parser() -> parsers.QuietParser:
     """Make the parser of ``geval lm perplexity``."""
-    parser = QuietParser(
+    parser = parsers.QuietParser(
         prog="geval lm perplexity",
         description="Show the perplexity of texts by a model, with and without unknown words, as KenLM's query does.",
-        epilog=f"{UNKNOWN_CONVENTION[:1].upper()}{UNKNOWN_CONVENTION[1:]}.\n\n"
-        f"examples:\n{PERPLEXITY_EXAMPLES}\n{STATUS}",
+        epilog=f"{ngram_model.UNKNOWN_CONVENTION[:1].upper()}{ngram_model.UNKNOWN_CONVENTION[1:]}.\n\n"
+        f"examples:\n{PERPLEXITY_EXAMPLES}\n{parsers.STATUS}",
     )
     add = parser.add_argument
     add("model", nargs="?", metavar="FILE", help="a model: an ARPA file, maybe compressed")
@@ -187,10 +176,12 @@ def make_perplexity_parser() -> QuietParser:
     add("--no-sentence-marks", dest="marks", action="store_false", help=marks)
     add("--sentences", action="store_true", help="a line a sentence: log10 of its probability, unknown words")
     bootstrap = "show the 95 %% intervals, from N resamples of the sentences (1000 are typical)"
-    add("-B", "--bootstrap", type=number_type, metavar="N", help=bootstrap)
-    add_option(parser, option_of("seed"), f"with -B: the seed of its random numbers (default: {DEFAULT_SEED})")
-    add("-p", "--precision", type=digits_type, metavar="N", help="digits after the point")
-    add_format(parser)
+    add("-B", "--bootstrap", type=parsers.number_type, metavar="N", help=bootstrap)
+    parsers.add_option(
+        parser, option_of("seed"), f"with -B: the seed of its random numbers (default: {DEFAULT_SEED})"
+    )
+    add("-p", "--precision", type=parsers.digits_type, metavar="N", help="digits after the point")
+    parsers.add_format(parser)
     return parser.with_help()
 
 
@@ -206,7 +197,7 @@ def run_perplexity(words: Sequence[str]) -> int:
         raise UsageError(message="--seed goes with --bootstrap")
     if given.sentences and (given.bootstrap is not None or given.format != "text"):
         raise UsageError(message="--sentences has neither intervals nor another format")
-    model = read_arpa(given.model)
+    model = ngram_model.read_arpa(given.model)
     if b"<unk>" in model.missing:
         note(f"{named(model.name)} has no <unk>: the log10 probability of unknown words is -100, as in KenLM")
     score = score_texts(model, given.texts, sentence_marks=given.marks)
@@ -230,12 +221,12 @@ def run_perplexity(words: Sequence[str]) -> int:
     return 0
 
 
-def make_info_parser() -> QuietParser:
+def make_info_parser() -> parsers.QuietParser:
     """Make the parser of ``geval lm info``."""
     what = "Show the order of a model, how many n-grams it has, and its vocabulary; the file is read strictly."
-    parser = command_parser("lm info", what, "  geval lm info text.arpa\n")
+    parser = parsers.command_parser("lm info", what, "  geval lm info text.arpa\n")
     parser.add_argument("model", nargs="?", metavar="FILE", help="a model: an ARPA file, maybe compressed")
-    add_format(parser)
+    parsers.add_format(parser)
     return parser.with_help()
 
 
@@ -246,10 +237,10 @@ def run_info(words: Sequence[str]) -> int:
         return 0
     if given.model is None:
         raise UsageError(message="a model is missing\n  for example geval lm info text.arpa")
-    model = read_arpa(given.model)
-    table = model_table(model)
+    model = ngram_model.read_arpa(given.model)
+    table = ngram_model.model_table(model)
     shown = Shown(
-        to_dict=lambda: model_document(model),
+        to_dict=lambda: ngram_model.model_document(model),
         table=lambda: table,
         text=lambda width: table.text(header=False) if width is None else table.terminal(width, header=False),
     )

@@ -10,15 +10,6 @@ import os
 
 from geval_py.errors import ConfigError, UsageError
 from geval_py.reading import config
-from geval_py.reading.config import (
-    AUTHORING,
-    CONFIG_FILE,
-    DEFAULT_SEED,
-    SHOW_AND_EXIT,
-    config_values,
-    parse_words,
-    task_of,
-)
 from geval_py.reading.splits import Task
 from geval_py.tables.formats import FORMATS
 from geval_py.text import visible
@@ -48,7 +39,7 @@ COMMANDS = {  # what each does, and its module, which has make_parser and run
 SCORES = "scores"  # the mode without an option
 LINES = ("line_by_line", "diff")
 FEATURES = ("worst_features", "most_worsening_features")
-WITHOUT_FORMAT = ("oracle_item_based", "just_tokenize", *AUTHORING)
+WITHOUT_FORMAT = ("oracle_item_based", "just_tokenize", *config.AUTHORING)
 ORDERS = ("sort", "reverse_sort")
 # The headings of the help.
 WHAT, METRICS, SHOWN, HOW = "what is scored", "metrics", "what is shown", "how it is shown"
@@ -80,16 +71,16 @@ OPTIONS_BY_GROUP: dict[str, tuple[tuple[str, str, str, dict[str, Any]], ...]] = 
     WHAT: (
         ("test_name", "NAME", "the test set's sub-directory (default: test-A)",
          {"argument": "test", "useless_with": ("validate",)}),
-        ("out_directory", "DIR", "where the outputs are (default: .)", {"useless_with": AUTHORING}),
+        ("out_directory", "DIR", "where the outputs are (default: .)", {"useless_with": config.AUTHORING}),
         ("expected_directory", "DIR", "where the answers are (default: the out-directory)", {}),
         ("expected_file", "FILE", "the answers (default: expected.tsv)", {}),
-        ("input_file", "FILE", "the input (default: in.tsv)", {"useless_with": AUTHORING}),
-        ("in_header", "FILE", "a line with the names of the input's columns", {"useless_with": AUTHORING}),
-        ("out_header", "FILE", "a line with the names of the answers' columns", {"useless_with": AUTHORING}),
+        ("input_file", "FILE", "the input (default: in.tsv)", {"useless_with": config.AUTHORING}),
+        ("in_header", "FILE", "a line with the names of the input's columns", {"useless_with": config.AUTHORING}),
+        ("out_header", "FILE", "a line with the names of the answers' columns", {"useless_with": config.AUTHORING}),
         ("out_files", "FILE",
          "the output to score, looked for in DIR/NAME, then as a path; a folder, a pattern or a short name; - "
          "for standard input, or an http(s) address; repeatable (default: out.tsv and all out-*.tsv)",
-         {"argument": "out", "useless_with": AUTHORING}),
+         {"argument": "out", "useless_with": config.AUTHORING}),
     ),
     METRICS: (
         ("metrics", "METRIC",
@@ -103,7 +94,7 @@ OPTIONS_BY_GROUP: dict[str, tuple[tuple[str, str, str, dict[str, Any]], ...]] = 
         ("tokenizer", "NAME",
          "how lines are split into tokens, for BLEU and other metrics of words, and for features: "
          "minimalistic, character-by-character, 13a or v14",
-         {"argument": "tokenizer", "useless_with": AUTHORING}),
+         {"argument": "tokenizer", "useless_with": config.AUTHORING}),
         ("list_metrics", "", "list the metrics and exit", {}),
     ),
     SHOWN: (
@@ -130,7 +121,7 @@ OPTIONS_BY_GROUP: dict[str, tuple[tuple[str, str, str, dict[str, Any]], ...]] = 
         ("percentage", "", "times 100, with two digits fewer", {"useless_with": ("validate",)}),
         ("bootstrap", "N", "show the 95 % interval of a score, from N resamples of the lines (1000 are typical)",
          {"goes_with": (SCORES,), "otherwise": ", not with another mode"}),
-        ("seed", "S", f"with -B: the seed of its random numbers (default: {DEFAULT_SEED})", {}),
+        ("seed", "S", f"with -B: the seed of its random numbers (default: {config.DEFAULT_SEED})", {}),
         ("documents", "COLUMN",
          "with -B: resample documents, the lines with the same value in a column of the input (its name or "
          "number); with -w and --format json: count the documents of a feature",
@@ -138,7 +129,7 @@ OPTIONS_BY_GROUP: dict[str, tuple[tuple[str, str, str, dict[str, Any]], ...]] = 
         ("by_score", "", "of several outputs, the best first, by the first metric",
          {"goes_with": (SCORES,), "otherwise": "; lines have --sort and --reverse-sort"}),
         ("format", "FORMAT", f"{', '.join(FORMATS)} (default: text)", {}),
-        ("threads", "N", "threads that score (default: one a core)", {"useless_with": AUTHORING}),
+        ("threads", "N", "threads that score (default: one a core)", {"useless_with": config.AUTHORING}),
         ("cluster", "ADDRESS",
          "let the workers of the Dask scheduler at ADDRESS do it, or new ones on this machine: local",
          {"goes_with": (SCORES, *FEATURES), "otherwise": "; lines are shown here"}),
@@ -215,7 +206,7 @@ class Settings(Value):
     precision: int | None = None
     percentage: bool = False
     bootstrap: int | None = None
-    seed: int = DEFAULT_SEED
+    seed: int = config.DEFAULT_SEED
     documents: str | None = None
     by_score: bool = False
     format: str = "text"
@@ -281,10 +272,10 @@ def parse(words: Sequence[str]) -> tuple[Task, Settings]:
 
     Raises UsageError, ConfigError and UnreadableFileError.
     """
-    given = parse_words(words, takes_files=True, unknown=unknown_word)
-    if given.keys() & SHOW_AND_EXIT:
-        return Task(), _settings_of({name: given[name] for name in SHOW_AND_EXIT & given.keys()})
-    authoring = bool(given.keys() & set(AUTHORING))
+    given = config.parse_words(words, takes_files=True, unknown=unknown_word)
+    if given.keys() & config.SHOW_AND_EXIT:
+        return Task(), _settings_of({name: given[name] for name in config.SHOW_AND_EXIT & given.keys()})
+    authoring = bool(given.keys() & set(config.AUTHORING))
     values = given if authoring else merged(given)  # the config.txt of a new challenge is still to be written
     settings = _settings_of(values)
     _check_mode_of(given.keys(), settings.mode)
@@ -292,7 +283,7 @@ def parse(words: Sequence[str]) -> tuple[Task, Settings]:
         raise UsageError(message="--seed goes with --bootstrap")
     if "documents" in given and settings.mode == SCORES and settings.bootstrap is None:
         raise UsageError(message="--documents goes with --bootstrap, --worst-features or geval compare")
-    return task_of(values).replace(needs_items=settings.needs_items), settings
+    return config.task_of(values).replace(needs_items=settings.needs_items), settings
 
 
 def _settings_of(values: Mapping[str, Any]) -> Settings:
@@ -317,19 +308,19 @@ def merged(given: Mapping[str, Any]) -> dict[str, Any]:
     A mode or an order on the command line replaces that of config.txt. Raises ConfigError and UnreadableFileError.
     """
     directory = given.get("expected_directory", given.get("out_directory", "."))
-    config = config_values(directory, unknown_word)
+    values = config.config_values(directory, unknown_word)
     try:
-        _settings_of(config)
+        _settings_of(values)
     except UsageError as error:
-        raise ConfigError(path=f"{directory}/{CONFIG_FILE}", message=error.message) from error
+        raise ConfigError(path=f"{directory}/{config.CONFIG_FILE}", message=error.message) from error
     for alternatives in (MODES, ORDERS):
         if given.keys() & set(alternatives):
-            config = {name: value for name, value in config.items() if name not in alternatives}
+            values = {name: value for name, value in values.items() if name not in alternatives}
     if given.keys() & set(WITHOUT_FORMAT):
-        config.pop("format", None)
+        values.pop("format", None)
     adding = {option.field for option in OPTIONS if option.repeatable and not option.replaces}
-    both = adding & config.keys() & given.keys()
-    return config | dict(given) | {name: (*config[name], *given[name]) for name in both}
+    both = adding & values.keys() & given.keys()
+    return values | dict(given) | {name: (*values[name], *given[name]) for name in both}
 
 
 def task_and_settings(given: Mapping[str, Any], metrics: Sequence[str], *heeded: str) -> tuple[Task, Settings]:
@@ -341,7 +332,7 @@ def task_and_settings(given: Mapping[str, Any], metrics: Sequence[str], *heeded:
     values = merged(given)
     heeded = ("format", "seed", "threads", "ignored", *heeded)
     settings = Settings(**{name: values[name] for name in heeded if name in values})
-    task = task_of(values)
+    task = config.task_of(values)
     return (task.replace(alt_metrics=tuple(metrics), select_metrics=()) if metrics else task), settings
 
 

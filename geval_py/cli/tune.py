@@ -10,17 +10,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from geval_py.cli import parsers
 from geval_py.cli.options import check_one_metric, option_of, task_and_settings
-from geval_py.cli.parsers import (
-    PLACES,
-    QuietParser,
-    add_fields,
-    add_format,
-    add_metrics,
-    add_option,
-    command_parser,
-    number_type,
-)
 from geval_py.cli.score import blaming_config, scored, show_of_task
 from geval_py.cli.terminal import ProgressBar, note
 from geval_py.errors import ExistingFileError, UsageError
@@ -53,11 +44,13 @@ EXAMPLES = """\
 """
 
 
-def make_parser() -> QuietParser:
+def make_parser() -> parsers.QuietParser:
     """Make the parser of ``geval tune``."""
-    parser = command_parser("tune", DESCRIPTION, EXAMPLES, argument_default=argparse.SUPPRESS)
-    add_fields(parser, "test_name", *PLACES)
-    add_option(parser, option_of("out_files"), "the output, as for scoring; where there are several, one of them")
+    parser = parsers.command_parser("tune", DESCRIPTION, EXAMPLES, argument_default=argparse.SUPPRESS)
+    parsers.add_fields(parser, "test_name", *parsers.PLACES)
+    parsers.add_option(
+        parser, option_of("out_files"), "the output, as for scoring; where there are several, one of them"
+    )
     parser.add_argument("--temperature", action="store_true", default=False, help="try another temperature, too")
     parameters = "a .tuning.json that was written before: apply its parameters, and look for no others"
     parser.add_argument("--parameters", default=None, metavar="FILE", help=parameters)
@@ -71,11 +64,13 @@ def make_parser() -> QuietParser:
     return parser.with_help()
 
 
-def add_options(parser: QuietParser, *, words: int | None, words_help: str, apply_help: str, force_help: str) -> None:
+def add_options(
+    parser: parsers.QuietParser, *, words: int | None, words_help: str, apply_help: str, force_help: str
+) -> None:
     """Add the options that tuning and mixing share; ``words`` is the default of ``--words``."""
     add = parser.add_argument
-    add_metrics(parser, "a hashed metric")
-    add("--words", type=number_type, default=words, metavar="K", help=words_help)
+    parsers.add_metrics(parser, "a hashed metric")
+    add("--words", type=parsers.number_type, default=words, metavar="K", help=words_help)
     documents = (
         "hold out together the lines with the same value in a column of the input (its name or number; "
         "default: the column by which lines are alike, if there is one)"
@@ -83,11 +78,11 @@ def add_options(parser: QuietParser, *, words: int | None, words_help: str, appl
     add("--documents", default=None, metavar="COLUMN", help=documents)
     each = "hold out each line by itself, be they alike or not"
     add("--no-documents", dest="documents", action="store_const", const=False, default=None, help=each)
-    add_option(parser, option_of("seed"), f"of the random folds (default: {DEFAULT_SEED})")
+    parsers.add_option(parser, option_of("seed"), f"of the random folds (default: {DEFAULT_SEED})")
     add("--apply", action="append", default=[], metavar="NAME", help=apply_help)
     add("--force", action="store_true", default=False, help=force_help)
-    add_format(parser)
-    add_fields(parser, "threads")
+    parsers.add_format(parser)
+    parsers.add_fields(parser, "threads")
 
 
 def run(words: Sequence[str]) -> int:

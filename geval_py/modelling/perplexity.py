@@ -24,17 +24,7 @@ import numpy as np
 from geval_py.errors import EmptyFileError, ModelError
 from geval_py.explaining.resampling import bootstrap_weights
 from geval_py.explaining.significance import Interval, expanded_tail
-from geval_py.modelling.corpus import (
-    MARKS,
-    UNKNOWN,
-    Doubles,
-    Ids,
-    Longs,
-    Sentence,
-    blocks_of,
-    sentences_of,
-    with_marks,
-)
+from geval_py.modelling import corpus
 from geval_py.modelling.ngram_model import UNKNOWN_CONVENTION, NgramModel
 from geval_py.reading.config import check_sampling
 from geval_py.scoring.blocks import Progress
@@ -51,10 +41,10 @@ class TextScore:
     numbers of these words; ``tokens`` are the numbers of predicted tokens: the words, and </s>.
     """
 
-    logs: Doubles
-    known_logs: Doubles
-    oov: Longs
-    tokens: Longs
+    logs: corpus.Doubles
+    known_logs: corpus.Doubles
+    oov: corpus.Longs
+    tokens: corpus.Longs
 
     @property
     def perplexity_including_oov(self) -> float:
@@ -111,9 +101,9 @@ def score_texts(model: NgramModel, paths: Sequence[str], *, sentence_marks: bool
     Without ``sentence_marks``, no <s> is in front of a line, and no </s> is predicted at its end.
     """
     scores = [
-        score_sentences(model, sentences_of(block, bytes.split), sentence_marks=sentence_marks)
+        score_sentences(model, corpus.sentences_of(block, bytes.split), sentence_marks=sentence_marks)
         for path in paths
-        for _, block in blocks_of(path)
+        for _, block in corpus.blocks_of(path)
     ]
     if not scores:
         raise EmptyFileError(what="text", path=paths[0])
@@ -125,20 +115,22 @@ def score_texts(model: NgramModel, paths: Sequence[str], *, sentence_marks: bool
     )
 
 
-def score_sentences(model: NgramModel, sentences: Sequence[Sentence], *, sentence_marks: bool = True) -> TextScore:
+def score_sentences(
+    model: NgramModel, sentences: Sequence[corpus.Sentence], *, sentence_marks: bool = True
+) -> TextScore:
     """Score sentences (at least one), given as words; raises ModelError if the model lacks <s> or </s>."""
     lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
     words = chain.from_iterable(sentences)
-    ids = np.fromiter(map(model.ids.get, words, repeat(UNKNOWN)), np.int32, int(lengths.sum()))
+    ids = np.fromiter(map(model.ids.get, words, repeat(corpus.UNKNOWN)), np.int32, int(lengths.sum()))
     if sentence_marks:
-        missing = sorted(model.missing & set(MARKS[1:]))
+        missing = sorted(model.missing & set(corpus.MARKS[1:]))
         if missing:
             raise ModelError(
                 path=model.name,
                 message=f"the model has no {b' and '.join(missing).decode()}\n"
                 "  it was made without the marks of sentences: score without them, too (--no-sentence-marks)",
             )
-        tokens = with_marks(ids, lengths)
+        tokens = corpus.with_marks(ids, lengths)
         depths = _places(lengths + 2)
         lengths = lengths + 1
     else:
@@ -146,7 +138,7 @@ def score_sentences(model: NgramModel, sentences: Sequence[Sentence], *, sentenc
     logs, _ = token_scores(model, tokens, depths)
     predicted = depths > 0 if sentence_marks else np.ones(len(tokens), np.bool_)
     sentence = np.repeat(np.arange(len(lengths)), lengths)
-    logs, unknown = logs[predicted], tokens[predicted] == UNKNOWN
+    logs, unknown = logs[predicted], tokens[predicted] == corpus.UNKNOWN
     sums = partial(np.bincount, sentence, minlength=len(lengths))
     return TextScore(
         logs=sums(weights=logs).astype(np.float64),
@@ -156,13 +148,13 @@ def score_sentences(model: NgramModel, sentences: Sequence[Sentence], *, sentenc
     )
 
 
-def _places(lengths: Longs) -> Ids:
+def _places(lengths: corpus.Longs) -> corpus.Ids:
     """Count the tokens of each sentence from 0."""
     ends = np.cumsum(lengths)
     return (np.arange(int(lengths.sum())) - np.repeat(ends - lengths, lengths)).astype(np.int32)
 
 
-def token_scores(model: NgramModel, tokens: Ids, depths: Ids) -> tuple[Doubles, Ids]:
+def token_scores(model: NgramModel, tokens: corpus.Ids, depths: corpus.Ids) -> tuple[corpus.Doubles, corpus.Ids]:
     """Return the log10 probability of each token, and the length of the n-gram that predicts it.
 
     Tokens at depth 0 are predicted without a context. The length of an unknown word is 1.

@@ -9,14 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 
-from geval_py.errors import (
-    ExistingFileError,
-    LineCountError,
-    MalformedLineError,
-    MissingFileError,
-    UnreadableFileError,
-    UsageError,
-)
+from geval_py import errors
+from geval_py.reading import wordprobs
 from geval_py.reading.challenge import DataSet
 from geval_py.reading.compression import COMPRESSED_ENDINGS, compression_by_ending
 from geval_py.reading.lines import LineReader, read_lines
@@ -24,19 +18,6 @@ from geval_py.reading.rewriting import written_whole
 from geval_py.reading.schemes import DEFAULT_BITS, LEAST_BITS, MOST_BITS
 from geval_py.reading.sources import can_be_reread, find_file
 from geval_py.reading.splits import EXPECTED_FILE, TRAINING_SET, Output, Split, output_at
-from geval_py.reading.wordprobs import (
-    Distribution,
-    WordProbs,
-    bucket_masses,
-    entry_masses,
-    merge_masses,
-    parse_entries,
-    parse_line,
-    parse_vector,
-    vector_masses,
-    word_buckets,
-    wrong_vector_length,
-)
 from geval_py.reading.writing import line_of_buckets, line_of_masses
 from geval_py.text import named
 from geval_py.values import Value
@@ -75,9 +56,9 @@ class FrequentWords(Value):
         return dict(zip(self.words, self.shares, strict=True))
 
     @property
-    def distribution(self) -> Distribution:
+    def distribution(self) -> wordprobs.Distribution:
         """The words with their shares as masses; the rest is for all other words."""
-        return Distribution(masses=self.share_by_word, rest=max(0.0, 1.0 - self.total))
+        return wordprobs.Distribution(masses=self.share_by_word, rest=max(0.0, 1.0 - self.total))
 
 
 def frequent_words(answers: Iterable[str], count: int) -> FrequentWords:
@@ -131,11 +112,11 @@ class Parameters(Value):
         """Return a tuned output line; ``line`` is its number. Raises MalformedLineError without a path."""
         if ":" not in text:
             return line_of_buckets(self._tuned_vector(text, line))
-        words, values = parse_entries(text, line)
-        listed, rest = entry_masses(words, values)
+        words, values = wordprobs.parse_entries(text, line)
+        listed, rest = wordprobs.entry_masses(words, values)
         listed = self._tempered(listed, 1.0 - rest)
         rest = (1.0 - self.lambda_) * rest + self.lambda_
-        masses = merge_masses(filter(None, words), listed)
+        masses = wordprobs.merge_masses(filter(None, words), listed)
         given = rest * self.nu
         if given:
             for word, share in zip(self.frequent.words, self.frequent.shares, strict=True):
@@ -158,15 +139,15 @@ class Parameters(Value):
         return [scale * power for power in powers]
 
     def _tuned_vector(self, text: str, line: int) -> list[float]:
-        values = parse_vector(text, line)
+        values = wordprobs.parse_vector(text, line)
         if len(values) != 1 << self.bits:
-            raise wrong_vector_length(text, line, len(values), self.bits)
-        masses = self._tempered(vector_masses(values), 1.0)
+            raise wordprobs.wrong_vector_length(text, line, len(values), self.bits)
+        masses = self._tempered(wordprobs.vector_masses(values), 1.0)
         given = self.lambda_ * self.nu
         share = (self.lambda_ - given * self.frequent.total) / len(masses)
         masses = [mass + share for mass in masses]
         if given:
-            buckets = word_buckets(self.frequent.words, self.bits, line)
+            buckets = wordprobs.word_buckets(self.frequent.words, self.bits, line)
             for bucket, part in zip(buckets, self.frequent.shares, strict=True):
                 masses[bucket] += given * part
         return masses
@@ -202,10 +183,10 @@ def read_parameters(path: str) -> tuple[Parameters, dict[str, Any]]:
             document = json.load(file)
         return Parameters.of_dict(document["parameters"]), document
     except OSError as error:
-        raise UnreadableFileError(path=path, reason=error.strerror or str(error)) from error
+        raise errors.UnreadableFileError(path=path, reason=error.strerror or str(error)) from error
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         reason = "it holds no parameters as geval tune writes them"
-        raise UnreadableFileError(path=path, reason=reason) from error
+        raise errors.UnreadableFileError(path=path, reason=reason) from error
 
 
 class Mixing(Value):
@@ -224,7 +205,7 @@ class Mixing(Value):
 
         Raises MalformedLineError, without a path, for the first malformed text.
         """
-        parsed = [parse_line(text, line) for text in texts]
+        parsed = [wordprobs.parse_line(text, line) for text in texts]
         if any(part.words is None for part in parsed):
             return line_of_buckets(self._buckets(parsed, line))
         parts = [part.normalised() for part in parsed]
@@ -238,10 +219,10 @@ class Mixing(Value):
                 masses[word] = masses.get(word, 0.0) + weight * mass
         return line_of_masses(masses, rest)
 
-    def _buckets(self, parsed: Sequence[WordProbs], line: int) -> list[float]:
+    def _buckets(self, parsed: Sequence[wordprobs.WordProbs], line: int) -> list[float]:
         columns = [part.buckets(self.bits, line) for part in parsed]
         if self.frequent.words:
-            columns.append(bucket_masses(self.frequent.distribution, self.bits, line))
+            columns.append(wordprobs.bucket_masses(self.frequent.distribution, self.bits, line))
         rows = zip(*columns, strict=True)
         return [sum(weight * mass for weight, mass in zip(self.weights, row, strict=True)) for row in rows]
 
@@ -273,10 +254,10 @@ class Derived(Value):
         """Raise ExistingFileError if a file would be overwritten, unless forced; a source is never overwritten."""
         for path in (self.path, self.kept_path):
             if os.path.lexists(path) and (not force or any(_is_same_file(path, source) for source in self.sources)):
-                raise ExistingFileError(path=path)
+                raise errors.ExistingFileError(path=path)
         for source in self.sources:
             if not can_be_reread(source):
-                raise UsageError(message=f"{named(source)} has to be read more than once: give a file")
+                raise errors.UsageError(message=f"{named(source)} has to be read more than once: give a file")
 
     def check_lines(self, test: DataSet | None = None) -> int:
         """Return the number of lines.
@@ -307,7 +288,7 @@ class Derived(Value):
             for number, texts in enumerate(zip(*readers, strict=True), 1):
                 try:
                     line = make(texts, number)
-                except MalformedLineError as error:
+                except errors.MalformedLineError as error:
                     at_fault = (path for path, text in zip(self.sources, texts, strict=True) if text == error.text)
                     error.path = next(at_fault)
                     raise
@@ -330,7 +311,7 @@ def _count_lines(path: str, header: str | None) -> int:
 def _check_counts(found: Mapping[str, int], path: str, lines: int) -> None:
     for source, of_source in found.items():
         if of_source != lines:
-            raise LineCountError(
+            raise errors.LineCountError(
                 what="output", path=source, lines=of_source, expected_path=path, expected_lines=lines
             )
 
@@ -380,5 +361,5 @@ def find_output(test: DataSet, output: Output) -> str:
     place = os.path.join(test.directory, output.name)
     path = find_file(place)
     if path is None:
-        raise MissingFileError(what="No file with the test results", path=place)
+        raise errors.MissingFileError(what="No file with the test results", path=place)
     return path

@@ -7,15 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, count
 
-from geval_py.errors import (
-    AmbiguousFileError,
-    DataError,
-    EmptyFileError,
-    MalformedLineError,
-    MissingFileError,
-    UnreadableFileError,
-    UsageError,
-)
+from geval_py import errors
 from geval_py.reading import sources
 from geval_py.reading.compression import COMPRESSED_ENDINGS
 from geval_py.reading.lines import read_lines
@@ -42,7 +34,7 @@ class Output(Value):
     path: str
     name: str
     parameters: dict[str, str]
-    fault: DataError | None = None
+    fault: errors.DataError | None = None
 
 
 def output_at(path: str) -> Output:
@@ -72,8 +64,8 @@ def _found(directory: str, name: str, whole: str | None) -> Iterator[Output]:
     try:
         path = sources.find_file(place)
         if path == place and whole is not None:
-            raise AmbiguousFileError(path=place, candidates=(place, os.path.join(directory, whole)))
-    except DataError as error:
+            raise errors.AmbiguousFileError(path=place, candidates=(place, os.path.join(directory, whole)))
+    except errors.DataError as error:
         path, fault = error.path, error
     if path is not None:
         yield Output(path=path, name=name, parameters=parse_parameters(name), fault=fault)
@@ -94,13 +86,13 @@ def read_output(path: str | os.PathLike[str], *, header: str | None = None) -> I
     if name != sources.STANDARD_INPUT and not sources.is_address(name):
         found = sources.find_file(name)
         if found is None:
-            raise MissingFileError(what="No file with the test results", path=name)
+            raise errors.MissingFileError(what="No file with the test results", path=name)
         name = found
     with closing(read_lines(name, header=header)) as lines:
         for number, text in enumerate(lines, 1):
             try:
                 yield parse_line(text, number)
-            except MalformedLineError as error:
+            except errors.MalformedLineError as error:
                 error.path = name
                 raise
 
@@ -158,7 +150,7 @@ def only_output(outputs: Sequence[Output]) -> Output:
     """Return the only one of the outputs; raises UsageError where there are several."""
     if len(outputs) > 1:
         names = visible(", ".join(output.name for output in outputs))
-        raise UsageError(message=f"there are several outputs ({names}): choose one with", arguments=("out",))
+        raise errors.UsageError(message=f"there are several outputs ({names}): choose one with", arguments=("out",))
     return outputs[0]
 
 
@@ -272,7 +264,7 @@ def _input(task: Task, expected: str) -> str | None:
             return beside
     try:
         return _find(task.directory, task.test_name, task.input_file, INPUT_FILE, "the input")
-    except (MissingFileError, AmbiguousFileError):
+    except (errors.MissingFileError, errors.AmbiguousFileError):
         if task.needs_input:
             raise
         return None
@@ -329,7 +321,7 @@ def locate_others(split: Split, task: Task, names: Sequence[str]) -> Split:
 def _named_outputs(task: Task) -> tuple[Output, ...]:
     folder = os.path.join(task.out_directory, task.test_name)
     if "" in task.out_files:
-        raise UsageError(message="an output has no name; is a variable of the shell unset?")
+        raise errors.UsageError(message="an output has no name; is a variable of the shell unset?")
     found = [output for name in task.out_files for output in outputs_named(folder, name)]
     # An output that is named twice is taken once; standard input named twice is an error, raised later.
     once = {(o.path, place if o.path == STANDARD_INPUT else 0): o for place, o in enumerate(found)}
@@ -385,7 +377,7 @@ def _by_short_name(outputs: Sequence[Output], folder: str, name: str) -> Output:
     found = accepted.get(name, [])
     if len(found) > 1:
         several = visible(", ".join(outputs[n].name for n in found))
-        raise UsageError(message=f"`{visible(name)}` names {len(found)} outputs\n  {several}")
+        raise errors.UsageError(message=f"`{visible(name)}` names {len(found)} outputs\n  {several}")
     if not found:
         raise _missing_file("the test results", folder, name, accepted)
     return outputs[found[0]]
@@ -407,19 +399,19 @@ def check_read_once(split: Split) -> None:
     if len(split.outputs) > 1 and (
         expected == STANDARD_INPUT or (os.path.exists(expected) and not os.path.isfile(expected))
     ):
-        raise UsageError(
+        raise errors.UsageError(
             message="the answers can be read only once, and there are several outputs: choose one with",
             arguments=("out",),
         )
     if [expected, split.input, *(o.path for o in split.outputs)].count(STANDARD_INPUT) > 1:
-        raise UsageError(message="standard input (-) can be read only once: give one file as -")
+        raise errors.UsageError(message="standard input (-) can be read only once: give one file as -")
 
 
 def check_directory(path: str, what: str, kind: str = "directory") -> None:
     """Raise MissingFileError, in GEval's words, if a directory does not exist."""
     if not is_folder(path):
         hint, arguments = ("", ()) if kind == "directory" else _test_sets(os.path.dirname(sources.absolute(path)))
-        raise MissingFileError(what=f"No {kind} with {what}", path=path, hint=hint, arguments=arguments)
+        raise errors.MissingFileError(what=f"No {kind} with {what}", path=path, hint=hint, arguments=arguments)
 
 
 def _test_sets(directory: str) -> tuple[str, tuple[str, ...]]:
@@ -428,13 +420,13 @@ def _test_sets(directory: str) -> tuple[str, tuple[str, ...]]:
         return "", ()
     try:
         names = sorted(sources.names_in(directory, "directory"), key=natural_order)
-    except UnreadableFileError as error:
+    except errors.UnreadableFileError as error:
         return str(error), ()
     sets = [name for name in names if name.startswith(("dev", "test", TRAINING_SET))]
     return (f"there are {visible(', '.join(sets))}; choose one with", ("test",)) if sets else ("", ())
 
 
-def _missing_file(what: str, folder: str, name: str, known: Iterable[str] = ()) -> MissingFileError:
+def _missing_file(what: str, folder: str, name: str, known: Iterable[str] = ()) -> errors.MissingFileError:
     """Return the error for a file that is neither in a folder nor at its own path, with a hint.
 
     The error has the own path only if that leads to a folder. ``known`` are the names to suggest, by default those of
@@ -443,7 +435,7 @@ def _missing_file(what: str, folder: str, name: str, known: Iterable[str] = ()) 
     place = join(folder, name)
     if not is_folder(os.path.dirname(place)) and is_folder(os.path.dirname(name)):
         place, known = name, ()
-    return MissingFileError(what=f"No file with {what}", path=place, hint=_what_is_there(place, [*known]))
+    return errors.MissingFileError(what=f"No file with {what}", path=place, hint=_what_is_there(place, [*known]))
 
 
 def _what_is_there(place: str, known: list[str]) -> str:
@@ -452,7 +444,7 @@ def _what_is_there(place: str, known: list[str]) -> str:
         return suggestion(name, known).rstrip()
     try:
         names = sorted(sources.names_in(directory, "file"), key=natural_order)
-    except UnreadableFileError as error:
+    except errors.UnreadableFileError as error:
         return str(error)
     shown = visible(", ".join(names[:8])) + (" …" if len(names) > 8 else "")
     close = suggestion(name, known or ([] if name in _DEFAULT_NAMES else names))  # nobody misspelt the default
@@ -465,10 +457,10 @@ def read_header(directory: str, name: str | None) -> tuple[str, ...]:
         return ()
     path = join(directory, name)
     if not sources.exists(path):
-        raise MissingFileError(what="No file with header specification", path=path)
+        raise errors.MissingFileError(what="No file with header specification", path=path)
     first = next(read_lines(path), None)
     if first is None:
-        raise EmptyFileError(what="header", path=path)
+        raise errors.EmptyFileError(what="header", path=path)
     return tuple(first.split("\t"))
 
 
@@ -477,10 +469,10 @@ def read_vocabulary(task: Task) -> frozenset[str]:
     if task.vocabulary is not None:
         path = find_file(task.vocabulary)
         if path is None and not is_address(task.vocabulary):
-            raise MissingFileError(what="No file with the vocabulary", path=task.vocabulary)
+            raise errors.MissingFileError(what="No file with the vocabulary", path=task.vocabulary)
         words = frozenset(read_lines(path or task.vocabulary))
         if not words:
-            raise EmptyFileError(what="vocabulary", path=task.vocabulary)
+            raise errors.EmptyFileError(what="vocabulary", path=task.vocabulary)
         return words
     header = read_header(task.directory, task.out_header)
     return frozenset(training_words(task.directory, header[0] if header else None))

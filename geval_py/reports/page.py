@@ -17,19 +17,7 @@ from xml.sax.saxutils import quoteattr
 
 from markupsafe import Markup
 
-from geval_py.reports import loss_panels, overview_panels, quality_panels
-from geval_py.reports.axes import (
-    NOTEBOOK,
-    OUTCOMES,
-    PAGE,
-    Chart,
-    Palette,
-    Panel,
-    Section,
-    figure,
-    percent,
-    perplexity,
-)
+from geval_py.reports import axes, loss_panels, overview_panels, quality_panels
 from geval_py.reports.contents import Overview, Report
 from geval_py.scoring.metrics.base import exp
 from geval_py.tables.escapes import environment, short
@@ -45,7 +33,7 @@ BARS = 20  # lengths of the bars of guesses: the style sheet has a class for eac
 
 def page(report: Report | Overview, title: str) -> str:
     """Render the page of a report; ``title`` names the challenge."""
-    sections = _sections(report, PAGE)
+    sections = _sections(report, axes.PAGE)
     style, script = (files(PACKAGE).joinpath(name).read_text(encoding="utf-8") for name in ("style.css", "script.js"))
     return (
         _templates()
@@ -64,7 +52,7 @@ def page(report: Report | Overview, title: str) -> str:
                 if panel.chart is not None
             },
             findings=[panel.finding for section in sections for panel in section.panels if panel.finding],
-            outcomes=OUTCOMES,
+            outcomes=axes.OUTCOMES,
             style=Markup(style),
             script=Markup(script),
             policy=policy(style, script),
@@ -75,7 +63,7 @@ def page(report: Report | Overview, title: str) -> str:
 
 def charts(report: Report | Overview) -> Iterator[tuple[str, str]]:
     """Yield the name and the SVG of each chart of a report, in colours of its own."""
-    for section in _sections(report, NOTEBOOK):
+    for section in _sections(report, axes.NOTEBOOK):
         for panel in section.panels:
             if panel.chart is not None:
                 yield panel.key, svg(panel.chart)
@@ -96,25 +84,25 @@ def _hash(text: str) -> str:
 # The sections, in the order in which they are read
 
 
-def _sections(report: Report | Overview, palette: Palette) -> list[Section]:
+def _sections(report: Report | Overview, palette: axes.Palette) -> list[axes.Section]:
     """Return the sections that have a panel."""
     found = _overview_panels(report, palette) if isinstance(report, Overview) else _report_panels(report, palette)
     sections = ((title, tuple(panel for panel in some if panel is not None)) for title, some in found)
-    return [Section(title=title, panels=some) for title, some in sections if some]
+    return [axes.Section(title=title, panels=some) for title, some in sections if some]
 
 
-def _report_panels(report: Report, palette: Palette) -> Iterator[tuple[str, Iterable[Panel | None]]]:
+def _report_panels(report: Report, palette: axes.Palette) -> Iterator[tuple[str, Iterable[axes.Panel | None]]]:
     comparison = quality_panels.comparison_panel(report.comparison, palette)
     luck = None if report.luck is None else quality_panels.luck_panel(report, report.luck, palette)
     yield "How good, how sure", [quality_panels.quality_panel(report, palette), comparison or luck]
     costs = loss_panels.costs_panel(report, palette)
     yield "Where the loss comes from", [loss_panels.spread_panel(report, palette), costs]
-    hard: list[Panel | None] = [loss_panels.length_panel(report, palette)]
+    hard: list[axes.Panel | None] = [loss_panels.length_panel(report, palette)]
     if report.by_frequency:
         hard.append(loss_panels.frequency_panel(report, palette))
     hard.append(loss_panels.culprits_panel(report, palette))
     yield "Which lines are hard", [*hard, *loss_panels.column_panels(report, palette)]
-    honest: list[Panel | None] = []
+    honest: list[axes.Panel | None] = []
     if report.calibration is not None:
         honest += quality_panels.honesty_panels(report.calibration, palette)
     if report.tuning is not None:
@@ -124,7 +112,7 @@ def _report_panels(report: Report, palette: Palette) -> Iterator[tuple[str, Iter
     yield "Honest probabilities, and what would help", honest
 
 
-def _overview_panels(overview: Overview, palette: Palette) -> Iterator[tuple[str, Iterable[Panel | None]]]:
+def _overview_panels(overview: Overview, palette: axes.Palette) -> Iterator[tuple[str, Iterable[axes.Panel | None]]]:
     comparison = quality_panels.comparison_panel(overview.comparison, palette)
     standing = overview_panels.standing_panel(overview, palette)
     yield "How good, how sure", [standing, comparison, overview_panels.scores_panel(overview, palette)]
@@ -141,7 +129,7 @@ NUMBER = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
 INVISIBLE = re.compile(r'<path class="(?:background|foreground)" aria-hidden="true" d="[^"]*"[^>]*/>')
 
 
-def svg(chart: Chart) -> str:
+def svg(chart: axes.Chart) -> str:
     """Draw a chart as an SVG file; Vega runs in this process and loads nothing."""
     from vl_convert import vegalite_to_svg
 
@@ -188,7 +176,7 @@ def _rounded(number: re.Match[str]) -> str:
 @cache
 def _templates() -> Environment:
     templates = environment(PACKAGE)
-    named = (figure, percent, perplexity, bar, score_key, columns)
+    named = (axes.figure, axes.percent, axes.perplexity, bar, score_key, columns)
     templates.filters |= {function.__name__: function for function in named} | {"shorten": short, "key": loss_key}
     return templates
 

@@ -11,18 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, and_, func, select
 
 from geval_py.board.answers import References, references_of
-from geval_py.board.database.schema import (
-    FAILED,
-    REJECTED,
-    SCORED,
-    STATES,
-    evaluations,
-    files,
-    outputs,
-    scores,
-    submissions,
-    submitters,
-)
+from geval_py.board.database import schema
 from geval_py.board.database.store import Board, facts_about
 from geval_py.board.intake.receiving import test_by_folder
 from geval_py.board.operations.pipeline import ASIDE, CHECKED, references_digest, settings_digest
@@ -77,29 +66,36 @@ def to_be_sent_again(connection: Connection, settings: Settings) -> list[str]:
     A submission counts as sent again if a later one has the same submitter and name.
     """
     now, then = settings_digest(settings), facts_about(connection, CHECKED)
-    has_files = select(files.c.id).where(files.c.submission_id == submissions.c.id).exists()
-    later = submissions.alias()
-    is_same = (later.c.submitter_id == submissions.c.submitter_id) & (later.c.name == submissions.c.name)
-    was_sent_again = select(later.c.id).where(is_same, later.c.id > submissions.c.id).exists()
+    has_files = select(schema.files.c.id).where(schema.files.c.submission_id == schema.submissions.c.id).exists()
+    later = schema.submissions.alias()
+    is_same = (later.c.submitter_id == schema.submissions.c.submitter_id) & (
+        later.c.name == schema.submissions.c.name
+    )
+    was_sent_again = select(later.c.id).where(is_same, later.c.id > schema.submissions.c.id).exists()
     rows = connection.execute(
-        select(submissions.c.id, submissions.c.code)
-        .where(submissions.c.state == REJECTED, ~has_files, ~was_sent_again, submissions.c.withdrawn.is_(None))
-        .order_by(submissions.c.arrived, submissions.c.id)
+        select(schema.submissions.c.id, schema.submissions.c.code)
+        .where(
+            schema.submissions.c.state == schema.REJECTED,
+            ~has_files,
+            ~was_sent_again,
+            schema.submissions.c.withdrawn.is_(None),
+        )
+        .order_by(schema.submissions.c.arrived, schema.submissions.c.id)
     )
     return [code for number, code in rows if then.get(str(number)) != now]
 
 
 def without_output(connection: Connection, test: str) -> list[str]:
     """List the codes of scored submissions without an output for a test; withdrawn ones are left out."""
-    of_test = (outputs.c.submission_id == submissions.c.id) & (outputs.c.test == test)
+    of_test = (schema.outputs.c.submission_id == schema.submissions.c.id) & (schema.outputs.c.test == test)
     rows = connection.execute(
-        select(submissions.c.code)
+        select(schema.submissions.c.code)
         .where(
-            submissions.c.state == SCORED,
-            submissions.c.withdrawn.is_(None),
-            ~select(outputs.c.id).where(of_test).exists(),
+            schema.submissions.c.state == schema.SCORED,
+            schema.submissions.c.withdrawn.is_(None),
+            ~select(schema.outputs.c.id).where(of_test).exists(),
         )
-        .order_by(submissions.c.arrived, submissions.c.id)
+        .order_by(schema.submissions.c.arrived, schema.submissions.c.id)
     )
     return list(rows.scalars())
 
@@ -107,19 +103,19 @@ def without_output(connection: Connection, test: str) -> list[str]:
 def _scores(connection: Connection, references: References) -> Iterator[Outdated]:
     rows = connection.execute(
         select(
-            submissions.c.id,
-            submissions.c.code,
-            outputs.c.id.label("output_id"),
-            outputs.c.test,
-            scores.c.metric,
-            scores.c.evaluation_id,
-            evaluations.c.reference,
-            evaluations.c.version,
+            schema.submissions.c.id,
+            schema.submissions.c.code,
+            schema.outputs.c.id.label("output_id"),
+            schema.outputs.c.test,
+            schema.scores.c.metric,
+            schema.scores.c.evaluation_id,
+            schema.evaluations.c.reference,
+            schema.evaluations.c.version,
         )
-        .join_from(submissions, outputs)
-        .outerjoin(scores, scores.c.output_id == outputs.c.id)
-        .outerjoin(evaluations, evaluations.c.id == scores.c.evaluation_id)
-        .where(submissions.c.state == SCORED)
+        .join_from(schema.submissions, schema.outputs)
+        .outerjoin(schema.scores, schema.scores.c.output_id == schema.outputs.c.id)
+        .outerjoin(schema.evaluations, schema.evaluations.c.id == schema.scores.c.evaluation_id)
+        .where(schema.submissions.c.state == schema.SCORED)
     )
     by_output: dict[int, list[Any]] = {}
     for row in rows:
@@ -162,10 +158,10 @@ def _new_tests(connection: Connection, references: References) -> Iterator[Outda
     tests = tests_in(references)
     now, then = references_digest(references), facts_about(connection, CHECKED)
     rows = connection.execute(
-        select(submissions.c.id, submissions.c.code, files.c.name)
-        .join_from(submissions, files)
-        .outerjoin(outputs, outputs.c.file_id == files.c.id)
-        .where(submissions.c.state == SCORED, outputs.c.id.is_(None))
+        select(schema.submissions.c.id, schema.submissions.c.code, schema.files.c.name)
+        .join_from(schema.submissions, schema.files)
+        .outerjoin(schema.outputs, schema.outputs.c.file_id == schema.files.c.id)
+        .where(schema.submissions.c.state == schema.SCORED, schema.outputs.c.id.is_(None))
     )
     for number, code, name in rows:
         of = test_by_folder(name, tests) if then.get(str(number)) != now else None
@@ -177,14 +173,14 @@ def _new_tests(connection: Connection, references: References) -> Iterator[Outda
 def _without_scores(connection: Connection, references: References) -> Iterator[Outdated]:
     """Yield the submissions with files that failed, or were rejected with other references."""
     now, then = references_digest(references), facts_about(connection, CHECKED)
-    has_files = select(files.c.id).where(files.c.submission_id == submissions.c.id).exists()
+    has_files = select(schema.files.c.id).where(schema.files.c.submission_id == schema.submissions.c.id).exists()
     rows = connection.execute(
-        select(submissions.c.id, submissions.c.code, submissions.c.state).where(
-            and_(submissions.c.state.in_((FAILED, REJECTED)), has_files)
+        select(schema.submissions.c.id, schema.submissions.c.code, schema.submissions.c.state).where(
+            and_(schema.submissions.c.state.in_((schema.FAILED, schema.REJECTED)), has_files)
         )
     )
     for number, code, state in rows:
-        if state == FAILED:
+        if state == schema.FAILED:
             yield Outdated(submission_id=number, code=code, reason=TRIED_AGAIN)
         elif then.get(str(number)) != now:
             yield Outdated(submission_id=number, code=code, reason=CHECKED_AGAIN)
@@ -242,7 +238,7 @@ class Status:
     @property
     def ranked(self) -> int:
         """The number of submissions that are scored and not withdrawn."""
-        return sum(1 for line in self.lines if line.state == SCORED and not line.is_withdrawn)
+        return sum(1 for line in self.lines if line.state == schema.SCORED and not line.is_withdrawn)
 
     def table(self) -> Table:
         """Return a table of all submissions, in order of arrival."""
@@ -286,11 +282,11 @@ def status_of(board: Board, now: datetime) -> Status:
         return Status(
             title=board.settings.title,
             phase=board.settings.phase_of(now),
-            submitters=_count(connection, submitters),
-            states={state: states[state] for state in STATES},
+            submitters=_count(connection, schema.submitters),
+            states={state: states[state] for state in schema.STATES},
             withdrawn=sum(1 for line in lines if line.is_withdrawn),
-            outputs=_count(connection, outputs),
-            evaluations=_count(connection, evaluations),
+            outputs=_count(connection, schema.outputs),
+            evaluations=_count(connection, schema.evaluations),
             outdated=dict(Counter(one.reason for one in old)),
             without_output=without,
             to_be_sent_again=to_be_sent_again(connection, board.settings),
@@ -311,9 +307,9 @@ def _reason(row: Row[Any], aside: str) -> str:
 
 def _lines(connection: Connection, settings: Settings) -> list[Line]:
     rows = connection.execute(
-        select(submissions, submitters.c.name.label("submitter"))
-        .join_from(submissions, submitters)
-        .order_by(submissions.c.arrived, submissions.c.id)
+        select(schema.submissions, schema.submitters.c.name.label("submitter"))
+        .join_from(schema.submissions, schema.submitters)
+        .order_by(schema.submissions.c.arrived, schema.submissions.c.id)
     )
     asides = facts_about(connection, ASIDE)
     return [

@@ -7,14 +7,7 @@ from typing import TYPE_CHECKING
 
 from geval_py.board.database.store import Board
 from geval_py.board.operations.status import Status, status_of
-from geval_py.board.ranking.leaderboard import (
-    BY,
-    legend,
-    standings,
-    standings_document,
-    standings_records,
-    standings_table,
-)
+from geval_py.board.ranking import leaderboard
 from geval_py.cli.board import board_parser, now
 from geval_py.cli.parsers import QuietParser, add_format
 from geval_py.cli.terminal import note, show
@@ -50,7 +43,7 @@ def make_show_parser() -> QuietParser:
     add = parser.add_argument
     add("--test", metavar="NAME", help="the test set (default: the first of board.yaml)")
     add("--phase", metavar="NAME", help="the phase (default: the present one, or the last with an entry)")
-    add("--by", choices=BY, help="of whom the best entry is shown (default: as board.yaml says)")
+    add("--by", choices=leaderboard.BY, help="of whom the best entry is shown (default: as board.yaml says)")
     add_format(parser)
     return parser.with_help()
 
@@ -61,17 +54,17 @@ def run_show(words: Sequence[str]) -> int:
     if given is None:
         return 0
     board = Board.open(given.board)
-    shown = standings(board, given.test, phase=given.phase, by=given.by, now=now())
+    shown = leaderboard.standings(board, given.test, phase=given.phase, by=given.by, now=now())
     if not shown.entries:
         others = [name for name in board.settings.phase_names if name != shown.phase]
         advice = f"; --phase {' or '.join(others)} shows another" if others else ""
         of = f"{shown.test} in {shown.phase}" if shown.phase else shown.test
         note(visible(f"there is no entry for {of}{advice}"))
     value = Shown(
-        to_dict=lambda: standings_document(shown),
-        table=lambda: standings_table(shown, board.settings.ties),
-        records=lambda: standings_records(shown),
-        legend=lambda: map(visible, legend(shown)),
+        to_dict=lambda: leaderboard.standings_document(shown),
+        table=lambda: leaderboard.standings_table(shown, board.settings.ties),
+        records=lambda: leaderboard.standings_records(shown),
+        legend=lambda: map(visible, leaderboard.legend(shown)),
     )
     show(value, given.format)
     return 0

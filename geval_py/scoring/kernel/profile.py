@@ -30,16 +30,8 @@ from collections.abc import Iterable
 from itertools import accumulate
 from math import exp, frexp, inf, log
 
+from geval_py.reading import wordprobs
 from geval_py.reading.lines import Bytes, decode_lines
-from geval_py.reading.wordprobs import (
-    Distribution,
-    distribution_of,
-    parse_entries,
-    parse_vector,
-    scale_logarithms,
-    sum_in_order,
-    word_buckets,
-)
 from geval_py.scoring.kernel.reference import line_loss
 
 SKETCHES = 4
@@ -77,33 +69,35 @@ def line_profiles(
     for line, (text, word) in enumerate(pairs, first_line):
         loss = line_loss(text, word, bits, line)
         if ":" in text:
-            distribution = distribution_of(*parse_entries(text, line))
+            distribution = wordprobs.distribution_of(*wordprobs.parse_entries(text, line))
             rows.append(_entries_row(distribution, word, loss, bits, line))
             _count(distribution, word, line, histogram, draws)
         else:
-            rows.append(_vector_row(parse_vector(text, line), loss))
+            rows.append(_vector_row(wordprobs.parse_vector(text, line), loss))
     columns = zip(*rows, strict=True) if rows else ((),) * len(COLUMNS)
     return tuple(array("d", column) for column in columns), histogram
 
 
 def _vector_row(values: list[float], loss: float) -> tuple[float, ...]:
-    shift, log_divisor, _ = scale_logarithms(values, whole=True)
+    shift, log_divisor, _ = wordprobs.scale_logarithms(values, whole=True)
     logs = [value - shift - log_divisor for value in values]
-    entropy = -sum_in_order([exp(log_mass) * log_mass for log_mass in logs])
+    entropy = -wordprobs.sum_in_order([exp(log_mass) * log_mass for log_mass in logs])
     return (loss, 1.0, entropy, *[0.0] * (COLUMNS.index("seed_mean") - 3), loss, 0.0, *[0.0] * SKETCHES)
 
 
-def _entries_row(distribution: Distribution, word: str, loss: float, bits: int, line: int) -> tuple[float, ...]:
+def _entries_row(
+    distribution: wordprobs.Distribution, word: str, loss: float, bits: int, line: int
+) -> tuple[float, ...]:
     masses, rest = distribution.masses, distribution.rest
     own = masses.get(word, 0.0)
     buckets: dict[int, float] = {}
     strangers: dict[int, float] = {}
-    for bucket, (other, mass) in zip(word_buckets(list(masses), bits, line), masses.items(), strict=True):
+    for bucket, (other, mass) in zip(wordprobs.word_buckets(list(masses), bits, line), masses.items(), strict=True):
         buckets[bucket] = buckets.get(bucket, 0.0) + mass
         strangers[bucket] = strangers.get(bucket, 0.0) + (mass if other != word else 0.0)
     guess_mass, guess = max(((mass, other) for other, mass in masses.items()), default=(0.0, None))
-    ahead = sum_in_order([mass for mass in masses.values() if word not in masses or mass > own])
-    among = sum_in_order([mass for mass in masses.values() if mass == own]) if word in masses else rest
+    ahead = wordprobs.sum_in_order([mass for mass in masses.values() if word not in masses or mass > own])
+    among = wordprobs.sum_in_order([mass for mass in masses.values() if mass == own]) if word in masses else rest
     share = rest / (1 << bits)
     return (
         loss,
@@ -124,7 +118,7 @@ def _entries_row(distribution: Distribution, word: str, loss: float, bits: int, 
 def _entropy(masses: Iterable[float], share: float, bits: int) -> float:
     """Compute the entropy in nats from the masses of the buckets with words and each bucket's share of the rest."""
     of_words = [_surprise(mass + share) for mass in masses]
-    return sum_in_order(of_words) + ((1 << bits) - len(of_words)) * _surprise(share)
+    return wordprobs.sum_in_order(of_words) + ((1 << bits) - len(of_words)) * _surprise(share)
 
 
 def _surprise(mass: float) -> float:
@@ -141,11 +135,11 @@ def _seed_moments(strangers: dict[int, float], mass: float, bits: int) -> tuple[
         return inf, inf, *[0.0] * SKETCHES
     base = log(mass)
     gains = [log(mass + stranger) - base for stranger in strangers.values()]
-    mean = sum_in_order(gains) / (1 << bits)
-    squares = sum_in_order([gain * gain for gain in gains]) / (1 << bits)
+    mean = wordprobs.sum_in_order(gains) / (1 << bits)
+    squares = wordprobs.sum_in_order([gain * gain for gain in gains]) / (1 << bits)
     signs = [sign_bits(bucket) for bucket in strangers]
     sketches = (
-        sum_in_order([-gain if sign >> n & 1 else gain for sign, gain in zip(signs, gains, strict=True)])
+        wordprobs.sum_in_order([-gain if sign >> n & 1 else gain for sign, gain in zip(signs, gains, strict=True)])
         for n in range(SKETCHES)
     )
     return -base - mean, squares - mean * mean, *sketches
@@ -170,7 +164,7 @@ def bin_of(mass: float) -> int:
     return min(BINS - 1, (exponent - 1 + OCTAVES) * PARTS + int((mantissa - 0.5) * 2 * PARTS))
 
 
-def _count(distribution: Distribution, word: str, line: int, histogram: array[float], draws: int) -> None:
+def _count(distribution: wordprobs.Distribution, word: str, line: int, histogram: array[float], draws: int) -> None:
     """Add a line's words to the histogram."""
     width = len(COUNTS) + draws
     of_bins: dict[int, float] = {}

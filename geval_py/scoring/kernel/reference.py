@@ -14,29 +14,8 @@ from math import inf, log, nan
 from typing import NamedTuple
 
 from geval_py.errors import MalformedLineError
+from geval_py.reading import wordprobs
 from geval_py.reading.lines import Bytes, decode_lines
-from geval_py.reading.wordprobs import (
-    COLON_EXPECTED,
-    LEAST_LOG_TOTAL,
-    LEAST_TOTAL,
-    MOST_LOG_TOTAL,
-    NUMBER,
-    TOLERANCE,
-    TOO_LARGE,
-    WRONG_VECTOR_LENGTH,
-    are_probabilities,
-    entry_masses,
-    log_sum_exp,
-    number_mistake,
-    parse_entries,
-    parse_vector,
-    scale_logarithms,
-    scale_probabilities,
-    sum_in_order,
-    vector_masses,
-    word_buckets,
-    wrong_vector_length,
-)
 from geval_py.scoring.kernel import (
     ABOVE_ONE,
     ALL_ZERO,
@@ -133,9 +112,9 @@ def byte_flags(raw: bytes) -> int:
 def distribution_flags(text: str, line: int) -> int:
     """Return the flags that follow from the entries of a well-formed line."""
     if ":" not in text:
-        values = parse_vector(text, line)
+        values = wordprobs.parse_vector(text, line)
         return VECTOR | LOGARITHMS | _logarithm_flags(values)
-    words, values = parse_entries(text, line)
+    words, values = wordprobs.parse_entries(text, line)
     rests = [value for word, value in zip(words, values, strict=True) if not word]
     flags = (
         HAS_REST * bool(rests)
@@ -146,23 +125,23 @@ def distribution_flags(text: str, line: int) -> int:
         | TINY * any(0.0 < value < LEAST_DIVIDED for value in values)
         | SEPARATOR * any(":" in word and _SEPARATOR.search(word) is not None for word in words)
     )
-    if not are_probabilities(values):
+    if not wordprobs.are_probabilities(values):
         inside = [value for value in values if 0.0 <= value <= 1.0]
         overshoots = 0.5 <= max(values) <= 1.0 + OVERSHOOT and min(values) >= -OVERSHOOT
         looks = LOOKS_LIKE_PROBABILITIES * (overshoots or (any(inside) and 2 * len(inside) > len(values)))
         return flags | looks | LOGARITHMS | _logarithm_flags(values)
-    total = sum_in_order(values)
+    total = wordprobs.sum_in_order(values)
     return flags | _total_flags(text, total) | ZERO_REST * (bool(rests) and sum(rests) == 0.0)
 
 
 def _total_flags(text: str, total: float) -> int:
-    off = ABOVE_ONE * (total > 1.0 + TOLERANCE) | BELOW_ONE * (total < LEAST_TOTAL)
+    off = ABOVE_ONE * (total > 1.0 + wordprobs.TOLERANCE) | BELOW_ONE * (total < wordprobs.LEAST_TOTAL)
     return off | ROUNDED * (off != 0 and is_explained(total, rounding(numbers_of(text))))
 
 
 def is_explained(total: float, bound: float) -> bool:
     """Whether a total is 1 within the tolerance and the rounding error ``bound``."""
-    explained = TOLERANCE + bound
+    explained = wordprobs.TOLERANCE + bound
     return 1.0 - explained <= total <= 1.0 + explained
 
 
@@ -177,7 +156,7 @@ def rounding(numbers: Iterable[str]) -> float:
     >>> rounding(["0.333333", "0.333333", "1.5e-3", "1"])
     5.1e-05
     """
-    return sum_in_order([half_unit(number) for number in numbers])
+    return wordprobs.sum_in_order([half_unit(number) for number in numbers])
 
 
 def half_unit(number: str) -> float:
@@ -201,8 +180,8 @@ def _exponent(text: str) -> int:
 
 
 def _logarithm_flags(values: list[float]) -> int:
-    log_total = log_sum_exp(values)
-    return ABOVE_ONE * (log_total > MOST_LOG_TOTAL) | BELOW_ONE * (log_total < LEAST_LOG_TOTAL)
+    log_total = wordprobs.log_sum_exp(values)
+    return ABOVE_ONE * (log_total > wordprobs.MOST_LOG_TOTAL) | BELOW_ONE * (log_total < wordprobs.LEAST_LOG_TOTAL)
 
 
 def malformed_error(text: str, bits: int, line: int = 1) -> MalformedLineError:
@@ -219,13 +198,13 @@ def error_kind(error: MalformedLineError) -> int:
     is_vector = ":" not in error.text
     if not error.text:
         return EMPTY_LINE
-    if error.reason == TOO_LARGE:
+    if error.reason == wordprobs.TOO_LARGE:
         return NUMBER_TOO_LARGE
-    if error.reason == WRONG_VECTOR_LENGTH:
+    if error.reason == wordprobs.WRONG_VECTOR_LENGTH:
         return WRONG_LENGTH
-    if not error.token and (error.reason == COLON_EXPECTED or is_vector):
+    if not error.token and (error.reason == wordprobs.COLON_EXPECTED or is_vector):
         return STRAY_SPACE
-    if error.reason == COLON_EXPECTED or (is_vector and not _is_bad_number_in_vector(error)):
+    if error.reason == wordprobs.COLON_EXPECTED or (is_vector and not _is_bad_number_in_vector(error)):
         return NO_COLON
     return NOT_A_NUMBER
 
@@ -233,7 +212,11 @@ def error_kind(error: MalformedLineError) -> int:
 def _is_bad_number_in_vector(error: MalformedLineError) -> bool:
     """Whether a line without a colon was meant as a vector, with one bad number."""
     first, several, _ = error.text.partition(" ")
-    return bool(several) and NUMBER.fullmatch(first) is not None and number_mistake(error.token)[0] != "text"
+    return (
+        bool(several)
+        and wordprobs.NUMBER.fullmatch(first) is not None
+        and wordprobs.number_mistake(error.token)[0] != "text"
+    )
 
 
 def count_lines(text: Bytes) -> int:
@@ -249,17 +232,17 @@ def line_loss(text: str, expected: str, bits: int, line: int) -> float:
 
 def _loss_and_bound(text: str, expected: str, bits: int, line: int) -> tuple[float, float]:
     if ":" not in text:
-        values = parse_vector(text, line)
+        values = wordprobs.parse_vector(text, line)
         if len(values) != 1 << bits:
-            raise wrong_vector_length(text, line, len(values), bits)
-        (bucket,) = word_buckets([expected], bits, line)
-        shift, log_divisor, _ = scale_logarithms(values, whole=True)
+            raise wordprobs.wrong_vector_length(text, line, len(values), bits)
+        (bucket,) = wordprobs.word_buckets([expected], bits, line)
+        shift, log_divisor, _ = wordprobs.scale_logarithms(values, whole=True)
         loss, bound = (max(0.0, log_divisor - (value - shift)) for value in (values[bucket], min(values)))
         return loss, bound
-    words, values = parse_entries(text, line)
+    words, values = wordprobs.parse_entries(text, line)
     hits: list[float] = []
     rests: list[float] = []
-    bucket, *buckets = word_buckets([expected, *words], bits, line)
+    bucket, *buckets = wordprobs.word_buckets([expected, *words], bits, line)
     for word, value, found in zip(words, values, buckets, strict=True):
         if not word:
             rests.append(value)
@@ -275,22 +258,25 @@ def mixture_loss(values: list[float], hits: list[float], rests: list[float], sha
     ``rests`` are the values of the rest entries (they add up); ``share`` in [0, 1] is the part of the rest's mass
     that the bucket or word gets. All values are numbers as written; here they become masses.
     """
-    if are_probabilities(values):
+    if wordprobs.are_probabilities(values):
         return _probability_loss(values, hits, rests, share)
     return _logarithm_loss(values, hits, rests, share)
 
 
 def _probability_loss(values: list[float], hits: list[float], rests: list[float], share: float) -> float:
-    divisor, missing = scale_probabilities(values, bool(rests))
+    divisor, missing = wordprobs.scale_probabilities(values, bool(rests))
     mass = sum(hits) / divisor + (sum(rests) / divisor + missing) * share
     return max(0.0, -log(mass)) if mass > 0.0 else inf
 
 
 def _logarithm_loss(values: list[float], hits: list[float], rests: list[float], share: float) -> float:
-    shift, log_divisor, log_missing = scale_logarithms(values, bool(rests))
+    shift, log_divisor, log_missing = wordprobs.scale_logarithms(values, bool(rests))
     log_share = log(share) if share > 0.0 else -inf
-    log_rest = log_sum_exp([value - shift for value in rests]) if rests else log_missing
-    return max(0.0, log_divisor - log_sum_exp([log_sum_exp([v - shift for v in hits]), log_rest + log_share]))
+    log_rest = wordprobs.log_sum_exp([value - shift for value in rests]) if rests else log_missing
+    return max(
+        0.0,
+        log_divisor - wordprobs.log_sum_exp([wordprobs.log_sum_exp([v - shift for v in hits]), log_rest + log_share]),
+    )
 
 
 class Guesses(NamedTuple):
@@ -323,14 +309,14 @@ def read_guesses(outputs: Bytes, expected: bytes, bits: int, first_line: int) ->
 
 def _guesses_of(text: str, expected: str, bits: int, line: int) -> tuple[list[float], list[bool], float]:
     if ":" not in text:
-        values = parse_vector(text, line)
+        values = wordprobs.parse_vector(text, line)
         if len(values) != 1 << bits:
-            raise wrong_vector_length(text, line, len(values), bits)
-        (bucket,) = word_buckets([expected], bits, line)
-        return vector_masses(values), [n == bucket for n in range(len(values))], 0.0
-    words, values = parse_entries(text, line)
-    masses, rest = entry_masses(words, values)
-    bucket, *buckets = word_buckets([expected, *filter(None, words)], bits, line)
+            raise wordprobs.wrong_vector_length(text, line, len(values), bits)
+        (bucket,) = wordprobs.word_buckets([expected], bits, line)
+        return wordprobs.vector_masses(values), [n == bucket for n in range(len(values))], 0.0
+    words, values = wordprobs.parse_entries(text, line)
+    masses, rest = wordprobs.entry_masses(words, values)
+    bucket, *buckets = wordprobs.word_buckets([expected, *filter(None, words)], bits, line)
     return masses, [found == bucket for found in buckets], rest
 
 
@@ -345,6 +331,6 @@ def bucket_shares(words: bytes, shares: array[float], expected: bytes, bits: int
         raise ValueError(f"{len(known)} words, but {len(shares)} shares")
     sums = array("d")
     for line, word in enumerate(decode_lines(expected), first_line):
-        bucket, *buckets = word_buckets([word, *known], bits, line)
+        bucket, *buckets = wordprobs.word_buckets([word, *known], bits, line)
         sums.append(sum(share for found, share in zip(buckets, shares, strict=True) if found == bucket))
     return sums
