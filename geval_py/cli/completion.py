@@ -11,10 +11,10 @@ from geval_py.cli.parsers import Group, QuietParser
 from geval_py.errors import UsageError
 from geval_py.modelling.baselines import BASELINES
 from geval_py.reading.preparation import TOKENIZERS
+from geval_py.scoring.metrics import METRICS
 from geval_py.tables.formats import FORMATS
 
 if TYPE_CHECKING:
-    from geval_py.scoring.metrics import METRICS
     import argparse
     from collections.abc import Sequence
 
