@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from translations import write
 
-AXE = Path(__file__).parents[3] / "build" / "axe-core" / "axe.min.js"
-GAZETTE = Path(__file__).parents[3] / "challenges" / "gazette"
+AXE = Path(__file__).parents[2] / "build" / "axe-core" / "axe.min.js"
+GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
 SCREENS = {"wide": 1280, "narrow": 390}
 
 

@@ -12,7 +12,7 @@ from geval_py import evaluate, evaluate_all
 from geval_py.reports.contents import report
 from geval_py.reports.page import charts, fit, page
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 GAZETTE = ROOT / "challenges" / "gazette"
 HOSTILE = "</script><img/src=x/onerror=alert(1)>"
 BIDI = "a\u202eb\u2066c"
