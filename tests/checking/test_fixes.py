@@ -13,17 +13,10 @@ from geval_py.checking.line_rules import FLAG_RULES
 from geval_py.checking.rules import RULES_BY_CODE
 from geval_py.errors import MalformedLineError, UsageError
 from geval_py.reading.lines import read_lines
-from geval_py.reading.wordprobs import LEAST_TOTAL, parse_line
+from geval_py.reading.wordprobs import LEAST_TOTAL, are_probabilities, parse_line, sum_in_order
 from geval_py.scoring.kernel import REPEATED, TINY
 from geval_py.scoring.kernel import backends as kernel
-from geval_py.scoring.kernel.reference import (
-    are_probabilities,
-    is_explained,
-    line_loss,
-    numbers_of,
-    rounding,
-    sum_in_order,
-)
+from geval_py.scoring.kernel.reference import is_explained, line_loss, numbers_of, rounding
 
 PROPERTY = settings(deadline=None, derandomize=True)
 BOM = "\ufeff".encode()
