@@ -8,13 +8,13 @@ from itertools import chain
 
 from geval_py.scoring.scores import Failure, MetricScore, ScoredOutput, each_score
 from geval_py.tables.numbers import number, with_half_width
-from geval_py.tables.table import Column, Table, plain_table
 from geval_py.text import laid_out, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from geval_py.errors import GevalError
     from geval_py.scoring.scores import Interval
+    from geval_py.tables.table import Table
     from geval_py.text import Alignment
 
 FAILED = "error"  # what stands in place of a score that an output at fault has not
@@ -208,6 +208,8 @@ def scores_table(
     ends = ("", " low", " high") if interval else ("",)
     scores = [f"{name}{end}" for name in names for end in ends]
     head = ["file", *keys, *scores, "lines", "error", "signature"]
+    from geval_py.tables.table import plain_table
+
     return plain_table(head, [_score_row(result, keys, len(names), interval) for result in results])
 
 
@@ -241,6 +243,7 @@ def _in_a_line(error: GevalError) -> str:
 def metrics_table() -> Table:
     """Make a table with a row a metric."""
     from geval_py.scoring.metrics import METRICS
+    from geval_py.tables.table import Column, Table
 
     columns = [Column(name=name) for name in ("metric", "unit", "direction", "what it is")]
     measures = ((metric, metric.measure) for metric in METRICS.values())

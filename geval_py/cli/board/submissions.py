@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Any
 from geval_py.board.database.schema import FAILED
 from geval_py.board.database.store import Board
 from geval_py.board.operations.receipts import REFUSED, Receipt
-from geval_py.board.operations.rescoring import Rescored, rescore
 from geval_py.board.operations.submissions import add, note, scan, withdraw
 from geval_py.board.settings import moment_of
 from geval_py.cli import terminal
 from geval_py.cli.board import board_parser, now
 from geval_py.cli.parsers import QuietParser, add_fields, add_format
-from geval_py.cli.score import workers_at
 from geval_py.cli.terminal import ProgressBar, show, show_error
 from geval_py.errors import DataError, UsageError
 from geval_py.tables.formats import Shown
@@ -26,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
 
+    from geval_py.board.operations.rescoring import Rescored
     from geval_py.board.ranking.leaderboard import PlaceChange
 
 ADD_EXAMPLES = """\
@@ -187,6 +186,9 @@ def make_rescore_parser() -> QuietParser:
 
 def run_rescore(words: Sequence[str]) -> int:
     """Run ``geval board rescore``; returns the exit status, raises GevalError."""
+    from geval_py.board.operations.rescoring import rescore
+    from geval_py.cli.score import workers_at
+
     given = make_rescore_parser().understood(words)
     if given is None:
         return 0
