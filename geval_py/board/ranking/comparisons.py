@@ -25,7 +25,6 @@ from geval_py.board.ranking import order
 from geval_py.board.settings import Settings, measure_of
 from geval_py.board.submission import Scored, unpack
 from geval_py.explaining import resampling
-from geval_py.explaining.paired import randomisation_p_values
 from geval_py.explaining.resampling import percentile_interval, scores_on
 from geval_py.explaining.significance import LEVEL
 from geval_py.reading.schemes import parse_schemes
@@ -163,6 +162,8 @@ def losses_test(connection: Connection, settings: Settings, rows: Sequence[Row[A
 
 def metric_test(connection: Connection, settings: Settings, rows: Sequence[Row[Any]]) -> PairTest:
     """Return the test of the metric itself, from sums of line statistics, as ``geval compare`` computes it."""
+    from geval_py.explaining.paired import randomisation_p_values
+
     metric = find_metric(parse_schemes(settings.metric)[0].metric)
     tables = {
         evaluation: LineStatistics(unpack(packed, lines))
