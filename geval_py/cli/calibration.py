@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from geval_py.cli.options import task_and_settings
-from geval_py.cli.parsers import PLACES, QuietParser, add_fields, add_format, add_metrics, command_parser
+from geval_py.cli.parsers import QuietParser, add_hashed_options, command_parser
 from geval_py.cli.score import blaming_config, scored, show_of_task
 from geval_py.explaining.calibration import calibration_of, calibration_schemes
 from geval_py.explaining.reliability import hashed_scheme
@@ -31,16 +31,8 @@ EXAMPLES = """\
 def make_parser() -> QuietParser:
     """Make the parser of ``geval calibration``."""
     parser = command_parser("calibration", DESCRIPTION, EXAMPLES, argument_default=argparse.SUPPRESS)
-    add_options(parser)
+    add_hashed_options(parser)
     return parser.with_help()
-
-
-def add_options(parser: QuietParser) -> None:
-    """Add the options of the commands that look at one metric on hashed words."""
-    add_fields(parser, "test_name", "out_files", *PLACES)
-    add_metrics(parser, "the metric on hashed words, with its bits and flags")
-    add_format(parser)
-    add_fields(parser, "threads")
 
 
 def run(words: Sequence[str]) -> int:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from geval_py.cli.calibration import add_options
 from geval_py.cli.options import task_and_settings
-from geval_py.cli.parsers import QuietParser, add_fields, command_parser, number_type
+from geval_py.cli.parsers import QuietParser, add_fields, add_hashed_options, command_parser, number_type
 from geval_py.cli.score import blaming_config, scored, show_of_task
 from geval_py.explaining.luck import DEFAULT_SEEDS, Lucks, check_seeds, luck_of, luck_schemes
 from geval_py.explaining.reliability import hashed_scheme
@@ -32,7 +31,7 @@ EXAMPLES = """\
 def make_parser() -> QuietParser:
     """Make the parser of ``geval luck``."""
     parser = command_parser("luck", DESCRIPTION, EXAMPLES, argument_default=argparse.SUPPRESS)
-    add_options(parser)
+    add_hashed_options(parser)
     add_fields(parser, "vocabulary")
     seeds = f"how many other seeds to score with, 0 for none (default: {DEFAULT_SEEDS})"
     parser.add_argument("--seeds", type=number_type, default=DEFAULT_SEEDS, metavar="N", help=seeds)

@@ -228,3 +228,11 @@ def using_extra(use: Callable[[], Value], command: str, packages: Iterable[str],
         if (error.name or "").partition(".")[0] not in packages:
             raise
         raise UsageError(message=f"{command} needs {error.name}: pip install ./geval-py[{extra}]") from error
+
+
+def add_hashed_options(parser: QuietParser) -> None:
+    """Add the options of the commands that look at one metric on hashed words."""
+    add_fields(parser, "test_name", "out_files", *PLACES)
+    add_metrics(parser, "the metric on hashed words, with its bits and flags")
+    add_format(parser)
+    add_fields(parser, "threads")

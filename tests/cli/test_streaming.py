@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from geval_py.cli import lines as modes
+from geval_py.explaining import line_by_line
 
 MOST_MEMORY = 100  # MB
 RUN = (
@@ -81,14 +81,14 @@ def challenge(tmp_path, monkeypatch):
 def test_a_file_that_is_changed_meanwhile(name, challenge, geval, monkeypatch):
     """What is shown beside a score is what was scored."""
     path = challenge / "test-A" / name
-    read = modes.read_lines
+    read = line_by_line.read_lines
 
     def change_first(evaluation):
         evaluation.input.check_lines(3)
         path.write_text("a:1\n" * 4)
         return read(evaluation)
 
-    monkeypatch.setattr(modes, "read_lines", change_first)
+    monkeypatch.setattr(line_by_line, "read_lines", change_first)
     status, out, err = geval("-o", "out.tsv", "-l")
     assert (status, out, err) == (1, "", f"geval: Cannot read `./test-A/{name}`: it was changed while it was read\n")
 

@@ -81,7 +81,7 @@ def score_in_sandbox(
     findings = submission.findings_of(run_in_sandbox("score", arguments, limits=settings.limits, place=place))
     if all(one.losses is None for one in findings.scored):
         return findings
-    from geval_py.board.ranking.comparisons import with_interval
+    from geval_py.board.ranking.uncertainty import with_interval
 
     return replace(findings, scored=tuple(with_interval(one, settings.seed) for one in findings.scored))
 

@@ -17,9 +17,9 @@ from rows import START, Rows
 from geval_py import evaluate
 from geval_py.board.database.schema import comparisons, exchanges
 from geval_py.board.ranking import comparisons as comparing
-from geval_py.board.ranking import comparisons as uncertainty
 from geval_py.board.ranking import leaderboard as standings
-from geval_py.board.ranking.comparisons import p_value, swapped_means
+from geval_py.board.ranking import uncertainty
+from geval_py.board.ranking.uncertainty import p_value, swapped_means
 from geval_py.board.submission import pack
 from geval_py.explaining.paired import randomisation_p_values
 from geval_py.explaining.resampling import StatisticsTable
@@ -137,7 +137,7 @@ def test_nothing_is_computed_twice(rows, monkeypatch):
     for number in range(3):
         rows.submit(f"s{number}", some_losses(number))
     rows.refresh()
-    monkeypatch.setattr("geval_py.board.ranking.comparisons.compare_pairs", None)
+    monkeypatch.setattr("geval_py.board.ranking.uncertainty.compare_pairs", None)
     rows.refresh()
 
 
