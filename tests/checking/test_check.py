@@ -533,6 +533,8 @@ def test_causes_are_found_without_their_rules(check):
 def test_overshoots_are_read_as_logs(check):
     assert "W201" in check(b"the:1.0000001\n")
     assert "W201" not in check(b"a:1e-7 b:-1e-7\n")
+    (place,) = check(b"a:0 b:1 c:1.5\n")["W201"].places  # 0 and 1 are probabilities
+    assert (place.column, place.token) == (11, "c:1.5")
 
 
 def test_many_empty_lines_are_counted(check):
