@@ -283,7 +283,7 @@ def parse(words: Sequence[str]) -> tuple[Task, Settings]:
         raise UsageError(message="--seed goes with --bootstrap")
     if "documents" in given and settings.mode == SCORES and settings.bootstrap is None:
         raise UsageError(message="--documents goes with --bootstrap, --worst-features or geval compare")
-    return config.task_of(values).replace(needs_items=settings.needs_items), settings
+    return config.task_of(values | {"needs_items": settings.needs_items}), settings
 
 
 def _settings_of(values: Mapping[str, Any]) -> Settings:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import os
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 from geval_py.cli.terminal import ProgressBar, note, show, show_error
 from geval_py.errors import ConfigError, SchemeError, UsageError
@@ -62,8 +62,9 @@ def run(task: Task, settings: Settings) -> int:
         _note_infinite_losses(evaluation)
     if settings.by_score:
         results.sort(key=_place_by_score)
-    with ProgressBar("samples", unit="items") as progress:
-        show(Scores(task, settings, results, _interval(results, settings, progress)), settings.format)
+    with nullcontext() if settings.bootstrap is None else ProgressBar("samples", unit="items") as progress:
+        interval = _interval(results, settings, progress)
+        show(Scores(task, settings, results, [shown_name(*of) for of in schemes], interval), settings.format)
     return 1 if any(isinstance(result, Failure) for result in results) else 0
 
 
@@ -77,7 +78,7 @@ def _list_metrics() -> None:
 
 
 def _interval(
-    results: Sequence[ScoredOutput | Failure], settings: Settings, progress: ProgressBar
+    results: Sequence[ScoredOutput | Failure], settings: Settings, progress: ProgressBar | None
 ) -> Callable[[MetricScore], Interval] | None:
     """Return the function that computes a score's interval, if intervals are wanted; for people it is GEval's."""
     if settings.bootstrap is None:
@@ -114,10 +115,11 @@ class Scores(Tabular):
         task: Task,
         settings: Settings,
         results: Sequence[ScoredOutput | Failure],
+        names: Sequence[str],
         interval: Callable[[MetricScore], Interval] | None,
     ) -> None:
-        self._task, self._settings, self._results, self._interval = task, settings, results, interval
-        self._names = [shown_name(*named) for named in select_schemes(task)]
+        self._task, self._settings, self._results = task, settings, results
+        self._names, self._interval = names, interval
 
     def text(self, width: int | None = None) -> Iterator[str]:
         from geval_py.scoring.score_tables import scores_text
@@ -315,20 +317,18 @@ def _note_places(task: Task, split: Split, settings: Settings, evaluations: Iter
 
 
 def _note_unknown_words(evaluation: ScoredOutput) -> None:
-    counts = ((score.statistics.out_of_vocabulary, score.statistics.lines) for score in evaluation.scores)
-    unknown, lines = max(counts)
-    if unknown:
+    most = max((score.statistics for score in evaluation.scores), key=lambda of: of.out_of_vocabulary)
+    if most.out_of_vocabulary:
         note(
-            f"{unknown} of {lines} expected words are not in the vocabulary; "
+            f"{most.out_of_vocabulary} of {most.lines} expected words are not in the vocabulary; "
             "where the output does not list them, their loss is infinite"
         )
 
 
 def _note_infinite_losses(evaluation: ScoredOutput) -> None:
-    tables = [score.statistics for score in evaluation.scores]
+    tables = [score.statistics for score in evaluation.scores if score.statistics.infinite]
     for infinite, lines in dict.fromkeys((table.infinite, table.lines) for table in tables):
-        if infinite:
-            note(f"{named(evaluation.output.path)}: the loss of {infinite} of {lines} lines is infinite")
+        note(f"{named(evaluation.output.path)}: the loss of {infinite} of {lines} lines is infinite")
 
 
 def _documents(evaluations: Sequence[ScoredOutput], column: str | None, seed: int) -> Documents | None:

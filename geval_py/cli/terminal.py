@@ -79,7 +79,7 @@ class ProgressBar:
 
     def __call__(self, done: int, size: int) -> None:
         if self._bar is None:
-            if not is_able_terminal(sys.stderr) or time.monotonic() - self._start < PATIENCE_SECONDS:
+            if time.monotonic() - self._start < PATIENCE_SECONDS or not is_able_terminal(sys.stderr):
                 return
             self._bar = _new_bar(self._unit)
             self._bar.add_task(visible(self._what), total=size)

@@ -11,7 +11,7 @@ import os
 from contextlib import contextmanager
 
 from geval_py.errors import TooLargeError
-from geval_py.reading.sources import Source, changed, is_remote, naming, parts_of, state_at
+from geval_py.reading.sources import Source, changed, is_remote, naming, parts_of, state_at, unreadable
 from geval_py.values import Value
 
 TYPE_CHECKING = False
@@ -58,10 +58,10 @@ class LineReader:
         self._taking, self._taken = b"", 0
         self._read_before = 0
         self._threads: Threads | None = None
-        self._open(next(self._waiting))
+        self._start(Source(next(self._waiting), max_bytes))
 
-    def _open(self, part: str) -> None:
-        self.source = Source(part, self.max_bytes)
+    def _start(self, source: Source) -> None:
+        self.source = source
         self._stream = io.BufferedReader(self.source.stream, READ_AHEAD_BYTES)
         try:
             if self._threads is not None:
@@ -74,8 +74,7 @@ class LineReader:
     def unpack_by(self, threads: Threads) -> None:
         """Let threads unpack the rest of a compressed file and the parts after it, if they can."""
         self._threads = threads
-        with naming(self.path):
-            self.source.unpack_by(threads)
+        self.source.unpack_by(threads)
 
     def next_part(self) -> bool:
         """Skip to the next part; False if there is none."""
@@ -84,7 +83,7 @@ class LineReader:
             return False
         self._read_before += self.source.size or 0
         self.source.close()
-        self._open(part)
+        self._start(Source(part, self.max_bytes))
         return True
 
     @property
@@ -148,8 +147,10 @@ class LineReader:
         if filled:
             buffer[:filled], self._first = self._first, b""
         with memoryview(buffer) as view:
-            with naming(self.path):
+            try:
                 read = self._stream.readinto(view[filled:])
+            except (OSError, ValueError) as error:
+                raise unreadable(self.path, error) from error
             if self._digest:
                 self._digest.update(view[filled : filled + read])
         filled += read
@@ -194,8 +195,10 @@ class LineReader:
         return self._digest.hexdigest() if self._digest else None
 
     def _read_line(self) -> bytes:
-        with naming(self.path):
+        try:
             line = self._stream.readline(MOST_LINE_BYTES)
+        except (OSError, ValueError) as error:
+            raise unreadable(self.path, error) from error
         if len(line) == MOST_LINE_BYTES:
             raise TooLargeError(path=self.path, max_bytes=MOST_LINE_BYTES, what="line")
         if self._digest:

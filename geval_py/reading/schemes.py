@@ -10,6 +10,7 @@ The names of metrics are in :mod:`geval_py.scoring.metrics`.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from geval_py.errors import SchemeError
 from geval_py.text import shorten, visible
@@ -90,7 +91,8 @@ class EvaluationScheme(Value):
         return tuple(flag for flag in self.flags if flag.letter in _SELECTING_FLAGS)
 
 
-def parse_schemes(text: str) -> list[EvaluationScheme]:
+@lru_cache  # config.txt is checked when it is read, and its metrics are looked up when something is scored
+def parse_schemes(text: str) -> tuple[EvaluationScheme, ...]:
     """Parse a metric argument, in which ``{a,b}`` multiplies out.
 
     Raises SchemeError.
@@ -98,7 +100,7 @@ def parse_schemes(text: str) -> list[EvaluationScheme]:
     >>> [scheme.metric for scheme in parse_schemes("{Likelihood,LogLoss}Hashed{8,12}")]
     ['LikelihoodHashed8', 'LikelihoodHashed12', 'LogLossHashed8', 'LogLossHashed12']
     """
-    return [parse_scheme(product) for product in multiply_out(text)]
+    return tuple(map(parse_scheme, multiply_out(text)))
 
 
 def multiply_out(text: str) -> list[str]:

@@ -56,11 +56,12 @@ class Source:
         self.size = self.state[2] if self.state else None
         try:
             head = b""
-            with naming(path):
-                while len(head) < MAGIC_BYTES and (more := self._file.read(MAGIC_BYTES - len(head))):
-                    head += more
-        except BaseException:
+            while len(head) < MAGIC_BYTES and (more := self._file.read(MAGIC_BYTES - len(head))):
+                head += more
+        except BaseException as error:
             self.close()
+            if isinstance(error, OSError | ValueError):
+                raise unreadable(path, error) from error
             raise
         if regular:
             self._file.seek(0)
@@ -74,7 +75,8 @@ class Source:
         if isinstance(self.stream, Decompressed) and self.is_here:
             from geval_py.reading.unpacking import unpack_in_threads
 
-            unpack_in_threads(self.stream, self._file, threads)
+            with naming(self.path):
+                unpack_in_threads(self.stream, self._file, threads)
 
     def check_unchanged(self) -> None:
         """Raise UnreadableFileError if the file was changed since it was opened."""
@@ -155,10 +157,15 @@ def naming(path: str) -> Iterator[None]:
     """Turn errors of opening or reading a file into an UnreadableFileError with its path."""
     try:
         yield
-    except IsADirectoryError as error:
-        raise UnreadableFileError(path=path, reason="it is a folder, not a file") from error
     except (OSError, ValueError) as error:
-        raise UnreadableFileError(path=path, reason=getattr(error, "strerror", None) or str(error)) from error
+        raise unreadable(path, error) from error
+
+
+def unreadable(path: str, error: OSError | ValueError) -> UnreadableFileError:
+    """Return the error for a file that could not be opened or read."""
+    folder = isinstance(error, IsADirectoryError)
+    reason = "it is a folder, not a file" if folder else getattr(error, "strerror", None) or str(error)
+    return UnreadableFileError(path=path, reason=reason)
 
 
 # Finding files.
@@ -365,8 +372,9 @@ def wholes_among(names: Iterable[str]) -> dict[str, str]:
 
 
 def _numbered_parts(names: Iterable[str]) -> list[tuple[Part, str]]:
-    found = ((part_of(name), name) for name in sorted(names, key=natural_order))
-    return [(part, name) for part, name in found if part is not None and part.number is not None]
+    found = ((part_of(name), name) for name in names)
+    parts = [(part, name) for part, name in found if part is not None and part.number is not None]
+    return sorted(parts, key=lambda part: natural_order(part[1]))
 
 
 def parts_of(path: str) -> tuple[str, ...]:

@@ -250,14 +250,14 @@ def read_statistics(
 
     Returns the statistics of the columns, and the number of lines read.
     """
-    statistics: dict[Column, LineStatistics] = {}
+    statistics: list[LineStatistics] = []
     lines = 0
     for block, scored in scorer.scored(progress):
-        for column, of_block in zip(columns, scored, strict=True):
-            if column in statistics:
-                statistics[column].extend(of_block)
-            else:
-                statistics[column] = of_block
+        if not statistics:
+            statistics = list(scored)
+        else:
+            for so_far, of_block in zip(statistics, scored, strict=True):
+                so_far.extend(of_block)
         lines += block.lines
         if selections:
             _select(block, inputs, selections)
@@ -268,7 +268,7 @@ def read_statistics(
         inputs.check_end()
     for selection in selections:
         selection.finish()
-    return {(None, column): of_lines for column, of_lines in statistics.items()}, lines
+    return {(None, column): of_lines for column, of_lines in zip(columns, statistics, strict=True)}, lines
 
 
 def _select(block: Block, inputs: InputReader | None, selections: Collection[Selection]) -> None:

@@ -112,7 +112,7 @@ def find_metric(name: str) -> Metric:
             message=f"Unknown or broken metric definition: {visible(name)}\n"
             f"  the number of bits is from {LEAST_BITS} to {MOST_BITS}",
         )
-    return metric.replace(name=base if bits == DEFAULT_BITS else f"{base}{bits}", bits=bits)
+    return metric if bits == metric.bits else metric.replace(name=f"{base}{bits}", bits=bits)
 
 
 def _find_other(name: str) -> Metric:
