@@ -47,6 +47,6 @@ from geval_py.reading.wordprobs import parse_line as parse_line
 from geval_py.reading.writing import format_line as format_line
 from geval_py.reading.writing import write_output as write_output
 from geval_py.scoring.metrics import METRICS as METRICS
-from geval_py.scoring.metrics import Metric as Metric
+from geval_py.scoring.metrics.base import Metric as Metric
 from geval_py.scoring.metrics.hashed import hashed_log_losses as hashed_log_losses
 from geval_py.version import __version__ as __version__

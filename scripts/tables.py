@@ -18,7 +18,8 @@ from geval_py.checking.rules import RULES, Rule
 from geval_py.cli.help import group_of, parser_of
 from geval_py.cli.options import COMMANDS
 from geval_py.errors import GevalError
-from geval_py.scoring.metrics import METRICS, Metric
+from geval_py.scoring.metrics import METRICS
+from geval_py.scoring.metrics.base import Metric
 
 PARSERS = {"geval": parser_of} | {f"geval {name}": partial(parser_of, name) for name in COMMANDS}
 PARSERS |= {

@@ -12,7 +12,7 @@ from geval_py.reading.challenge import README_FILE
 from geval_py.reading.config import CONFIG_FILE, words_of
 from geval_py.reading.rewriting import GITIGNORE, GITIGNORE_FILE, write_files
 from geval_py.scoring.evaluate import Named, select_schemes
-from geval_py.scoring.metrics import Metric
+from geval_py.scoring.metrics.base import Metric
 from geval_py.text import SPACES, visible
 
 

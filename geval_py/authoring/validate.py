@@ -18,7 +18,7 @@ from geval_py.reading.config import CONFIG_FILE, config_task
 from geval_py.reading.lines import LineReader, read_lines
 from geval_py.reading.rewriting import GITIGNORE_FILE
 from geval_py.scoring.evaluate import Named, evaluate_output, select_schemes, vocabulary_for
-from geval_py.scoring.metrics import Metric
+from geval_py.scoring.metrics.base import Metric
 from geval_py.scoring.metrics.exact import is_class_line
 from geval_py.tables.numbers import shortest
 from geval_py.text import named

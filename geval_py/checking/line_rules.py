@@ -29,7 +29,7 @@ from geval_py.text import nearest, shorten, strip_spaces, visible
 
 if TYPE_CHECKING:
     from geval_py.scoring.blocks import Block
-    from geval_py.scoring.metrics import Metric
+    from geval_py.scoring.metrics.base import Metric
 
 
 UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")

@@ -18,7 +18,8 @@ from geval_py.reading.compression import COMPRESSED_ENDINGS
 from geval_py.reading.config import CONFIG_FILE, config_task
 from geval_py.reading.sources import STANDARD_INPUT, find_file, is_address, is_file, is_remote, naming, parts_of
 from geval_py.scoring.evaluate import preparation_for, select_schemes
-from geval_py.scoring.metrics import Metric, find_metric
+from geval_py.scoring.metrics import find_metric
+from geval_py.scoring.metrics.base import Metric
 from geval_py.text import natural_order, nearest, visible
 
 if TYPE_CHECKING:

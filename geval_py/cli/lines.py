@@ -21,7 +21,7 @@ from geval_py.reading.features import FeatureKinds, Fields, ItemFilter, parse_fi
 from geval_py.reading.lines import LineReader, decode_lines
 from geval_py.reading.preparation import find_tokenizer, preparation_of
 from geval_py.reading.sources import STANDARD_INPUT
-from geval_py.scoring.metrics import NOISE
+from geval_py.scoring.metrics.base import NOISE
 from geval_py.tables.formats import FOR_PEOPLE
 from geval_py.text import colours_are_unwanted, shows_colours, visible
 

@@ -19,7 +19,7 @@ from itertools import chain, islice
 from geval_py.errors import EmptyFileError, GevalError, LineCountError, MalformedLineError
 from geval_py.reading.lines import LineReader, Range, RangeReader, rest_in_ranges
 from geval_py.scoring.kernel.backends import choose_backend, count_lines
-from geval_py.scoring.metrics import LineStatistics
+from geval_py.scoring.metrics.base import LineStatistics
 from geval_py.values import Value
 
 TYPE_CHECKING = False

@@ -34,7 +34,7 @@ from geval_py.scoring.blocks import (
     score_block,
 )
 from geval_py.scoring.kernel.backends import count_lines
-from geval_py.scoring.metrics import LineStatistics
+from geval_py.scoring.metrics.base import LineStatistics
 from geval_py.text import named, without_credentials
 from geval_py.values import Value
 from geval_py.version import __version__

@@ -15,7 +15,8 @@ from geval_py.reading.lines import LineReader, decode_lines
 from geval_py.reading.sources import can_be_reread, is_part_of
 from geval_py.reading.splits import Split, Task, read_vocabulary
 from geval_py.scoring.blocks import Block, Progress, Threads
-from geval_py.scoring.metrics import LineStatistics, Metric, column_of, find_metric
+from geval_py.scoring.metrics import column_of, find_metric
+from geval_py.scoring.metrics.base import LineStatistics, Metric
 from geval_py.scoring.scores import (
     Failure,
     MetricScore,

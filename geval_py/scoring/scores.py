@@ -10,7 +10,7 @@ from geval_py.errors import DataError, LineCountError, MalformedLineError, Schem
 from geval_py.reading.items import InputText, ScoredItem, Texts
 from geval_py.reading.schemes import EvaluationScheme
 from geval_py.reading.splits import Output, Split
-from geval_py.scoring.metrics import NOISE, LineStatistics, Metric
+from geval_py.scoring.metrics.base import NOISE, LineStatistics, Metric
 from geval_py.text import named, shown
 from geval_py.values import Value
 from geval_py.version import __version__

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from geval_py.reading.preparation import Preparation
     from geval_py.reading.schemes import EvaluationScheme, Flag
     from geval_py.reading.splits import Output, Split
-    from geval_py.scoring.metrics import LineStatistics
-    from geval_py.scoring.metrics.base import Column
+    from geval_py.scoring.metrics.base import Column, LineStatistics
 
 # Which lines are scored: the flags that select them, and the preparation of lines before these flags look at them.
 Choice: TypeAlias = "tuple[tuple[Flag, ...], Preparation | None]"

@@ -16,7 +16,8 @@ from geval_py.cli import main
 from geval_py.explaining import resampling
 from geval_py.explaining.resampling import StatisticsTable, bootstrap_weights, interval, swap_weights
 from geval_py.explaining.significance import Interval, percentile_bounds
-from geval_py.scoring.metrics import METRICS, LineStatistics
+from geval_py.scoring.metrics import METRICS
+from geval_py.scoring.metrics.base import LineStatistics
 
 PROPERTY = settings(deadline=None, derandomize=True)
 LOSSES = st.lists(st.floats(0, 50) | st.just(math.inf), min_size=1, max_size=20)

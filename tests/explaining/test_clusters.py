@@ -17,7 +17,8 @@ from geval_py.explaining.documents import Documents, cluster_variance, design_ef
 from geval_py.explaining.paired import bootstrap_p_values, randomisation_p_values
 from geval_py.explaining.resampling import StatisticsTable, bootstrap_weights, interval, resample_totals
 from geval_py.explaining.significance import expanded_tail, t_quantile
-from geval_py.scoring.metrics import METRICS, LineStatistics
+from geval_py.scoring.metrics import METRICS
+from geval_py.scoring.metrics.base import LineStatistics
 
 PROPERTY = settings(deadline=None, derandomize=True)
 LOG_LOSS, PERPLEXITY, ACCURACY = (METRICS[name] for name in ("LogLossHashed", "PerplexityHashed", "Accuracy"))

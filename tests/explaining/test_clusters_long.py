@@ -10,7 +10,8 @@ from geval_py.explaining.feature_ranking import Frequencies
 from geval_py.explaining.paired import bootstrap_p_values, difference_intervals, randomisation_p_values
 from geval_py.explaining.resampling import StatisticsTable, interval, resample_totals, scores_on
 from geval_py.explaining.worst_features import worst_features
-from geval_py.scoring.metrics import METRICS, LineStatistics
+from geval_py.scoring.metrics import METRICS
+from geval_py.scoring.metrics.base import LineStatistics
 
 pytestmark = pytest.mark.long
 

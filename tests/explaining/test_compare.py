@@ -20,7 +20,8 @@ from geval_py import Interval, LineCountError, UsageError, compare, evaluate
 from geval_py.explaining.paired import Systems
 from geval_py.reading.config import DEFAULT_SEED
 from geval_py.reading.splits import Output, unique_names
-from geval_py.scoring.metrics import METRICS, LineStatistics
+from geval_py.scoring.metrics import METRICS
+from geval_py.scoring.metrics.base import LineStatistics
 from geval_py.tables.formats import FORMATS
 
 WORDS = "abcdefghij"

@@ -14,8 +14,8 @@ from geval_py import UsageError, compare, evaluate
 from geval_py.explaining.paired import Systems, bootstrap_p_values, equal_systems, line_shares, randomisation_p_values
 from geval_py.explaining.resampling import StatisticsTable, resample_totals
 from geval_py.reading.lines import decode_lines
-from geval_py.scoring.metrics import METRICS, LineStatistics, Metric
-from geval_py.scoring.metrics.base import Measure
+from geval_py.scoring.metrics import METRICS
+from geval_py.scoring.metrics.base import LineStatistics, Measure, Metric
 
 LINES, SAMPLES, SEED = 60, 400, 7
 WORDS = ["the", "cat", "sat", "on", "a", "mat"]

@@ -21,7 +21,8 @@ from geval_py.explaining.paired import (
 )
 from geval_py.explaining.resampling import StatisticsTable, resample_totals, scores_on
 from geval_py.explaining.significance import holm, samples_needed, undistinguished_groups
-from geval_py.scoring.metrics import METRICS, LineStatistics
+from geval_py.scoring.metrics import METRICS
+from geval_py.scoring.metrics.base import LineStatistics
 
 PROPERTY = settings(deadline=None, derandomize=True)
 LOG_LOSS, MACRO = METRICS["LogLossHashed"], METRICS["MacroAvg/Likelihood"]

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from geval_py.errors import MalformedLineError, SchemeError
 from geval_py.reading.preparation import lower_case, preparation_of
 from geval_py.reading.schemes import parse_scheme
-from geval_py.scoring.metrics import LineStatistics, column_of, find_metric
+from geval_py.scoring.metrics import column_of, find_metric
+from geval_py.scoring.metrics.base import LineStatistics
 from geval_py.scoring.metrics.rows import PreparedColumn
 from geval_py.text import split_words, visible
 

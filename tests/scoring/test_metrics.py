@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from geval_py.errors import MalformedLineError, SchemeError, UsageError
-from geval_py.scoring.metrics import METRICS, LineStatistics, column_of, find_metric, split_bits
-from geval_py.scoring.metrics.base import exp, total
+from geval_py.scoring.metrics import METRICS, column_of, find_metric, split_bits
+from geval_py.scoring.metrics.base import LineStatistics, exp, total
 from geval_py.scoring.metrics.exact import BinaryColumn, MissColumn, WordColumn, best_guess, binary_loss, is_hit
 from geval_py.scoring.metrics.hashed import LINES_AT_ONCE, hashed_log_losses
 

@@ -23,8 +23,8 @@ from geval_py.board.submission import Scored, unpack
 from geval_py.explaining import resampling
 from geval_py.explaining.resampling import percentile_interval, scores_on
 from geval_py.reading.schemes import parse_schemes
-from geval_py.scoring.metrics import LineStatistics, find_metric
-from geval_py.scoring.metrics.base import NOISE
+from geval_py.scoring.metrics import find_metric
+from geval_py.scoring.metrics.base import NOISE, LineStatistics
 
 if TYPE_CHECKING:
     from geval_py.explaining.significance import Array, Interval

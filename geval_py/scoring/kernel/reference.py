@@ -16,33 +16,7 @@ from typing import NamedTuple
 from geval_py.errors import MalformedLineError
 from geval_py.reading import wordprobs
 from geval_py.reading.lines import Bytes, decode_lines
-from geval_py.scoring.kernel import (
-    ABOVE_ONE,
-    ALL_ZERO,
-    BELOW_ONE,
-    CAPITAL,
-    CARRIAGE_RETURN,
-    CONTROL,
-    EMPTY_LINE,
-    HAS_REST,
-    LOGARITHMS,
-    LOOKS_LIKE_PROBABILITIES,
-    MALFORMED,
-    NO_COLON,
-    NOT_A_NUMBER,
-    NOT_ASCII,
-    NUMBER_TOO_LARGE,
-    REPEATED,
-    REST_ALONE,
-    ROUNDED,
-    SEPARATOR,
-    STRAY_SPACE,
-    TINY,
-    VECTOR,
-    WRONG_LENGTH,
-    ZERO_ENTRY,
-    ZERO_REST,
-)
+from geval_py.scoring import kernel
 
 OVERSHOOT = 1e-6  # how far outside [0, 1] a badly rounded probability may be
 LEAST_DIVIDED = 1e-280  # a smaller value may become subnormal when a line is divided by its total
@@ -95,17 +69,17 @@ def score_lines(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> 
             flags.append(of_bytes | distribution_flags(text, line))
         except MalformedLineError as error:
             losses.append(nan)
-            flags.append(of_bytes | MALFORMED | error_kind(error))
+            flags.append(of_bytes | kernel.MALFORMED | error_kind(error))
     return losses, flags
 
 
 def byte_flags(raw: bytes) -> int:
     """Return the flags that follow from a line's bytes alone."""
     return (
-        CARRIAGE_RETURN * (b"\r" in raw)
-        | NOT_ASCII * (not raw.isascii())
-        | CONTROL * bool(_CONTROL.search(raw))
-        | CAPITAL * bool(_CAPITAL.search(raw))
+        kernel.CARRIAGE_RETURN * (b"\r" in raw)
+        | kernel.NOT_ASCII * (not raw.isascii())
+        | kernel.CONTROL * bool(_CONTROL.search(raw))
+        | kernel.CAPITAL * bool(_CAPITAL.search(raw))
     )
 
 
@@ -113,30 +87,30 @@ def distribution_flags(text: str, line: int) -> int:
     """Return the flags that follow from the entries of a well-formed line."""
     if ":" not in text:
         values = wordprobs.parse_vector(text, line)
-        return VECTOR | LOGARITHMS | _logarithm_flags(values)
+        return kernel.VECTOR | kernel.LOGARITHMS | _logarithm_flags(values)
     words, values = wordprobs.parse_entries(text, line)
     rests = [value for word, value in zip(words, values, strict=True) if not word]
     flags = (
-        HAS_REST * bool(rests)
-        | REST_ALONE * (len(rests) == len(values))
-        | ZERO_ENTRY * any(value == 0.0 and word for word, value in zip(words, values, strict=True))
-        | REPEATED * (len(set(words)) < len(words))
-        | ALL_ZERO * (not any(values))
-        | TINY * any(0.0 < value < LEAST_DIVIDED for value in values)
-        | SEPARATOR * any(":" in word and _SEPARATOR.search(word) is not None for word in words)
+        kernel.HAS_REST * bool(rests)
+        | kernel.REST_ALONE * (len(rests) == len(values))
+        | kernel.ZERO_ENTRY * any(value == 0.0 and word for word, value in zip(words, values, strict=True))
+        | kernel.REPEATED * (len(set(words)) < len(words))
+        | kernel.ALL_ZERO * (not any(values))
+        | kernel.TINY * any(0.0 < value < LEAST_DIVIDED for value in values)
+        | kernel.SEPARATOR * any(":" in word and _SEPARATOR.search(word) is not None for word in words)
     )
     if not wordprobs.are_probabilities(values):
         inside = [value for value in values if 0.0 <= value <= 1.0]
         overshoots = 0.5 <= max(values) <= 1.0 + OVERSHOOT and min(values) >= -OVERSHOOT
-        looks = LOOKS_LIKE_PROBABILITIES * (overshoots or (any(inside) and 2 * len(inside) > len(values)))
-        return flags | looks | LOGARITHMS | _logarithm_flags(values)
+        looks = kernel.LOOKS_LIKE_PROBABILITIES * (overshoots or (any(inside) and 2 * len(inside) > len(values)))
+        return flags | looks | kernel.LOGARITHMS | _logarithm_flags(values)
     total = wordprobs.sum_in_order(values)
-    return flags | _total_flags(text, total) | ZERO_REST * (bool(rests) and sum(rests) == 0.0)
+    return flags | _total_flags(text, total) | kernel.ZERO_REST * (bool(rests) and sum(rests) == 0.0)
 
 
 def _total_flags(text: str, total: float) -> int:
-    off = ABOVE_ONE * (total > 1.0 + wordprobs.TOLERANCE) | BELOW_ONE * (total < wordprobs.LEAST_TOTAL)
-    return off | ROUNDED * (off != 0 and is_explained(total, rounding(numbers_of(text))))
+    off = kernel.ABOVE_ONE * (total > 1.0 + wordprobs.TOLERANCE) | kernel.BELOW_ONE * (total < wordprobs.LEAST_TOTAL)
+    return off | kernel.ROUNDED * (off != 0 and is_explained(total, rounding(numbers_of(text))))
 
 
 def is_explained(total: float, bound: float) -> bool:
@@ -181,7 +155,8 @@ def _exponent(text: str) -> int:
 
 def _logarithm_flags(values: list[float]) -> int:
     log_total = wordprobs.log_sum_exp(values)
-    return ABOVE_ONE * (log_total > wordprobs.MOST_LOG_TOTAL) | BELOW_ONE * (log_total < wordprobs.LEAST_LOG_TOTAL)
+    above, below = log_total > wordprobs.MOST_LOG_TOTAL, log_total < wordprobs.LEAST_LOG_TOTAL
+    return kernel.ABOVE_ONE * above | kernel.BELOW_ONE * below
 
 
 def malformed_error(text: str, bits: int, line: int = 1) -> MalformedLineError:
@@ -197,16 +172,16 @@ def error_kind(error: MalformedLineError) -> int:
     """Return which of ERROR_KINDS a malformed line has."""
     is_vector = ":" not in error.text
     if not error.text:
-        return EMPTY_LINE
+        return kernel.EMPTY_LINE
     if error.reason == wordprobs.TOO_LARGE:
-        return NUMBER_TOO_LARGE
+        return kernel.NUMBER_TOO_LARGE
     if error.reason == wordprobs.WRONG_VECTOR_LENGTH:
-        return WRONG_LENGTH
+        return kernel.WRONG_LENGTH
     if not error.token and (error.reason == wordprobs.COLON_EXPECTED or is_vector):
-        return STRAY_SPACE
+        return kernel.STRAY_SPACE
     if error.reason == wordprobs.COLON_EXPECTED or (is_vector and not _is_bad_number_in_vector(error)):
-        return NO_COLON
-    return NOT_A_NUMBER
+        return kernel.NO_COLON
+    return kernel.NOT_A_NUMBER
 
 
 def _is_bad_number_in_vector(error: MalformedLineError) -> bool:

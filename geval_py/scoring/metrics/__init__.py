@@ -9,18 +9,8 @@ import re
 
 from geval_py.errors import SchemeError
 from geval_py.reading.schemes import DEFAULT_BITS, LEAST_BITS, MOST_BITS
-from geval_py.scoring.metrics.base import (
-    ACCURACY,
-    CROSS_ENTROPY,
-    LIKELIHOOD,
-    LOG_LOSS,
-    NOISE,
-    PERPLEXITY,
-    HashedColumn,
-    LineStatistics,
-    Metric,
-    Setting,
-)
+from geval_py.scoring.metrics import base
+from geval_py.scoring.metrics.base import Metric
 from geval_py.text import nearest, visible
 
 TYPE_CHECKING = False
@@ -28,27 +18,25 @@ if TYPE_CHECKING:
     from typing import Any
 
     from geval_py.reading.preparation import Preparation
-    from geval_py.scoring.metrics.base import Column
 
     METRICS: dict[str, Metric]
 
-__all__ = ["METRICS", "NOISE", "LineStatistics", "Metric", "column_of", "find_metric", "split_bits"]
 _HASHED_NAME = r"([A-Za-z]+Hashed)([0-9]+)"
 
 
-def _words(setting: Setting) -> Column:
+def _words(setting: base.Setting) -> base.Column:
     from geval_py.scoring.metrics.exact import WordColumn
 
     return WordColumn.of(setting)
 
 
-def _classes(setting: Setting) -> Column:
+def _classes(setting: base.Setting) -> base.Column:
     from geval_py.scoring.metrics.exact import BinaryColumn
 
     return BinaryColumn.of(setting)
 
 
-def _misses(setting: Setting) -> Column:
+def _misses(setting: base.Setting) -> base.Column:
     from geval_py.scoring.metrics.exact import MissColumn
 
     return MissColumn.of(setting)
@@ -63,23 +51,24 @@ def _number(text: str, line: int) -> float:
 _OF_WORDS = "the same, on exact words and a vocabulary"
 _OF_WORDS_OR_CLASSES = f"{_OF_WORDS}; or of a class"
 _METRICS = (
-    Metric(name="LikelihoodHashed", make_column=HashedColumn.of, measure=LIKELIHOOD,
+    Metric(name="LikelihoodHashed", make_column=base.HashedColumn.of, measure=base.LIKELIHOOD,
            summary="geometric mean of the probabilities", bits=DEFAULT_BITS),
-    Metric(name="LogLossHashed", make_column=HashedColumn.of, measure=LOG_LOSS,
+    Metric(name="LogLossHashed", make_column=base.HashedColumn.of, measure=base.LOG_LOSS,
            summary="mean loss of a word", bits=DEFAULT_BITS),
-    Metric(name="PerplexityHashed", make_column=HashedColumn.of, measure=PERPLEXITY,
+    Metric(name="PerplexityHashed", make_column=base.HashedColumn.of, measure=base.PERPLEXITY,
            summary="inverse of the likelihood", bits=DEFAULT_BITS),
-    Metric(name="CrossEntropyHashed", make_column=HashedColumn.of, measure=CROSS_ENTROPY,
+    Metric(name="CrossEntropyHashed", make_column=base.HashedColumn.of, measure=base.CROSS_ENTROPY,
            summary="mean loss of a word", bits=DEFAULT_BITS),
-    Metric(name="Likelihood", make_column=_words, measure=LIKELIHOOD,
+    Metric(name="Likelihood", make_column=_words, measure=base.LIKELIHOOD,
            summary=_OF_WORDS_OR_CLASSES, needs_vocabulary=True),
-    Metric(name="LogLoss", make_column=_words, measure=LOG_LOSS,
+    Metric(name="LogLoss", make_column=_words, measure=base.LOG_LOSS,
            summary=_OF_WORDS_OR_CLASSES, needs_vocabulary=True),
-    Metric(name="Perplexity", make_column=_words, measure=PERPLEXITY, summary=_OF_WORDS, needs_vocabulary=True),
-    Metric(name="CrossEntropy", make_column=_words, measure=CROSS_ENTROPY, summary=_OF_WORDS, needs_vocabulary=True),
-    Metric(name="MacroAvg/Likelihood", make_column=_classes, measure=LIKELIHOOD, is_of_words=False, parse=_number,
-           summary="mean of the likelihoods of the expected classes"),
-    Metric(name="Accuracy", make_column=_misses, measure=ACCURACY, is_of_words=False,
+    Metric(name="Perplexity", make_column=_words, measure=base.PERPLEXITY, summary=_OF_WORDS, needs_vocabulary=True),
+    Metric(name="CrossEntropy", make_column=_words, measure=base.CROSS_ENTROPY,
+           summary=_OF_WORDS, needs_vocabulary=True),
+    Metric(name="MacroAvg/Likelihood", make_column=_classes, measure=base.LIKELIHOOD, is_of_words=False,
+           parse=_number, summary="mean of the likelihoods of the expected classes"),
+    Metric(name="Accuracy", make_column=_misses, measure=base.ACCURACY, is_of_words=False,
            summary="share of lines whose best guess is right"),
 )  # fmt: skip
 _WORD_GAPS = {metric.name: metric for metric in _METRICS}
@@ -100,8 +89,8 @@ def find_metric(name: str) -> Metric:
     >>> find_metric("LogLossHashed8").bits
     8
     """
-    base, bits = split_bits(name)
-    metric = _WORD_GAPS.get(base)
+    stem, bits = split_bits(name)
+    metric = _WORD_GAPS.get(stem)
     if metric is None:
         return _find_other(name)
     if metric.bits is None:
@@ -112,7 +101,7 @@ def find_metric(name: str) -> Metric:
             message=f"Unknown or broken metric definition: {visible(name)}\n"
             f"  the number of bits is from {LEAST_BITS} to {MOST_BITS}",
         )
-    return metric if bits == metric.bits else metric.replace(name=f"{base}{bits}", bits=bits)
+    return metric if bits == metric.bits else metric.replace(name=f"{stem}{bits}", bits=bits)
 
 
 def _find_other(name: str) -> Metric:
@@ -139,14 +128,14 @@ def split_bits(name: str) -> tuple[str, int]:
     return match[1], int(match[2].lstrip("0")[:9] or "0")  # nine digits are far too many bits already
 
 
-def column_of(metric: Metric, vocabulary: frozenset[str], preparation: Preparation | None = None) -> Column:
+def column_of(metric: Metric, vocabulary: frozenset[str], preparation: Preparation | None = None) -> base.Column:
     """Return the column of statistics that a metric is made from, of prepared lines if there is a preparation.
 
     ``vocabulary`` is for the metrics that need one; it is prepared as the lines are.
     """
     if preparation is None:
-        return metric.make_column(Setting(bits=metric.bits, vocabulary=vocabulary))
+        return metric.make_column(base.Setting(bits=metric.bits, vocabulary=vocabulary))
     from geval_py.scoring.metrics.rows import PreparedColumn
 
     prepared = frozenset(map(preparation, vocabulary))
-    return PreparedColumn(metric.make_column(Setting(bits=metric.bits, vocabulary=prepared)), preparation)
+    return PreparedColumn(metric.make_column(base.Setting(bits=metric.bits, vocabulary=prepared)), preparation)
