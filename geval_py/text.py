@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
 from functools import cmp_to_key
 from itertools import chain, islice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import Literal, TextIO, TypeAlias
 
-    Alignment: TypeAlias = Literal["left", "centre", "right"]
-
+Alignment: TypeAlias = "Literal['left', 'centre', 'right']"
 
 # White space by Haskell's Data.Char.isSpace, for a regular expression: without U+0085, U+001C to 1F, U+2028 and 2029.
 SPACES = r"\t-\r \u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"

@@ -23,13 +23,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from geval_py.errors import DataError, UsageError
-from geval_py.explaining.significance import LEAST_TESTED, LEVEL
-from geval_py.reading.features import Field, Fields, columns_there_are
-from geval_py.reading.sources import can_be_reread
+from geval_py.explaining.significance import LEAST_TESTED, LEVEL, Array, Integers
+from geval_py.reading import features, sources
 from geval_py.text import visible
 
 if TYPE_CHECKING:
-    from geval_py.explaining.significance import Array, Integers
     from geval_py.scoring.scores import MetricScore, ScoredOutput
 
 
@@ -113,7 +111,7 @@ def documents_in(evaluation: ScoredOutput, column: str | int) -> Documents:
         raise UsageError(message="documents are told by a column of the input, and there is no input file")
     header = evaluation.split.in_header
     try:
-        field = Fields(header).find(str(column))
+        field = features.Fields(header).find(str(column))
     except KeyError:
         raise _no_column(str(column), header) from None
     evaluation.input.check_lines(evaluation.file_lines)
@@ -127,7 +125,7 @@ def documents_in(evaluation: ScoredOutput, column: str | int) -> Documents:
 class _Cells:
     """A column of the lines of an input; ``found`` is whether some line has it."""
 
-    def __init__(self, field: Field) -> None:
+    def __init__(self, field: features.Field) -> None:
         self.column = field.column
         self.found = False
 
@@ -140,7 +138,7 @@ class _Cells:
 
 
 def _no_column(name: str, header: Sequence[str]) -> UsageError:
-    return UsageError(message=f"Unknown column `{visible(name)}'\n  {columns_there_are(name, header)}")
+    return UsageError(message=f"Unknown column `{visible(name)}'\n  {features.columns_there_are(name, header)}")
 
 
 # The spread of the mean loss by documents
@@ -240,7 +238,7 @@ def _has_all_losses(evaluation: ScoredOutput) -> bool:
 def _possible_documents(evaluation: ScoredOutput) -> Iterator[Documents]:
     """Yield the documents by each column of the input with at least two values, and at most half as many as lines."""
     path, lines = evaluation.split.input, evaluation.file_lines
-    if path is None or not can_be_reread(path) or os.path.getsize(path) > MOST_INPUT_BYTES:
+    if path is None or not sources.can_be_reread(path) or os.path.getsize(path) > MOST_INPUT_BYTES:
         return
     try:
         rows = b"".join(evaluation.input.blocks()).split(b"\n")[:-1]
@@ -252,7 +250,7 @@ def _possible_documents(evaluation: ScoredOutput) -> Iterator[Documents]:
     first = zip_longest(*(row.split(b"\t") for row in rows[:LOOKED_AT]), fillvalue=b"")
     indices = [index for index, column in enumerate(first) if len(set(column)) < min(lines, LOOKED_AT)]
     cells = [row.split(b"\t", max(indices) + 1) for row in rows] if indices else []
-    fields = Fields(evaluation.split.in_header)
+    fields = features.Fields(evaluation.split.in_header)
     for index in indices:
         column = [row[index] if index < len(row) else b"" for row in cells]
         if 2 <= len(set(column)) <= lines / 2:

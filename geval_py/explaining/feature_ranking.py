@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from geval_py.errors import UsageError
-from geval_py.explaining.significance import NORMAL_QUANTILE, normal_cdf
+from geval_py.explaining.significance import NORMAL_QUANTILE, Array, Flags, Integers, normal_cdf
 from geval_py.reading.features import BETWEEN_FEATURES, FeatureKinds, Field
 
 if TYPE_CHECKING:
     from geval_py.explaining.documents import Documents
-    from geval_py.explaining.significance import Array, Flags, Integers
     from geval_py.explaining.tally import FieldTally, Numbers, Tally
 
 

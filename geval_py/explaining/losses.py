@@ -12,14 +12,11 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from geval_py.explaining.significance import LEAST_LINES, t_quantile
-from geval_py.reading.features import FIELD_NUMBER
+from geval_py.explaining.significance import LEAST_LINES, Array, Integers, t_quantile
+from geval_py.reading import features, preparation, wordprobs
 from geval_py.reading.items import ScoredItem
-from geval_py.reading.preparation import preparation_of
-from geval_py.reading.wordprobs import Distribution, parse_line
 
 if TYPE_CHECKING:
-    from geval_py.explaining.significance import Array, Integers
     from geval_py.scoring.scores import ScoredOutput
 
 
@@ -78,20 +75,20 @@ class OutcomeShare:
 
 def prepared_items(evaluation: ScoredOutput) -> Iterator[ScoredItem]:
     """Yield each scored line, its output and answer as the metric's flags leave them; raises as read_items."""
-    preparation = preparation_of(evaluation.scores[0].scheme)
+    prepare = preparation.preparation_of(evaluation.scores[0].scheme)
     items = evaluation.read_items()
-    if preparation is None:
+    if prepare is None:
         return items
-    return (ScoredItem(item.input, preparation(item.expected), preparation(item.output)) for item in items)
+    return (ScoredItem(item.input, prepare(item.expected), prepare(item.output)) for item in items)
 
 
-def distribution_at(text: str) -> Distribution | None:
+def distribution_at(text: str) -> wordprobs.Distribution | None:
     """Parse an output line's distribution over words, None for a vector; raises MalformedLineError."""
-    line = parse_line(text)
+    line = wordprobs.parse_line(text)
     return None if line.words is None else line.normalised()
 
 
-def guess_of(distribution: Distribution | None, expected: str) -> Guess:
+def guess_of(distribution: wordprobs.Distribution | None, expected: str) -> Guess:
     """Return a distribution's best guess and the mass of the expected word."""
     if distribution is None:
         return Guess(word=None, confidence=0.0, listed=None, rest=0.0)
@@ -261,7 +258,7 @@ def by_column(losses: Array, column: str, texts: Sequence[str]) -> Parts | None:
 def grouping_of(column: str, texts: Sequence[str]) -> Grouping | None:
     """Assign lines to parts by a column; None if there would be one part only."""
     counts = Counter(texts)
-    if all(map(FIELD_NUMBER.fullmatch, counts)):
+    if all(map(features.FIELD_NUMBER.fullmatch, counts)):
         return _grouping(column, "number", *quantiles_of(np.array(list(map(float, texts)))))
     words = [text.count(" ") + 1 if text else 0 for text in texts]
     if len(counts) > MOST_PARTS and sum(words) / len(words) >= WORDS_OF_A_TEXT:

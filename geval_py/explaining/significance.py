@@ -16,10 +16,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    Array: TypeAlias = NDArray[np.float64]
-    Integers: TypeAlias = NDArray[np.int64]
-    Flags: TypeAlias = NDArray[np.bool_]
-
+Array: TypeAlias = "NDArray[np.float64]"
+Integers: TypeAlias = "NDArray[np.int64]"
+Flags: TypeAlias = "NDArray[np.bool_]"
 
 CONFIDENCE = 0.95  # of intervals
 LEVEL = 0.05  # of tests

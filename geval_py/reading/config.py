@@ -10,8 +10,7 @@ import os
 import re
 
 from geval_py.errors import ConfigError, UnreadableFileError, UsageError
-from geval_py.reading.sources import exists, find_file, is_regular, is_remote
-from geval_py.reading.splits import EXPECTED_FILE, Task, checked_schemes
+from geval_py.reading import sources, splits
 from geval_py.text import SPACES, nearest, visible
 from geval_py.values import Value
 
@@ -279,7 +278,7 @@ def parse_words(
     read, strays = read_words(words, OPTIONS)
     values: dict[str, Any] = read
     for word in strays:
-        if not takes_files or word.startswith("-") or not is_regular(word):
+        if not takes_files or word.startswith("-") or not sources.is_regular(word):
             raise UsageError(message=unknown(word, of_challenge=bool(values.keys() & set(AUTHORING))))
     if strays:
         values = _places_of(strays) | values | {"out_files": (*values.get("out_files", ()), *strays)}
@@ -298,7 +297,7 @@ def _places_of(paths: Sequence[str]) -> dict[str, Any]:
     """Return the test set and the challenge in whose folder the outputs are, if it has answers."""
     folders = {os.path.dirname(path) for path in paths}
     folder = folders.pop()
-    if folders or find_file(os.path.join(folder, EXPECTED_FILE)) is None:
+    if folders or sources.find_file(os.path.join(folder, splits.EXPECTED_FILE)) is None:
         return {}
     if folder in ("", "."):  # the test set's folder itself
         return {"test_name": os.path.basename(os.getcwd()), "out_directory": os.pardir}
@@ -314,7 +313,7 @@ def config_values(directory: str, unknown: Callable[..., str] = unknown_word) ->
     words = read_config(path)
     try:
         values = parse_words(words, ignores=True, unknown=unknown)
-        checked_schemes((*values.get("metrics", ()), *values.get("alt_metrics", ())))
+        splits.checked_schemes((*values.get("metrics", ()), *values.get("alt_metrics", ())))
         if values.keys() & SHOW_AND_EXIT:
             raise UsageError(message="an option that shows something and exits has no place in config.txt")
         for option in OPTIONS:
@@ -328,10 +327,10 @@ def config_values(directory: str, unknown: Callable[..., str] = unknown_word) ->
 def read_config(path: str) -> list[str]:
     """Read the words of a config.txt; empty if the file does not exist."""
     try:
-        if not is_remote(path):
+        if not sources.is_remote(path):
             with open(path, "rb") as file:
                 data = file.read()
-        elif not exists(path):
+        elif not sources.exists(path):
             return []
         else:
             from geval_py.reading.remote import RemoteFile
@@ -349,11 +348,11 @@ def words_of(text: str) -> list[str]:
     return [re.sub(_ESCAPED_SPACE, r"\1", word) for word in re.findall(_WORD, text)]
 
 
-def config_task(directory: str) -> Task:
+def config_task(directory: str) -> splits.Task:
     """Return the task of a challenge's config.txt alone; raises as :func:`config_values`."""
     return task_of(config_values(directory) | {"out_directory": directory})
 
 
-def task_of(values: dict[str, Any]) -> Task:
+def task_of(values: dict[str, Any]) -> splits.Task:
     """Return a task with the values that are fields of a task."""
-    return Task(**{name: value for name, value in values.items() if name in Task.fields})
+    return splits.Task(**{name: value for name, value in values.items() if name in splits.Task.fields})

@@ -8,11 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, count
 
 from geval_py import errors
-from geval_py.reading import sources
-from geval_py.reading.compression import COMPRESSED_ENDINGS
+from geval_py.reading import compression, sources
 from geval_py.reading.lines import read_lines
 from geval_py.reading.schemes import EvaluationScheme, parse_schemes
-from geval_py.reading.sources import STANDARD_INPUT, find_file, is_address, is_folder, join
 from geval_py.text import named, natural_order, suggestion, visible
 from geval_py.values import Value
 
@@ -242,7 +240,7 @@ def locate(task: Task) -> Split:
     expected = _find(task.directory, task.test_name, task.expected_file, EXPECTED_FILE, "the expected results")
     if not outputs:
         folder = os.path.join(task.out_directory, task.test_name)
-        outputs = find_outputs(folder) if is_folder(folder) else ()
+        outputs = find_outputs(folder) if sources.is_folder(folder) else ()
     split = Split(
         name=task.test_name,
         expected=expected,
@@ -259,7 +257,7 @@ def locate(task: Task) -> Split:
 def _input(task: Task, expected: str) -> str | None:
     """Find the input: the named one, the one beside named answers, or DIRECTORY/TEST/in.tsv; None if not needed."""
     if task.input_file is None and task.expected_file is not None and sources.is_file(expected):
-        beside = find_file(os.path.join(os.path.dirname(expected), INPUT_FILE))
+        beside = sources.find_file(os.path.join(os.path.dirname(expected), INPUT_FILE))
         if beside is not None:
             return beside
     try:
@@ -272,12 +270,12 @@ def _input(task: Task, expected: str) -> str | None:
 
 def _find(directory: str, test_name: str, given: str | None, default: str, what: str) -> str:
     """Find a file in DIRECTORY/TEST; a given name may also be a path."""
-    if given is not None and (given == STANDARD_INPUT or is_address(given)):
+    if given is not None and (given == sources.STANDARD_INPUT or sources.is_address(given)):
         return given
     folder = os.path.join(directory, test_name)
-    found = find_file(join(folder, given or default))
+    found = sources.find_file(sources.join(folder, given or default))
     if found is None and given is not None:
-        found = find_file(given)
+        found = sources.find_file(given)
     if found is not None:
         return found
     check_directory(directory, what)
@@ -296,16 +294,16 @@ def locate_pair(task: Task) -> Split:
     if task.needs_input:
         input_file: str | None = _find_path(beside, "the input")
     else:
-        input_file = find_file(beside) if sources.is_file(answers) else None
+        input_file = sources.find_file(beside) if sources.is_file(answers) else None
     split = Split(name=answers, expected=answers, outputs=outputs, input=input_file, in_header=(), out_header=())
     check_read_once(split)
     return split
 
 
 def _find_path(path: str, what: str) -> str:
-    if path == STANDARD_INPUT or is_address(path):
+    if path == sources.STANDARD_INPUT or sources.is_address(path):
         return path
-    found = find_file(path)
+    found = sources.find_file(path)
     if found is None:
         raise _missing_file(what, "", path)
     return found
@@ -324,7 +322,7 @@ def _named_outputs(task: Task) -> tuple[Output, ...]:
         raise errors.UsageError(message="an output has no name; is a variable of the shell unset?")
     found = [output for name in task.out_files for output in outputs_named(folder, name)]
     # An output that is named twice is taken once; standard input named twice is an error, raised later.
-    once = {(o.path, place if o.path == STANDARD_INPUT else 0): o for place, o in enumerate(found)}
+    once = {(o.path, place if o.path == sources.STANDARD_INPUT else 0): o for place, o in enumerate(found)}
     return tuple(once.values())
 
 
@@ -333,18 +331,18 @@ def outputs_named(folder: str, name: str) -> tuple[Output, ...]:
 
     A file or folder is looked up in a test set's folder, then as a path. Raises as :func:`locate`.
     """
-    if name == STANDARD_INPUT or is_address(name):
+    if name == sources.STANDARD_INPUT or sources.is_address(name):
         return (output_at(name),)
-    for place in dict.fromkeys((join(folder, name), name)):
-        if is_folder(place):
+    for place in dict.fromkeys((sources.join(folder, name), name)):
+        if sources.is_folder(place):
             outputs = find_outputs(place)
             if not outputs:
                 raise _missing_file("the test results", place, OUTPUT_FILE)
             return outputs
-        path = find_file(place)
+        path = sources.find_file(place)
         if path is not None:
             return (output_at(path),)
-    outputs = find_outputs(folder) if is_folder(folder) else ()
+    outputs = find_outputs(folder) if sources.is_folder(folder) else ()
     return _matching(outputs, folder, name) or (_by_short_name(outputs, folder, name),)
 
 
@@ -368,7 +366,7 @@ def _without_parts(paths: Sequence[str]) -> set[str]:
     for folder, name in map(os.path.split, paths):
         names_of.setdefault(folder, []).append(name)
     wholes = {os.path.join(folder, n) for folder, names in names_of.items() for n in sources.wholes_among(names)}
-    return alone | {find_file(whole) or whole for whole in wholes}
+    return alone | {sources.find_file(whole) or whole for whole in wholes}
 
 
 def _by_short_name(outputs: Sequence[Output], folder: str, name: str) -> Output:
@@ -389,7 +387,7 @@ def other_test_set(split: Split, output: Output) -> str | None:
     same = os.path.realpath(folder) == os.path.realpath(os.path.dirname(split.expected))
     if not sources.is_file(output.path) or same:
         return None
-    answers = (os.path.join(folder, EXPECTED_FILE + ending) for ending in ("", *COMPRESSED_ENDINGS))
+    answers = (os.path.join(folder, EXPECTED_FILE + ending) for ending in ("", *compression.COMPRESSED_ENDINGS))
     return os.path.basename(folder) if any(map(os.path.isfile, answers)) else None
 
 
@@ -397,26 +395,26 @@ def check_read_once(split: Split) -> None:
     """Raise UsageError if a file that can be read only once (standard input, a pipe) would be read twice."""
     expected = split.expected
     if len(split.outputs) > 1 and (
-        expected == STANDARD_INPUT or (os.path.exists(expected) and not os.path.isfile(expected))
+        expected == sources.STANDARD_INPUT or (os.path.exists(expected) and not os.path.isfile(expected))
     ):
         raise errors.UsageError(
             message="the answers can be read only once, and there are several outputs: choose one with",
             arguments=("out",),
         )
-    if [expected, split.input, *(o.path for o in split.outputs)].count(STANDARD_INPUT) > 1:
+    if [expected, split.input, *(o.path for o in split.outputs)].count(sources.STANDARD_INPUT) > 1:
         raise errors.UsageError(message="standard input (-) can be read only once: give one file as -")
 
 
 def check_directory(path: str, what: str, kind: str = "directory") -> None:
     """Raise MissingFileError, in GEval's words, if a directory does not exist."""
-    if not is_folder(path):
+    if not sources.is_folder(path):
         hint, arguments = ("", ()) if kind == "directory" else _test_sets(os.path.dirname(sources.absolute(path)))
         raise errors.MissingFileError(what=f"No {kind} with {what}", path=path, hint=hint, arguments=arguments)
 
 
 def _test_sets(directory: str) -> tuple[str, tuple[str, ...]]:
     """Return a hint with the test sets of a challenge, and the argument that chooses one."""
-    if not is_folder(directory):
+    if not sources.is_folder(directory):
         return "", ()
     try:
         names = sorted(sources.names_in(directory, "directory"), key=natural_order)
@@ -432,15 +430,15 @@ def _missing_file(what: str, folder: str, name: str, known: Iterable[str] = ()) 
     The error has the own path only if that leads to a folder. ``known`` are the names to suggest, by default those of
     the files in the folder.
     """
-    place = join(folder, name)
-    if not is_folder(os.path.dirname(place)) and is_folder(os.path.dirname(name)):
+    place = sources.join(folder, name)
+    if not sources.is_folder(os.path.dirname(place)) and sources.is_folder(os.path.dirname(name)):
         place, known = name, ()
     return errors.MissingFileError(what=f"No file with {what}", path=place, hint=_what_is_there(place, [*known]))
 
 
 def _what_is_there(place: str, known: list[str]) -> str:
     directory, name = os.path.split(place)
-    if not is_folder(directory):
+    if not sources.is_folder(directory):
         return suggestion(name, known).rstrip()
     try:
         names = sorted(sources.names_in(directory, "file"), key=natural_order)
@@ -455,7 +453,7 @@ def read_header(directory: str, name: str | None) -> tuple[str, ...]:
     """Read the column names of a header file, relative to the challenge's directory; () for no file."""
     if name is None:
         return ()
-    path = join(directory, name)
+    path = sources.join(directory, name)
     if not sources.exists(path):
         raise errors.MissingFileError(what="No file with header specification", path=path)
     first = next(read_lines(path), None)
@@ -467,8 +465,8 @@ def read_header(directory: str, name: str | None) -> tuple[str, ...]:
 def read_vocabulary(task: Task) -> frozenset[str]:
     """Read the words for metrics on exact words: ``--vocabulary``, else train/expected.tsv; may be empty."""
     if task.vocabulary is not None:
-        path = find_file(task.vocabulary)
-        if path is None and not is_address(task.vocabulary):
+        path = sources.find_file(task.vocabulary)
+        if path is None and not sources.is_address(task.vocabulary):
             raise errors.MissingFileError(what="No file with the vocabulary", path=task.vocabulary)
         words = frozenset(read_lines(path or task.vocabulary))
         if not words:
@@ -483,5 +481,5 @@ def training_words(directory: str, header: str | None) -> Iterator[str]:
 
     ``header`` is the first name of the header line to skip, if the file begins with it.
     """
-    path = find_file(os.path.join(directory, TRAINING_SET, EXPECTED_FILE))
+    path = sources.find_file(os.path.join(directory, TRAINING_SET, EXPECTED_FILE))
     return iter(()) if path is None else read_lines(path, header=header)
