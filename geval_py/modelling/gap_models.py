@@ -24,13 +24,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geval_py.errors import UsageError
-from geval_py.modelling import corpus, kneser_ney, ngram_model
+from geval_py.modelling import corpus, estimation, ngram_model
 from geval_py.reading import rewriting, sources
 from geval_py.version import __version__
 
 ORDER = 4
 AT_A_TIME = 1024  # items whose contexts are looked up together
-ESTIMATION = kneser_ney.Estimation(order=ORDER, fallback=kneser_ney.FALLBACK, interpolate_unigrams=False)
+ESTIMATION = estimation.Estimation(order=ORDER, fallback=estimation.FALLBACK, interpolate_unigrams=False)
 _FIELDS = ("contexts", "words", "log_probabilities", "log_backoffs")
 
 
@@ -49,7 +49,7 @@ def learn(texts: Sequence[corpus.Sentence], sides: int) -> GapCounts:
     swapped[[corpus.START, corpus.END]] = corpus.END, corpus.START
     tokens = swapped[forward.tokens[::-1]]
     backward = corpus.Corpus(words=forward.words, tokens=tokens, depths=corpus.depths_of(tokens))
-    models = tuple(kneser_ney.estimate(side, ESTIMATION).model for side in (forward, backward)[:sides])
+    models = tuple(estimation.estimate(side, ESTIMATION).model for side in (forward, backward)[:sides])
     counts = np.bincount(forward.tokens, minlength=len(forward.words))
     counts[[corpus.START, corpus.END]] = 0
     return GapCounts(counts, models)
