@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from itertools import compress
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -323,16 +322,24 @@ def worst_and_best(losses: Array, confidences: Array, worst: int = WORST, best: 
     >>> worst_and_best(np.array([1.0, 2.0, 2.0, 3.0]), np.array([0.5, 0.1, 0.9, 0.5]), worst=2, best=1).tolist()
     [3, 2, 0]
     """
-    order = np.lexsort((-confidences, -losses))
+    return both_ends(np.lexsort((-confidences, -losses)), worst, best)
+
+
+def both_ends(order: Integers, worst: int = WORST, best: int = BEST) -> Integers:
+    """Keep the first and the last of lines that are in order, the worst first; all of them if they are few."""
     return order if len(order) <= worst + best else np.concatenate([order[:worst], order[len(order) - best :]])
+
+
+def items_at(places: Integers, items: Iterable[ScoredItem]) -> dict[int, ScoredItem]:
+    """Return the items at some places, which count from 0; ``items`` is read to its end."""
+    wanted = set(places.tolist())
+    return {place: item for place, item in enumerate(items) if place in wanted}
 
 
 def examples_of(evaluation: ScoredOutput, losses: Array, outcomes: Outcomes) -> list[Example]:
     """Return the 300 lines with the greatest losses and the 100 with the least, by falling loss."""
     chosen = worst_and_best(losses, outcomes.confidences)
-    keep = np.zeros(len(losses), np.bool_)
-    keep[chosen] = True
-    items = dict(zip(np.flatnonzero(keep).tolist(), compress(prepared_items(evaluation), keep), strict=True))
+    items = items_at(chosen, prepared_items(evaluation))
     numbers = evaluation.line_numbers or range(1, len(losses) + 1)
     return [_example(numbers[place], float(losses[place]), items[place]) for place in chosen.tolist()]
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 LEAST_NEW = 1e-9  # share of a feature's variance: with less left, the chosen ones explain it fully
-MOST_CULPRITS = 10
+MOST_DISTINCT = 10  # features in a report
 _NUMBER_SHAPE = re.compile(r"[9.]*9[9.]*(?:a\.?9+)?")  # of 0.5, -2.31 and 1e-05, for example
 
 
@@ -377,24 +377,37 @@ class Culprit:
 
 
 def culprits_of(items: Iterable[ScoredItem], losses: Array, header: tuple[str, ...]) -> list[Culprit]:
-    """Choose at most ten distinct features, words and shapes of words, the one that explains most first.
-
-    Lines with an infinite loss are left out.
-    """
-    scores = np.where(np.isfinite(losses), losses, np.nan)
-    found = worst_features(
-        items,
-        scores.tolist(),
-        worst_is_greatest=True,
-        header=header,
-        kinds=FeatureKinds(word_shapes=True),
-        frequencies=feature_ranking.Frequencies(least=significance.LEAST_LINES),
-        wanted=Wanted(losses=scores.tolist(), distinct=True),
-    )
+    """Choose distinct features by :func:`few_distinct`, and compute what they cost; ``losses`` are in nats."""
+    found = few_distinct(items, losses, worst_is_greatest=True, header=header, are_losses=True)
     figures = (found.counts, *(found.more[name] for name in ("perplexity", "gain", "gain_low", "gain_high")))
     columns = (*figures, found.q_values, found.more["explained"])
     rows = zip(found.names, *(column.tolist() for column in columns), strict=True)
     return [
         Culprit(feature=name, lines=lines, perplexity=ppl, fall=fall, low=low, high=high, q=q, explained=explained)
         for name, lines, ppl, fall, low, high, q, explained in rows
-    ][:MOST_CULPRITS]
+    ]
+
+
+def few_distinct(
+    items: Iterable[ScoredItem],
+    scores: Array,
+    *,
+    worst_is_greatest: bool,
+    header: tuple[str, ...],
+    are_losses: bool = False,
+) -> WorstFeatures:
+    """Choose at most ten distinct features, words and shapes of words, the one that explains most first.
+
+    Lines without a finite score are left out. ``are_losses`` adds the cost of each feature.
+    """
+    known = np.where(np.isfinite(scores), scores, np.nan).tolist()
+    found = worst_features(
+        items,
+        known,
+        worst_is_greatest=worst_is_greatest,
+        header=header,
+        kinds=FeatureKinds(word_shapes=True),
+        frequencies=feature_ranking.Frequencies(least=significance.LEAST_LINES),
+        wanted=Wanted(losses=known if are_losses else None, distinct=True),
+    )
+    return found.at(np.arange(min(len(found), MOST_DISTINCT)))
