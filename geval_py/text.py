@@ -1,4 +1,7 @@
-"""Text from strangers in messages: escaped, measured, shortened, with a caret below; names in natural order."""
+"""Text from strangers in messages: escaped, measured, shortened, with a caret below; names in natural order.
+
+Last, what a terminal can show: colours, its width, and rows in columns that fit into it.
+"""
 
 from __future__ import annotations
 
@@ -142,7 +145,7 @@ def _compare_names(one: str, other: str) -> int:
 
 natural_order = cmp_to_key(_compare_names)  # a sort key: out-2 comes before out-10
 
-# Terminals: their colours (ECMA-48), their width, and rows in columns that fit into it.
+# Terminals. The colours are those of ECMA-48.
 BOLD_RED, RED, YELLOW, DIM = "\x1b[1;31m", "\x1b[31m", "\x1b[33m", "\x1b[2m"
 PLAIN = "\x1b[0m"  # ends each of them
 

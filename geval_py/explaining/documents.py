@@ -8,6 +8,9 @@ documents g, their losses L and the mean loss m, the variance of m is estimated 
 and (mean - m) / sqrt(v) has about Student's distribution with G - 1 degrees of freedom (Liang and Zeger,
 "Longitudinal data analysis using generalized linear models", 1986; Cameron and Miller, "A practitioner's guide to
 cluster-robust inference", 2015). If each line is a document, v is the usual variance of a mean.
+
+In this order: the documents of an evaluation's lines; the variance of the mean loss by documents; the search for a
+column of the input by whose documents lines are so alike that an interval by lines is too narrow.
 """
 
 from __future__ import annotations
@@ -35,8 +38,6 @@ PERMUTATIONS = 39  # the fewest with which p can be below 0.05
 LEAST_EFFECT = 1.2  # below which an interval is at most a tenth too narrow
 LOOKED_AT = 500  # lines, to find the columns that may tell documents
 MOST_INPUT_BYTES = 1 << 25  # of a file that is read only to find such a column
-ORDINARY = 20.0  # nats: the loss of an unlisted word at ten bits with a rest of two millionths
-FAR = 10  # standard errors of the mean loss by which one such line would move it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -179,7 +180,7 @@ def permutation_p(losses: Array, of_line: Integers, *, seed: int) -> float:
     return extreme / (PERMUTATIONS + 1)
 
 
-# Whether the lines of some documents are so alike that an interval by lines is too narrow
+# Documents that an interval should know about
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,31 +256,3 @@ def _possible_documents(evaluation: ScoredOutput) -> Iterator[Documents]:
         column = [row[index] if index < len(row) else b"" for row in cells]
         if 2 <= len(set(column)) <= lines / 2:
             yield Documents.of(fields.column(index).column_name, column)
-
-
-# Whether a rare line could cost so much that no resampling of the present lines foretells it
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ruin:
-    """The greatest loss that a line could have had, possibly inf, and the greatest loss of any line, in nats."""
-
-    bound: float
-    seen: float
-
-
-def find_ruin(evaluation: ScoredOutput) -> Ruin | None:
-    """Compute how much a line could lose, if such a line would move the mean loss by ten standard errors.
-
-    None otherwise, and for metrics not of hashed words, a bound that any miss may reach, few lines, and infinite
-    losses.
-    """
-    statistics = evaluation.scores[0].statistics
-    if statistics.bound <= ORDINARY or statistics.lines < LEAST_TESTED:
-        return None
-    losses = np.array(statistics.columns[0])
-    seen = float(losses.max())
-    if math.isinf(seen):
-        return None
-    moved = FAR * float(losses.std(ddof=1)) * math.sqrt(len(losses))
-    return Ruin(bound=statistics.bound, seen=seen) if statistics.bound > seen + moved else None

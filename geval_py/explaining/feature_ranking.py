@@ -1,4 +1,9 @@
-"""Rank tests of features: the Mann-Whitney U test, Kendall's tau-b; and the gain in score that a feature allows."""
+"""The ranking of features by rank tests: from the counts of a tally to the features that go with bad scores.
+
+In this order: Kendall's tau-b, for features that are numbers; the Mann-Whitney U test of many features at once; how
+much the score would gain if a feature's lines were no worse than the others; occurrences of features, and of pairs of
+features on the same items; the Ranking, by rising p. :mod:`geval_py.explaining.tally` counts the features.
+"""
 
 from __future__ import annotations
 
@@ -123,7 +128,7 @@ def p_of(z: Array) -> Array:
     return np.fromiter(map(normal_cdf, z.tolist()), np.float64, len(z))
 
 
-# What a feature costs: how much better the score would be if its lines were no worse than the others
+# The gain: how much better the score would be if a feature's lines were no worse than the others
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +179,7 @@ class Losses:
         return gain, np.sqrt(np.maximum(variance, 0) / len(self.losses))
 
 
-# The ranking of features by p, from their tallies; pairs of features are counted where they meet on an item.
+# Occurrences of features
 
 
 PAIRS_AT_ONCE = 2_000_000
@@ -217,12 +222,13 @@ class Occurrences:
         return has
 
     def documents(self, documents: Documents, features: int) -> Array | Integers:
+        """Count the documents with each feature; NaN if a feature has no kept occurrence."""
         pairs = np.unique(self.features * documents.count + documents.of_line[self.items]) // documents.count
         counts = np.bincount(pairs, minlength=features).astype(np.int64)
         return counts if counts.all() else np.where(counts > 0, counts, np.nan)
 
 
-# Pairs of features on the same items, counted without a matrix of all features in memory
+# Pairs of features on the same items. No matrix of all features is held in memory.
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,9 @@
-"""How losses are spread: by what became of the lines, in a histogram, by parts of the lines; and example lines."""
+"""How losses are spread over the lines, and which lines have the greatest.
+
+In this order: the outcomes of lines, such as a right first guess, and their shares of the loss; a histogram; parts of
+the lines, by the answers and by columns of the input; example lines; the loss that a rare line could have, but which
+no line has had.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from geval_py.explaining.significance import LEAST_LINES, Array, Integers, t_quantile
+from geval_py.explaining.significance import LEAST_LINES, LEAST_TESTED, Array, Integers, t_quantile
 from geval_py.reading import features, preparation, wordprobs
 from geval_py.reading.items import ScoredItem
 
@@ -378,3 +383,34 @@ def in_context(line: str) -> tuple[tuple[str, ...], str, str]:
     head = before if len(before) <= CONTEXT else f"…{before[-CONTEXT:]}"
     tail = after if len(after) <= CONTEXT else f"{after[:CONTEXT]}…"
     return tuple(about), head, tail
+
+
+# Losses that no line has had yet
+
+ORDINARY = 20.0  # nats: the loss of an unlisted word at ten bits with a rest of two millionths
+FAR = 10  # standard errors of the mean loss by which one such line would move it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ruin:
+    """The greatest loss that a line could have had, possibly inf, and the greatest loss of any line, in nats."""
+
+    bound: float
+    seen: float
+
+
+def find_ruin(evaluation: ScoredOutput) -> Ruin | None:
+    """Compute how much a line could lose, if such a line would move the mean loss by ten standard errors.
+
+    None otherwise, and for metrics not of hashed words, a bound that any miss may reach, few lines, and infinite
+    losses.
+    """
+    statistics = evaluation.scores[0].statistics
+    if statistics.bound <= ORDINARY or statistics.lines < LEAST_TESTED:
+        return None
+    losses = np.array(statistics.columns[0])
+    seen = float(losses.max())
+    if math.isinf(seen):
+        return None
+    moved = FAR * float(losses.std(ddof=1)) * math.sqrt(len(losses))
+    return Ruin(bound=statistics.bound, seen=seen) if statistics.bound > seen + moved else None

@@ -1,8 +1,10 @@
-"""Luck: how much hash collisions changed a score, by the scores of other seeds, and the score without hashing.
+"""Luck: how much hash collisions changed a score, or the order of two outputs.
 
 The expected word shares its bucket with a part of the rest and, by chance, with other words. Seeds are line numbers,
 so a file has one score; if its lines began further down, it would have another. The scatter of such scores is
-measured, by scoring again with shifted seeds, and computed (see :mod:`geval_py.scoring.kernel.profile`).
+measured, by scoring again with shifted seeds, and computed (see :mod:`geval_py.scoring.kernel.profile`). With a
+vocabulary, the perplexity without hashing is computed, too. At the end are the near ties: outputs so near to each
+other that hashing may have decided between them.
 """
 
 from __future__ import annotations
@@ -293,7 +295,7 @@ def _exact(evaluation: scores.ScoredOutput, statistics: hashed.ProfileStatistics
     )
 
 
-# Two outputs so near to each other that hashing may have decided between them
+# Near ties
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

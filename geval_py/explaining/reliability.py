@@ -4,6 +4,9 @@
 size and number would show is found by drawing: the consistency band of J. Broecker and L. A. Smith, "Increasing the
 reliability of reliability diagrams", Weather and Forecasting 22 (2007). No measure of error means anything without
 it: the expected calibration error of even the most honest forecaster is above 0.
+
+In this order: reliability in bins, and the calibration error; the reliability curve without bins, and the parts of a
+Brier score; profiles, which say what the distributions of an output's lines claim, read by scoring the output again.
 """
 
 from __future__ import annotations
@@ -290,7 +293,7 @@ def _isotonic_regression() -> Callable[[Array, Array], Array]:
     return regression
 
 
-# Profiles: what the lines' distributions say, read in one pass with the flags of a hashed metric
+# Profiles: read in one pass, with the flags of a hashed metric
 
 
 def hashed_scheme(schemes: Sequence[evaluate.Named]) -> evaluate.Named:

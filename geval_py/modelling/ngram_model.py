@@ -1,4 +1,8 @@
-r"""An n-gram model with back-off, as in an ARPA file, in arrays for fast look-up."""
+"""N-gram models with back-off: the model in arrays for fast look-up, tables of its sizes, and ARPA files.
+
+The ARPA format is the text format of n-gram models: :func:`read_arpa` reads and checks it, :func:`write_arpa` writes
+it.
+"""
 
 from __future__ import annotations
 
@@ -146,7 +150,7 @@ def _counts(model: NgramModel) -> list[int]:
     return counts
 
 
-# Read and write ARPA files, the text format of n-gram models.
+# ARPA files
 
 
 LOG_ZERO = -99.0

@@ -1,7 +1,8 @@
-"""Options as words: the table of those that a config.txt may hold, and how words are read into their values.
+"""Options, on the command line and in a challenge's config.txt: how words are read into values.
 
-What the command line shows and checks beside that is in :mod:`geval_py.cli.options`. The defaults of random sampling
-stand here, since options and functions share them.
+In this order: the limits and defaults of random sampling, which options and functions share; an Option, and the
+reader of words; OPTIONS, the table of all options that a config.txt may hold; config.txt, and the Task that it
+describes. What only the command line shows and checks is in :mod:`geval_py.cli.options`.
 """
 
 from __future__ import annotations
@@ -139,7 +140,7 @@ def _wrong(option: Option, message: str) -> UsageError:
     return UsageError(message=f"{message}\n  geval --help shows the options")
 
 
-# The table: every option of ``geval`` without a command, since config.txt may hold any of them.
+# The table: every option of ``geval`` without a command. config.txt may hold any of them.
 
 MOST_DIGITS = 1100  # after the point: the smallest double has 1074
 AUTHORING = ("init", "validate")  # modes that score no output
@@ -254,7 +255,7 @@ def invalid_word(word: str, advice: str | None) -> str:
     return f"Invalid {kind} `{visible(word)}'\n  {advice or 'geval --help shows the options'}"
 
 
-# A challenge's config.txt: options as on the command line, which come before the command line's own.
+# config.txt: options as on the command line, which are read before the command line's own
 
 
 CONFIG_FILE = "config.txt"

@@ -1,4 +1,9 @@
-"""Outputs: found in a folder, with the parameters in their names and the short names that users type; their lines."""
+"""The files of a test set: the outputs, and the answers, the input and the headers beside them.
+
+In this order: an Output, the outputs in a folder, and the names that users type for them; a Task, which is what the
+options say, and the Split that :func:`locate` finds for it; the errors for a missing file, with what is there
+instead; the files of headers, and the vocabulary.
+"""
 
 from __future__ import annotations
 
@@ -152,7 +157,7 @@ def only_output(outputs: Sequence[Output]) -> Output:
     return outputs[0]
 
 
-# Tasks and splits: what is scored, as the options say, and the files of a test set that they stand for.
+# Tasks and splits
 
 
 EXPECTED_FILE, INPUT_FILE = "expected.tsv", "in.tsv"
@@ -405,6 +410,9 @@ def check_read_once(split: Split) -> None:
         raise errors.UsageError(message="standard input (-) can be read only once: give one file as -")
 
 
+# Missing files
+
+
 def check_directory(path: str, what: str, kind: str = "directory") -> None:
     """Raise MissingFileError, in GEval's words, if a directory does not exist."""
     if not sources.is_folder(path):
@@ -447,6 +455,9 @@ def _what_is_there(place: str, known: list[str]) -> str:
     shown = visible(", ".join(names[:8])) + (" …" if len(names) > 8 else "")
     close = suggestion(name, known or ([] if name in _DEFAULT_NAMES else names))  # nobody misspelt the default
     return f"{close}{named(directory)} holds {shown or 'no file'}"
+
+
+# Headers and vocabulary
 
 
 def read_header(directory: str, name: str | None) -> tuple[str, ...]:
