@@ -1,4 +1,4 @@
-"""Calibration: whether an output means what it says, its probabilities against what came true.
+"""Calibration: whether the probabilities of an output come true as often as they say.
 
 The output is read again for the profiles of its lines. From them come the parts of the answer: the loss that the
 distributions claim, all listed words, the first guess, the rest and the smallest sets.
@@ -62,7 +62,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration(Tabular):
-    """Whether an output means what it says; printed, sentences and tables.
+    """Whether the probabilities of an output come true as often as they say; printed, as sentences and tables.
 
     ``test`` is the name of the test set, ``file`` of the output, ``metric`` of the metric whose flags and bits hold;
     ``lines`` were scored, of which ``vectors`` are lines of buckets, which count for the claim only.
@@ -70,8 +70,8 @@ class Calibration(Tabular):
     ``claim`` compares the loss that the distributions expect of themselves with the actual loss; ``words`` are all
     listed words; ``guess`` is the likeliest word of each line that lists any, with its error ``guess_error`` and its
     curve ``corp``; ``rest`` is the mass of all other words on these lines, compared with how often the word was not
-    listed. ``sets`` has a point a level: how often the smallest set of words with that probability held the word (a
-    word at its edge counts by the part that is needed). Parts without data are None.
+    listed. ``sets`` has a point for each level: how often the smallest set of words with that probability held the
+    word (a word at its edge counts by the part that is needed). Parts without data are None.
     """
 
     test: str
@@ -100,7 +100,7 @@ class Calibration(Tabular):
         }
 
     def points(self) -> dict[str, reliability.Points]:
-        """Return the points of each part of the output that there is, by its name."""
+        """Return the points of each part that has data, by the part's name."""
         parts = {"all listed words": self.words, "the first guess": self.guess, "the rest": self.rest}
         found = {name: part.bins for name, part in parts.items() if part is not None}
         return found if self.sets is None else found | {SETS: self.sets}
@@ -132,7 +132,7 @@ class Calibration(Tabular):
         yield f"\n{HONEST}\n"
 
     def sentences(self) -> Iterator[str]:
-        """Yield what the output claims and what came true, a sentence a part."""
+        """Yield a sentence for each part: what the output claims, and what came true."""
         yield _claim_row(self.claim)
         if self.claim.infinite:
             yield f"{_lines(self.claim.infinite)} with an infinite loss left out of that."

@@ -1,6 +1,6 @@
-"""Comparison: whether one output of a test set is better than another, or was lucky.
+"""Comparison: whether one output of a test set is better than another, by more than chance.
 
-    evaluations ──> line statistics, a table a system ──> differences, tests, groups
+    evaluations ──> line statistics, a table per system ──> differences, tests, groups
 
 Only the first metric is compared. :mod:`geval_py.explaining.paired` describes the tests,
 :mod:`geval_py.explaining.significance` the groups.
@@ -67,7 +67,7 @@ class Comparison(formats.Tabular):
         return "".join(self.html())
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a table with a row a system, in the same order; an interval is two columns, low and high.
+        """Return a table with a row per system, in the same order; an interval is two columns, low and high.
 
         The column ``groups`` holds the numbers, from 0, of the system's groups.
         """
@@ -102,7 +102,7 @@ class Comparison(formats.Tabular):
         return {name: getattr(self, name) for name in names} | {"systems": systems}
 
     def table(self) -> Table:
-        """Return the table for people: a row a system.
+        """Return the table for people: a row per system.
 
         Columns about infinite losses are left out if all lines are finite, columns about lines compared if none are.
         """
@@ -123,7 +123,7 @@ class Comparison(formats.Tabular):
         )
         if self.documents is not None:
             yield visible(
-                f"Intervals and tests are by document: {self.compared_documents} of them, told by the column "
+                f"Intervals and tests are by document: {self.compared_documents} of them, given by the column "
                 f"{self.documents}."
             )
         if 0 < self.compared < self.lines:
@@ -280,7 +280,7 @@ def _notes(
         yield documents.nothing_gained
     few = ranking.documents
     if few is not None and 2 ** (1 - few) > LEVEL:
-        yield f"{few} document{'s' if few > 1 else ''}: of so few, p rand cannot be below {2 ** (1 - few):g}"
+        yield f"{few} document{'s' if few > 1 else ''}: with so few, p rand cannot be below {2 ** (1 - few):g}"
     lines, systems, compared = evaluations[0].line_count, len(evaluations), ranking.lines
     pairs = systems * (systems - 1) // 2
     unknown = max(evaluation.out_of_vocabulary for evaluation in evaluations)
@@ -309,7 +309,7 @@ def _notes(
 # The table for people
 
 
-SIGNIFICANT_DIGITS = 4  # of a number whose interval does not tell how many are worth showing
+SIGNIFICANT_DIGITS = 4  # of a number without an interval, or with one of no width
 _LETTERS = string.ascii_letters
 
 
@@ -362,7 +362,7 @@ def _columns(comparison: Comparison) -> Iterator[Column]:
 
 
 def _decimals(value: float, interval: Interval | None) -> int:
-    """Return the decimals that the interval's half width makes worth showing or, without width, four digits'."""
+    """Return the decimals worth showing by the interval's half width; without width, those of four digits."""
     if interval is not None and math.isfinite(interval.half_width) and interval.half_width > 0:
         return numbers.decimals_of(interval.half_width)
     if value == 0 or not math.isfinite(value):

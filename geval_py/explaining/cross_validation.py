@@ -23,7 +23,7 @@ from geval_py.text import visible
 if TYPE_CHECKING:
     from geval_py.scoring.scores import MetricScore, ScoredOutput
 
-# A column that names the documents, or a number a line; None: find which lines are alike; False: no documents.
+# A column with the documents, or a number for each line; None: find which lines are alike; False: no documents.
 HeldTogether: TypeAlias = "str | int | Sequence[int] | Integers | Literal[False] | None"
 
 FOLDS = 10
@@ -91,7 +91,7 @@ def _documents(
         return documents.several(), [documents.nothing_gained] if documents.are_lines else []
     lines = evaluations[0].line_count
     if len(together) != lines:
-        raise UsageError(message=f"{len(together)} documents, but {lines} lines: give a number a line")
+        raise UsageError(message=f"{len(together)} documents, but {lines} lines: give one number for each line")
     documents = Documents.of("", together)
     if documents.count < 2:
         raise UsageError(message="all lines are of one document: none can be held out")

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 PERMUTATIONS = 39  # the fewest with which p can be below 0.05
 LEAST_EFFECT = 1.2  # below which an interval is at most a tenth too narrow
-LOOKED_AT = 500  # lines, to find the columns that may tell documents
+LOOKED_AT = 500  # lines, to find the columns that may name documents
 MOST_INPUT_BYTES = 1 << 25  # of a file that is read only to find such a column
 
 
@@ -109,7 +109,7 @@ def documents_in(evaluation: ScoredOutput, column: str | int) -> Documents:
     number of lines.
     """
     if evaluation.split.input is None:
-        raise UsageError(message="documents are told by a column of the input, and there is no input file")
+        raise UsageError(message="documents are given by a column of the input, and there is no input file")
     header = evaluation.split.in_header
     try:
         field = features.Fields(header).find(str(column))
@@ -209,7 +209,7 @@ class Dependence:
 def find_dependence(evaluations: Sequence[ScoredOutput], *, seed: int) -> Dependence | None:
     """Find the column by whose documents the lines of some evaluation are most alike; all are of one test set.
 
-    Of the columns that may tell documents (at least two documents, with two lines each on average), the one with the
+    Of the columns that may name documents (at least two documents, with two lines each on average), the one with the
     greatest design effect is tested by permutations. None if there is no such column, the effect is below 1.2 or p
     is not below 0.05, and if finding out would be costly or impossible: few lines, infinite losses, or no input file
     of moderate size with as many lines.

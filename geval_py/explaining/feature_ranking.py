@@ -211,7 +211,7 @@ class Occurrences:
         return Occurrences(self.items[numbers >= 0], numbers[numbers >= 0])
 
     def sums(self, values: Array, features: int) -> Array:
-        """Sum a value an item over the items of each feature."""
+        """Sum the values of the items of each feature; ``values`` has one for each item."""
         sums: Array = np.bincount(self.features, values[self.items], features).astype(np.float64)
         return sums
 
@@ -235,7 +235,7 @@ class Occurrences:
 class Pairs:
     """Pairs of features, the smaller number first: their number of common items, and the sums of the items' weights.
 
-    ``sums`` has a row a weight (shape weights x pairs).
+    ``sums`` has a row for each weight (shape weights x pairs).
     """
 
     first: Integers
@@ -251,8 +251,8 @@ class Pairs:
 def count_pairs(items: Integers, features: Integers, weights: Array, keep: Callable[[Pairs], Flags]) -> Pairs:
     """Count the pairs of features on the same item; ``items`` and ``features`` are aligned occurrences.
 
-    ``weights`` has a row a weight and a column an item; the weights of a pair's items are added. ``keep`` chooses the
-    pairs to hold in memory. A feature is on an item at most once.
+    ``weights`` is weights x items; the weights of a pair's items are added. ``keep`` chooses the pairs to hold in
+    memory. A feature is on an item at most once.
 
     Raises UsageError for more pairs than can be counted in minutes, or held.
     """
@@ -327,7 +327,7 @@ class Frequencies:
 class Ranked:
     """Features: the number of items of each, the sums of these items' weights, and p, without and with ties.
 
-    ``sums`` has a row a weight: ranks, scores divided by the number of items, and any further weights.
+    ``sums`` has a row for each weight: ranks, scores divided by the number of items, and any further weights.
     """
 
     names: list[str]

@@ -5,9 +5,9 @@ buckets, U the sum of the frequent words' shares, and U_b the sum of the shares 
 
     m = (1 - lambda) A(T) + r' (nu U_b + (1 - nu U) / B),   r' = (1 - lambda) r + lambda
 
-A(T) is the listed mass of the bucket, tempered. Without a search for a temperature it is one number a line. With one,
-all masses are kept, and A is computed on a grid of ln T, where it is first wanted, and between the nodes by cubic
-Hermite interpolation: its derivatives are known, and a search asks for many temperatures near each other.
+A(T) is the listed mass of the bucket, tempered. Without a search for a temperature it is one number per line. With
+one, all masses are kept, and A is computed on a grid of ln T, where it is first wanted, and between the nodes by cubic
+Hermite interpolation: its derivatives are known, and a search needs many temperatures near each other.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Entries:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Guesses:
-    """A number a line: the listed mass in the expected word's bucket (``hits``), the rest, and U_b (``shares``).
+    """For each line: the listed mass in the expected word's bucket (``hits``), the rest, and U_b (``shares``).
 
     ``entries`` are kept if a temperature is searched for.
     """

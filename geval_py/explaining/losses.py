@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Outcome(IntEnum):
-    """What became of a line, from the best to the worst; a line without a guess has only a rest, or is a vector."""
+    """The outcome of a line, from the best to the worst; a line without a guess has only a rest, or is a vector."""
 
     RIGHT = 0
     LISTED = 1

@@ -2,7 +2,7 @@
 
 The mass of a bucket is linear in the lines' distributions. So the columns of losses are enough to find the weights,
 and the problem is convex: it is solved by expectation and maximisation (Jelinek and Mercer, "Interpolated estimation
-of Markov source parameters from sparse data", 1980), which repeats, with a column m = exp(-L) an output,
+of Markov source parameters from sparse data", 1980), which repeats, with a column m = exp(-L) for each output,
 
     w <- mean over the lines of (w m / sum w m)
 

@@ -210,7 +210,7 @@ def _groups(p_values: Array) -> list[tuple[int, ...]]:
 def bootstrap_p_values(
     metric: Metric, table: resampling.LineTable, resampled: resampling.Totals, baseline: int
 ) -> Array:
-    """Test each system against the baseline by the bootstrap; return a p-value a system, 1 for the baseline.
+    """Test each system against the baseline by the bootstrap; return a p-value for each system, 1 for the baseline.
 
     ``table`` holds finite statistics only, ``resampled`` its sums on resamples. A single line, or document, tells
     nothing about the spread: p is 1.

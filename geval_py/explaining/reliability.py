@@ -58,7 +58,7 @@ class Points:
         return [dict(zip(names, row, strict=True)) for row in zip(*asdict(self).values(), strict=True)]
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a table with a row a point, and the columns ``x``, ``y``, ``low``, ``high``, ``n``."""
+        """Return a table with a row per point, and the columns ``x``, ``y``, ``low``, ``high``, ``n``."""
         import pandas as pd
 
         return pd.DataFrame(asdict(self))

@@ -1,9 +1,9 @@
 """Resamples of the lines: the sums of line statistics on them, and the confidence intervals of scores.
 
-A resample is a weight a line: how often the line was drawn (bootstrap), or whether two systems change places on it
-(approximate randomisation). Documents are drawn, or change places, whole: then there is a weight a document, and the
-table holds sums over the lines of each. A sum over the lines is linear in the weights, so the sums of all systems on
-a block of resamples are one product of matrices; a resample is drawn once, and shared by all systems.
+A resample is a weight for each line: how often the line was drawn (bootstrap), or whether two systems change places
+on it (approximate randomisation). Documents are drawn, or change places, whole: then there is a weight for each
+document, and the table holds sums over its lines. A sum over the lines is linear in the weights, so the sums of all
+systems on a block of resamples are one product of matrices; a resample is drawn once, and shared by all systems.
 
     weights      resamples x lines
     statistics   columns x lines x systems

@@ -83,8 +83,8 @@ def _truncated(terms: Array) -> Array:
 class Tally:
     """The features of one kind in one field: the number of items of each, and the sums of these items' weights.
 
-    ``codes`` numbers the features from 0; ``figures`` has a column a feature: the number of items, then a row a
-    weight. ``places`` are the (items, codes) of the occurrences, if they are kept.
+    ``codes`` numbers the features from 0; ``figures`` has a column per feature: the number of items, then
+    a row for each weight. ``places`` are the (items, codes) of the occurrences, if they are kept.
     """
 
     codes: defaultdict[str, int] = field(default_factory=lambda: defaultdict(count().__next__))
@@ -148,7 +148,7 @@ class Numbers:
 
 @dataclass(slots=True)
 class FieldTally:
-    """The counts of one field of the items: a tally a kind of feature, and numbers if they are asked for."""
+    """The counts of one field of the items: a tally for each kind of feature, and numbers if they are asked for."""
 
     kinds: FeatureKinds
     keep: bool
@@ -182,7 +182,7 @@ def tally_features(
     keep: bool = False,
     progress: blocks.Progress | None = None,
 ) -> dict[Field, FieldTally]:
-    """Count the features of all items; return the fields in order. ``weights`` has a column an item.
+    """Count the features of all items; return the fields in order. ``weights`` has a column per item.
 
     With ``keep``, or for pairs of features, the occurrences are kept.
     """
@@ -226,11 +226,11 @@ def tally_parts(
     return found
 
 
-# On workers elsewhere, which each count the pieces that they read
+# Counting on workers elsewhere: each counts the pieces that it reads
 
 
 class _Lines(NamedTuple):
-    """Data beside some lines: their inputs and expected words; which of them count; the parts of their weights."""
+    """What is sent with lines of an output: their inputs and expected words, which count, parts of their weights."""
 
     beside: list[tuple[str, str]]
     known: Flags

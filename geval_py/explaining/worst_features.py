@@ -50,7 +50,8 @@ def select_distinct(
 ) -> tuple[list[int], list[float]]:
     """Choose features, the one that explains most first; return them and the share of the variance explained so far.
 
-    ``badness`` is a finite number an item, the greater the worse. Features that go with less of it are not chosen.
+    ``badness`` has a finite number for each item: the greater, the worse. Features that go with less of it are not
+    chosen.
     """
     items = len(badness)
     residual = badness - badness.mean()
@@ -138,7 +139,7 @@ class WorstFeatures:
         return own | self.more
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a table with a row a feature: ``feature``, ``count``, ``score`` (the mean), ``p``, ``q``, more."""
+        """Return a table with a row per feature: ``feature``, ``count``, ``score`` (the mean), ``p``, ``q``, more."""
         import pandas as pd
 
         return pd.DataFrame({"feature": pd.Series(self.names, dtype=object)} | self.columns)
@@ -160,7 +161,7 @@ _ROWS = 300  # written at once: few enough not to wake the garbage collector
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureListing(formats.Listing):
-    """Features of an evaluation, or of it beside another one, a row each: name, number of items, mean score, p."""
+    """Features of an evaluation, or of its difference from another, a row each: name, count, mean score, p."""
 
     name = "features"
     evaluations: Sequence[ScoredOutput]
@@ -204,7 +205,7 @@ def _mean(value: float) -> str:
 class Wanted:
     """Figures of features that are wanted beside GEval's.
 
-    ``losses``, in nats, one an item, ask for the cost of a feature; ``documents`` of the items, for the number of
+    ``losses``, in nats, one per item, ask for the cost of a feature; ``documents`` of the items, for the number of
     documents with it; ``distinct``, for only the few features that together explain the bad items or, if the ``best``
     scores are ranked as if they were bad, the good items.
     """
@@ -354,7 +355,7 @@ def _figures(
     return replace(distinct, more=distinct.more | {"explained": np.array(explained)})
 
 
-# The few features in a report, with their cost
+# The few features in a report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

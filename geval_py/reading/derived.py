@@ -28,7 +28,7 @@ OUTPUT_ENDING = ".tsv"
 KEPT_ENDING = ".tuning.json"
 MOST_LABEL = 100  # characters of the names of mixed outputs
 
-# Words that would split a line, or that the rules take for a mistake: an odd character, or two entries in one.
+# Words that would split a line, or that geval check takes for a mistake: an odd character, two entries in one.
 _UNWRITABLE = re.compile(
     r"[\s\x00-\x1f\x7f-\xa0\u200b-\u200f\u2028-\u202f\u2066-\u2069\ufeff]|:.*[0-9][,;]|[0-9][,;].*:"
 )

@@ -254,7 +254,7 @@ def _step(flag: Flag, scheme: EvaluationScheme) -> Step:
 
 
 def _compiled(flag: Flag, scheme: EvaluationScheme) -> re.Pattern[str]:
-    """Compile a flag's regexp; refuse also one about which re warns that its meaning may change."""
+    """Compile a flag's regexp; raises SchemeError also where re warns that its meaning may change."""
     if any(end in argument for argument in flag.arguments for end in "\r\n"):
         raise _broken(flag, scheme, f"there is a line end in {visible(str(flag))}; lines have none")
     try:

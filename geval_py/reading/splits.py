@@ -435,7 +435,7 @@ def _test_sets(directory: str) -> tuple[str, tuple[str, ...]]:
 def _missing_file(what: str, folder: str, name: str, known: Iterable[str] = ()) -> errors.MissingFileError:
     """Return the error for a file that is neither in a folder nor at its own path, with a hint.
 
-    The error has the own path only if that leads to a folder. ``known`` are the names to suggest, by default those of
+    The error names the own path only if its folder exists. ``known`` are the names to suggest, by default those of
     the files in the folder.
     """
     place = sources.join(folder, name)
