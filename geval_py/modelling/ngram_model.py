@@ -6,7 +6,6 @@ it.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -384,8 +383,8 @@ def _number(fields: Sequence[bytes], index: int, line: bytes, lines: _Lines) -> 
     try:
         value = float(fields[index])
     except ValueError:
-        value = math.nan
-    if not value < math.inf:
+        value = np.nan
+    if not value < np.inf:
         raise lines.error("not a number", "expected a log10", text=line, column=_column(fields, index))
     return value
 

@@ -203,7 +203,7 @@ def lower_case(text: str) -> str:
     return text.replace("Σ", "σ").lower()
 
 
-# The steps are functions of the module, and not closures, so that a preparation can be pickled.
+# Steps of flags are functions of the module, and not closures, so that a preparation can be pickled.
 
 
 def _sorted_words(text: str) -> str:
