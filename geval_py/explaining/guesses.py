@@ -6,8 +6,8 @@ buckets, U the sum of the frequent words' shares, and U_b the sum of the shares 
     m = (1 - lambda) A(T) + r' (nu U_b + (1 - nu U) / B),   r' = (1 - lambda) r + lambda
 
 A(T) is the listed mass of the bucket, tempered. Without a search for a temperature it is one number per line. With
-one, all masses are kept, and A is computed on a grid of ln T, each node when it is first needed, and between the nodes
-by cubic Hermite interpolation: its derivatives are known, and a search needs many temperatures near each other.
+one, all masses are kept, and A is computed on a grid of ln T, each node when it is first needed, and between the
+nodes by cubic Hermite interpolation: its derivatives are known, and a search needs many temperatures near each other.
 """
 
 from __future__ import annotations
