@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from geval_py.errors import UsageError
+from geval_py import errors, version
 from geval_py.explaining import comparison, cross_validation, guesses
 from geval_py.reading import config, splits
 from geval_py.reading.derived import Derived, FrequentWords, Mixing, frequent_words_of_train, mixed_output
@@ -26,7 +26,6 @@ from geval_py.scoring.scores import ScoredOutput, Signature, checked_evaluation
 from geval_py.tables import formats, numbers
 from geval_py.tables.table import Column, Table
 from geval_py.text import visible
-from geval_py.version import __version__
 
 if TYPE_CHECKING:
     from geval_py.explaining.significance import Array
@@ -124,7 +123,7 @@ class Mixture(formats.Tabular):
     def kept(self) -> dict[str, Any]:
         """Return the contents of ``.tuning.json`` beside a mixture."""
         return {
-            "version": __version__,
+            "version": version.__version__,
             "test": self.test,
             "metric": self.metric,
             "components": [component.to_dict() for component in self.components],
@@ -148,7 +147,7 @@ class Mixture(formats.Tabular):
         paths = [os.fspath(output) for output in outputs]
         wanted = len(self.components) - bool(self.words)
         if len(paths) != wanted:
-            raise UsageError(message=f"the mixture is of {wanted} outputs, not of {len(paths)}")
+            raise errors.UsageError(message=f"the mixture is of {wanted} outputs, not of {len(paths)}")
         derived = self.derived(paths, os.fspath(folder or os.path.dirname(paths[0])))
         derived.check_free(force)
         derived.check_lines()
@@ -178,7 +177,7 @@ def mix(
     """
     evaluations = tuple(map(checked_evaluation, evaluations))
     if len(evaluations) < 2:
-        raise UsageError(message=f"a mixture takes two outputs or more; there is {len(evaluations) or 'none'}")
+        raise errors.UsageError(message=f"a mixture takes two outputs or more; there is {len(evaluations) or 'none'}")
     comparison.check_comparable(evaluations)
     config.check_sampling(1, seed)
     first, score = evaluations[0], evaluations[0].scores[0]
@@ -277,5 +276,7 @@ def _frequent(evaluation: ScoredOutput, words: int) -> FrequentWords:
         return FrequentWords()
     found = frequent_words_of_train(evaluation.split, words)
     if found is None or not found.words:
-        raise UsageError(message="there is no train/expected.tsv, whose commonest words would be one more output")
+        raise errors.UsageError(
+            message="there is no train/expected.tsv, whose commonest words would be one more output"
+        )
     return found

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from geval_py.errors import UsageError
+from geval_py import errors, version
 from geval_py.explaining import cross_validation
 from geval_py.explaining.guesses import Guesses, read_guesses
 from geval_py.reading import config, derived
@@ -25,7 +25,6 @@ from geval_py.scoring import blocks, scores
 from geval_py.tables.formats import Tabular
 from geval_py.tables.table import Column, Table
 from geval_py.text import visible
-from geval_py.version import __version__
 
 LADDER = (("temperature",), ("lambda",), ("lambda", "nu"))  # what is tried, one after the other
 
@@ -133,7 +132,7 @@ class Tuning(Tabular):
     def kept(self) -> dict[str, Any]:
         """Return the contents of ``.tuning.json`` beside a tuned output, with which others can be tuned alike."""
         return {
-            "version": __version__,
+            "version": version.__version__,
             "test": self.test,
             "output": self.output,
             "metric": self.metric,
@@ -154,7 +153,7 @@ class Tuning(Tabular):
         """
         path = os.fspath(output)
         if not self.taken:
-            raise UsageError(message="no parameter was worth taking: the output is best left as it is")
+            raise errors.UsageError(message="no parameter was worth taking: the output is best left as it is")
         tuned = derived.tuned_output(self.parameters, path, os.fspath(folder or os.path.dirname(path)), self.header)
         tuned.check_free(force)
         tuned.write(self.parameters.tune_lines, self.kept())
@@ -256,5 +255,5 @@ def _frequent(evaluation: scores.ScoredOutput, words: int | None) -> tuple[deriv
         return found, []
     missing = "there is no train/expected.tsv, whose commonest words nu would be for"
     if words is not None:
-        raise UsageError(message=missing)
+        raise errors.UsageError(message=missing)
     return derived.FrequentWords(), [f"{missing}: it is left out"]

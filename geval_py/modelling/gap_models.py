@@ -23,10 +23,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from geval_py.errors import UsageError
+from geval_py import errors, version
 from geval_py.modelling import corpus, estimation, ngram_model
 from geval_py.reading import rewriting, sources
-from geval_py.version import __version__
 
 ORDER = 4
 AT_A_TIME = 1024  # items whose contexts are looked up together
@@ -200,7 +199,7 @@ def cache_folder() -> str:
 
 def digest_of(paths: Sequence[str], sides: int) -> str:
     """Return a digest of files as they are stored, and of everything else that a trained model depends on."""
-    digest = sha256(repr((__version__, sides, ESTIMATION)).encode())
+    digest = sha256(repr((version.__version__, sides, ESTIMATION)).encode())
     for path in paths:
         with sources.naming(path), open(path, "rb") as file:
             digest.update(file_digest(file, "sha256").digest())
@@ -235,7 +234,7 @@ def save(digest: str, learnt: GapCounts) -> None:
         os.makedirs(cache_folder(), exist_ok=True)
         with rewriting.written_whole(_path(digest)) as file:
             file.write(data.getvalue())
-    except (OSError, UsageError):
+    except (OSError, errors.UsageError):
         return
 
 

@@ -21,13 +21,12 @@ from typing import Any
 
 import numpy as np
 
-from geval_py.errors import EmptyFileError, ModelError
+from geval_py import errors, version
 from geval_py.explaining import resampling, significance
 from geval_py.modelling import corpus, ngram_model
 from geval_py.reading.config import check_sampling
 from geval_py.scoring.blocks import Progress
 from geval_py.tables import numbers, table
-from geval_py.version import __version__
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +104,7 @@ def score_texts(model: ngram_model.NgramModel, paths: Sequence[str], *, sentence
         for _, block in corpus.blocks_of(path)
     ]
     if not scores:
-        raise EmptyFileError(what="text", path=paths[0])
+        raise errors.EmptyFileError(what="text", path=paths[0])
     return TextScore(
         logs=np.concatenate([score.logs for score in scores]),
         known_logs=np.concatenate([score.known_logs for score in scores]),
@@ -124,7 +123,7 @@ def score_sentences(
     if sentence_marks:
         missing = sorted(model.missing & set(corpus.MARKS[1:]))
         if missing:
-            raise ModelError(
+            raise errors.ModelError(
                 path=model.name,
                 message=f"the model has no {b' and '.join(missing).decode()}\n"
                 "  it was made without the marks of sentences: score without them, too (--no-sentence-marks)",
@@ -200,7 +199,7 @@ def perplexity_document(
 ) -> dict[str, Any]:
     """Return the perplexities as a JSON document, with the convention for <unk>."""
     document = {
-        "version": __version__,
+        "version": version.__version__,
         "perplexity_including_oov": score.perplexity_including_oov,
         "perplexity_excluding_oov": score.perplexity_excluding_oov,
         "oov": int(score.oov.sum()),

@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain, repeat, zip_longest
 
-from geval_py.errors import LineCountError, MissingFileError
+from geval_py import errors, values
 from geval_py.reading import config, sources, splits
 from geval_py.reading.items import Item, column_name, column_names
 from geval_py.reading.lines import READ_AHEAD_BYTES, LineReader, decode_lines, read_lines
 from geval_py.text import natural_order, suggestion, visible
-from geval_py.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -113,7 +112,7 @@ class DataSet:
                 return
             for lines, (text, word) in enumerate(zip_longest(inputs, expected)):
                 if text is None or word is None:
-                    raise LineCountError(
+                    raise errors.LineCountError(
                         what="input",
                         path=self.input or "",
                         lines=lines if text is None else lines + 1 + sum(1 for _ in inputs),
@@ -122,8 +121,8 @@ class DataSet:
                     )
                 yield text, word
 
-    def _without_files(self) -> MissingFileError:
-        return MissingFileError(what="No file with the input or the expected results", path=self.directory)
+    def _without_files(self) -> errors.MissingFileError:
+        return errors.MissingFileError(what="No file with the input or the expected results", path=self.directory)
 
 
 def _lines_of(path: str | None, header: Sequence[str], stack: ExitStack) -> Iterator[str] | None:
@@ -147,7 +146,7 @@ def _ahead(read: Callable[[], bytes], pool: Executor) -> Iterator[bytes]:
         yield block
 
 
-class Challenge(Value):
+class Challenge(values.Value):
     """A challenge: its directory, and the task of its config.txt."""
 
     path: str
@@ -189,7 +188,7 @@ class Challenge(Value):
         if name not in sources.names_in(task.directory, "directory"):
             known = self.split_names
             hint = suggestion(name, known) + (f"there are {visible(', '.join(known))}" if known else "it has no sets")
-            raise MissingFileError(what="No such set in the challenge", path=folder, hint=hint)
+            raise errors.MissingFileError(what="No such set in the challenge", path=folder, hint=hint)
         return DataSet(
             name=name,
             directory=os.path.join(task.out_directory, name),

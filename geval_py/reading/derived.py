@@ -9,12 +9,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 
-from geval_py import errors
+from geval_py import errors, values
 from geval_py.reading import challenge, compression, rewriting, schemes, splits, wordprobs, writing
 from geval_py.reading.lines import LineReader, read_lines
 from geval_py.reading.sources import can_be_reread, find_file
 from geval_py.text import named
-from geval_py.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ _UNWRITABLE = re.compile(
 )
 
 
-class FrequentWords(Value):
+class FrequentWords(values.Value):
     """Words, the most frequent first, and their shares of all answers, each in (0, 1] and together at most 1."""
 
     words: tuple[str, ...] = ()
@@ -78,7 +77,7 @@ def frequent_words_of_train(split: splits.Split, count: int) -> FrequentWords | 
     return None if path is None else frequent_words(read_lines(path, header=split.output_header), count)
 
 
-class Parameters(Value):
+class Parameters(values.Value):
     """The parameters of tuning; the defaults change nothing. ``bits`` are those of the metric's hash.
 
     The masses of words are raised to the power 1/``temperature`` and keep their total. The part ``lambda_`` of all
@@ -183,7 +182,7 @@ def read_parameters(path: str) -> tuple[Parameters, dict[str, Any]]:
         raise errors.UnreadableFileError(path=path, reason=reason) from error
 
 
-class Mixing(Value):
+class Mixing(values.Value):
     """The weights of outputs and, last, of the ``frequent`` words, if there are any; together they are 1.
 
     A mixture adds up the masses of each word, and the rests, by these weights. ``bits`` are those of the metric's
@@ -229,7 +228,7 @@ class Mixing(Value):
         }
 
 
-class Derived(Value):
+class Derived(values.Value):
     """An output that is computed line by line from the ``sources`` and written to ``path``.
 
     ``header`` is the first name of the header line that a source may begin with. The new output has no header.

@@ -12,12 +12,11 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, count
 
-from geval_py import errors
+from geval_py import errors, values
 from geval_py.reading import compression, sources
 from geval_py.reading.lines import read_lines
 from geval_py.reading.schemes import EvaluationScheme, parse_schemes
 from geval_py.text import named, natural_order, suggestion, visible
-from geval_py.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ OUTPUT_FILE = "out.tsv"
 _VARIANT = r"(out(?:-.*)?\.tsv)(?:\.(?:xz|gz|bz2|zst))?"
 
 
-class Output(Value):
+class Output(values.Value):
     """One output to score: its path, its name and the parameters in the name (``out-epochs=10,lr=0.01.tsv``).
 
     ``fault`` is the error, if it is known before the file is opened: a broken link, or several compressed files.
@@ -131,14 +130,14 @@ def by_accepted_names(names: Sequence[str], outputs: Sequence[Output]) -> dict[s
     ``10,0.01``), one parameter or value (``lr=0.01`` or ``10``).
     """
     pairs = [[f"{key}={value}" for key, value in output.parameters.items()] for output in outputs]
-    values = [list(output.parameters.values()) for output in outputs]
+    listed = [list(output.parameters.values()) for output in outputs]
     called: dict[str, list[int]] = {}
     for kind in (
         [{name} for name in names],
         [{output.path, os.path.normpath(output.path)} for output in outputs],
         [_file_names(output) for output in outputs],
-        [{",".join(p), ",".join(v)} - {""} for p, v in zip(pairs, values, strict=True)],
-        [{*p, *v} - {""} for p, v in zip(pairs, values, strict=True)],
+        [{",".join(p), ",".join(v)} - {""} for p, v in zip(pairs, listed, strict=True)],
+        [{*p, *v} - {""} for p, v in zip(pairs, listed, strict=True)],
     ):
         called = {name: [n for n, known in enumerate(kind) if name in known] for name in set().union(*kind)} | called
     return called
@@ -166,7 +165,7 @@ TRAINING_SET, DEV_SET, HIDDEN_SET = "train", "dev-0", "test-A"
 _DEFAULT_NAMES = (EXPECTED_FILE, INPUT_FILE, OUTPUT_FILE)
 
 
-class Task(Value):
+class Task(values.Value):
     """What is scored. The fields have the names of the options; None means an option's default.
 
     ``metrics`` and ``alt_metrics``, which replace them, are metric arguments as written. ``tokenizer`` is for metrics
@@ -214,7 +213,7 @@ def checked_schemes(texts: Iterable[str]) -> list[EvaluationScheme]:
     return schemes
 
 
-class Split(Value):
+class Split(values.Value):
     """One test set of a challenge, resolved to files.
 
     ``outputs`` are in natural order of their names; ``input`` is None if there is none. The headers are the names of
