@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain, count, islice, repeat
-from typing import NamedTuple
 
 from geval_py import errors, values
 from geval_py.reading.lines import READ_AHEAD_BYTES, Bytes, LineReader, decode_lines
 from geval_py.reading.splits import Split
 
 
-class Item(NamedTuple):
+class Item(values.NamedTuple):
     """One line of a set.
 
     ``line`` is its number, from 1, not counting a header; ``columns`` are the input's fields by their names
@@ -23,7 +22,7 @@ class Item(NamedTuple):
     expected: str | None
 
 
-class ScoredItem(NamedTuple):
+class ScoredItem(values.NamedTuple):
     """A line's texts: its input (the columns joined by TABs), the expected line, the output."""
 
     input: str
