@@ -1,20 +1,21 @@
-"""Text from strangers in messages: escaped, measured, shortened, with a caret below; names in natural order."""
+"""Text from strangers in messages: escaped, measured, shortened, with a caret below; names in natural order.
+
+Last, what a terminal can show: colours, its width, and rows in columns that fit into it.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
 from functools import cmp_to_key
 from itertools import chain, islice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import Literal, TextIO, TypeAlias
 
-    Alignment: TypeAlias = Literal["left", "centre", "right"]
-
+Alignment: TypeAlias = "Literal['left', 'centre', 'right']"
 
 # White space by Haskell's Data.Char.isSpace, for a regular expression: without U+0085, U+001C to 1F, U+2028 and 2029.
 SPACES = r"\t-\r \u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"
@@ -144,7 +145,7 @@ def _compare_names(one: str, other: str) -> int:
 
 natural_order = cmp_to_key(_compare_names)  # a sort key: out-2 comes before out-10
 
-# Terminals: their colours (ECMA-48), their width, and rows in columns that fit into it.
+# Terminals. The colours are those of ECMA-48.
 BOLD_RED, RED, YELLOW, DIM = "\x1b[1;31m", "\x1b[31m", "\x1b[33m", "\x1b[2m"
 PLAIN = "\x1b[0m"  # ends each of them
 

@@ -9,12 +9,25 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, ClassVar, NoReturn, Self
+    from typing import NamedTuple as NamedTuple
     from typing import dataclass_transform as dataclass_transform
 else:
+    from collections import namedtuple
 
     def dataclass_transform(**_: object) -> object:
         """Replace typing's at run time; only a type checker needs it."""
         return lambda kind: kind
+
+    class _TupleMaker(type):
+        def __new__(cls, name: str, bases: tuple[type, ...], body: dict[str, object]) -> type:
+            if not bases:
+                return super().__new__(cls, name, bases, body)
+            made = namedtuple(name, body["__annotations__"], module=body["__module__"])
+            made.__doc__ = body["__doc__"]
+            return made
+
+    class NamedTuple(metaclass=_TupleMaker):
+        """Replace typing's at run time, for classes without defaults and methods: importing typing takes long."""
 
 
 class _FieldNames:

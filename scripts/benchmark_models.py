@@ -21,7 +21,7 @@ from benchmark import CACHE, GEVAL, SEED, best, make_lexicon, peak_memory, run_c
 
 from geval_py.modelling.baselines import NgramGapModel
 from geval_py.modelling.corpus import read_corpus
-from geval_py.modelling.kneser_ney import Estimation, estimate
+from geval_py.modelling.estimation import Estimation, estimate
 from geval_py.modelling.ngram_model import read_arpa
 from geval_py.modelling.perplexity import score_texts
 from geval_py.reading.challenge import Challenge

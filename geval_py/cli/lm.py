@@ -11,10 +11,8 @@ from geval_py.cli import parsers
 from geval_py.cli.options import option_of
 from geval_py.cli.terminal import ProgressBar, note, show, write_table
 from geval_py.errors import UsageError
-from geval_py.modelling import ngram_model
+from geval_py.modelling import estimation, ngram_model
 from geval_py.modelling.corpus import read_corpus, read_words
-from geval_py.modelling.counting import KINDS, plain_model
-from geval_py.modelling.kneser_ney import FALLBACK, MOST_ORDER, Estimation, estimate, training_table
 from geval_py.modelling.perplexity import perplexity_document, perplexity_table, score_texts, sentences_table
 from geval_py.reading.compression import compression_by_ending
 from geval_py.reading.config import DEFAULT_SEED
@@ -67,14 +65,14 @@ def make_train_parser() -> parsers.QuietParser:
     parser = parsers.command_parser("lm train", what, TRAIN_EXAMPLES)
     add = parser.add_argument
     add("texts", nargs="*", metavar="TEXT", help="a text, a sentence a line, maybe compressed (-: standard input)")
-    order = f"the length of the longest n-grams, 1 to {MOST_ORDER} (default: {DEFAULT_ORDER})"
+    order = f"the length of the longest n-grams, 1 to {estimation.MOST_ORDER} (default: {DEFAULT_ORDER})"
     add("-o", "--order", type=parsers.number_type, default=DEFAULT_ORDER, metavar="N", help=order)
     add("--arpa", metavar="FILE", help="the model to write, compressed by its ending (-: standard output)")
-    add("--counts", choices=KINDS, help="a model of plain counts, without Kneser-Ney")
+    add("--counts", choices=estimation.KINDS, help="a model of plain counts, without Kneser-Ney")
     prune = "leave out n-grams that occur N times or less, by order; the last is for all higher orders"
     add("--prune", nargs="+", type=parsers.number_type, default=[], metavar="N", help=prune)
     add("--vocabulary", metavar="FILE", help="leave out n-grams with a word that is not in this file")
-    fallback = f"the discounts where the counts give none (default: {' '.join(map(str, FALLBACK))})"
+    fallback = f"the discounts where the counts give none (default: {' '.join(map(str, estimation.FALLBACK))})"
     add("--discount-fallback", nargs="*", type=_discount, metavar="D", help=fallback)
     interpolate = "0: <unk> gets all that unigrams leave, as in SRILM; 1 (the default): its share of it"
     add("--interpolate-unigrams", choices=("0", "1"), help=interpolate)
@@ -112,26 +110,26 @@ def run_train(words: Sequence[str]) -> int:
         path, line = corpus.not_utf8
         note(f"{named(path)} is not UTF-8, first in line {line}; its bytes are taken as they are")
     if given.counts:
-        _write(plain_model(corpus, given.order, given.counts), given.arpa)
+        _write(estimation.plain_model(corpus, given.order, given.counts), given.arpa)
         return 0
-    estimated = estimate(corpus, how)
+    estimated = estimation.estimate(corpus, how)
     _write(estimated.model, given.arpa)
     if given.arpa != STANDARD_INPUT:
-        write_table(training_table(estimated))
+        write_table(estimation.training_table(estimated))
     orders = [str(order) for order, discounts in enumerate(estimated.discounts, 1) if discounts.fell_back]
     if orders:
         note(f"the counts give no discounts of order {', '.join(orders)}: the fall-back was taken")
     return 0
 
 
-def _estimation(given: argparse.Namespace) -> Estimation:
+def _estimation(given: argparse.Namespace) -> estimation.Estimation:
     """Return how a model is estimated; raises UsageError for options of Kneser-Ney beside ``--counts``."""
     values = vars(given)
     useless = [name for name in OF_KNESER_NEY if values[name] not in (None, False, [])]
     if given.counts and useless:
         option = f"--{useless[0].replace('_', '-')}"
         raise UsageError(message=f"{option} is for Kneser-Ney: leave it out, or --counts")
-    return Estimation(
+    return estimation.Estimation(
         order=given.order,
         prune=tuple(given.prune),
         vocabulary=None if given.vocabulary is None else frozenset(read_words(given.vocabulary)),
@@ -144,11 +142,11 @@ def _estimation(given: argparse.Namespace) -> Estimation:
 
 def _three(discounts: Sequence[float]) -> tuple[float, float, float]:
     """Complete the fall-back discounts: the last one given is for all higher counts."""
-    if len(discounts) > len(FALLBACK):
+    if len(discounts) > len(estimation.FALLBACK):
         raise UsageError(message=f"--discount-fallback takes up to 3 discounts; {len(discounts)} were given")
     if not discounts:
-        return FALLBACK
-    one, two, three = (*discounts, *[discounts[-1]] * (len(FALLBACK) - len(discounts)))
+        return estimation.FALLBACK
+    one, two, three = (*discounts, *[discounts[-1]] * (len(estimation.FALLBACK) - len(discounts)))
     return one, two, three
 
 

@@ -361,7 +361,7 @@ def advise_documents(evaluations: Sequence[ScoredOutput], seed: int) -> None:
 
 def warn_of_ruin(evaluations: Sequence[ScoredOutput]) -> None:
     """Name the outputs of which one line could lose far more than any did, which no interval shows."""
-    from geval_py.explaining.documents import find_ruin
+    from geval_py.explaining.losses import find_ruin
 
     for evaluation in evaluations:
         ruin = find_ruin(evaluation)

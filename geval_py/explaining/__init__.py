@@ -1,1 +1,1 @@
-"""Line losses to why, how sure, and what would help."""
+"""Explanations of a score: why it is what it is, how sure it is, and what would improve it."""

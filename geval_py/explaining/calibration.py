@@ -1,4 +1,4 @@
-"""Calibration: whether an output means what it says, its probabilities against what came true.
+"""Calibration: whether the probabilities of an output come true as often as they say.
 
 The output is read again for the profiles of its lines. From them come the parts of the answer: the loss that the
 distributions claim, all listed words, the first guess, the rest and the smallest sets.
@@ -9,25 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from geval_py.explaining import reliability
-from geval_py.explaining.reliability import CalibrationError, Corp, Forecasts, Points, Reliability
-from geval_py.explaining.significance import NORMAL
-from geval_py.scoring.metrics.base import NOISE
-from geval_py.scoring.metrics.hashed import ProfileStatistics
+from geval_py.explaining import reliability, significance
+from geval_py.scoring import evaluate, scores
+from geval_py.scoring.metrics import base, hashed
 from geval_py.tables.formats import Tabular
 from geval_py.tables.numbers import fixed
 from geval_py.tables.table import Column, Table, plain_table
 from geval_py.text import visible
-
-if TYPE_CHECKING:
-    from geval_py.explaining.significance import Array, Flags
-    from geval_py.scoring.evaluate import Named
-    from geval_py.scoring.scores import ScoredOutput
-
 
 LEVELS = (0.5, 0.8, 0.9)  # of the sets
 SETS = "the smallest sets"
@@ -65,12 +57,12 @@ class Claim:
     @property
     def is_significant(self) -> bool:
         """Whether the gap is more than chance, at 5 %."""
-        return self.z is not None and abs(self.z) > NORMAL
+        return self.z is not None and abs(self.z) > significance.NORMAL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration(Tabular):
-    """Whether an output means what it says; printed, sentences and tables.
+    """Whether the probabilities of an output come true as often as they say; printed, as sentences and tables.
 
     ``test`` is the name of the test set, ``file`` of the output, ``metric`` of the metric whose flags and bits hold;
     ``lines`` were scored, of which ``vectors`` are lines of buckets, which count for the claim only.
@@ -78,8 +70,8 @@ class Calibration(Tabular):
     ``claim`` compares the loss that the distributions expect of themselves with the actual loss; ``words`` are all
     listed words; ``guess`` is the likeliest word of each line that lists any, with its error ``guess_error`` and its
     curve ``corp``; ``rest`` is the mass of all other words on these lines, compared with how often the word was not
-    listed. ``sets`` has a point a level: how often the smallest set of words with that probability held the word (a
-    word at its edge counts by the part that is needed). Parts without data are None.
+    listed. ``sets`` has a point for each level: how often the smallest set of words with that probability held the
+    word (a word at its edge counts by the part that is needed). Parts without data are None.
     """
 
     test: str
@@ -89,12 +81,12 @@ class Calibration(Tabular):
     vectors: int
     signature: str | None
     claim: Claim
-    words: Reliability | None = field(repr=False)
-    guess: Reliability | None = field(repr=False)
-    guess_error: CalibrationError | None = field(repr=False)
-    corp: Corp | None = field(repr=False)
-    rest: Reliability | None = field(repr=False)
-    sets: Points | None = field(repr=False)
+    words: reliability.Reliability | None = field(repr=False)
+    guess: reliability.Reliability | None = field(repr=False)
+    guess_error: reliability.CalibrationError | None = field(repr=False)
+    corp: reliability.Corp | None = field(repr=False)
+    rest: reliability.Reliability | None = field(repr=False)
+    sets: reliability.Points | None = field(repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         perplexities = {"claimed_perplexity": self.claim.claimed_perplexity, "perplexity": self.claim.perplexity}
@@ -107,8 +99,8 @@ class Calibration(Tabular):
             "sets": self.sets and self.sets.rows(),
         }
 
-    def points(self) -> dict[str, Points]:
-        """Return the points of each part of the output that there is, by its name."""
+    def points(self) -> dict[str, reliability.Points]:
+        """Return the points of each part that has data, by the part's name."""
         parts = {"all listed words": self.words, "the first guess": self.guess, "the rest": self.rest}
         found = {name: part.bins for name, part in parts.items() if part is not None}
         return found if self.sets is None else found | {SETS: self.sets}
@@ -140,7 +132,7 @@ class Calibration(Tabular):
         yield f"\n{HONEST}\n"
 
     def sentences(self) -> Iterator[str]:
-        """Yield what the output claims and what came true, a sentence a part."""
+        """Yield a sentence for each part: what the output claims, and what came true."""
         yield _claim_row(self.claim)
         if self.claim.infinite:
             yield f"{_lines(self.claim.infinite)} with an infinite loss left out of that."
@@ -174,7 +166,7 @@ class Calibration(Tabular):
             )
 
 
-def _cells(name: str, points: Points) -> Iterator[list[object]]:
+def _cells(name: str, points: reliability.Points) -> Iterator[list[object]]:
     digits = 1 if name == SETS else 4
     for row in points.rows():
         honest = f"[{fixed(row['low'], 4)}, {fixed(row['high'], 4)}]"
@@ -202,7 +194,7 @@ def _words(perplexity: float) -> str:
     return fixed(perplexity, 0 if perplexity >= 100 else 1)
 
 
-def _found(things: str, should: str, did: str, part: Reliability) -> str:
+def _found(things: str, should: str, did: str, part: reliability.Reliability) -> str:
     verdict = "as honest ones would" if part.is_honest else f"honest: {_percent(part.low)} to {_percent(part.high)}"
     return f"Of {things}, {_percent(part.claimed)} {should}, and {_percent(part.found)} {did} ({verdict})."
 
@@ -216,7 +208,7 @@ def _listed(words: Sequence[str]) -> str:
     return f"{', '.join(others)} and {last}"
 
 
-def calibration(evaluation: ScoredOutput) -> Calibration:
+def calibration(evaluation: scores.ScoredOutput) -> Calibration:
     """Compare an output's probabilities with what came true.
 
     The evaluation's files are read again, with the flags and bits of its first metric on hashed words. Random numbers
@@ -229,12 +221,12 @@ def calibration(evaluation: ScoredOutput) -> Calibration:
     return calibration_of(reliability.reread(evaluation, schemes, sign=evaluation.signature is not None))
 
 
-def calibration_schemes(named: Named) -> list[Named]:
+def calibration_schemes(named: evaluate.Named) -> list[evaluate.Named]:
     """Return the metric that :func:`calibration_of` needs, made from a hashed one."""
     return [reliability.profile_scheme(named, reliability.DRAWS)]
 
 
-def calibration_of(evaluation: ScoredOutput) -> Calibration:
+def calibration_of(evaluation: scores.ScoredOutput) -> Calibration:
     """Compute the calibration of an output that was scored with :func:`calibration_schemes`."""
     statistics = reliability.profile_of(evaluation)
     vectors = statistics.column("vector") > 0
@@ -258,11 +250,13 @@ def calibration_of(evaluation: ScoredOutput) -> Calibration:
     )
 
 
-def _forecasts(probabilities: Array, outcomes: Array, of: Flags) -> Forecasts | None:
-    return Forecasts(probabilities[of], outcomes[of]) if of.any() else None
+def _forecasts(
+    probabilities: significance.Array, outcomes: significance.Array, of: significance.Flags
+) -> reliability.Forecasts | None:
+    return reliability.Forecasts(probabilities[of], outcomes[of]) if of.any() else None
 
 
-def _claim(statistics: ProfileStatistics) -> Claim:
+def _claim(statistics: hashed.ProfileStatistics) -> Claim:
     losses = statistics.column("loss")
     finite = np.isfinite(losses)
     lines = int(finite.sum())
@@ -281,19 +275,19 @@ def _claim(statistics: ProfileStatistics) -> Claim:
         entropy=float(entropy.mean()),
         loss=float(loss.mean()),
         gap=gap,
-        low=gap - NORMAL * error,
-        high=gap + NORMAL * error,
-        z=gap / error if error > NOISE else None,
+        low=gap - significance.NORMAL * error,
+        high=gap + significance.NORMAL * error,
+        z=gap / error if error > base.NOISE else None,
     )
 
 
-def _sets(statistics: ProfileStatistics, of_words: Flags) -> Points:
+def _sets(statistics: hashed.ProfileStatistics, of_words: significance.Flags) -> reliability.Points:
     """Count how often the smallest sets held the word; the band holds hits drawn with the level's probability."""
     ahead, among = (statistics.column(name)[of_words] for name in ("ahead", "among"))
     reached = np.maximum(among, np.finfo(float).tiny)  # no set that ends before an impossible word holds it
     held = [float(np.clip((level - ahead) / reached, 0, 1).mean()) for level in LEVELS]
-    widths = [NORMAL * math.sqrt(level * (1 - level) / len(ahead)) for level in LEVELS]
-    return Points(
+    widths = [significance.NORMAL * math.sqrt(level * (1 - level) / len(ahead)) for level in LEVELS]
+    return reliability.Points(
         x=list(LEVELS),
         y=held,
         low=[max(0.0, level - width) for level, width in zip(LEVELS, widths, strict=True)],

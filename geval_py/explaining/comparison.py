@@ -1,6 +1,6 @@
-"""Comparison: whether one output of a test set is better than another, or was lucky.
+"""Comparison: whether one output of a test set is better than another, by more than chance.
 
-    evaluations ──> line statistics, a table a system ──> differences, tests, groups
+    evaluations ──> line statistics, a table per system ──> differences, tests, groups
 
 Only the first metric is compared. :mod:`geval_py.explaining.paired` describes the tests,
 :mod:`geval_py.explaining.significance` the groups.
@@ -18,11 +18,9 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
 
 from geval_py.errors import UsageError
 from geval_py.explaining.significance import LEAST_TESTED, LEVEL, Interval, samples_needed
-from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED, check_sampling
-from geval_py.reading.splits import Output, by_accepted_names, unique_names
-from geval_py.scoring.scores import MetricScore, ScoredOutput, checked_evaluation
-from geval_py.tables.formats import Tabular
-from geval_py.tables.numbers import MOST_PLAIN, decimals_of, fixed, shortest
+from geval_py.reading import config, splits
+from geval_py.scoring import blocks, scores
+from geval_py.tables import formats, numbers
 from geval_py.tables.table import Column, Table, plain_table
 from geval_py.text import named, nearest, shown, visible
 
@@ -31,13 +29,12 @@ if TYPE_CHECKING:
 
     from geval_py.explaining.documents import Documents
     from geval_py.explaining.paired import Ranking, System
-    from geval_py.scoring.blocks import Progress
 
     Baseline: TypeAlias = str | os.PathLike[str] | SupportsIndex | None  # a name or path, an index, or the first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison(Tabular):
+class Comparison(formats.Tabular):
     """Systems on the same lines, the best first; printed, or in Jupyter, as a table.
 
     ``test`` is the name of the test set; scores are of a ``metric``, in its ``unit``; ``direction`` says which are
@@ -70,7 +67,7 @@ class Comparison(Tabular):
         return "".join(self.html())
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a table with a row a system, in the same order; an interval is two columns, low and high.
+        """Return a table with a row per system, in the same order; an interval is two columns, low and high.
 
         The column ``groups`` holds the numbers, from 0, of the system's groups.
         """
@@ -105,7 +102,7 @@ class Comparison(Tabular):
         return {name: getattr(self, name) for name in names} | {"systems": systems}
 
     def table(self) -> Table:
-        """Return the table for people: a row a system.
+        """Return the table for people: a row per system.
 
         Columns about infinite losses are left out if all lines are finite, columns about lines compared if none are.
         """
@@ -126,7 +123,7 @@ class Comparison(Tabular):
         )
         if self.documents is not None:
             yield visible(
-                f"Intervals and tests are by document: {self.compared_documents} of them, told by the column "
+                f"Intervals and tests are by document: {self.compared_documents} of them, given by the column "
                 f"{self.documents}."
             )
         if 0 < self.compared < self.lines:
@@ -146,13 +143,13 @@ class Comparison(Tabular):
 
 
 def compare(
-    evaluations: Iterable[ScoredOutput],
+    evaluations: Iterable[scores.ScoredOutput],
     *,
     baseline: Baseline = None,
-    samples: int = DEFAULT_SAMPLES,
-    seed: int = DEFAULT_SEED,
+    samples: int = config.DEFAULT_SAMPLES,
+    seed: int = config.DEFAULT_SEED,
     documents: str | int | None = None,
-    progress: Progress | None = None,
+    progress: blocks.Progress | None = None,
 ) -> Comparison:
     """Compare two evaluations or more with a baseline, and all with each other.
 
@@ -171,13 +168,13 @@ def compare(
     from geval_py.explaining.documents import documents_of
     from geval_py.explaining.paired import Systems
 
-    check_sampling(samples, seed)
-    evaluations = tuple(map(checked_evaluation, evaluations))
+    config.check_sampling(samples, seed)
+    evaluations = tuple(map(scores.checked_evaluation, evaluations))
     if len(evaluations) < 2:
         raise UsageError(message=f"a comparison takes two outputs or more; there is {len(evaluations) or 'none'}")
     check_comparable(evaluations)
     outputs = [evaluation.output for evaluation in evaluations]
-    names = unique_names(outputs)
+    names = splits.unique_names(outputs)
     index = _find_baseline(baseline, names, outputs)
     grouped = None if documents is None else documents_of(evaluations[0], documents)
     ranking = Systems(
@@ -194,7 +191,7 @@ def compare(
 
 
 def _comparison(
-    evaluations: Sequence[ScoredOutput],
+    evaluations: Sequence[scores.ScoredOutput],
     names: Sequence[str],
     baseline: str,
     ranking: Ranking,
@@ -224,7 +221,7 @@ def _comparison(
     )
 
 
-def check_comparable(evaluations: Sequence[ScoredOutput]) -> None:
+def check_comparable(evaluations: Sequence[scores.ScoredOutput]) -> None:
     """Raise UsageError for evaluations (at least one) with different answers or metrics, LineCountError for lines."""
     first = evaluations[0]
     for other in evaluations[1:]:
@@ -238,12 +235,12 @@ def check_comparable(evaluations: Sequence[ScoredOutput]) -> None:
         first.check_same_lines(other)
 
 
-def _what_is_scored(score: MetricScore) -> tuple[object, ...]:
+def _what_is_scored(score: scores.MetricScore) -> tuple[object, ...]:
     scheme = score.scheme
     return score.metric.name, scheme.text_flags, scheme.tokenizer, scheme.selecting_flags
 
 
-def _find_baseline(baseline: Baseline, names: Sequence[str], outputs: Sequence[Output]) -> int:
+def _find_baseline(baseline: Baseline, names: Sequence[str], outputs: Sequence[splits.Output]) -> int:
     if baseline is None:
         return 0
     if isinstance(baseline, str | os.PathLike):
@@ -259,8 +256,8 @@ def _find_baseline(baseline: Baseline, names: Sequence[str], outputs: Sequence[O
     return index
 
 
-def _find_name(baseline: str, names: Sequence[str], outputs: Sequence[Output]) -> int:
-    called = by_accepted_names(names, outputs)
+def _find_name(baseline: str, names: Sequence[str], outputs: Sequence[splits.Output]) -> int:
+    called = splits.by_accepted_names(names, outputs)
     found = called.get(baseline) or called.get(os.path.normpath(baseline), [])
     if len(found) == 1:
         return found[0]
@@ -277,13 +274,13 @@ def _find_name(baseline: str, names: Sequence[str], outputs: Sequence[Output]) -
 
 
 def _notes(
-    evaluations: Sequence[ScoredOutput], documents: Documents | None, ranking: Ranking, samples: int
+    evaluations: Sequence[scores.ScoredOutput], documents: Documents | None, ranking: Ranking, samples: int
 ) -> Iterator[str]:
     if documents is not None and documents.are_lines:
         yield documents.nothing_gained
     few = ranking.documents
     if few is not None and 2 ** (1 - few) > LEVEL:
-        yield f"{few} document{'s' if few > 1 else ''}: of so few, p rand cannot be below {2 ** (1 - few):g}"
+        yield f"{few} document{'s' if few > 1 else ''}: with so few, p rand cannot be below {2 ** (1 - few):g}"
     lines, systems, compared = evaluations[0].line_count, len(evaluations), ranking.lines
     pairs = systems * (systems - 1) // 2
     unknown = max(evaluation.out_of_vocabulary for evaluation in evaluations)
@@ -312,7 +309,7 @@ def _notes(
 # The table for people
 
 
-SIGNIFICANT_DIGITS = 4  # of a number whose interval does not tell how many are worth showing
+SIGNIFICANT_DIGITS = 4  # of a number without an interval, or with one of no width
 _LETTERS = string.ascii_letters
 
 
@@ -321,10 +318,10 @@ def _columns(comparison: Comparison) -> Iterator[Column]:
 
     def number(value: float, interval: Interval | None) -> str:
         if comparison.precision is not None:
-            return fixed(value, comparison.precision)
-        if MOST_PLAIN <= abs(value) < math.inf:
-            return shortest(float(f"{value:.{SIGNIFICANT_DIGITS - 1}e}"))
-        return fixed(value, _decimals(value, interval))
+            return numbers.fixed(value, comparison.precision)
+        if numbers.MOST_PLAIN <= abs(value) < math.inf:
+            return numbers.shortest(float(f"{value:.{SIGNIFICANT_DIGITS - 1}e}"))
+        return numbers.fixed(value, _decimals(value, interval))
 
     def measured(value: float | None, interval: Interval | None) -> str:
         if value is None or interval is None:
@@ -341,8 +338,8 @@ def _columns(comparison: Comparison) -> Iterator[Column]:
         return "" if system.finite_score is None else number(system.finite_score, system.interval)
 
     def groups(system: System) -> str:
-        numbers = [n for n, group in enumerate(comparison.groups) if system.name in group]
-        return "".join(_LETTERS[n] if n < len(_LETTERS) else f"({n + 1})" for n in numbers)
+        own = (n for n, group in enumerate(comparison.groups) if system.name in group)
+        return "".join(_LETTERS[n] if n < len(_LETTERS) else f"({n + 1})" for n in own)
 
     def figure(name: str, write: Callable[[System], str]) -> Column:
         return Column(name=name, alignment="right", write=write)
@@ -365,9 +362,9 @@ def _columns(comparison: Comparison) -> Iterator[Column]:
 
 
 def _decimals(value: float, interval: Interval | None) -> int:
-    """Return the decimals that the interval's half width makes worth showing or, without width, four digits'."""
+    """Return the decimals worth showing by the interval's half width; without width, those of four digits."""
     if interval is not None and math.isfinite(interval.half_width) and interval.half_width > 0:
-        return decimals_of(interval.half_width)
+        return numbers.decimals_of(interval.half_width)
     if value == 0 or not math.isfinite(value):
         return 0
     return max(0, SIGNIFICANT_DIGITS - 1 - math.floor(math.log10(abs(value))))
@@ -381,7 +378,7 @@ def p_value_text(p_value: float | None) -> str:
     """
     if p_value is None:
         return ""
-    return "<0.0001" if p_value < 0.0001 else fixed(p_value, 4)
+    return "<0.0001" if p_value < 0.0001 else numbers.fixed(p_value, 4)
 
 
 def share_text(share: float | None) -> str:

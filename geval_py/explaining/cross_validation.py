@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import exp, log
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -16,18 +15,16 @@ import numpy as np
 from geval_py.errors import UsageError
 from geval_py.explaining.documents import Documents, documents_of, find_dependence
 from geval_py.explaining.guesses import Guesses, hashed_bits
-from geval_py.explaining.significance import CONFIDENCE
+from geval_py.explaining.significance import CONFIDENCE, Array, Flags, Integers
 from geval_py.reading.derived import Parameters
-from geval_py.tables.numbers import fixed
-from geval_py.tables.table import Column, Table
+from geval_py.tables import numbers, table
 from geval_py.text import visible
 
 if TYPE_CHECKING:
-    from geval_py.explaining.significance import Array, Flags, Integers
     from geval_py.scoring.scores import MetricScore, ScoredOutput
 
-    # A column that names the documents, or a number a line; None: find which lines are alike; False: no documents.
-    HeldTogether: TypeAlias = str | int | Sequence[int] | Integers | Literal[False] | None
+# A column with the documents, or a number for each line; None: find which lines are alike; False: no documents.
+HeldTogether: TypeAlias = "str | int | Sequence[int] | Integers | Literal[False] | None"
 
 FOLDS = 10
 FEW_LINES = 100
@@ -94,7 +91,7 @@ def _documents(
         return documents.several(), [documents.nothing_gained] if documents.are_lines else []
     lines = evaluations[0].line_count
     if len(together) != lines:
-        raise UsageError(message=f"{len(together)} documents, but {lines} lines: give a number a line")
+        raise UsageError(message=f"{len(together)} documents, but {lines} lines: give one number for each line")
     documents = Documents.of("", together)
     if documents.count < 2:
         raise UsageError(message="all lines are of one document: none can be held out")
@@ -137,7 +134,7 @@ class Change:
 
     def cells(self) -> tuple[str, str]:
         """Return the mean and the interval as text."""
-        return fixed(self.mean, 4), f"[{fixed(self.low, 4)}, {fixed(self.high, 4)}]"
+        return numbers.fixed(self.mean, 4), f"[{numbers.fixed(self.low, 4)}, {numbers.fixed(self.high, 4)}]"
 
 
 def change_of(losses: Array, base: Array, groups: Integers) -> Change:
@@ -202,7 +199,7 @@ def fit(guesses: Guesses, names: Sequence[str], lines: Flags, start: Parameters)
     objective = Objective(guesses, names, lines, start)
     values = [(name, start.named[name]) for name in names]
     begin = [_place(name, value if value != _NEUTRAL[name] else STARTS[name]) for name, value in values]
-    most = log(MOST_TEMPERATURE)
+    most = math.log(MOST_TEMPERATURE)
     of_part = (_place("lambda", LEAST_PART), _place("lambda", MOST_PART))
     bounds = [(-most, most) if name == "temperature" else of_part for name in names]
     found = _minimum(objective, begin, bounds)
@@ -244,7 +241,7 @@ class Objective:
         at = self.parameters(places.tolist())
         guesses, lines = self._guesses, self._lines
         if "temperature" in self._names:
-            listed, by_temperature = guesses.listed(log(at.temperature))
+            listed, by_temperature = guesses.listed(math.log(at.temperature))
         else:
             listed, by_temperature = guesses.hits, guesses.hits
         spread, by_nu = guesses.spread(at.nu)
@@ -261,13 +258,13 @@ class Objective:
 
 def _place(name: str, value: float) -> float:
     if name == "temperature":
-        return log(value)
+        return math.log(value)
     value = min(max(value, LEAST_PART), MOST_PART)
-    return log(value / (1.0 - value))
+    return math.log(value / (1.0 - value))
 
 
 def _value(name: str, place: float) -> float:
-    return exp(place) if name == "temperature" else 1.0 / (1.0 + exp(-place))
+    return math.exp(place) if name == "temperature" else 1.0 / (1.0 + math.exp(-place))
 
 
 def _rounded(name: str, place: float) -> float:
@@ -324,11 +321,11 @@ def score_text(value: float) -> str:
     ('174.60', '5.162', '0.005728')
     """
     small = math.isfinite(value) and 0 < abs(value) < 10
-    return fixed(value, 3 - math.floor(math.log10(abs(value))) if small else 2)
+    return numbers.fixed(value, 3 - math.floor(math.log10(abs(value))) if small else 2)
 
 
-def table_with_infinite(columns: list[Column], rows: list[list[object]], *, infinite: bool) -> Table:
+def table_with_infinite(columns: list[table.Column], rows: list[list[object]], *, infinite: bool) -> table.Table:
     """Make a table whose third column is the number of infinite losses, and is left out if there are none."""
     if not infinite:
         columns, rows = [*columns[:2], *columns[3:]], [[*row[:2], *row[3:]] for row in rows]
-    return Table(columns, rows)
+    return table.Table(columns, rows)

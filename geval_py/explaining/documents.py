@@ -8,6 +8,9 @@ documents g, their losses L and the mean loss m, the variance of m is estimated 
 and (mean - m) / sqrt(v) has about Student's distribution with G - 1 degrees of freedom (Liang and Zeger,
 "Longitudinal data analysis using generalized linear models", 1986; Cameron and Miller, "A practitioner's guide to
 cluster-robust inference", 2015). If each line is a document, v is the usual variance of a mean.
+
+In this order: the documents of an evaluation's lines; the variance of the mean loss by documents; the search for a
+column of the input by whose documents lines are so alike that an interval by lines is too narrow.
 """
 
 from __future__ import annotations
@@ -23,22 +26,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from geval_py.errors import DataError, UsageError
-from geval_py.explaining.significance import LEAST_TESTED, LEVEL
-from geval_py.reading.features import Field, Fields, columns_there_are
-from geval_py.reading.sources import can_be_reread
+from geval_py.explaining.significance import LEAST_TESTED, LEVEL, Array, Integers
+from geval_py.reading import features, sources
 from geval_py.text import visible
 
 if TYPE_CHECKING:
-    from geval_py.explaining.significance import Array, Integers
     from geval_py.scoring.scores import MetricScore, ScoredOutput
 
 
 PERMUTATIONS = 39  # the fewest with which p can be below 0.05
 LEAST_EFFECT = 1.2  # below which an interval is at most a tenth too narrow
-LOOKED_AT = 500  # lines, to find the columns that may tell documents
+LOOKED_AT = 500  # lines, to find the columns that may name documents
 MOST_INPUT_BYTES = 1 << 25  # of a file that is read only to find such a column
-ORDINARY = 20.0  # nats: the loss of an unlisted word at ten bits with a rest of two millionths
-FAR = 10  # standard errors of the mean loss by which one such line would move it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -110,10 +109,10 @@ def documents_in(evaluation: ScoredOutput, column: str | int) -> Documents:
     number of lines.
     """
     if evaluation.split.input is None:
-        raise UsageError(message="documents are told by a column of the input, and there is no input file")
+        raise UsageError(message="documents are given by a column of the input, and there is no input file")
     header = evaluation.split.in_header
     try:
-        field = Fields(header).find(str(column))
+        field = features.Fields(header).find(str(column))
     except KeyError:
         raise _no_column(str(column), header) from None
     evaluation.input.check_lines(evaluation.file_lines)
@@ -127,7 +126,7 @@ def documents_in(evaluation: ScoredOutput, column: str | int) -> Documents:
 class _Cells:
     """A column of the lines of an input; ``found`` is whether some line has it."""
 
-    def __init__(self, field: Field) -> None:
+    def __init__(self, field: features.Field) -> None:
         self.column = field.column
         self.found = False
 
@@ -140,7 +139,7 @@ class _Cells:
 
 
 def _no_column(name: str, header: Sequence[str]) -> UsageError:
-    return UsageError(message=f"Unknown column `{visible(name)}'\n  {columns_there_are(name, header)}")
+    return UsageError(message=f"Unknown column `{visible(name)}'\n  {features.columns_there_are(name, header)}")
 
 
 # The spread of the mean loss by documents
@@ -181,7 +180,7 @@ def permutation_p(losses: Array, of_line: Integers, *, seed: int) -> float:
     return extreme / (PERMUTATIONS + 1)
 
 
-# Whether the lines of some documents are so alike that an interval by lines is too narrow
+# Documents that an interval should know about
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,7 +209,7 @@ class Dependence:
 def find_dependence(evaluations: Sequence[ScoredOutput], *, seed: int) -> Dependence | None:
     """Find the column by whose documents the lines of some evaluation are most alike; all are of one test set.
 
-    Of the columns that may tell documents (at least two documents, with two lines each on average), the one with the
+    Of the columns that may name documents (at least two documents, with two lines each on average), the one with the
     greatest design effect is tested by permutations. None if there is no such column, the effect is below 1.2 or p
     is not below 0.05, and if finding out would be costly or impossible: few lines, infinite losses, or no input file
     of moderate size with as many lines.
@@ -240,7 +239,7 @@ def _has_all_losses(evaluation: ScoredOutput) -> bool:
 def _possible_documents(evaluation: ScoredOutput) -> Iterator[Documents]:
     """Yield the documents by each column of the input with at least two values, and at most half as many as lines."""
     path, lines = evaluation.split.input, evaluation.file_lines
-    if path is None or not can_be_reread(path) or os.path.getsize(path) > MOST_INPUT_BYTES:
+    if path is None or not sources.can_be_reread(path) or os.path.getsize(path) > MOST_INPUT_BYTES:
         return
     try:
         rows = b"".join(evaluation.input.blocks()).split(b"\n")[:-1]
@@ -252,36 +251,8 @@ def _possible_documents(evaluation: ScoredOutput) -> Iterator[Documents]:
     first = zip_longest(*(row.split(b"\t") for row in rows[:LOOKED_AT]), fillvalue=b"")
     indices = [index for index, column in enumerate(first) if len(set(column)) < min(lines, LOOKED_AT)]
     cells = [row.split(b"\t", max(indices) + 1) for row in rows] if indices else []
-    fields = Fields(evaluation.split.in_header)
+    fields = features.Fields(evaluation.split.in_header)
     for index in indices:
         column = [row[index] if index < len(row) else b"" for row in cells]
         if 2 <= len(set(column)) <= lines / 2:
             yield Documents.of(fields.column(index).column_name, column)
-
-
-# Whether a rare line could cost so much that no resampling of the present lines foretells it
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ruin:
-    """The greatest loss that a line could have had, possibly inf, and the greatest loss of any line, in nats."""
-
-    bound: float
-    seen: float
-
-
-def find_ruin(evaluation: ScoredOutput) -> Ruin | None:
-    """Compute how much a line could lose, if such a line would move the mean loss by ten standard errors.
-
-    None otherwise, and for metrics not of hashed words, a bound that any miss may reach, few lines, and infinite
-    losses.
-    """
-    statistics = evaluation.scores[0].statistics
-    if statistics.bound <= ORDINARY or statistics.lines < LEAST_TESTED:
-        return None
-    losses = np.array(statistics.columns[0])
-    seen = float(losses.max())
-    if math.isinf(seen):
-        return None
-    moved = FAR * float(losses.std(ddof=1)) * math.sqrt(len(losses))
-    return Ruin(bound=statistics.bound, seen=seen) if statistics.bound > seen + moved else None

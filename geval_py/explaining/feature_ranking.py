@@ -1,4 +1,9 @@
-"""Rank tests of features: the Mann-Whitney U test, Kendall's tau-b; and the gain in score that a feature allows."""
+"""The ranking of features by rank tests: from the counts of a tally to the features that go with bad scores.
+
+In this order: Kendall's tau-b, for features that are numbers; the Mann-Whitney U test of many features at once; how
+much the score would gain if a feature's lines were no worse than the others; occurrences of features, and of pairs of
+features on the same items; the Ranking, by rising p. :mod:`geval_py.explaining.tally` counts the features.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +15,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from geval_py.errors import UsageError
-from geval_py.explaining.significance import NORMAL_QUANTILE, normal_cdf
+from geval_py.explaining.significance import NORMAL_QUANTILE, Array, Flags, Integers, normal_cdf
 from geval_py.reading.features import BETWEEN_FEATURES, FeatureKinds, Field
 
 if TYPE_CHECKING:
     from geval_py.explaining.documents import Documents
-    from geval_py.explaining.significance import Array, Flags, Integers
     from geval_py.explaining.tally import FieldTally, Numbers, Tally
 
 
@@ -124,7 +128,7 @@ def p_of(z: Array) -> Array:
     return np.fromiter(map(normal_cdf, z.tolist()), np.float64, len(z))
 
 
-# What a feature costs: how much better the score would be if its lines were no worse than the others
+# The gain: how much better the score would be if a feature's lines were no worse than the others
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +179,7 @@ class Losses:
         return gain, np.sqrt(np.maximum(variance, 0) / len(self.losses))
 
 
-# The ranking of features by p, from their tallies; pairs of features are counted where they meet on an item.
+# Occurrences of features
 
 
 PAIRS_AT_ONCE = 2_000_000
@@ -207,7 +211,7 @@ class Occurrences:
         return Occurrences(self.items[numbers >= 0], numbers[numbers >= 0])
 
     def sums(self, values: Array, features: int) -> Array:
-        """Sum a value an item over the items of each feature."""
+        """Sum the values of the items of each feature; ``values`` has one for each item."""
         sums: Array = np.bincount(self.features, values[self.items], features).astype(np.float64)
         return sums
 
@@ -218,19 +222,20 @@ class Occurrences:
         return has
 
     def documents(self, documents: Documents, features: int) -> Array | Integers:
+        """Count the documents with each feature; NaN if a feature has no kept occurrence."""
         pairs = np.unique(self.features * documents.count + documents.of_line[self.items]) // documents.count
         counts = np.bincount(pairs, minlength=features).astype(np.int64)
         return counts if counts.all() else np.where(counts > 0, counts, np.nan)
 
 
-# Pairs of features on the same items, counted without a matrix of all features in memory
+# Pairs of features on the same items. No matrix of all features is held in memory.
 
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
     """Pairs of features, the smaller number first: their number of common items, and the sums of the items' weights.
 
-    ``sums`` has a row a weight (shape weights x pairs).
+    ``sums`` has a row for each weight (shape weights x pairs).
     """
 
     first: Integers
@@ -246,8 +251,8 @@ class Pairs:
 def count_pairs(items: Integers, features: Integers, weights: Array, keep: Callable[[Pairs], Flags]) -> Pairs:
     """Count the pairs of features on the same item; ``items`` and ``features`` are aligned occurrences.
 
-    ``weights`` has a row a weight and a column an item; the weights of a pair's items are added. ``keep`` chooses the
-    pairs to hold in memory. A feature is on an item at most once.
+    ``weights`` is weights x items; the weights of a pair's items are added. ``keep`` chooses the pairs to hold in
+    memory. A feature is on an item at most once.
 
     Raises UsageError for more pairs than can be counted in minutes, or held.
     """
@@ -322,7 +327,7 @@ class Frequencies:
 class Ranked:
     """Features: the number of items of each, the sums of these items' weights, and p, without and with ties.
 
-    ``sums`` has a row a weight: ranks, scores divided by the number of items, and any further weights.
+    ``sums`` has a row for each weight: ranks, scores divided by the number of items, and any further weights.
     """
 
     names: list[str]

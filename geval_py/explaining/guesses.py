@@ -5,9 +5,9 @@ buckets, U the sum of the frequent words' shares, and U_b the sum of the shares 
 
     m = (1 - lambda) A(T) + r' (nu U_b + (1 - nu U) / B),   r' = (1 - lambda) r + lambda
 
-A(T) is the listed mass of the bucket, tempered. Without a search for a temperature it is one number a line. With one,
-all masses are kept, and A is computed on a grid of ln T, where it is first wanted, and between the nodes by cubic
-Hermite interpolation: its derivatives are known, and a search asks for many temperatures near each other.
+A(T) is the listed mass of the bucket, tempered. Without a search for a temperature it is one number per line. With
+one, all masses are kept, and A is computed on a grid of ln T, each node when it is first needed, and between the
+nodes by cubic Hermite interpolation: its derivatives are known, and a search needs many temperatures near each other.
 """
 
 from __future__ import annotations
@@ -19,19 +19,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from geval_py.errors import UsageError
+from geval_py.reading import derived, sources, splits
 from geval_py.reading.lines import LineReader
-from geval_py.reading.sources import can_be_reread
-from geval_py.scoring.blocks import Block, MatchedBlockReader, Progress
+from geval_py.scoring import blocks, scores
 from geval_py.scoring.kernel.backends import choose_backend
-from geval_py.scoring.metrics import column_of
-from geval_py.scoring.metrics.base import HashedColumn
+from geval_py.scoring.metrics import base, column_of
 from geval_py.text import named, visible
 
 if TYPE_CHECKING:
     from geval_py.explaining.significance import Array, Integers
-    from geval_py.reading.derived import FrequentWords, Parameters
-    from geval_py.reading.splits import Split
-    from geval_py.scoring.scores import ScoredOutput
 
 STEP = 0.05  # of the grid, in ln T
 ENTRIES_AT_ONCE = 1 << 19  # with their powers, they fit into a processor's cache
@@ -54,7 +50,7 @@ class Entries:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Guesses:
-    """A number a line: the listed mass in the expected word's bucket (``hits``), the rest, and U_b (``shares``).
+    """For each line: the listed mass in the expected word's bucket (``hits``), the rest, and U_b (``shares``).
 
     ``entries`` are kept if a temperature is searched for.
     """
@@ -62,7 +58,7 @@ class Guesses:
     hits: Array
     rests: Array
     shares: Array
-    frequent: FrequentWords
+    frequent: derived.FrequentWords
     bits: int
     entries: Entries | None = None
     _nodes: dict[int, tuple[Array, Array]] = field(default_factory=dict, repr=False)
@@ -72,7 +68,7 @@ class Guesses:
         """The number of lines."""
         return len(self.hits)
 
-    def losses(self, parameters: Parameters) -> Array:
+    def losses(self, parameters: derived.Parameters) -> Array:
         """Compute each line's loss under parameters, in nats, possibly inf."""
         if parameters.temperature == 1.0:
             listed = self.hits
@@ -142,12 +138,12 @@ def _sums_of_powers(entries: Entries, power: float) -> tuple[Array, Array]:
     return sums, moments
 
 
-def hashed_bits(evaluation: ScoredOutput) -> int:
+def hashed_bits(evaluation: scores.ScoredOutput) -> int:
     """Return the bits of the first metric's hash; raises UsageError for a metric that is not hashed, or has flags."""
     first = evaluation.scores[0]
     plain = not first.scheme.text_flags and not first.scheme.selecting_flags
     column = column_of(first.metric, frozenset()) if plain and not first.metric.needs_vocabulary else None
-    if not isinstance(column, HashedColumn):
+    if not isinstance(column, base.HashedColumn):
         raise UsageError(
             message="tuning and mixing need a hashed metric without flags that choose or change lines, such as "
             f"PerplexityHashed, not {visible(first.scheme.text)}"
@@ -156,12 +152,12 @@ def hashed_bits(evaluation: ScoredOutput) -> int:
 
 
 def read_guesses(
-    evaluation: ScoredOutput,
-    frequent: FrequentWords,
+    evaluation: scores.ScoredOutput,
+    frequent: derived.FrequentWords,
     *,
     keep_entries: bool,
     threads: int | None = None,
-    progress: Progress | None = None,
+    progress: blocks.Progress | None = None,
 ) -> Guesses:
     """Read a scored output again for its guesses; ``keep_entries`` is for temperatures.
 
@@ -171,7 +167,7 @@ def read_guesses(
     backend = choose_backend()
     words, shares = _encoded(frequent)
 
-    def work(block: Block) -> tuple[Array, ...]:
+    def work(block: blocks.Block) -> tuple[Array, ...]:
         found = backend.read_guesses(block.outputs, block.expected, bits, block.first_line)
         counts, masses = np.frombuffer(found.counts, np.int64), np.frombuffer(found.masses)
         marks = np.frombuffer(found.hits, np.bool_)
@@ -183,13 +179,13 @@ def read_guesses(
 
     split, path = evaluation.split, evaluation.output.path
     for place in (path, split.expected):
-        if not can_be_reread(place):
+        if not sources.can_be_reread(place):
             raise UsageError(message=f"{named(place)} has to be read more than once: give a file")
     with (
         LineReader(path, header=split.output_header) as outputs,
         LineReader(split.expected, header=split.output_header) as expected,
     ):
-        reader = MatchedBlockReader(outputs, expected)
+        reader = blocks.MatchedBlockReader(outputs, expected)
         parts = [found for _, found in reader.map(work, threads=threads, progress=progress)]
     hits, rests, of_bucket, *kept = (np.concatenate(part) for part in zip(*parts, strict=True))
     entries = None
@@ -201,7 +197,7 @@ def read_guesses(
     return Guesses(hits=hits, rests=rests, shares=of_bucket, frequent=frequent, bits=bits, entries=entries)
 
 
-def bucket_shares(split: Split, frequent: FrequentWords, bits: int) -> Array:
+def bucket_shares(split: splits.Split, frequent: derived.FrequentWords, bits: int) -> Array:
     """Return, for each line of the answers, the sum of the shares of the frequent words in its bucket."""
     backend = choose_backend()
     words, shares = _encoded(frequent)
@@ -213,7 +209,7 @@ def bucket_shares(split: Split, frequent: FrequentWords, bits: int) -> Array:
     return np.concatenate(found)
 
 
-def _encoded(frequent: FrequentWords) -> tuple[bytes, array[float]]:
+def _encoded(frequent: derived.FrequentWords) -> tuple[bytes, array[float]]:
     return "".join(f"{word}\n" for word in frequent.words).encode(), array("d", frequent.shares)
 
 

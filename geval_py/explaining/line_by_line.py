@@ -7,12 +7,8 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from geval_py.reading.features import OUTPUT, Field, Fields, Tokens
-from geval_py.reading.items import ScoredItem, column_names
-from geval_py.reading.wordprobs import NUMBER
-from geval_py.tables.escapes import terminal_text
-from geval_py.tables.formats import Listing
-from geval_py.tables.numbers import plain
+from geval_py.reading import features, items, wordprobs
+from geval_py.tables import escapes, formats, numbers
 from geval_py.tables.table import Column, Table, plain_table
 from geval_py.text import BOLD_RED, PLAIN, RED, YELLOW, visible
 
@@ -35,7 +31,7 @@ class Line(NamedTuple):
     number: int
     score: float
     loss: float | None
-    item: ScoredItem
+    item: items.ScoredItem
 
 
 class LineDifference(NamedTuple):
@@ -54,10 +50,10 @@ class LineDifference(NamedTuple):
 
 def read_lines(evaluation: ScoredOutput) -> Iterator[Line]:
     """Yield the scored lines in order; raises as :meth:`ScoredOutput.read_items`."""
-    count, numbers = evaluation.line_count, evaluation.line_numbers
+    every_line = range(1, evaluation.line_count + 1)
     return map(
         Line,
-        range(1, count + 1) if numbers is None else numbers,
+        every_line if evaluation.line_numbers is None else evaluation.line_numbers,
         evaluation.each_line_score(),
         evaluation.line_losses if evaluation.scores[0].metric.measure.of_losses else repeat(None),
         evaluation.read_items(),
@@ -70,7 +66,7 @@ def read_differences(evaluation: ScoredOutput, other: ScoredOutput) -> Iterator[
     return map(LineDifference, differences, read_lines(evaluation), read_lines(other))
 
 
-class _Rows(Listing):
+class _Rows(formats.Listing):
     """Lines, a row each: figures, the columns of the input, texts."""
 
     __slots__ = ()
@@ -84,7 +80,7 @@ class _Rows(Listing):
 
     def records(self) -> Table:
         own, evaluation = {*FIGURES, *TEXTS}, self.evaluation
-        columns = column_names(evaluation.input_width(), evaluation.split.in_header, own)
+        columns = items.column_names(evaluation.input_width(), evaluation.split.in_header, own)
         width = len(columns)
 
         def cells(text: str) -> list[str | None]:
@@ -95,9 +91,9 @@ class _Rows(Listing):
         return plain_table([*self.figures, *columns, *self.texts], rows)
 
     def documents(self) -> Iterator[dict[str, Any]]:
-        fields = Fields(self.evaluation.split.in_header)
+        fields = features.Fields(self.evaluation.split.in_header)
         for figures, text, texts in self.rows():
-            columns = fields.split(ScoredItem(text, "", ""))
+            columns = fields.split(items.ScoredItem(text, "", ""))
             yield {
                 **dict(zip(self.figures, figures, strict=True)),
                 "input": {field.column_name: cell for field, cell in columns if field.is_column},
@@ -120,7 +116,7 @@ class LineListing(_Rows):
     marker: Marker | None = None
 
     def table(self) -> Table:
-        marked: Callable[[ScoredItem], Sequence[str]] = tuple if self.marker is None else self.marker.item
+        marked: Callable[[items.ScoredItem], Sequence[str]] = tuple if self.marker is None else self.marker.item
         rows = ((score, *marked(item)) for _, score, _, item in self.lines)
         return _table(["input", "expected", "output"], rows, self.for_terminal and self.marker is None)
 
@@ -173,8 +169,8 @@ def explained_head(evaluations: Sequence[ScoredOutput]) -> dict[str, Any]:
 
 
 def _table(texts: Sequence[str], rows: Iterable[Sequence[object]], for_terminal: bool) -> Table:
-    write = terminal_text if for_terminal else str
-    score = Column(name="score", alignment="right", write=plain)
+    write = escapes.terminal_text if for_terminal else str
+    score = Column(name="score", alignment="right", write=numbers.plain)
     return Table([score, *(Column(name=name, write=write) for name in texts)], rows, at_a_time=AT_A_TIME)
 
 
@@ -193,18 +189,18 @@ class Marker:
     Numbers in an output are not marked: they are its probabilities, not words.
     """
 
-    def __init__(self, p_values: Mapping[str, float], fields: Fields, tokens: Tokens) -> None:
+    def __init__(self, p_values: Mapping[str, float], fields: features.Fields, tokens: features.Tokens) -> None:
         self._styles = {
             name: next((style for below, _, style in STYLES if p < below), "") for name, p in p_values.items()
         }
         self._fields, self._tokens = fields, tokens
 
-    def item(self, item: ScoredItem) -> Sequence[str]:
+    def item(self, item: items.ScoredItem) -> Sequence[str]:
         """Return an item's input, expected and output, marked; a TAB as ``<tab>``."""
         expected, output, *columns = (self._marked(field, text) for field, text in self._fields.split(item))
         return "<tab>".join(columns), expected, output
 
-    def _marked(self, field: Field, text: str) -> str:
+    def _marked(self, field: features.Field, text: str) -> str:
         shown = []
         name = str(field)
         end = 0
@@ -212,8 +208,8 @@ class Marker:
             start = text.find(token, end)
             if start < 0 or (token == "_" and text[end:start].strip(" \t:")):
                 continue  # a tokenizer may write a token otherwise than the text does, as a space for one
-            is_word = field != OUTPUT or not NUMBER.fullmatch(token)
+            is_word = field != features.OUTPUT or not wordprobs.NUMBER.fullmatch(token)
             style = self._styles.get(f"{name}:{token}", "") if is_word else ""
-            shown += [terminal_text(text[end:start]), style, visible(token), PLAIN if style else ""]
+            shown += [escapes.terminal_text(text[end:start]), style, visible(token), PLAIN if style else ""]
             end = start + len(token)
-        return "".join([*shown, terminal_text(text[end:])])
+        return "".join([*shown, escapes.terminal_text(text[end:])])

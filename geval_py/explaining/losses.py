@@ -1,4 +1,9 @@
-"""How losses are spread: by what became of the lines, in a histogram, by parts of the lines; and example lines."""
+"""How losses are spread over the lines, and which lines have the greatest.
+
+In this order: the outcomes of lines, such as a right first guess, and their shares of the loss; a histogram; parts of
+the lines, by the answers and by columns of the input; example lines; the loss that a rare line could have, but which
+no line has had.
+"""
 
 from __future__ import annotations
 
@@ -7,24 +12,20 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from itertools import compress
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from geval_py.explaining.significance import LEAST_LINES, t_quantile
-from geval_py.reading.features import FIELD_NUMBER
+from geval_py.explaining.significance import LEAST_LINES, LEAST_TESTED, Array, Integers, t_quantile
+from geval_py.reading import features, preparation, wordprobs
 from geval_py.reading.items import ScoredItem
-from geval_py.reading.preparation import preparation_of
-from geval_py.reading.wordprobs import Distribution, parse_line
 
 if TYPE_CHECKING:
-    from geval_py.explaining.significance import Array, Integers
     from geval_py.scoring.scores import ScoredOutput
 
 
 class Outcome(IntEnum):
-    """What became of a line, from the best to the worst; a line without a guess has only a rest, or is a vector."""
+    """The outcome of a line, from the best to the worst; a line without a guess has only a rest, or is a vector."""
 
     RIGHT = 0
     LISTED = 1
@@ -78,20 +79,20 @@ class OutcomeShare:
 
 def prepared_items(evaluation: ScoredOutput) -> Iterator[ScoredItem]:
     """Yield each scored line, its output and answer as the metric's flags leave them; raises as read_items."""
-    preparation = preparation_of(evaluation.scores[0].scheme)
+    prepare = preparation.preparation_of(evaluation.scores[0].scheme)
     items = evaluation.read_items()
-    if preparation is None:
+    if prepare is None:
         return items
-    return (ScoredItem(item.input, preparation(item.expected), preparation(item.output)) for item in items)
+    return (ScoredItem(item.input, prepare(item.expected), prepare(item.output)) for item in items)
 
 
-def distribution_at(text: str) -> Distribution | None:
+def distribution_at(text: str) -> wordprobs.Distribution | None:
     """Parse an output line's distribution over words, None for a vector; raises MalformedLineError."""
-    line = parse_line(text)
+    line = wordprobs.parse_line(text)
     return None if line.words is None else line.normalised()
 
 
-def guess_of(distribution: Distribution | None, expected: str) -> Guess:
+def guess_of(distribution: wordprobs.Distribution | None, expected: str) -> Guess:
     """Return a distribution's best guess and the mass of the expected word."""
     if distribution is None:
         return Guess(word=None, confidence=0.0, listed=None, rest=0.0)
@@ -261,7 +262,7 @@ def by_column(losses: Array, column: str, texts: Sequence[str]) -> Parts | None:
 def grouping_of(column: str, texts: Sequence[str]) -> Grouping | None:
     """Assign lines to parts by a column; None if there would be one part only."""
     counts = Counter(texts)
-    if all(map(FIELD_NUMBER.fullmatch, counts)):
+    if all(map(features.FIELD_NUMBER.fullmatch, counts)):
         return _grouping(column, "number", *quantiles_of(np.array(list(map(float, texts)))))
     words = [text.count(" ") + 1 if text else 0 for text in texts]
     if len(counts) > MOST_PARTS and sum(words) / len(words) >= WORDS_OF_A_TEXT:
@@ -326,16 +327,24 @@ def worst_and_best(losses: Array, confidences: Array, worst: int = WORST, best: 
     >>> worst_and_best(np.array([1.0, 2.0, 2.0, 3.0]), np.array([0.5, 0.1, 0.9, 0.5]), worst=2, best=1).tolist()
     [3, 2, 0]
     """
-    order = np.lexsort((-confidences, -losses))
+    return both_ends(np.lexsort((-confidences, -losses)), worst, best)
+
+
+def both_ends(order: Integers, worst: int = WORST, best: int = BEST) -> Integers:
+    """Keep the first and the last of lines that are in order, the worst first; all of them if they are few."""
     return order if len(order) <= worst + best else np.concatenate([order[:worst], order[len(order) - best :]])
+
+
+def items_at(places: Integers, items: Iterable[ScoredItem]) -> dict[int, ScoredItem]:
+    """Return the items at some places, which count from 0; ``items`` is read to its end."""
+    wanted = set(places.tolist())
+    return {place: item for place, item in enumerate(items) if place in wanted}
 
 
 def examples_of(evaluation: ScoredOutput, losses: Array, outcomes: Outcomes) -> list[Example]:
     """Return the 300 lines with the greatest losses and the 100 with the least, by falling loss."""
     chosen = worst_and_best(losses, outcomes.confidences)
-    keep = np.zeros(len(losses), np.bool_)
-    keep[chosen] = True
-    items = dict(zip(np.flatnonzero(keep).tolist(), compress(prepared_items(evaluation), keep), strict=True))
+    items = items_at(chosen, prepared_items(evaluation))
     numbers = evaluation.line_numbers or range(1, len(losses) + 1)
     return [_example(numbers[place], float(losses[place]), items[place]) for place in chosen.tolist()]
 
@@ -374,3 +383,34 @@ def in_context(line: str) -> tuple[tuple[str, ...], str, str]:
     head = before if len(before) <= CONTEXT else f"…{before[-CONTEXT:]}"
     tail = after if len(after) <= CONTEXT else f"{after[:CONTEXT]}…"
     return tuple(about), head, tail
+
+
+# Losses that no line has had yet
+
+ORDINARY = 20.0  # nats: the loss of an unlisted word at ten bits with a rest of two millionths
+FAR = 10  # standard errors of the mean loss by which one such line would move it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ruin:
+    """The greatest loss that a line could have had, possibly inf, and the greatest loss of any line, in nats."""
+
+    bound: float
+    seen: float
+
+
+def find_ruin(evaluation: ScoredOutput) -> Ruin | None:
+    """Compute how much a line could lose, if such a line would move the mean loss by ten standard errors.
+
+    None otherwise, and for metrics not of hashed words, a bound that any miss may reach, few lines, and infinite
+    losses.
+    """
+    statistics = evaluation.scores[0].statistics
+    if statistics.bound <= ORDINARY or statistics.lines < LEAST_TESTED:
+        return None
+    losses = np.array(statistics.columns[0])
+    seen = float(losses.max())
+    if math.isinf(seen):
+        return None
+    moved = FAR * float(losses.std(ddof=1)) * math.sqrt(len(losses))
+    return Ruin(bound=statistics.bound, seen=seen) if statistics.bound > seen + moved else None

@@ -1,8 +1,10 @@
-"""Luck: how much hash collisions changed a score, by the scores of other seeds, and the score without hashing.
+"""Luck: how much hash collisions changed a score, or the order of two outputs.
 
 The expected word shares its bucket with a part of the rest and, by chance, with other words. Seeds are line numbers,
 so a file has one score; if its lines began further down, it would have another. The scatter of such scores is
-measured, by scoring again with shifted seeds, and computed (see :mod:`geval_py.scoring.kernel.profile`).
+measured, by scoring again with shifted seeds, and computed (see :mod:`geval_py.scoring.kernel.profile`). With a
+vocabulary, the perplexity without hashing is computed, too. At the end are the near ties: outputs so near to each
+other that hashing may have decided between them.
 """
 
 from __future__ import annotations
@@ -18,25 +20,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from geval_py.errors import UsageError
-from geval_py.explaining.reliability import hashed_scheme, profile_of, profile_scheme, reread, schemes_of
-from geval_py.explaining.significance import NORMAL
-from geval_py.reading.schemes import DEFAULT_BITS
-from geval_py.reading.sources import can_be_reread
-from geval_py.reading.splits import unique_names
+from geval_py.explaining import reliability, significance
+from geval_py.reading import schemes, sources, splits
+from geval_py.scoring import evaluate, scores
 from geval_py.scoring.kernel.profile import SKETCHES
-from geval_py.scoring.metrics.base import NOISE, Metric, exp
-from geval_py.scoring.metrics.hashed import ProfileStatistics, reseeded, unknown_words
-from geval_py.tables.formats import Tabular
-from geval_py.tables.numbers import fixed, shortest
+from geval_py.scoring.metrics import base, hashed
+from geval_py.tables import formats, numbers
 from geval_py.tables.table import Column, Table, plain_table
-from geval_py.text import named as shown_path
-from geval_py.text import visible
+from geval_py.text import named, visible
 
 if TYPE_CHECKING:
     from geval_py.explaining.comparison import Comparison
-    from geval_py.explaining.significance import Array
-    from geval_py.scoring.evaluate import Named
-    from geval_py.scoring.scores import ScoredOutput
 
 
 DEFAULT_SEEDS, MOST_SEEDS = 25, 1000
@@ -141,7 +135,7 @@ class Luck:
 
 
 @dataclass(frozen=True, slots=True)
-class Lucks(Tabular):
+class Lucks(formats.Tabular):
     """The luck of several outputs of one test set, at least one."""
 
     outputs: tuple[Luck, ...]
@@ -181,16 +175,22 @@ def score_text(score: float) -> str:
     >>> score_text(549.93691), score_text(0.00182345678), score_text(9984123.4)
     ('549.94', '0.0018235', '9984100')
     """
-    return f"{float(f'{score:.4e}'):.15g}" if abs(score) < 1e15 else shortest(score)
+    return f"{float(f'{score:.4e}'):.15g}" if abs(score) < 1e15 else numbers.shortest(score)
 
 
 def _spread_cells(spread: Spread | None) -> list[str | None]:
     if spread is None:
         return [None, None, None]
-    return [score_text(spread.score), fixed(spread.sd, 4), None if spread.z is None else fixed(spread.z, 1)]
+    return [
+        score_text(spread.score),
+        numbers.fixed(spread.sd, 4),
+        None if spread.z is None else numbers.fixed(spread.z, 1),
+    ]
 
 
-def luck(evaluation: ScoredOutput, *, seeds: int = DEFAULT_SEEDS, vocabulary: frozenset[str] = frozenset()) -> Luck:
+def luck(
+    evaluation: scores.ScoredOutput, *, seeds: int = DEFAULT_SEEDS, vocabulary: frozenset[str] = frozenset()
+) -> Luck:
     """Estimate how much hash collisions changed an output's score.
 
     The evaluation's files are read again, with the flags and bits of its first metric on hashed words, and scored
@@ -200,8 +200,10 @@ def luck(evaluation: ScoredOutput, *, seeds: int = DEFAULT_SEEDS, vocabulary: fr
     hold for one seed, and for a number of seeds out of range; DataError if the files have changed and are malformed.
     """
     check_seeds(seeds)
-    schemes = luck_schemes(hashed_scheme(schemes_of(evaluation)), seeds, exact=bool(vocabulary))
-    again = reread(evaluation, schemes, vocabulary, sign=evaluation.signature is not None)
+    wanted = luck_schemes(
+        reliability.hashed_scheme(reliability.schemes_of(evaluation)), seeds, exact=bool(vocabulary)
+    )
+    again = reliability.reread(evaluation, wanted, vocabulary, sign=evaluation.signature is not None)
     return luck_of(again, seeds, len(vocabulary))
 
 
@@ -211,24 +213,28 @@ def check_seeds(seeds: int) -> None:
         raise UsageError(message=f"the number of seeds is from 0 to {MOST_SEEDS}, not {seeds}")
 
 
-def luck_schemes(named: Named, seeds: int, *, exact: bool) -> list[Named]:
+def luck_schemes(of_hashed: evaluate.Named, seeds: int, *, exact: bool) -> list[evaluate.Named]:
     """Return the metrics that :func:`luck_of` needs, made from a hashed one; ``exact`` adds the vocabulary's."""
-    scheme, metric = named
-    again = [(scheme, reseeded(metric, seed)) for seed in range(1, seeds + 1)]
-    return [profile_scheme(named), *again, *([(scheme, unknown_words(metric))] if exact else [])]
+    scheme, metric = of_hashed
+    again = [(scheme, hashed.reseeded(metric, seed)) for seed in range(1, seeds + 1)]
+    return [
+        reliability.profile_scheme(of_hashed),
+        *again,
+        *([(scheme, hashed.unknown_words(metric))] if exact else []),
+    ]
 
 
-def luck_of(evaluation: ScoredOutput, seeds: int, vocabulary: int) -> Luck:
+def luck_of(evaluation: scores.ScoredOutput, seeds: int, vocabulary: int) -> Luck:
     """Compute the luck of an output that was scored with :func:`luck_schemes`; ``vocabulary`` is a number of words.
 
     Raises UsageError for lines of buckets.
     """
     (first, *others), signed = evaluation.scores, evaluation.signature
-    statistics = profile_of(evaluation)
+    statistics = reliability.profile_of(evaluation)
     vectors = int(statistics.column("vector").sum())
     if vectors:
         raise UsageError(
-            message=f"{shown_path(evaluation.output.path)} has {vectors} of {statistics.lines} lines of buckets, "
+            message=f"{named(evaluation.output.path)} has {vectors} of {statistics.lines} lines of buckets, "
             "which hold for one seed of the hash: the scores of other seeds cannot be computed"
         )
     kept = np.isfinite(statistics.column("seed_mean"))
@@ -238,14 +244,16 @@ def luck_of(evaluation: ScoredOutput, seeds: int, vocabulary: int) -> Luck:
     sd = math.sqrt(float(statistics.column("seed_variance")[kept].sum())) / max(1, lines)
     measured = _spread(first.metric, loss, fmean(losses), stdev(losses)) if len(losses) > 1 and lines else None
     formula = _spread(first.metric, loss, _mean(statistics.column("seed_mean")[kept]), sd)
-    low, high = sorted(first.metric.of_line(formula.loss + sign * NORMAL * formula.sd) for sign in (-1, 1))
+    low, high = sorted(
+        first.metric.of_line(formula.loss + sign * significance.NORMAL * formula.sd) for sign in (-1, 1)
+    )
     return Luck(
         test=evaluation.split.name,
         file=evaluation.output.name,
         metric=first.name,
         unit=first.unit,
         direction=first.direction,
-        bits=first.metric.bits or DEFAULT_BITS,
+        bits=first.metric.bits or schemes.DEFAULT_BITS,
         lines=lines,
         left_out=statistics.lines - lines,
         score=first.metric.of_line(loss),
@@ -261,33 +269,33 @@ def luck_of(evaluation: ScoredOutput, seeds: int, vocabulary: int) -> Luck:
     )
 
 
-def _mean(losses: Array) -> float:
+def _mean(losses: significance.Array) -> float:
     """Return the mean; NaN for no loss."""
     return math.fsum(losses) / len(losses) if len(losses) else math.nan
 
 
-def _spread(metric: Metric, loss: float, mean: float, sd: float) -> Spread:
-    return Spread(score=metric.of_line(mean), loss=mean, sd=sd, z=(loss - mean) / sd if sd > NOISE else None)
+def _spread(metric: base.Metric, loss: float, mean: float, sd: float) -> Spread:
+    return Spread(score=metric.of_line(mean), loss=mean, sd=sd, z=(loss - mean) / sd if sd > base.NOISE else None)
 
 
-def _exact(evaluation: ScoredOutput, statistics: ProfileStatistics, vocabulary: int) -> Exact:
-    bits = evaluation.scores[0].metric.bits or DEFAULT_BITS
+def _exact(evaluation: scores.ScoredOutput, statistics: hashed.ProfileStatistics, vocabulary: int) -> Exact:
+    bits = evaluation.scores[0].metric.bits or schemes.DEFAULT_BITS
     unknown = np.frombuffer(evaluation.scores[-1].statistics.columns[0]) > 0
     mass, rest, words = (statistics.column(name) for name in ("word_mass", "rest", "words"))
     listed = statistics.column("listed") > 0
     masses = np.where(listed, mass, rest / np.maximum(1, vocabulary - words))
     finite = (listed | ~unknown) & (masses > 0)
-    hashed = _mean(statistics.column("loss")[finite])
+    hashed_loss = _mean(statistics.column("loss")[finite])
     unlisted = float((~listed[finite]).mean()) if finite.any() else math.nan
     return Exact(
         vocabulary=vocabulary,
         infinite=statistics.lines - int(finite.sum()),
-        listed=exp(_mean(-np.log(masses[finite]))),
-        from_hashed=exp(hashed + unlisted * math.log(vocabulary / (1 << bits))),
+        listed=base.exp(_mean(-np.log(masses[finite]))),
+        from_hashed=base.exp(hashed_loss + unlisted * math.log(vocabulary / (1 << bits))),
     )
 
 
-# Two outputs so near to each other that hashing may have decided between them
+# Near ties
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -301,22 +309,24 @@ class NearTie:
     def __str__(self) -> str:
         return (
             f"{visible(self.first)} and {visible(self.second)} are nearer than hashing can tell: "
-            f"{fixed(100 * self.turned, 0)} % of seeds would put the second first"
+            f"{numbers.fixed(100 * self.turned, 0)} % of seeds would put the second first"
         )
 
 
-def near_ties(evaluations: Sequence[ScoredOutput], comparison: Comparison) -> Iterator[NearTie]:
+def near_ties(evaluations: Sequence[scores.ScoredOutput], comparison: Comparison) -> Iterator[NearTie]:
     """Find the neighbours in a comparison between which hashing may have decided.
 
     Only neighbours that cannot be told apart anyway, on a metric of hashed words, are looked at: their outputs are
     read again, unless they can be read only once.
     """
-    by_name = dict(zip(unique_names([of.output for of in evaluations]), evaluations, strict=True))
+    by_name = dict(zip(splits.unique_names([of.output for of in evaluations]), evaluations, strict=True))
 
     @cache
-    def profile(name: str) -> ProfileStatistics:
+    def profile(name: str) -> hashed.ProfileStatistics:
         first = by_name[name].scores[0]
-        return profile_of(reread(by_name[name], [profile_scheme((first.scheme, first.metric))]))
+        return reliability.profile_of(
+            reliability.reread(by_name[name], [reliability.profile_scheme((first.scheme, first.metric))])
+        )
 
     bits = evaluations[0].scores[0].metric.bits
     for first, second in pairwise(system.name for system in comparison.systems):
@@ -325,14 +335,14 @@ def near_ties(evaluations: Sequence[ScoredOutput], comparison: Comparison) -> It
             bits
             and any({first, second} <= set(group) for group in comparison.groups)
             and both[0].scores[0].statistics != both[1].scores[0].statistics
-            and all(can_be_reread(of.output.path) for of in both)
+            and all(sources.can_be_reread(of.output.path) for of in both)
         ):
             turned = share_turned(profile(first), profile(second), bits)
             if turned > NEAR:
                 yield NearTie(first=first, second=second, turned=turned)
 
 
-def share_turned(better: ProfileStatistics, worse: ProfileStatistics, bits: int) -> float:
+def share_turned(better: hashed.ProfileStatistics, worse: hashed.ProfileStatistics, bits: int) -> float:
     """Compute the share of seeds that would reverse the order of two outputs, by formula; 0 without scatter.
 
     Their expected difference is compared with its standard deviation over seeds, in which the words that both list
@@ -347,14 +357,14 @@ def share_turned(better: ProfileStatistics, worse: ProfileStatistics, bits: int)
     return NormalDist().cdf(float(_difference(better, worse, "seed_mean")[kept].sum()) / math.sqrt(variance))
 
 
-def _difference(one: ProfileStatistics, other: ProfileStatistics, name: str) -> Array:
+def _difference(one: hashed.ProfileStatistics, other: hashed.ProfileStatistics, name: str) -> significance.Array:
     """Subtract a column; NaN if both are infinite."""
     with np.errstate(invalid="ignore"):
         return one.column(name) - other.column(name)
 
 
-def _gains(statistics: ProfileStatistics, bits: int) -> Array:
+def _gains(statistics: hashed.ProfileStatistics, bits: int) -> significance.Array:
     """Return the mean gain, over seeds, from sharing a bucket, on each line."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        alone: Array = -np.log(statistics.column("word_mass") + statistics.column("rest") / (1 << bits))
+        alone: significance.Array = -np.log(statistics.column("word_mass") + statistics.column("rest") / (1 << bits))
         return alone - statistics.column("seed_mean")

@@ -2,7 +2,7 @@
 
 The mass of a bucket is linear in the lines' distributions. So the columns of losses are enough to find the weights,
 and the problem is convex: it is solved by expectation and maximisation (Jelinek and Mercer, "Interpolated estimation
-of Markov source parameters from sparse data", 1980), which repeats, with a column m = exp(-L) an output,
+of Markov source parameters from sparse data", 1980), which repeats, with a column m = exp(-L) for each output,
 
     w <- mean over the lines of (w m / sum w m)
 
@@ -18,23 +18,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from geval_py.errors import UsageError
-from geval_py.explaining import cross_validation
-from geval_py.explaining.comparison import check_comparable
-from geval_py.explaining.cross_validation import Change, score_text, ten_digits
-from geval_py.explaining.guesses import bucket_shares, hashed_bits
-from geval_py.reading.config import DEFAULT_SEED, check_sampling
+from geval_py import errors, version
+from geval_py.explaining import comparison, cross_validation, guesses
+from geval_py.reading import config, splits
 from geval_py.reading.derived import Derived, FrequentWords, Mixing, frequent_words_of_train, mixed_output
-from geval_py.reading.splits import unique_names
 from geval_py.scoring.scores import ScoredOutput, Signature, checked_evaluation
-from geval_py.tables.formats import Tabular
-from geval_py.tables.numbers import fixed
+from geval_py.tables import formats, numbers
 from geval_py.tables.table import Column, Table
 from geval_py.text import visible
-from geval_py.version import __version__
 
 if TYPE_CHECKING:
-    from geval_py.explaining.cross_validation import HeldTogether
     from geval_py.explaining.significance import Array
 
 
@@ -63,7 +56,7 @@ class Component:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mixture(Tabular):
+class Mixture(formats.Tabular):
     """How much mixing outputs would improve the score; printed, as a table.
 
     ``components`` are the outputs in their order, the words of train last, if they are mixed too. ``best`` is the
@@ -86,7 +79,7 @@ class Mixture(Tabular):
     best: str
     score: float
     held_out: float
-    change: Change
+    change: cross_validation.Change
     taken: bool
     predicted: float
     mixing: Mixing = field(repr=False)
@@ -97,15 +90,20 @@ class Mixture(Tabular):
         shown = (known.name for known in fields(self) if known.name not in ("mixing", "header"))
         return {name: getattr(self, name) for name in shown} | {
             "components": [component.to_dict() for component in self.components],
-            "held_out": ten_digits(self.held_out),
+            "held_out": cross_validation.ten_digits(self.held_out),
             "change": self.change.to_dict(),
-            "predicted": ten_digits(self.predicted),
+            "predicted": cross_validation.ten_digits(self.predicted),
         }
 
     def table(self) -> Table:
         infinite = any(component.infinite for component in self.components)
         rows: list[list[object]] = [
-            [component.name, score_text(component.score), component.infinite, fixed(component.weight, 4)]
+            [
+                component.name,
+                cross_validation.score_text(component.score),
+                component.infinite,
+                numbers.fixed(component.weight, 4),
+            ]
             for component in self.components
         ]
         columns = [Column(name=name, alignment="right") for name in ("score", "infinite", "weight")]
@@ -117,14 +115,15 @@ class Mixture(Tabular):
         yield visible(f"{what} of {self.lines} lines of {self.test}; {how}.")
         change, ends = self.change.cells()
         yield (
-            f"Mixed, {score_text(self.held_out)}; against {visible(self.best)} alone, {score_text(self.score)}, "
-            f"a change of {change} nats {ends}: {cross_validation.VERDICTS[self.taken]}."
+            f"Mixed, {cross_validation.score_text(self.held_out)}; against {visible(self.best)} alone, "
+            f"{cross_validation.score_text(self.score)}, a change of {change} nats {ends}: "
+            f"{cross_validation.VERDICTS[self.taken]}."
         )
 
     def kept(self) -> dict[str, Any]:
         """Return the contents of ``.tuning.json`` beside a mixture."""
         return {
-            "version": __version__,
+            "version": version.__version__,
             "test": self.test,
             "metric": self.metric,
             "components": [component.to_dict() for component in self.components],
@@ -148,7 +147,7 @@ class Mixture(Tabular):
         paths = [os.fspath(output) for output in outputs]
         wanted = len(self.components) - bool(self.words)
         if len(paths) != wanted:
-            raise UsageError(message=f"the mixture is of {wanted} outputs, not of {len(paths)}")
+            raise errors.UsageError(message=f"the mixture is of {wanted} outputs, not of {len(paths)}")
         derived = self.derived(paths, os.fspath(folder or os.path.dirname(paths[0])))
         derived.check_free(force)
         derived.check_lines()
@@ -164,8 +163,8 @@ def mix(
     evaluations: Iterable[ScoredOutput],
     *,
     words: int = 0,
-    documents: HeldTogether = None,
-    seed: int = DEFAULT_SEED,
+    documents: cross_validation.HeldTogether = None,
+    seed: int = config.DEFAULT_SEED,
     force: bool = False,
 ) -> Mixture:
     """Find the best weights to mix outputs of one test set with known answers.
@@ -178,11 +177,11 @@ def mix(
     """
     evaluations = tuple(map(checked_evaluation, evaluations))
     if len(evaluations) < 2:
-        raise UsageError(message=f"a mixture takes two outputs or more; there is {len(evaluations) or 'none'}")
-    check_comparable(evaluations)
-    check_sampling(1, seed)
+        raise errors.UsageError(message=f"a mixture takes two outputs or more; there is {len(evaluations) or 'none'}")
+    comparison.check_comparable(evaluations)
+    config.check_sampling(1, seed)
     first, score = evaluations[0], evaluations[0].scores[0]
-    bits = hashed_bits(first)
+    bits = guesses.hashed_bits(first)
     notes = cross_validation.notes_on_lines(first, force)
     folds, alike = cross_validation.folds_of(evaluations, documents, seed)
     frequent = _frequent(first, words)
@@ -214,7 +213,7 @@ def _columns(evaluations: Sequence[ScoredOutput], frequent: FrequentWords, bits:
     """Return the losses of each output and, last, of the frequent words: lines x outputs."""
     columns = [np.array(evaluation.line_losses) for evaluation in evaluations]
     if frequent.words:
-        shares = bucket_shares(evaluations[0].split, frequent, bits)
+        shares = guesses.bucket_shares(evaluations[0].split, frequent, bits)
         masses = shares + max(0.0, 1.0 - frequent.total) / (1 << bits)
         with np.errstate(divide="ignore"):
             columns.append(np.maximum(0.0, -np.log(masses)))
@@ -222,7 +221,7 @@ def _columns(evaluations: Sequence[ScoredOutput], frequent: FrequentWords, bits:
 
 
 def _components(evaluations: Sequence[ScoredOutput], losses: Array, weights: Array) -> tuple[Component, ...]:
-    names = [*unique_names([evaluation.output for evaluation in evaluations]), TRAIN]
+    names = [*splits.unique_names([evaluation.output for evaluation in evaluations]), TRAIN]
     signatures = [*(evaluation.signature for evaluation in evaluations), None]
     scores = [
         *(evaluation.score for evaluation in evaluations),
@@ -277,5 +276,7 @@ def _frequent(evaluation: ScoredOutput, words: int) -> FrequentWords:
         return FrequentWords()
     found = frequent_words_of_train(evaluation.split, words)
     if found is None or not found.words:
-        raise UsageError(message="there is no train/expected.tsv, whose commonest words would be one more output")
+        raise errors.UsageError(
+            message="there is no train/expected.tsv, whose commonest words would be one more output"
+        )
     return found

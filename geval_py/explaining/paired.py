@@ -30,14 +30,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from geval_py.explaining import resampling
-from geval_py.explaining.significance import LEVEL, Interval, expansion, holm, undistinguished_groups
+from geval_py.explaining.significance import LEVEL, Array, Interval, expansion, holm, undistinguished_groups
 from geval_py.reading.config import check_sampling
 from geval_py.scoring.metrics.base import NOISE, LineStatistics, Metric
 
 if TYPE_CHECKING:
     from geval_py.explaining.documents import Documents
-    from geval_py.explaining.resampling import LineTable, Totals
-    from geval_py.explaining.significance import Array
     from geval_py.scoring.blocks import Progress
     from geval_py.scoring.scores import Signature
 
@@ -138,10 +136,10 @@ class Systems:
     def _named(self, sets: Iterable[Iterable[int]]) -> tuple[tuple[str, ...], ...]:
         return tuple(tuple(self.names[n] for n in indices) for indices in sets)
 
-    def _resample(self, table: LineTable) -> Totals:
+    def _resample(self, table: resampling.LineTable) -> resampling.Totals:
         return resampling.resample_totals(table, samples=self.samples, seed=self.seed, progress=self.progress)
 
-    def _score(self, table: LineTable, resampled: Totals) -> list[System]:
+    def _score(self, table: resampling.LineTable, resampled: resampling.Totals) -> list[System]:
         """Compute each system's score on all lines, its interval, and its shares of lines against the baseline."""
         shares = line_shares(self.metric, table, self.baseline)
         values = resampling.scores_on(self.metric, resampled).T
@@ -162,8 +160,8 @@ class Systems:
         self,
         systems: Sequence[System],
         scores: Sequence[float],
-        finite: LineTable,
-        resampled: Totals,
+        finite: resampling.LineTable,
+        resampled: resampling.Totals,
         randomisation: Sequence[float],
     ) -> list[System]:
         """Add the differences from the baseline and the p-values.
@@ -209,8 +207,10 @@ def _groups(p_values: Array) -> list[tuple[int, ...]]:
 # The tests
 
 
-def bootstrap_p_values(metric: Metric, table: LineTable, resampled: Totals, baseline: int) -> Array:
-    """Test each system against the baseline by the bootstrap; return a p-value a system, 1 for the baseline.
+def bootstrap_p_values(
+    metric: Metric, table: resampling.LineTable, resampled: resampling.Totals, baseline: int
+) -> Array:
+    """Test each system against the baseline by the bootstrap; return a p-value for each system, 1 for the baseline.
 
     ``table`` holds finite statistics only, ``resampled`` its sums on resamples. A single line, or document, tells
     nothing about the spread: p is 1.
@@ -228,7 +228,7 @@ def bootstrap_p_values(metric: Metric, table: LineTable, resampled: Totals, base
 
 
 def randomisation_p_values(
-    metric: Metric, table: LineTable, *, samples: int, seed: int, progress: Progress | None = None
+    metric: Metric, table: resampling.LineTable, *, samples: int, seed: int, progress: Progress | None = None
 ) -> Array:
     """Test all pairs of systems by approximate randomisation; return systems x systems, 1 on the diagonal.
 
@@ -248,7 +248,7 @@ def randomisation_p_values(
     return p_values
 
 
-def tested_values(metric: Metric, totals: Totals) -> Array:
+def tested_values(metric: Metric, totals: resampling.Totals) -> Array:
     """Return the tested figures, resamples x systems: the metric, or the mean loss if that is equivalent."""
     if metric.measure.of_losses and totals.counts.shape[1] == 1:
         return totals.sums[0, :, :, 0] / totals.counts
@@ -265,7 +265,9 @@ def _p_value(differences: Array, observed: Array, noise: Array) -> Array:
     return share
 
 
-def difference_intervals(scores: Array, table: LineTable, baseline: int, *, seed: int) -> list[Interval | None]:
+def difference_intervals(
+    scores: Array, table: resampling.LineTable, baseline: int, *, seed: int
+) -> list[Interval | None]:
     """Compute the interval of each system's score minus the baseline's; ``scores`` are resamples x systems.
 
     None if some difference is undefined: both scores are infinite.
@@ -278,7 +280,7 @@ def difference_intervals(scores: Array, table: LineTable, baseline: int, *, seed
     ]
 
 
-def line_shares(metric: Metric, table: LineTable, baseline: int) -> list[tuple[float, float, float]]:
+def line_shares(metric: Metric, table: resampling.LineTable, baseline: int) -> list[tuple[float, float, float]]:
     """Return each system's shares of lines that are better than the baseline's, worse, and the same.
 
     Better is a lower loss or, for a metric of other statistics, a better score of the line. Lines that differ by
@@ -299,7 +301,7 @@ def line_shares(metric: Metric, table: LineTable, baseline: int) -> list[tuple[f
     return [(float(one), float(two), float(three)) for one, two, three in shares]
 
 
-def equal_systems(table: LineTable) -> list[tuple[int, ...]]:
+def equal_systems(table: resampling.LineTable) -> list[tuple[int, ...]]:
     """Find the sets, of two systems at least, with the same statistics on every line."""
     systems: dict[bytes, list[int]] = {}
     for n, key in enumerate(table.keys):

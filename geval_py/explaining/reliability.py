@@ -4,6 +4,9 @@
 size and number would show is found by drawing: the consistency band of J. Broecker and L. A. Smith, "Increasing the
 reliability of reliability diagrams", Weather and Forecasting 22 (2007). No measure of error means anything without
 it: the expected calibration error of even the most honest forecaster is above 0.
+
+In this order: reliability in bins, and the calibration error; the reliability curve without bins, and the parts of a
+Brier score; profiles, which say what the distributions of an output's lines claim, read by scoring the output again.
 """
 
 from __future__ import annotations
@@ -17,12 +20,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from geval_py.errors import UsageError
-from geval_py.reading.config import DEFAULT_SEED
-from geval_py.reading.sources import can_be_reread
-from geval_py.scoring.evaluate import Named, evaluate_output
+from geval_py.reading import config, sources
+from geval_py.scoring import evaluate, scores
 from geval_py.scoring.kernel.profile import COUNTS
 from geval_py.scoring.metrics.hashed import ProfileStatistics, is_hashed, profiled
-from geval_py.scoring.scores import ScoredOutput, checked_evaluation
 from geval_py.text import named, visible
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class Points:
         return [dict(zip(names, row, strict=True)) for row in zip(*asdict(self).values(), strict=True)]
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a table with a row a point, and the columns ``x``, ``y``, ``low``, ``high``, ``n``."""
+        """Return a table with a row per point, and the columns ``x``, ``y``, ``low``, ``high``, ``n``."""
         import pandas as pd
 
         return pd.DataFrame(asdict(self))
@@ -111,7 +112,7 @@ class Forecasts:
 
     def honest(self) -> Iterator[Array]:
         """Yield draws of the hits of honest probabilities; the draws are the same each time."""
-        chance = np.random.default_rng(DEFAULT_SEED)
+        chance = np.random.default_rng(config.DEFAULT_SEED)
         of_things = self.p[self._places]
         for _ in range(DRAWS):
             yield _sums(self._places, chance.random(len(of_things)) < of_things)
@@ -292,10 +293,10 @@ def _isotonic_regression() -> Callable[[Array, Array], Array]:
     return regression
 
 
-# Profiles: what the lines' distributions say, read in one pass with the flags of a hashed metric
+# Profiles: read in one pass, with the flags of a hashed metric
 
 
-def hashed_scheme(schemes: Sequence[Named]) -> Named:
+def hashed_scheme(schemes: Sequence[evaluate.Named]) -> evaluate.Named:
     """Return the first metric on hashed words; raises UsageError if there is none."""
     for scheme, metric in schemes:
         if is_hashed(metric):
@@ -304,31 +305,31 @@ def hashed_scheme(schemes: Sequence[Named]) -> Named:
     raise UsageError(message=f"this needs a metric on hashed words, such as PerplexityHashed, not {visible(names)}")
 
 
-def profile_scheme(named: Named, draws: int = 0) -> Named:
+def profile_scheme(named: evaluate.Named, draws: int = 0) -> evaluate.Named:
     """Return a hashed metric whose statistics are profiles."""
     scheme, metric = named
     return scheme, profiled(metric, draws)
 
 
 def reread(
-    evaluation: ScoredOutput,
-    schemes: Sequence[Named],
+    evaluation: scores.ScoredOutput,
+    schemes: Sequence[evaluate.Named],
     vocabulary: frozenset[str] = frozenset(),
     *,
     sign: bool = False,
-) -> ScoredOutput:
+) -> scores.ScoredOutput:
     """Score an output again, with other metrics; raises UsageError if it can be read only once."""
-    if not can_be_reread(evaluation.output.path):
+    if not sources.can_be_reread(evaluation.output.path):
         raise UsageError(message=f"{named(evaluation.output.path)} would have to be read again: write it to a file")
-    return evaluate_output(evaluation.split, evaluation.output, schemes, vocabulary, sign=sign)
+    return evaluate.evaluate_output(evaluation.split, evaluation.output, schemes, vocabulary, sign=sign)
 
 
-def schemes_of(evaluation: ScoredOutput) -> list[Named]:
+def schemes_of(evaluation: scores.ScoredOutput) -> list[evaluate.Named]:
     """Return an evaluation's metrics; raises UsageError for anything else, such as a path."""
-    return [(score.scheme, score.metric) for score in checked_evaluation(evaluation).scores]
+    return [(score.scheme, score.metric) for score in scores.checked_evaluation(evaluation).scores]
 
 
-def profile_of(evaluation: ScoredOutput) -> ProfileStatistics:
+def profile_of(evaluation: scores.ScoredOutput) -> ProfileStatistics:
     """Return the profile of an evaluation's first metric, made by :func:`profile_scheme`."""
     statistics = evaluation.scores[0].statistics
     if not isinstance(statistics, ProfileStatistics):

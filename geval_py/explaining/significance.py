@@ -1,6 +1,6 @@
-"""What is more than chance: two distributions, intervals, corrections of p-values, groups of systems.
+"""Statistical significance: two distributions, intervals, corrections of p-values, groups of systems.
 
-SciPy is not used: to import it takes longer than all of these take to run. Nor is numpy imported before it is needed.
+SciPy is not used: importing it takes longer than running all of these. numpy is imported when it is needed.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    Array: TypeAlias = NDArray[np.float64]
-    Integers: TypeAlias = NDArray[np.int64]
-    Flags: TypeAlias = NDArray[np.bool_]
-
+Array: TypeAlias = "NDArray[np.float64]"
+Integers: TypeAlias = "NDArray[np.int64]"
+Flags: TypeAlias = "NDArray[np.bool_]"
 
 CONFIDENCE = 0.95  # of intervals
 LEVEL = 0.05  # of tests

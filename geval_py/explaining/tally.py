@@ -20,12 +20,10 @@ import numpy as np
 from geval_py.reading.features import FIELD_NUMBER, FeatureKinds, Field, Fields
 from geval_py.reading.items import ScoredItem
 from geval_py.reading.lines import LineReader, decode_lines
-from geval_py.scoring.blocks import Block, Progress
+from geval_py.scoring import blocks, scores
 
 if TYPE_CHECKING:
     from geval_py.explaining.significance import Array, Flags, Integers
-    from geval_py.scoring.blocks import Workers
-    from geval_py.scoring.scores import ScoredOutput
 
 
 ITEMS_AT_ONCE = 4096
@@ -85,8 +83,8 @@ def _truncated(terms: Array) -> Array:
 class Tally:
     """The features of one kind in one field: the number of items of each, and the sums of these items' weights.
 
-    ``codes`` numbers the features from 0; ``figures`` has a column a feature: the number of items, then a row a
-    weight. ``places`` are the (items, codes) of the occurrences, if they are kept.
+    ``codes`` numbers the features from 0; ``figures`` has a column per feature: the number of items, then
+    a row for each weight. ``places`` are the (items, codes) of the occurrences, if they are kept.
     """
 
     codes: defaultdict[str, int] = field(default_factory=lambda: defaultdict(count().__next__))
@@ -150,7 +148,7 @@ class Numbers:
 
 @dataclass(slots=True)
 class FieldTally:
-    """The counts of one field of the items: a tally a kind of feature, and numbers if they are asked for."""
+    """The counts of one field of the items: a tally for each kind of feature, and numbers if they are asked for."""
 
     kinds: FeatureKinds
     keep: bool
@@ -182,9 +180,9 @@ def tally_features(
     kinds: FeatureKinds,
     *,
     keep: bool = False,
-    progress: Progress | None = None,
+    progress: blocks.Progress | None = None,
 ) -> dict[Field, FieldTally]:
-    """Count the features of all items; return the fields in order. ``weights`` has a column an item.
+    """Count the features of all items; return the fields in order. ``weights`` has a column per item.
 
     With ``keep``, or for pairs of features, the occurrences are kept.
     """
@@ -207,7 +205,7 @@ def tally_parts(
     kinds: FeatureKinds,
     *,
     keep: bool = False,
-    progress: Progress | None = None,
+    progress: blocks.Progress | None = None,
 ) -> dict[Field, FieldTally]:
     """Count as :func:`tally_features`, but some of all items, with the parts of their weights."""
     keep = keep or kinds.cartesian
@@ -228,11 +226,11 @@ def tally_parts(
     return found
 
 
-# On workers elsewhere, which each count the pieces that they read
+# Counting on workers elsewhere: each counts the pieces that it reads
 
 
 class _Lines(NamedTuple):
-    """Data beside some lines: their inputs and expected words; which of them count; the parts of their weights."""
+    """What is sent with lines of an output: their inputs and expected words, which count, parts of their weights."""
 
     beside: list[tuple[str, str]]
     known: Flags
@@ -247,14 +245,14 @@ class _Counted:
 
 
 def tally_on(
-    workers: Workers,
-    evaluation: ScoredOutput,
+    workers: blocks.Workers,
+    evaluation: scores.ScoredOutput,
     known: Flags,
     weights: Array,
     kinds: FeatureKinds,
     *,
     keep: bool,
-    progress: Progress | None = None,
+    progress: blocks.Progress | None = None,
 ) -> dict[Field, FieldTally]:
     """Count the features of an evaluation's lines as :func:`tally_features` does.
 
@@ -277,12 +275,12 @@ def tally_on(
     return added_up(found, parts)
 
 
-def _lines_of(evaluation: ScoredOutput, known: Flags, parts: Parts) -> Callable[[Block], _Lines]:
+def _lines_of(evaluation: scores.ScoredOutput, known: Flags, parts: Parts) -> Callable[[blocks.Block], _Lines]:
     """Return a function from a block to the data beside its lines, for blocks in order."""
     beside = zip(evaluation.input.lines(), evaluation.kept_texts().expected.read(), strict=False)  # "" without end
     before = 0
 
-    def lines_of(block: Block) -> _Lines:
+    def lines_of(block: blocks.Block) -> _Lines:
         nonlocal before
         of_block = known[block.first_line - 1 :][: block.lines]
         first, before = before, before + int(of_block.sum())
@@ -291,9 +289,11 @@ def _lines_of(evaluation: ScoredOutput, known: Flags, parts: Parts) -> Callable[
     return lines_of
 
 
-def _tally(blocks: Iterable[Block], lines: _Lines, fields: Fields, kinds: FeatureKinds, keep: bool) -> _Counted:
+def _tally(
+    pieces: Iterable[blocks.Block], lines: _Lines, fields: Fields, kinds: FeatureKinds, keep: bool
+) -> _Counted:
     """Count the features of lines, which are numbered from 0."""
-    outputs = (output for block in blocks for output in decode_lines(block.outputs))
+    outputs = (output for block in pieces for output in decode_lines(block.outputs))
     items = (ScoredItem(*beside, output) for beside, output in zip(lines.beside, outputs, strict=True))
     found = tally_parts(compress(items, lines.known.tolist()), lines.parts, fields, kinds, keep=keep)
     for of_field in found.values():

@@ -13,26 +13,18 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from geval_py.errors import UsageError
+from geval_py import errors, version
 from geval_py.explaining import cross_validation
-from geval_py.explaining.cross_validation import Change, Folds, score_text, ten_digits
 from geval_py.explaining.guesses import Guesses, read_guesses
-from geval_py.reading.config import DEFAULT_SEED, check_sampling
-from geval_py.reading.derived import DEFAULT_WORDS, FrequentWords, Parameters, frequent_words_of_train, tuned_output
-from geval_py.scoring.scores import ScoredOutput, Signature, checked_evaluation
+from geval_py.reading import config, derived
+from geval_py.scoring import blocks, scores
 from geval_py.tables.formats import Tabular
 from geval_py.tables.table import Column, Table
 from geval_py.text import visible
-from geval_py.version import __version__
-
-if TYPE_CHECKING:
-    from geval_py.explaining.cross_validation import HeldTogether
-    from geval_py.scoring.blocks import Progress
-
 
 LADDER = (("temperature",), ("lambda",), ("lambda", "nu"))  # what is tried, one after the other
 
@@ -48,17 +40,17 @@ class Trial:
 
     names: tuple[str, ...]
     against: tuple[str, ...]
-    found: Parameters = field(repr=False)
+    found: derived.Parameters = field(repr=False)
     score: float
     infinite: int
-    change: Change
+    change: cross_validation.Change
     taken: bool
 
     def to_dict(self) -> dict[str, Any]:
         return {
             "parameters": {name: self.found.named[name] for name in self.names},
             "against": list(self.against),
-            "score": ten_digits(self.score),
+            "score": cross_validation.ten_digits(self.score),
             "infinite_losses": self.infinite,
             "change": self.change.to_dict(),
             "taken": self.taken,
@@ -91,10 +83,10 @@ class Tuning(Tabular):
     seed: int
     words: int
     trials: tuple[Trial, ...] = field(repr=False)
-    parameters: Parameters = field(repr=False)
+    parameters: derived.Parameters = field(repr=False)
     predicted: float
     notes: tuple[str, ...] = field(repr=False)
-    signature: Signature | None = field(repr=False)
+    signature: scores.Signature | None = field(repr=False)
     header: str | None = field(repr=False)
 
     @property
@@ -108,16 +100,18 @@ class Tuning(Tabular):
             "infinite_losses": values.pop("infinite"),
             "trials": [trial.to_dict() for trial in self.trials],
             "parameters": self.parameters.named,
-            "predicted": ten_digits(self.predicted),
+            "predicted": cross_validation.ten_digits(self.predicted),
             "signature": None if self.signature is None else str(self.signature),
         }
 
     def table(self) -> Table:
         infinite = self.infinite > 0 or any(trial.infinite for trial in self.trials)
-        rows: list[list[object]] = [["(as it is)", score_text(self.score), self.infinite, "", "", ""]]
+        rows: list[list[object]] = [
+            ["(as it is)", cross_validation.score_text(self.score), self.infinite, "", "", ""]
+        ]
         for trial in self.trials:
             change = trial.change.cells()
-            score, verdict = score_text(trial.score), cross_validation.VERDICTS[trial.taken]
+            score, verdict = cross_validation.score_text(trial.score), cross_validation.VERDICTS[trial.taken]
             rows.append([", ".join(trial.names), score, trial.infinite, *change, verdict])
         figures = [Column(name=name, alignment="right") for name in ("score", "infinite", "change (nats)")]
         columns = [Column(name="tuned"), *figures, Column(name="95 %", alignment="centre"), Column(name="verdict")]
@@ -132,12 +126,13 @@ class Tuning(Tabular):
             return
         values = (f"{name} {self.parameters.named[name]:.4g}" for name in self.taken)
         words = f", for the {self.words} commonest words of train" if "nu" in self.taken else ""
-        yield f"Take {', '.join(values)}{words}: {score_text(self.predicted)} on {visible(self.test)}."
+        predicted = cross_validation.score_text(self.predicted)
+        yield f"Take {', '.join(values)}{words}: {predicted} on {visible(self.test)}."
 
     def kept(self) -> dict[str, Any]:
         """Return the contents of ``.tuning.json`` beside a tuned output, with which others can be tuned alike."""
         return {
-            "version": __version__,
+            "version": version.__version__,
             "test": self.test,
             "output": self.output,
             "metric": self.metric,
@@ -158,29 +153,29 @@ class Tuning(Tabular):
         """
         path = os.fspath(output)
         if not self.taken:
-            raise UsageError(message="no parameter was worth taking: the output is best left as it is")
-        derived = tuned_output(self.parameters, path, os.fspath(folder or os.path.dirname(path)), self.header)
-        derived.check_free(force)
-        derived.write(self.parameters.tune_lines, self.kept())
-        return derived.path
+            raise errors.UsageError(message="no parameter was worth taking: the output is best left as it is")
+        tuned = derived.tuned_output(self.parameters, path, os.fspath(folder or os.path.dirname(path)), self.header)
+        tuned.check_free(force)
+        tuned.write(self.parameters.tune_lines, self.kept())
+        return tuned.path
 
 
 def tune(
-    evaluation: ScoredOutput,
+    evaluation: scores.ScoredOutput,
     *,
     words: int | None = None,
     temperature: bool = False,
-    documents: HeldTogether = None,
-    seed: int = DEFAULT_SEED,
+    documents: cross_validation.HeldTogether = None,
+    seed: int = config.DEFAULT_SEED,
     force: bool = False,
     threads: int | None = None,
-    progress: Progress | None = None,
+    progress: blocks.Progress | None = None,
 ) -> Tuning:
     """Find parameters that would improve an output at once, on a test set with known answers.
 
     Lambda, nu and, if asked for, a ``temperature`` are tried. ``words`` is the number of frequent words of the
     challenge's train that nu is for (default: 100, or 0 without a train; 0: none). Lines of a document are held out
-    together: ``documents`` is a column of the input (its name, or its number from 1) or has a number a line. By
+    together: ``documents`` is a column of the input (its name, or its number from 1) or one number per line. By
     default, documents are used if the input has a column by which lines are alike; False holds out each line by
     itself. ``seed`` is for the random folds; ``progress`` is called as the output is read.
 
@@ -188,8 +183,8 @@ def tune(
     hundred lines without ``force``, for words without a train, for files that can be read only once, and if SciPy is
     missing.
     """
-    checked_evaluation(evaluation)
-    check_sampling(1, seed)
+    scores.checked_evaluation(evaluation)
+    config.check_sampling(1, seed)
     notes = cross_validation.notes_on_lines(evaluation, force)
     folds, alike = cross_validation.folds_of([evaluation], documents, seed)
     frequent, without = _frequent(evaluation, words)
@@ -216,8 +211,8 @@ def tune(
 
 
 def _climb(
-    evaluation: ScoredOutput, guesses: Guesses, folds: Folds, steps: Sequence[tuple[str, ...]]
-) -> tuple[list[Trial], Parameters]:
+    evaluation: scores.ScoredOutput, guesses: Guesses, folds: cross_validation.Folds, steps: Sequence[tuple[str, ...]]
+) -> tuple[list[Trial], derived.Parameters]:
     """Try the steps in order, each on top of the ones taken; return the trials and the parameters taken."""
     taken: tuple[str, ...] = ()
     parameters = _as_it_is(guesses)
@@ -247,18 +242,18 @@ def _climb(
     return trials, parameters
 
 
-def _as_it_is(guesses: Guesses) -> Parameters:
-    return Parameters(frequent=guesses.frequent, bits=guesses.bits)
+def _as_it_is(guesses: Guesses) -> derived.Parameters:
+    return derived.Parameters(frequent=guesses.frequent, bits=guesses.bits)
 
 
-def _frequent(evaluation: ScoredOutput, words: int | None) -> tuple[FrequentWords, list[str]]:
+def _frequent(evaluation: scores.ScoredOutput, words: int | None) -> tuple[derived.FrequentWords, list[str]]:
     """Read the frequent words; if there are none, return a note or, if they were asked for, raise UsageError."""
     if words == 0:
-        return FrequentWords(), []
-    found = frequent_words_of_train(evaluation.split, DEFAULT_WORDS if words is None else words)
+        return derived.FrequentWords(), []
+    found = derived.frequent_words_of_train(evaluation.split, derived.DEFAULT_WORDS if words is None else words)
     if found is not None and found.words:
         return found, []
     missing = "there is no train/expected.tsv, whose commonest words nu would be for"
     if words is not None:
-        raise UsageError(message=missing)
-    return FrequentWords(), [f"{missing}: it is left out"]
+        raise errors.UsageError(message=missing)
+    return derived.FrequentWords(), [f"{missing}: it is left out"]

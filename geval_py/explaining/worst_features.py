@@ -24,37 +24,34 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from geval_py.errors import UsageError
+from geval_py.explaining import feature_ranking, line_by_line, significance, tally
 from geval_py.explaining.documents import Documents, documents_of
-from geval_py.explaining.feature_ranking import Frequencies, Losses, Occurrences, Ranked, Ranking, rank_scores
-from geval_py.explaining.line_by_line import explained_head
-from geval_py.explaining.significance import LEAST_LINES, LEVEL, benjamini_hochberg, normal_cdf
-from geval_py.explaining.tally import FieldTally, tally_features
+from geval_py.explaining.significance import Array, Flags, Integers
 from geval_py.reading.features import BETWEEN_TOKENS, FIELD_NUMBER, OUTPUT, SHAPE, FeatureKinds, Field, Fields
 from geval_py.reading.items import ScoredItem
-from geval_py.scoring.blocks import Progress
-from geval_py.tables.formats import Listing
-from geval_py.tables.numbers import p_value, special
+from geval_py.scoring import blocks
+from geval_py.tables import formats, numbers
 from geval_py.tables.table import Column, Table, plain_table
 from geval_py.text import visible
 
 if TYPE_CHECKING:
     import pandas as pd
-    from numpy.typing import NDArray
 
-    from geval_py.explaining.significance import Array, Flags, Integers
-    from geval_py.scoring.blocks import Workers
     from geval_py.scoring.scores import ScoredOutput
 
 
 LEAST_NEW = 1e-9  # share of a feature's variance: with less left, the chosen ones explain it fully
-MOST_CULPRITS = 10
+MOST_DISTINCT = 10  # features in a report
 _NUMBER_SHAPE = re.compile(r"[9.]*9[9.]*(?:a\.?9+)?")  # of 0.5, -2.31 and 1e-05, for example
 
 
-def select_distinct(badness: Array, occurrences: Occurrences, features: int) -> tuple[list[int], list[float]]:
+def select_distinct(
+    badness: Array, occurrences: feature_ranking.Occurrences, features: int
+) -> tuple[list[int], list[float]]:
     """Choose features, the one that explains most first; return them and the share of the variance explained so far.
 
-    ``badness`` is a finite number an item, the greater the worse. Features that go with less of it are not chosen.
+    ``badness`` has a finite number for each item: the greater, the worse. Features that go with less of it are not
+    chosen.
     """
     items = len(badness)
     residual = badness - badness.mean()
@@ -72,7 +69,7 @@ def select_distinct(badness: Array, occurrences: Occurrences, features: int) -> 
         with np.errstate(divide="ignore", invalid="ignore"):
             z = np.where(new, products / np.sqrt(residual @ residual / (items - len(chosen) - 1) * left), -np.inf)
         best = int(np.argmax(z))
-        if not normal_cdf(-z[best]) < LEVEL / features:
+        if not significance.normal_cdf(-z[best]) < significance.LEVEL / features:
             break
         direction = _new_direction(occurrences.vector(best, items), directions)
         directions.append(direction)
@@ -131,13 +128,18 @@ class WorstFeatures:
         return len(self.names)
 
     @property
-    def columns(self) -> dict[str, NDArray[Any]]:
+    def columns(self) -> dict[str, Array | Integers]:
         """The columns of figures by their names, as JSON, CSV and Python show them."""
-        own = {"count": self.counts, "score": self.means, "p": self.p_values, "q": self.q_values}
+        own: dict[str, Array | Integers] = {
+            "count": self.counts,
+            "score": self.means,
+            "p": self.p_values,
+            "q": self.q_values,
+        }
         return own | self.more
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a table with a row a feature: ``feature``, ``count``, ``score`` (the mean), ``p``, ``q``, more."""
+        """Return a table with a row per feature: ``feature``, ``count``, ``score`` (the mean), ``p``, ``q``, more."""
         import pandas as pd
 
         return pd.DataFrame({"feature": pd.Series(self.names, dtype=object)} | self.columns)
@@ -158,8 +160,8 @@ _ROWS = 300  # written at once: few enough not to wake the garbage collector
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FeatureListing(Listing):
-    """Features of an evaluation, or of it beside another one, a row each: name, number of items, mean score, p."""
+class FeatureListing(formats.Listing):
+    """Features of an evaluation, or of its difference from another, a row each: name, count, mean score, p."""
 
     name = "features"
     evaluations: Sequence[ScoredOutput]
@@ -171,7 +173,7 @@ class FeatureListing(Listing):
             Column(name="feature", write=visible if self.for_terminal else str),
             Column(name="count", alignment="right", write=str),
             Column(name="score", alignment="right", write=_mean),
-            Column(name="p", alignment="right", write=p_value),
+            Column(name="p", alignment="right", write=numbers.p_value),
         ]
         shown = self.features
         figures = (shown.counts.tolist(), shown.means.tolist(), shown.p_values.tolist())
@@ -182,7 +184,7 @@ class FeatureListing(Listing):
         return plain_table(["feature", *self.features.columns], rows)
 
     def to_dict(self) -> dict[str, Any]:
-        return explained_head(self.evaluations)
+        return line_by_line.explained_head(self.evaluations)
 
     def documents(self) -> Iterator[dict[str, Any]]:
         columns, more = self.features.columns, self.features.more
@@ -193,7 +195,7 @@ class FeatureListing(Listing):
 
 
 def _mean(value: float) -> str:
-    return f"{value:.8f}" if math.isfinite(value) else special(value)
+    return f"{value:.8f}" if math.isfinite(value) else numbers.special(value)
 
 
 # The ranking
@@ -203,7 +205,7 @@ def _mean(value: float) -> str:
 class Wanted:
     """Figures of features that are wanted beside GEval's.
 
-    ``losses``, in nats, one an item, ask for the cost of a feature; ``documents`` of the items, for the number of
+    ``losses``, in nats, one per item, ask for the cost of a feature; ``documents`` of the items, for the number of
     documents with it; ``distinct``, for only the few features that together explain the bad items or, if the ``best``
     scores are ranked as if they were bad, the good items.
     """
@@ -229,12 +231,12 @@ def rank_features(
     *,
     other: ScoredOutput | None = None,
     best: bool = False,
-    frequencies: Frequencies | None = None,
+    frequencies: feature_ranking.Frequencies | None = None,
     costs: bool = False,
     documents: str | int | None = None,
     distinct: bool = False,
-    progress: Progress | None = None,
-    workers: Workers | None = None,
+    progress: blocks.Progress | None = None,
+    workers: blocks.Workers | None = None,
 ) -> WorstFeatures:
     """Rank the features of an evaluation's lines, as :meth:`Evaluation.worst_features` does, into aligned arrays.
 
@@ -261,11 +263,9 @@ def rank_features(
 
 
 def _elsewhere(
-    workers: Workers, evaluation: ScoredOutput, kinds: FeatureKinds, progress: Progress | None
-) -> Callable[[Flags, Array, bool], dict[Field, FieldTally]]:
-    from geval_py.explaining.tally import tally_on
-
-    return lambda known, weights, keep: tally_on(
+    workers: blocks.Workers, evaluation: ScoredOutput, kinds: FeatureKinds, progress: blocks.Progress | None
+) -> Callable[[Flags, Array, bool], dict[Field, tally.FieldTally]]:
+    return lambda known, weights, keep: tally.tally_on(
         workers, evaluation, known, weights, kinds, keep=keep, progress=progress
     )
 
@@ -277,10 +277,10 @@ def worst_features(
     worst_is_greatest: bool,
     header: tuple[str, ...] = (),
     kinds: FeatureKinds | None = None,
-    frequencies: Frequencies | None = None,
+    frequencies: feature_ranking.Frequencies | None = None,
     wanted: Wanted | None = None,
-    progress: Progress | None = None,
-    elsewhere: Callable[[Flags, Array, bool], dict[Field, FieldTally]] | None = None,
+    progress: blocks.Progress | None = None,
+    elsewhere: Callable[[Flags, Array, bool], dict[Field, tally.FieldTally]] | None = None,
 ) -> WorstFeatures:
     """Rank the features of items by how surely they go with bad scores, the smallest p first.
 
@@ -292,29 +292,39 @@ def worst_features(
 
     Raises UsageError for distinct features and pairs of features at once.
     """
-    kinds, frequencies, wanted = kinds or FeatureKinds(), frequencies or Frequencies(), wanted or Wanted()
+    kinds, frequencies, wanted = (
+        kinds or FeatureKinds(),
+        frequencies or feature_ranking.Frequencies(),
+        wanted or Wanted(),
+    )
     if wanted.distinct and kinds.cartesian:
         raise UsageError(message="distinct features are single ones, not pairs: leave out", arguments=("cartesian",))
     all_scores = np.array(scores, np.float64)
     known = ~np.isnan(all_scores)
     figures = all_scores[known]
     # Scores are divided by their number, since a sum of scores may be too large for a double.
-    weights = np.array([rank_scores(figures.tolist(), greatest_first=worst_is_greatest), figures / len(figures)])
+    weights = np.array(
+        [feature_ranking.rank_scores(figures.tolist(), greatest_first=worst_is_greatest), figures / len(figures)]
+    )
     wanted = wanted if known.all() else wanted.of_known(known)
-    costs = None if wanted.losses is None else Losses(np.array(wanted.losses, np.float64))
+    costs = None if wanted.losses is None else feature_ranking.Losses(np.array(wanted.losses, np.float64))
     weights = weights if costs is None else np.concatenate([weights, costs.weights])
     keep = wanted.distinct or wanted.documents is not None
     if elsewhere is not None:
         found = elsewhere(known, weights, keep)
     else:
         some = compress(items, known.tolist())
-        found = tally_features(some, weights, Fields(header), kinds, keep=keep, progress=progress)
-    ranked, occurrences = Ranking(weights, kinds, frequencies).of(found)
+        found = tally.tally_features(some, weights, Fields(header), kinds, keep=keep, progress=progress)
+    ranked, occurrences = feature_ranking.Ranking(weights, kinds, frequencies).of(found)
     return _figures(ranked, occurrences, weights, costs, wanted)
 
 
 def _figures(
-    ranked: Ranked, occurrences: Occurrences, weights: Array, costs: Losses | None, wanted: Wanted
+    ranked: feature_ranking.Ranked,
+    occurrences: feature_ranking.Occurrences,
+    weights: Array,
+    costs: feature_ranking.Losses | None,
+    wanted: Wanted,
 ) -> WorstFeatures:
     """Compute the wanted figures of ranked features, and choose the distinct ones."""
     items = len(weights[0])
@@ -328,13 +338,13 @@ def _figures(
         counts=ranked.counts,
         means=ranked.means(items),
         p_values=ranked.p_values,
-        q_values=benjamini_hochberg(ranked.tied_p_values),
+        q_values=significance.benjamini_hochberg(ranked.tied_p_values),
         more=more,
     )
     if not wanted.distinct:
         return features
-    numbers = np.array([*map(is_output_number, features.names)], np.bool_)
-    candidates = np.flatnonzero((features.q_values < LEVEL) & ~numbers)
+    is_number = np.array([*map(is_output_number, features.names)], np.bool_)
+    candidates = np.flatnonzero((features.q_values < significance.LEVEL) & ~is_number)
     # Distinct features explain the losses or, without finite losses, the ranks.
     if costs is None or not np.isfinite(costs.losses).all():
         badness = -weights[0]
@@ -345,7 +355,7 @@ def _figures(
     return replace(distinct, more=distinct.more | {"explained": np.array(explained)})
 
 
-# The few features in a report, with their cost
+# The few features in a report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -368,24 +378,37 @@ class Culprit:
 
 
 def culprits_of(items: Iterable[ScoredItem], losses: Array, header: tuple[str, ...]) -> list[Culprit]:
-    """Choose at most ten distinct features, words and shapes of words, the one that explains most first.
-
-    Lines with an infinite loss are left out.
-    """
-    scores = np.where(np.isfinite(losses), losses, np.nan)
-    found = worst_features(
-        items,
-        scores.tolist(),
-        worst_is_greatest=True,
-        header=header,
-        kinds=FeatureKinds(word_shapes=True),
-        frequencies=Frequencies(least=LEAST_LINES),
-        wanted=Wanted(losses=scores.tolist(), distinct=True),
-    )
+    """Choose distinct features by :func:`few_distinct`, and compute what they cost; ``losses`` are in nats."""
+    found = few_distinct(items, losses, worst_is_greatest=True, header=header, are_losses=True)
     figures = (found.counts, *(found.more[name] for name in ("perplexity", "gain", "gain_low", "gain_high")))
     columns = (*figures, found.q_values, found.more["explained"])
     rows = zip(found.names, *(column.tolist() for column in columns), strict=True)
     return [
         Culprit(feature=name, lines=lines, perplexity=ppl, fall=fall, low=low, high=high, q=q, explained=explained)
         for name, lines, ppl, fall, low, high, q, explained in rows
-    ][:MOST_CULPRITS]
+    ]
+
+
+def few_distinct(
+    items: Iterable[ScoredItem],
+    scores: Array,
+    *,
+    worst_is_greatest: bool,
+    header: tuple[str, ...],
+    are_losses: bool = False,
+) -> WorstFeatures:
+    """Choose at most ten distinct features, words and shapes of words, the one that explains most first.
+
+    Lines without a finite score are left out. ``are_losses`` adds the cost of each feature.
+    """
+    known = np.where(np.isfinite(scores), scores, np.nan).tolist()
+    found = worst_features(
+        items,
+        known,
+        worst_is_greatest=worst_is_greatest,
+        header=header,
+        kinds=FeatureKinds(word_shapes=True),
+        frequencies=feature_ranking.Frequencies(least=significance.LEAST_LINES),
+        wanted=Wanted(losses=known if are_losses else None, distinct=True),
+    )
+    return found.at(np.arange(min(len(found), MOST_DISTINCT)))

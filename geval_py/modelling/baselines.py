@@ -11,17 +11,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from geval_py.errors import MissingFileError, ModelError, UsageError
-from geval_py.modelling.corpus import Gap, Sentence, gap_of, texts_of
-from geval_py.modelling.gap_models import GapCounts, GapModel, learn
-from geval_py.modelling.ngram_model import Texts
+from geval_py.modelling import corpus, gap_models, ngram_model
+from geval_py.reading import writing
 from geval_py.reading.items import Item
-from geval_py.reading.writing import format_line
 from geval_py.text import nearest, visible
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from geval_py.reading.writing import Probabilities
-
 
 TOP = 300
 DEFAULT = "ngram-both"
@@ -65,7 +58,7 @@ class ShareModel:
 
     def fit(self, items: Iterable[Item]) -> None:
         """Count the words."""
-        shares, rest = unigram_shares(texts_of(items))
+        shares, rest = unigram_shares(corpus.texts_of(items))
         if self._uniform:
             rest = 1 / (len(shares) + 1)
             shares = dict.fromkeys(shares, rest)
@@ -78,7 +71,7 @@ class ShareModel:
         return (self._line for _ in items)
 
 
-def unigram_shares(texts: Iterable[Sentence]) -> tuple[dict[bytes, float], float]:
+def unigram_shares(texts: Iterable[corpus.Sentence]) -> tuple[dict[bytes, float], float]:
     """Return the words' shares of a text, the greatest first, and the rest, by which they are discounted."""
     counts = Counter(word for text in texts for word in text)
     total, once = counts.total(), sum(1 for count in counts.values() if count == 1)
@@ -97,16 +90,16 @@ class KenlmModel:
 
     def fit(self, items: Iterable[Item]) -> None:
         """Choose the most frequent words of the items' texts; the share of all others is the rest."""
-        shares, _ = unigram_shares(texts_of(items))
+        shares, _ = unigram_shares(corpus.texts_of(items))
         listed = list(shares.items())[: self._top or None]
         self._words = [word.decode(errors="replace") for word, _ in listed]
         self._rest = 1.0 - sum(share for _, share in listed)
 
     def predict(self, items: Iterable[Item]) -> Iterator[str]:
         """Answer each item."""
-        return map(self._line, map(gap_of, items))
+        return map(self._line, map(corpus.gap_of, items))
 
-    def _line(self, gap: Gap) -> str:
+    def _line(self, gap: corpus.Gap) -> str:
         reach = self._model.order - 1
         before = self._kenlm.State()
         self._model.NullContextWrite(before)
@@ -131,7 +124,7 @@ class KenlmModel:
         return total
 
 
-def _texts(words: Sentence) -> list[str]:
+def _texts(words: corpus.Sentence) -> list[str]:
     return [word.decode(errors="replace") for word in words]
 
 
@@ -165,7 +158,7 @@ class WordModel(Protocol):
 
     def fit(self, items: Iterable[Item], /) -> object: ...
 
-    def predict(self, items: Iterable[Item], /) -> Iterable[str | Probabilities]: ...
+    def predict(self, items: Iterable[Item], /) -> Iterable[str | writing.Probabilities]: ...
 
 
 def predict(
@@ -198,7 +191,7 @@ def _lines(model: WordModel, items: Iterable[Item]) -> Iterator[str]:
     source = counted()
     for answer in model.predict(source):
         given += 1
-        yield answer if isinstance(answer, str) else format_line(answer)
+        yield answer if isinstance(answer, str) else writing.format_line(answer)
     taken += sum(1 for _ in source)
     if given != taken:
         raise UsageError(message=f"the model gave {given} answers to {taken} items")
@@ -221,16 +214,16 @@ class NgramGapModel:
 
     def __init__(self, top: int, *, sides: int) -> None:
         self._top, self._sides = top, sides
-        self._model: GapModel | None = None
-        self._texts: Texts = np.empty(0, np.object_)
+        self._model: gap_models.GapModel | None = None
+        self._texts: ngram_model.Texts = np.empty(0, np.object_)
 
     def fit(self, items: Iterable[Item]) -> None:
         """Train the models on the items' texts, in which windows are joined."""
-        self.take(learn(texts_of(items), self._sides))
+        self.take(gap_models.learn(corpus.texts_of(items), self._sides))
 
-    def take(self, learnt: GapCounts) -> None:
+    def take(self, learnt: gap_models.GapCounts) -> None:
         """Use models that were trained before."""
-        self._model = GapModel(learnt, self._top)
+        self._model = gap_models.GapModel(learnt, self._top)
         self._texts = learnt.sides[0].texts
 
     def predict(self, items: Iterable[Item]) -> Iterator[str]:
@@ -239,7 +232,7 @@ class NgramGapModel:
             raise UsageError(message="the model has learnt nothing yet: call fit first")
         return (
             line_of(self._texts[words].tolist(), probabilities.tolist(), 1.0 - float(probabilities.sum()))
-            for words, probabilities in self._model.answers(map(gap_of, items))
+            for words, probabilities in self._model.answers(map(corpus.gap_of, items))
         )
 
 

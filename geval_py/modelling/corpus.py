@@ -1,7 +1,10 @@
-"""The texts of a word-gap challenge: windows around gaps, joined where they overlap.
+"""Texts to train models on: the texts of a word-gap challenge, and the corpora of n-gram models.
 
-Windows of one document may repeat the same words, which would be counted several times. Two windows are joined if
-they share five words in a row and agree in all of their overlap.
+First a challenge's texts: the windows around its gaps. Windows of one document may repeat the same words, which would
+be counted several times. Two windows are joined if they share five words in a row and agree in all of their overlap.
+
+Then a Corpus: sentences as ids of words, from such texts or from files, which are read as KenLM's lmplz reads them.
+Each line is a sentence, and white space separates words.
 """
 
 from __future__ import annotations
@@ -20,6 +23,11 @@ from geval_py.errors import EmptyFileError, MalformedLineError, ModelError, Unre
 from geval_py.reading.items import Item
 from geval_py.reading.lines import LineReader
 
+Ids = NDArray[np.int32]
+Longs = NDArray[np.int64]
+Doubles = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Sentence = list[bytes]
 SHARED = 5  # words in a row
 
 
@@ -130,14 +138,9 @@ def _joined_once(windows: list[Sentence]) -> list[Sentence]:
     return [text.words for text in texts]
 
 
-# Texts for n-gram models: each line is a sentence, and white space separates words.
+# Corpora of n-gram models
 
 
-Ids = NDArray[np.int32]
-Longs = NDArray[np.int64]
-Doubles = NDArray[np.float64]
-Flags = NDArray[np.bool_]
-Sentence = list[bytes]
 UNKNOWN, START, END = range(3)  # the ids of the words that every model has
 MARKS = (b"<unk>", b"<s>", b"</s>")
 _BLOCK_BYTES = 1 << 20

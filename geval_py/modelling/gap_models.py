@@ -23,58 +23,42 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from geval_py.errors import UsageError
-from geval_py.modelling.corpus import (
-    END,
-    MARKS,
-    START,
-    UNKNOWN,
-    Corpus,
-    Doubles,
-    Gap,
-    Ids,
-    Longs,
-    Sentence,
-    depths_of,
-)
-from geval_py.modelling.kneser_ney import FALLBACK, Estimation, estimate
-from geval_py.modelling.ngram_model import NgramModel, Ngrams
-from geval_py.reading.rewriting import written_whole
-from geval_py.reading.sources import naming
-from geval_py.version import __version__
+from geval_py import errors, version
+from geval_py.modelling import corpus, estimation, ngram_model
+from geval_py.reading import rewriting, sources
 
 ORDER = 4
 AT_A_TIME = 1024  # items whose contexts are looked up together
-ESTIMATION = Estimation(order=ORDER, fallback=FALLBACK, interpolate_unigrams=False)
+ESTIMATION = estimation.Estimation(order=ORDER, fallback=estimation.FALLBACK, interpolate_unigrams=False)
 _FIELDS = ("contexts", "words", "log_probabilities", "log_backoffs")
 
 
 class GapCounts(NamedTuple):
     """The number of occurrences of each word in the training texts, and a model for each side that is used."""
 
-    counts: Longs
-    sides: tuple[NgramModel, ...]  # the left one or both
+    counts: corpus.Longs
+    sides: tuple[ngram_model.NgramModel, ...]  # the left one or both
 
 
-def learn(texts: Sequence[Sentence], sides: int) -> GapCounts:
+def learn(texts: Sequence[corpus.Sentence], sides: int) -> GapCounts:
     """Train the models of one side or of both on texts (at least one)."""
-    marked = [[word for word in text if word not in MARKS] for text in texts]
-    corpus = Corpus.of(marked)
-    swapped = np.arange(len(corpus.words), dtype=np.int32)
-    swapped[[START, END]] = END, START
-    tokens = swapped[corpus.tokens[::-1]]
-    reversed_corpus = Corpus(words=corpus.words, tokens=tokens, depths=depths_of(tokens))
-    models = tuple(estimate(side, ESTIMATION).model for side in (corpus, reversed_corpus)[:sides])
-    counts = np.bincount(corpus.tokens, minlength=len(corpus.words))
-    counts[[START, END]] = 0
+    marked = [[word for word in text if word not in corpus.MARKS] for text in texts]
+    forward = corpus.Corpus.of(marked)
+    swapped = np.arange(len(forward.words), dtype=np.int32)
+    swapped[[corpus.START, corpus.END]] = corpus.END, corpus.START
+    tokens = swapped[forward.tokens[::-1]]
+    backward = corpus.Corpus(words=forward.words, tokens=tokens, depths=corpus.depths_of(tokens))
+    models = tuple(estimation.estimate(side, ESTIMATION).model for side in (forward, backward)[:sides])
+    counts = np.bincount(forward.tokens, minlength=len(forward.words))
+    counts[[corpus.START, corpus.END]] = 0
     return GapCounts(counts, models)
 
 
 class Answer(NamedTuple):
     """The ids of the most probable words, the most probable first, and their probabilities."""
 
-    words: Longs
-    probabilities: Doubles
+    words: corpus.Longs
+    probabilities: corpus.Doubles
 
 
 class GapModel:
@@ -86,22 +70,22 @@ class GapModel:
         weights = np.ones(len(counts))
         if len(self._sides) > 1:
             shares = np.maximum(counts, 1.0)
-            shares[UNKNOWN] = max(1, int(np.count_nonzero(counts == 1)))
+            shares[corpus.UNKNOWN] = max(1, int(np.count_nonzero(counts == 1)))
             weights = counts.sum() / shares
-        weights[[START, END]] = 0.0
+        weights[[corpus.START, corpus.END]] = 0.0
         self._weights = weights
         self._base = weights * math.prod(side.unigrams for side in self._sides)
         self._base_sum = float(self._base.sum())
         order = np.argsort(-self._base, kind="stable")
-        self._first = order[(order != UNKNOWN) & (self._base[order] > 0)]
+        self._first = order[(order != corpus.UNKNOWN) & (self._base[order] > 0)]
         self._top = top or len(counts)
         self._first = self._first[: self._top]
         self._taken = np.zeros(len(counts), np.bool_)
         self._places = np.zeros(len(counts), np.int64)
 
-    def answers(self, gaps: Iterable[Gap]) -> Iterator[Answer]:
+    def answers(self, gaps: Iterable[corpus.Gap]) -> Iterator[Answer]:
         """Yield the answer to each gap."""
-        block: list[Gap] = []
+        block: list[corpus.Gap] = []
         for gap in gaps:
             block.append(gap)
             if len(block) == AT_A_TIME:
@@ -109,7 +93,7 @@ class GapModel:
                 block = []
         yield from self._answers(block)
 
-    def _answers(self, gaps: Sequence[Gap]) -> Iterator[Answer]:
+    def _answers(self, gaps: Sequence[corpus.Gap]) -> Iterator[Answer]:
         contexts = ([gap.left[-ORDER + 1 :] for gap in gaps], [gap.right[: ORDER - 1][::-1] for gap in gaps])
         seen = [side.followers(of_side) for side, of_side in zip(self._sides, contexts, strict=False)]
         for of_item in zip(*seen, strict=True):
@@ -125,11 +109,11 @@ class GapModel:
             shares = side.unigrams[candidates] * of_side.scale
             shares[self._places[of_side.words]] = of_side.probabilities
             scores = scores * shares
-        others = max(self._base_sum - float(self._base[named].sum()), float(self._base[UNKNOWN]))
+        others = max(self._base_sum - float(self._base[named].sum()), float(self._base[corpus.UNKNOWN]))
         total = others * math.prod(of_side.scale for of_side in seen) + float(scores[: len(named)].sum())
         return self._best(candidates, scores / total) if total > 0 else Answer(candidates[:0], scores[:0])
 
-    def _united(self, groups: Sequence[Longs]) -> Longs:
+    def _united(self, groups: Sequence[corpus.Longs]) -> corpus.Longs:
         """Return the words of all groups without repetition, and mark them as taken."""
         new = []
         for words in groups:
@@ -137,7 +121,7 @@ class GapModel:
             self._taken[words] = True
         return np.concatenate(new)
 
-    def _best(self, words: Longs, probabilities: Doubles) -> Answer:
+    def _best(self, words: corpus.Longs, probabilities: corpus.Doubles) -> Answer:
         """Choose the most probable words; of equal ones, the first of the training set."""
         size = min(self._top, len(words))
         least = np.partition(probabilities, len(words) - size)[len(words) - size]
@@ -152,22 +136,22 @@ class GapModel:
 class Followers(NamedTuple):
     """The words that follow a context, their probabilities, and the factor of the shares of all other words."""
 
-    words: Longs
-    probabilities: Doubles
+    words: corpus.Longs
+    probabilities: corpus.Doubles
     scale: float
 
 
 class _Side:
     """The followers of contexts by one model."""
 
-    def __init__(self, model: NgramModel) -> None:
+    def __init__(self, model: ngram_model.NgramModel) -> None:
         self._model = model
         self._words = [level.words.astype(np.int64) for level in model.levels]
         self._probabilities = [10.0**level.log_probabilities for level in model.levels]
         self._backoffs = [10.0**level.log_backoffs for level in model.levels]
         self.unigrams = self._probabilities[0]
 
-    def followers(self, contexts: Sequence[Sentence]) -> Iterator[Followers]:
+    def followers(self, contexts: Sequence[corpus.Sentence]) -> Iterator[Followers]:
         """Yield the followers of each context, given with the nearest word last."""
         rows = self._rows(contexts)
         factors = [np.where(of >= 0, back[of], 1.0) for of, back in zip(rows, self._backoffs, strict=False)]
@@ -191,13 +175,13 @@ class _Side:
                 probabilities[longer] = self._probabilities[length - 1][start:end] * scales[length - 1]
         return Followers(words, probabilities, scales[0])
 
-    def _rows(self, contexts: Sequence[Sentence]) -> list[Ids]:
+    def _rows(self, contexts: Sequence[corpus.Sentence]) -> list[corpus.Ids]:
         """Return the rows of the contexts' last word, last two words and so on; -1 if there is none."""
         ids, longest = self._model.ids, self._model.order - 1
         columns = np.full((longest, len(contexts)), -1, np.int32)
         for place, words in enumerate(contexts):
             for back, word in enumerate(reversed(words)):
-                columns[back, place] = ids.get(word, UNKNOWN)
+                columns[back, place] = ids.get(word, corpus.UNKNOWN)
         rows = []
         for length in range(1, longest + 1):
             of = columns[length - 1]
@@ -215,9 +199,9 @@ def cache_folder() -> str:
 
 def digest_of(paths: Sequence[str], sides: int) -> str:
     """Return a digest of files as they are stored, and of everything else that a trained model depends on."""
-    digest = sha256(repr((__version__, sides, ESTIMATION)).encode())
+    digest = sha256(repr((version.__version__, sides, ESTIMATION)).encode())
     for path in paths:
-        with naming(path), open(path, "rb") as file:
+        with sources.naming(path), open(path, "rb") as file:
             digest.update(file_digest(file, "sha256").digest())
     return digest.hexdigest()
 
@@ -248,9 +232,9 @@ def save(digest: str, learnt: GapCounts) -> None:
     np.savez(data, allow_pickle=False, **arrays)
     try:
         os.makedirs(cache_folder(), exist_ok=True)
-        with written_whole(_path(digest)) as file:
+        with rewriting.written_whole(_path(digest)) as file:
             file.write(data.getvalue())
-    except (OSError, UsageError):
+    except (OSError, errors.UsageError):
         return
 
 
@@ -258,7 +242,9 @@ def _path(digest: str) -> str:
     return os.path.join(cache_folder(), f"{digest}.npz")
 
 
-def _model(arrays: np.lib.npyio.NpzFile, side: int, words: list[bytes]) -> NgramModel:
+def _model(arrays: np.lib.npyio.NpzFile, side: int, words: list[bytes]) -> ngram_model.NgramModel:
     orders = range(int(arrays[f"order-{side}"]))
-    levels = (Ngrams(**{field: arrays[f"{field}-{side}-{order}"] for field in _FIELDS}) for order in orders)
-    return NgramModel(words=words, levels=tuple(levels))
+    levels = (
+        ngram_model.Ngrams(**{field: arrays[f"{field}-{side}-{order}"] for field in _FIELDS}) for order in orders
+    )
+    return ngram_model.NgramModel(words=words, levels=tuple(levels))

@@ -1,8 +1,11 @@
-r"""An n-gram model with back-off, as in an ARPA file, in arrays for fast look-up."""
+"""N-gram models with back-off: the model in arrays for fast look-up, tables of its sizes, and ARPA files.
+
+The ARPA format is the text format of n-gram models: :func:`read_arpa` reads and checks it, :func:`write_arpa` writes
+it.
+"""
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -146,7 +149,7 @@ def _counts(model: NgramModel) -> list[int]:
     return counts
 
 
-# Read and write ARPA files, the text format of n-gram models.
+# ARPA files
 
 
 LOG_ZERO = -99.0
@@ -380,8 +383,8 @@ def _number(fields: Sequence[bytes], index: int, line: bytes, lines: _Lines) -> 
     try:
         value = float(fields[index])
     except ValueError:
-        value = math.nan
-    if not value < math.inf:
+        value = np.nan
+    if not value < np.inf:
         raise lines.error("not a number", "expected a log10", text=line, column=_column(fields, index))
     return value
 

@@ -21,16 +21,12 @@ from typing import Any
 
 import numpy as np
 
-from geval_py.errors import EmptyFileError, ModelError
-from geval_py.explaining.resampling import bootstrap_weights
-from geval_py.explaining.significance import Interval, expanded_tail
-from geval_py.modelling import corpus
-from geval_py.modelling.ngram_model import UNKNOWN_CONVENTION, NgramModel
+from geval_py import errors, version
+from geval_py.explaining import resampling, significance
+from geval_py.modelling import corpus, ngram_model
 from geval_py.reading.config import check_sampling
 from geval_py.scoring.blocks import Progress
-from geval_py.tables.numbers import number, with_half_width
-from geval_py.tables.table import Column, Table
-from geval_py.version import __version__
+from geval_py.tables import numbers, table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +52,9 @@ class TextScore:
         """The perplexity of the tokens in the vocabulary of the model."""
         return _perplexity(math.fsum(self.known_logs), int((self.tokens - self.oov).sum()))
 
-    def intervals(self, samples: int, seed: int, progress: Progress | None = None) -> tuple[Interval, Interval]:
+    def intervals(
+        self, samples: int, seed: int, progress: Progress | None = None
+    ) -> tuple[significance.Interval, significance.Interval]:
         """Return the 95 % intervals of both perplexities, from resamples of the sentences.
 
         Raises UsageError for fewer than one sample.
@@ -67,17 +65,17 @@ class TextScore:
         finite = np.where(infinite, 0.0, columns)
         tables = [
             np.where(weights @ infinite > 0, -np.inf, weights @ finite)
-            for weights in bootstrap_weights(len(columns), samples, seed, progress)
+            for weights in resampling.bootstrap_weights(len(columns), samples, seed, progress)
         ]
         logs, tokens, known_logs, known = np.concatenate(tables).T
         including, excluding = (
-            [_perplexity(log, number) for log, number in zip(sums, counts, strict=True) if number > 0]
+            [_perplexity(log, count) for log, count in zip(sums, counts, strict=True) if count > 0]
             for sums, counts in ((logs, tokens), (known_logs, known))
         )
-        tail = expanded_tail(len(columns))
+        tail = significance.expanded_tail(len(columns))
         return (
-            Interval.of(including or [math.nan], samples=samples, seed=seed, tail=tail),
-            Interval.of(excluding or [math.nan], samples=samples, seed=seed, tail=tail),
+            significance.Interval.of(including or [math.nan], samples=samples, seed=seed, tail=tail),
+            significance.Interval.of(excluding or [math.nan], samples=samples, seed=seed, tail=tail),
         )
 
 
@@ -95,7 +93,7 @@ def _perplexity(log: float, tokens: float) -> float:
         return math.inf
 
 
-def score_texts(model: NgramModel, paths: Sequence[str], *, sentence_marks: bool = True) -> TextScore:
+def score_texts(model: ngram_model.NgramModel, paths: Sequence[str], *, sentence_marks: bool = True) -> TextScore:
     """Score the lines of several texts; raises EmptyFileError if there is no line, and ModelError.
 
     Without ``sentence_marks``, no <s> is in front of a line, and no </s> is predicted at its end.
@@ -106,7 +104,7 @@ def score_texts(model: NgramModel, paths: Sequence[str], *, sentence_marks: bool
         for _, block in corpus.blocks_of(path)
     ]
     if not scores:
-        raise EmptyFileError(what="text", path=paths[0])
+        raise errors.EmptyFileError(what="text", path=paths[0])
     return TextScore(
         logs=np.concatenate([score.logs for score in scores]),
         known_logs=np.concatenate([score.known_logs for score in scores]),
@@ -116,7 +114,7 @@ def score_texts(model: NgramModel, paths: Sequence[str], *, sentence_marks: bool
 
 
 def score_sentences(
-    model: NgramModel, sentences: Sequence[corpus.Sentence], *, sentence_marks: bool = True
+    model: ngram_model.NgramModel, sentences: Sequence[corpus.Sentence], *, sentence_marks: bool = True
 ) -> TextScore:
     """Score sentences (at least one), given as words; raises ModelError if the model lacks <s> or </s>."""
     lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
@@ -125,7 +123,7 @@ def score_sentences(
     if sentence_marks:
         missing = sorted(model.missing & set(corpus.MARKS[1:]))
         if missing:
-            raise ModelError(
+            raise errors.ModelError(
                 path=model.name,
                 message=f"the model has no {b' and '.join(missing).decode()}\n"
                 "  it was made without the marks of sentences: score without them, too (--no-sentence-marks)",
@@ -154,7 +152,9 @@ def _places(lengths: corpus.Longs) -> corpus.Ids:
     return (np.arange(int(lengths.sum())) - np.repeat(ends - lengths, lengths)).astype(np.int32)
 
 
-def token_scores(model: NgramModel, tokens: corpus.Ids, depths: corpus.Ids) -> tuple[corpus.Doubles, corpus.Ids]:
+def token_scores(
+    model: ngram_model.NgramModel, tokens: corpus.Ids, depths: corpus.Ids
+) -> tuple[corpus.Doubles, corpus.Ids]:
     """Return the log10 probability of each token, and the length of the n-gram that predicts it.
 
     Tokens at depth 0 are predicted without a context. The length of an unknown word is 1.
@@ -175,33 +175,37 @@ def token_scores(model: NgramModel, tokens: corpus.Ids, depths: corpus.Ids) -> t
 
 
 def perplexity_table(
-    score: TextScore, intervals: tuple[Interval, Interval] | None = None, precision: int | None = None
-) -> Table:
+    score: TextScore,
+    intervals: tuple[significance.Interval, significance.Interval] | None = None,
+    precision: int | None = None,
+) -> table.Table:
     """Return a table of the perplexities in the words of KenLM's query, with 95 % intervals if they are given."""
     including, excluding = score.perplexity_including_oov, score.perplexity_excluding_oov
     if intervals is None:
-        shown = [number(value, precision) for value in (including, excluding)]
+        shown = [numbers.number(value, precision) for value in (including, excluding)]
     else:
-        shown = [with_half_width(interval.middle, interval.half_width, precision) for interval in intervals]
+        shown = [numbers.with_half_width(interval.middle, interval.half_width, precision) for interval in intervals]
     rows = [
         ("Perplexity including OOVs", shown[0]),
         ("Perplexity excluding OOVs", shown[1]),
         ("OOVs", int(score.oov.sum())),
         ("Tokens", int(score.tokens.sum())),
     ]
-    return Table([Column(name="what"), Column(name="value")], rows)
+    return table.Table([table.Column(name="what"), table.Column(name="value")], rows)
 
 
-def perplexity_document(score: TextScore, intervals: tuple[Interval, Interval] | None = None) -> dict[str, Any]:
+def perplexity_document(
+    score: TextScore, intervals: tuple[significance.Interval, significance.Interval] | None = None
+) -> dict[str, Any]:
     """Return the perplexities as a JSON document, with the convention for <unk>."""
     document = {
-        "version": __version__,
+        "version": version.__version__,
         "perplexity_including_oov": score.perplexity_including_oov,
         "perplexity_excluding_oov": score.perplexity_excluding_oov,
         "oov": int(score.oov.sum()),
         "tokens": int(score.tokens.sum()),
         "sentences": len(score.tokens),
-        "unknown_words": UNKNOWN_CONVENTION,
+        "unknown_words": ngram_model.UNKNOWN_CONVENTION,
     }
     names = ("interval_including_oov", "interval_excluding_oov")
     return document | {
@@ -209,9 +213,9 @@ def perplexity_document(score: TextScore, intervals: tuple[Interval, Interval] |
     }
 
 
-def sentences_table(score: TextScore, precision: int | None = None) -> Table:
+def sentences_table(score: TextScore, precision: int | None = None) -> table.Table:
     """Return a table with a row for each sentence: log10 of its probability, and the words out of vocabulary."""
-    write = partial(number, precision=precision)
-    columns = [Column(name="log10", write=write), Column(name="OOVs")]
+    write = partial(numbers.number, precision=precision)
+    columns = [table.Column(name="log10", write=write), table.Column(name="OOVs")]
     rows = zip(score.logs.tolist(), score.oov.tolist(), strict=True)
-    return Table(columns, rows, at_a_time=1000)
+    return table.Table(columns, rows, at_a_time=1000)

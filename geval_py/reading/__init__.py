@@ -1,1 +1,1 @@
-"""Bytes to lines to items: what users name is found, opened and taken apart."""
+"""From paths and addresses to bytes, from bytes to lines, from lines to items."""

@@ -14,15 +14,11 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain, repeat, zip_longest
 
-from geval_py.errors import LineCountError, MissingFileError
-from geval_py.reading import splits
-from geval_py.reading.config import config_task
+from geval_py import errors, values
+from geval_py.reading import config, sources, splits
 from geval_py.reading.items import Item, column_name, column_names
 from geval_py.reading.lines import READ_AHEAD_BYTES, LineReader, decode_lines, read_lines
-from geval_py.reading.sources import absolute, find_file, is_folder, is_regular, names_in
-from geval_py.reading.splits import Output, find_outputs
 from geval_py.text import natural_order, suggestion, visible
-from geval_py.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,9 +87,9 @@ class DataSet:
         return pd.DataFrame(columns | {"expected": [item.expected for item in items]})
 
     @property
-    def outputs(self) -> tuple[Output, ...]:
+    def outputs(self) -> tuple[splits.Output, ...]:
         """The present outputs, in natural order of their names; empty if their folder does not exist."""
-        return find_outputs(self.directory) if is_folder(self.directory) else ()
+        return splits.find_outputs(self.directory) if sources.is_folder(self.directory) else ()
 
     @cached_property
     def _lines(self) -> int:
@@ -116,7 +112,7 @@ class DataSet:
                 return
             for lines, (text, word) in enumerate(zip_longest(inputs, expected)):
                 if text is None or word is None:
-                    raise LineCountError(
+                    raise errors.LineCountError(
                         what="input",
                         path=self.input or "",
                         lines=lines if text is None else lines + 1 + sum(1 for _ in inputs),
@@ -125,8 +121,8 @@ class DataSet:
                     )
                 yield text, word
 
-    def _without_files(self) -> MissingFileError:
-        return MissingFileError(what="No file with the input or the expected results", path=self.directory)
+    def _without_files(self) -> errors.MissingFileError:
+        return errors.MissingFileError(what="No file with the input or the expected results", path=self.directory)
 
 
 def _lines_of(path: str | None, header: Sequence[str], stack: ExitStack) -> Iterator[str] | None:
@@ -150,7 +146,7 @@ def _ahead(read: Callable[[], bytes], pool: Executor) -> Iterator[bytes]:
         yield block
 
 
-class Challenge(Value):
+class Challenge(values.Value):
     """A challenge: its directory, and the task of its config.txt."""
 
     path: str
@@ -161,12 +157,12 @@ class Challenge(Value):
         """Open a challenge's directory; raises MissingFileError, ConfigError."""
         directory = os.fspath(path)
         splits.check_directory(directory, "the expected results")
-        return cls(path=directory, task=config_task(directory))
+        return cls(path=directory, task=config.config_task(directory))
 
     @property
     def title(self) -> str:
         """The first heading of README.md, else the directory's name."""
-        return self._readme()[0] or os.path.basename(absolute(self.path))
+        return self._readme()[0] or os.path.basename(sources.absolute(self.path))
 
     @property
     def description(self) -> str:
@@ -176,7 +172,7 @@ class Challenge(Value):
     @property
     def split_names(self) -> tuple[str, ...]:
         """The names of the sets (train, dev-0, test-A …) in natural order; raises UnreadableFileError."""
-        entries = names_in(self.path, "directory")
+        entries = sources.names_in(self.path, "directory")
         return tuple(sorted((n for n in entries if re.match(r"train|dev|test", n)), key=natural_order))
 
     def __iter__(self) -> Iterator[str]:
@@ -189,15 +185,15 @@ class Challenge(Value):
         """
         task = self.task
         folder = os.path.join(task.directory, name)
-        if name not in names_in(task.directory, "directory"):
+        if name not in sources.names_in(task.directory, "directory"):
             known = self.split_names
             hint = suggestion(name, known) + (f"there are {visible(', '.join(known))}" if known else "it has no sets")
-            raise MissingFileError(what="No such set in the challenge", path=folder, hint=hint)
+            raise errors.MissingFileError(what="No such set in the challenge", path=folder, hint=hint)
         return DataSet(
             name=name,
             directory=os.path.join(task.out_directory, name),
-            input=find_file(os.path.join(folder, task.input_file or splits.INPUT_FILE)),
-            expected=find_file(os.path.join(folder, task.expected_file or splits.EXPECTED_FILE)),
+            input=sources.find_file(os.path.join(folder, task.input_file or splits.INPUT_FILE)),
+            expected=sources.find_file(os.path.join(folder, task.expected_file or splits.EXPECTED_FILE)),
             in_header=splits.read_header(task.directory, task.in_header),
             out_header=splits.read_header(task.directory, task.out_header),
         )
@@ -215,7 +211,7 @@ class Challenge(Value):
 
     def _readme(self) -> tuple[str, str]:
         path = os.path.join(self.path, README_FILE)
-        return _title_and_paragraph(list(read_lines(path))) if is_regular(path) else ("", "")
+        return _title_and_paragraph(list(read_lines(path))) if sources.is_regular(path) else ("", "")
 
 
 def _title_and_paragraph(lines: list[str]) -> tuple[str, str]:

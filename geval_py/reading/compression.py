@@ -9,8 +9,7 @@ from __future__ import annotations
 import io
 import sys
 
-from geval_py.errors import CorruptFileError, TooLargeError
-from geval_py.values import Value
+from geval_py import errors, values
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ COMPRESSED_CHUNK = 1 << 18
 XZ_MEMORY_LIMIT = 1 << 30  # bytes: a stranger's .xz may ask for 4 GiB of dictionary
 
 
-class Compression(Value):
+class Compression(values.Value):
     """A compression: its name in messages, the ending of file names, and the possible beginnings of a file.
 
     ``padding`` is allowed between and after members. Modules are imported only when they are needed.
@@ -181,7 +180,7 @@ class Decompressed(io.RawIOBase):
         data = self._next(len(buffer))
         self._given += len(data)
         if self.max_bytes is not None and self._given > self.max_bytes:
-            raise TooLargeError(path=self._path, max_bytes=self.max_bytes)
+            raise errors.TooLargeError(path=self._path, max_bytes=self.max_bytes)
         buffer[: len(data)] = data
         return len(data)
 
@@ -249,5 +248,5 @@ class Decompressed(io.RawIOBase):
         self._member, self._error = self.compression.decompressor()
         self._pending = following
 
-    def _corrupt(self, reason: str) -> CorruptFileError:
-        return CorruptFileError(path=self._path, compression=self.compression.name, reason=reason)
+    def _corrupt(self, reason: str) -> errors.CorruptFileError:
+        return errors.CorruptFileError(path=self._path, compression=self.compression.name, reason=reason)

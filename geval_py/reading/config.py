@@ -1,7 +1,8 @@
-"""Options as words: the table of those that a config.txt may hold, and how words are read into their values.
+"""Options, on the command line and in a challenge's config.txt: how words are read into values.
 
-What the command line shows and checks beside that is in :mod:`geval_py.cli.options`. The defaults of random sampling
-stand here, since options and functions share them.
+In this order: the limits and defaults of random sampling, which options and functions share; an Option, and the
+reader of words; OPTIONS, the table of all options that a config.txt may hold; config.txt, and the Task that it
+describes. What only the command line shows and checks is in :mod:`geval_py.cli.options`.
 """
 
 from __future__ import annotations
@@ -10,8 +11,7 @@ import os
 import re
 
 from geval_py.errors import ConfigError, UnreadableFileError, UsageError
-from geval_py.reading.sources import exists, find_file, is_regular, is_remote
-from geval_py.reading.splits import EXPECTED_FILE, Task, checked_schemes
+from geval_py.reading import sources, splits
 from geval_py.text import SPACES, nearest, visible
 from geval_py.values import Value
 
@@ -140,7 +140,7 @@ def _wrong(option: Option, message: str) -> UsageError:
     return UsageError(message=f"{message}\n  geval --help shows the options")
 
 
-# The table: every option of ``geval`` without a command, since config.txt may hold any of them.
+# The table: every option of ``geval`` without a command. config.txt may hold any of them.
 
 MOST_DIGITS = 1100  # after the point: the smallest double has 1074
 AUTHORING = ("init", "validate")  # modes that score no output
@@ -255,7 +255,7 @@ def invalid_word(word: str, advice: str | None) -> str:
     return f"Invalid {kind} `{visible(word)}'\n  {advice or 'geval --help shows the options'}"
 
 
-# A challenge's config.txt: options as on the command line, which come before the command line's own.
+# config.txt: options as on the command line, which are read before the command line's own
 
 
 CONFIG_FILE = "config.txt"
@@ -279,7 +279,7 @@ def parse_words(
     read, strays = read_words(words, OPTIONS)
     values: dict[str, Any] = read
     for word in strays:
-        if not takes_files or word.startswith("-") or not is_regular(word):
+        if not takes_files or word.startswith("-") or not sources.is_regular(word):
             raise UsageError(message=unknown(word, of_challenge=bool(values.keys() & set(AUTHORING))))
     if strays:
         values = _places_of(strays) | values | {"out_files": (*values.get("out_files", ()), *strays)}
@@ -298,7 +298,7 @@ def _places_of(paths: Sequence[str]) -> dict[str, Any]:
     """Return the test set and the challenge in whose folder the outputs are, if it has answers."""
     folders = {os.path.dirname(path) for path in paths}
     folder = folders.pop()
-    if folders or find_file(os.path.join(folder, EXPECTED_FILE)) is None:
+    if folders or sources.find_file(os.path.join(folder, splits.EXPECTED_FILE)) is None:
         return {}
     if folder in ("", "."):  # the test set's folder itself
         return {"test_name": os.path.basename(os.getcwd()), "out_directory": os.pardir}
@@ -314,7 +314,7 @@ def config_values(directory: str, unknown: Callable[..., str] = unknown_word) ->
     words = read_config(path)
     try:
         values = parse_words(words, ignores=True, unknown=unknown)
-        checked_schemes((*values.get("metrics", ()), *values.get("alt_metrics", ())))
+        splits.checked_schemes((*values.get("metrics", ()), *values.get("alt_metrics", ())))
         if values.keys() & SHOW_AND_EXIT:
             raise UsageError(message="an option that shows something and exits has no place in config.txt")
         for option in OPTIONS:
@@ -328,10 +328,10 @@ def config_values(directory: str, unknown: Callable[..., str] = unknown_word) ->
 def read_config(path: str) -> list[str]:
     """Read the words of a config.txt; empty if the file does not exist."""
     try:
-        if not is_remote(path):
+        if not sources.is_remote(path):
             with open(path, "rb") as file:
                 data = file.read()
-        elif not exists(path):
+        elif not sources.exists(path):
             return []
         else:
             from geval_py.reading.remote import RemoteFile
@@ -349,11 +349,11 @@ def words_of(text: str) -> list[str]:
     return [re.sub(_ESCAPED_SPACE, r"\1", word) for word in re.findall(_WORD, text)]
 
 
-def config_task(directory: str) -> Task:
+def config_task(directory: str) -> splits.Task:
     """Return the task of a challenge's config.txt alone; raises as :func:`config_values`."""
     return task_of(config_values(directory) | {"out_directory": directory})
 
 
-def task_of(values: dict[str, Any]) -> Task:
+def task_of(values: dict[str, Any]) -> splits.Task:
     """Return a task with the values that are fields of a task."""
-    return Task(**{name: value for name, value in values.items() if name in Task.fields})
+    return splits.Task(**{name: value for name, value in values.items() if name in splits.Task.fields})

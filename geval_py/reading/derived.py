@@ -9,18 +9,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 
-from geval_py import errors
-from geval_py.reading import wordprobs
-from geval_py.reading.challenge import DataSet
-from geval_py.reading.compression import COMPRESSED_ENDINGS, compression_by_ending
+from geval_py import errors, values
+from geval_py.reading import challenge, compression, rewriting, schemes, splits, wordprobs, writing
 from geval_py.reading.lines import LineReader, read_lines
-from geval_py.reading.rewriting import written_whole
-from geval_py.reading.schemes import DEFAULT_BITS, LEAST_BITS, MOST_BITS
 from geval_py.reading.sources import can_be_reread, find_file
-from geval_py.reading.splits import EXPECTED_FILE, TRAINING_SET, Output, Split, output_at
-from geval_py.reading.writing import line_of_buckets, line_of_masses
 from geval_py.text import named
-from geval_py.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,13 +27,13 @@ OUTPUT_ENDING = ".tsv"
 KEPT_ENDING = ".tuning.json"
 MOST_LABEL = 100  # characters of the names of mixed outputs
 
-# Words that would split a line, or that the rules take for a mistake: an odd character, or two entries in one.
+# Words that would split a line, or that geval check takes for a mistake: an odd character, two entries in one.
 _UNWRITABLE = re.compile(
     r"[\s\x00-\x1f\x7f-\xa0\u200b-\u200f\u2028-\u202f\u2066-\u2069\ufeff]|:.*[0-9][,;]|[0-9][,;].*:"
 )
 
 
-class FrequentWords(Value):
+class FrequentWords(values.Value):
     """Words, the most frequent first, and their shares of all answers, each in (0, 1] and together at most 1."""
 
     words: tuple[str, ...] = ()
@@ -77,14 +70,14 @@ def is_listable(word: str) -> bool:
     return word != "" and not _UNWRITABLE.search(word)
 
 
-def frequent_words_of_train(split: Split, count: int) -> FrequentWords | None:
+def frequent_words_of_train(split: splits.Split, count: int) -> FrequentWords | None:
     """Return the most frequent answers in the train/expected.tsv beside a test set; None if there is no such file."""
     folder = os.path.dirname(split.expected)
-    path = find_file(os.path.join(folder, os.pardir, TRAINING_SET, EXPECTED_FILE))
+    path = find_file(os.path.join(folder, os.pardir, splits.TRAINING_SET, splits.EXPECTED_FILE))
     return None if path is None else frequent_words(read_lines(path, header=split.output_header), count)
 
 
-class Parameters(Value):
+class Parameters(values.Value):
     """The parameters of tuning; the defaults change nothing. ``bits`` are those of the metric's hash.
 
     The masses of words are raised to the power 1/``temperature`` and keep their total. The part ``lambda_`` of all
@@ -95,7 +88,7 @@ class Parameters(Value):
     lambda_: float = 0.0
     nu: float = 0.0
     frequent: FrequentWords = FrequentWords()
-    bits: int = DEFAULT_BITS
+    bits: int = schemes.DEFAULT_BITS
 
     @property
     def named(self) -> dict[str, float]:
@@ -111,7 +104,7 @@ class Parameters(Value):
     def tune_line(self, text: str, line: int) -> str:
         """Return a tuned output line; ``line`` is its number. Raises MalformedLineError without a path."""
         if ":" not in text:
-            return line_of_buckets(self._tuned_vector(text, line))
+            return writing.line_of_buckets(self._tuned_vector(text, line))
         words, values = wordprobs.parse_entries(text, line)
         listed, rest = wordprobs.entry_masses(words, values)
         listed = self._tempered(listed, 1.0 - rest)
@@ -121,7 +114,7 @@ class Parameters(Value):
         if given:
             for word, share in zip(self.frequent.words, self.frequent.shares, strict=True):
                 masses[word] = masses.get(word, 0.0) + given * share
-        return line_of_masses(masses, rest - given * self.frequent.total)
+        return writing.line_of_masses(masses, rest - given * self.frequent.total)
 
     def tune_lines(self, texts: Sequence[str], line: int) -> str:
         """Tune the one line in a sequence; see :meth:`tune_line`."""
@@ -169,7 +162,7 @@ class Parameters(Value):
         )
         if not (made.temperature > 0.0 and 0.0 <= made.lambda_ <= 1.0 and 0.0 <= made.nu <= 1.0):
             raise ValueError("a parameter is out of range")
-        if not (LEAST_BITS <= made.bits <= MOST_BITS and all(map(is_listable, frequent))):
+        if not (schemes.LEAST_BITS <= made.bits <= schemes.MOST_BITS and all(map(is_listable, frequent))):
             raise ValueError("the bits, or a word, cannot be used")
         if not (0.0 <= made.frequent.total <= 1.0 + 1e-9 and all(share >= 0.0 for share in made.frequent.shares)):
             raise ValueError("the shares of the frequent words are out of range")
@@ -189,7 +182,7 @@ def read_parameters(path: str) -> tuple[Parameters, dict[str, Any]]:
         raise errors.UnreadableFileError(path=path, reason=reason) from error
 
 
-class Mixing(Value):
+class Mixing(values.Value):
     """The weights of outputs and, last, of the ``frequent`` words, if there are any; together they are 1.
 
     A mixture adds up the masses of each word, and the rests, by these weights. ``bits`` are those of the metric's
@@ -198,7 +191,7 @@ class Mixing(Value):
 
     weights: tuple[float, ...]
     frequent: FrequentWords = FrequentWords()
-    bits: int = DEFAULT_BITS
+    bits: int = schemes.DEFAULT_BITS
 
     def mix_lines(self, texts: Sequence[str], line: int) -> str:
         """Return the mixture of one line of each output; ``line`` is its number in the files.
@@ -207,7 +200,7 @@ class Mixing(Value):
         """
         parsed = [wordprobs.parse_line(text, line) for text in texts]
         if any(part.words is None for part in parsed):
-            return line_of_buckets(self._buckets(parsed, line))
+            return writing.line_of_buckets(self._buckets(parsed, line))
         parts = [part.normalised() for part in parsed]
         if self.frequent.words:
             parts.append(self.frequent.distribution)
@@ -217,7 +210,7 @@ class Mixing(Value):
             rest += weight * part.rest
             for word, mass in part.masses.items():
                 masses[word] = masses.get(word, 0.0) + weight * mass
-        return line_of_masses(masses, rest)
+        return writing.line_of_masses(masses, rest)
 
     def _buckets(self, parsed: Sequence[wordprobs.WordProbs], line: int) -> list[float]:
         columns = [part.buckets(self.bits, line) for part in parsed]
@@ -235,7 +228,7 @@ class Mixing(Value):
         }
 
 
-class Derived(Value):
+class Derived(values.Value):
     """An output that is computed line by line from the ``sources`` and written to ``path``.
 
     ``header`` is the first name of the header line that a source may begin with. The new output has no header.
@@ -259,7 +252,7 @@ class Derived(Value):
             if not can_be_reread(source):
                 raise errors.UsageError(message=f"{named(source)} has to be read more than once: give a file")
 
-    def check_lines(self, test: DataSet | None = None) -> int:
+    def check_lines(self, test: challenge.DataSet | None = None) -> int:
         """Return the number of lines.
 
         Raises LineCountError for a source with another number of lines than a test set's files or the first source.
@@ -282,8 +275,9 @@ class Derived(Value):
         MalformedLineError and UsageError.
         """
         with ExitStack() as stack:
-            compression = compression_by_ending(self.path)
-            file = stack.enter_context(written_whole(self.path, compression=compression))
+            file = stack.enter_context(
+                rewriting.written_whole(self.path, compression=compression.compression_by_ending(self.path))
+            )
             readers = [stack.enter_context(closing(read_lines(path, header=self.header))) for path in self.sources]
             for number, texts in enumerate(zip(*readers, strict=True), 1):
                 try:
@@ -295,7 +289,7 @@ class Derived(Value):
                 file.write(f"{line}\n".encode())
                 if progress is not None:
                     progress(number)
-        with written_whole(self.kept_path) as file:
+        with rewriting.written_whole(self.kept_path) as file:
             file.write((json.dumps(kept, indent=2) + "\n").encode())
 
 
@@ -317,7 +311,7 @@ def _check_counts(found: Mapping[str, int], path: str, lines: int) -> None:
 
 
 def _compressed_ending(path: str) -> str:
-    return next((ending for ending in COMPRESSED_ENDINGS if path.endswith(ending)), "")
+    return next((ending for ending in compression.COMPRESSED_ENDINGS if path.endswith(ending)), "")
 
 
 def derived_output(sources: Sequence[str], name: str, parameter: str, folder: str, header: str | None) -> Derived:
@@ -333,30 +327,30 @@ def derived_output(sources: Sequence[str], name: str, parameter: str, folder: st
 
 def tuned_output(parameters: Parameters, path: str, folder: str, header: str | None) -> Derived:
     """Return the tuned version of an output, in a folder."""
-    name = output_at(path).name
+    name = splits.output_at(path).name
     return derived_output([path], name, f"tuned={'-'.join(parameters.changed)}", folder, header)
 
 
 def mixed_output(paths: Sequence[str], folder: str, header: str | None, more: Sequence[str] = ()) -> Derived:
     """Return the mixture of two or more outputs, in a folder; ``more`` are names of other ingredients."""
-    labels = [*map(_label, map(output_at, paths)), *more]
+    labels = [*map(_label, map(splits.output_at, paths)), *more]
     label = "+".join(labels)
     if len(label) > MOST_LABEL or len(set(labels)) < len(labels):
         label = f"{len(labels)}-outputs"
     return derived_output(paths, "out.tsv", f"mix={label}", folder, header)
 
 
-def _label(output: Output) -> str:
+def _label(output: splits.Output) -> str:
     """Return a short name of an output that may be the value of a parameter.
 
-    >>> _label(output_at("out-model=bigram,lr=0.1.tsv.xz")), _label(output_at("out.tsv"))
+    >>> _label(splits.output_at("out-model=bigram,lr=0.1.tsv.xz")), _label(splits.output_at("out.tsv"))
     ('bigram-0.1', 'out')
     """
     short = "-".join(output.parameters.values()) or output.name.removesuffix(OUTPUT_ENDING).removeprefix("out-")
     return re.sub(r"[^\w.-]", "-", short)
 
 
-def find_output(test: DataSet, output: Output) -> str:
+def find_output(test: challenge.DataSet, output: splits.Output) -> str:
     """Find the output with the same name in another test set; raises MissingFileError, AmbiguousFileError."""
     place = os.path.join(test.directory, output.name)
     path = find_file(place)

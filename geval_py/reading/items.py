@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain, count, islice, repeat
-from typing import NamedTuple
 
-from geval_py.errors import LineCountError
+from geval_py import errors, values
 from geval_py.reading.lines import READ_AHEAD_BYTES, Bytes, LineReader, decode_lines
 from geval_py.reading.splits import Split
-from geval_py.values import Value
 
 
-class Item(NamedTuple):
+class Item(values.NamedTuple):
     """One line of a set.
 
     ``line`` is its number, from 1, not counting a header; ``columns`` are the input's fields by their names
@@ -24,7 +22,7 @@ class Item(NamedTuple):
     expected: str | None
 
 
-class ScoredItem(NamedTuple):
+class ScoredItem(values.NamedTuple):
     """A line's texts: its input (the columns joined by TABs), the expected line, the output."""
 
     input: str
@@ -105,7 +103,7 @@ class Text:
                 yield block
 
 
-class Texts(Value):
+class Texts(values.Value):
     """The scored texts: the outputs and the expected answers."""
 
     outputs: Text
@@ -147,7 +145,7 @@ class InputText:
     def check_count(self, lines: int, expected: int) -> None:
         """Raise LineCountError if the numbers differ."""
         if lines != expected:
-            raise LineCountError(
+            raise errors.LineCountError(
                 what="input",
                 path=self._split.input or "",
                 lines=lines,

@@ -1,4 +1,6 @@
-r"""Tokenizers: how text is split into words, for features, metrics of words such as BLEU, and ``--just-tokenize``.
+r"""How a line is changed before it is scored: by a tokenizer, and by the text flags of a metric.
+
+First the tokenizers, which split text into words, also for features and ``--just-tokenize``:
 
     minimalistic             split off punctuation at the beginning and the end of a word, not inside it
     character-by-character   every character is a token, a space becomes ``_``
@@ -13,6 +15,8 @@ versions of the last two give other scores: they have other white space (U+0085,
 
 GEval's minimalistic tokens are the matches of ``[\w\d]+\S*[\w\d]+|[\w\d]|[^\w\s]+``. A token that begins with a word
 character therefore ends with the last word character before white space. The pattern here finds it in linear time.
+
+Then a Preparation: the steps that the text flags of an evaluation scheme, and its tokenizer, apply to each line.
 """
 
 from __future__ import annotations
@@ -138,7 +142,10 @@ TOKENIZERS: dict[str, Callable[[], Spacing]] = {
     "v14": _fourteen,
 }
 
-# Preparation: the text flags of an evaluation scheme, and a tokenizer, change each line before it is scored.
+
+# Preparations
+
+
 Step: TypeAlias = Callable[[str], str]
 _CASES = frozenset("luc")
 
@@ -196,7 +203,7 @@ def lower_case(text: str) -> str:
     return text.replace("Σ", "σ").lower()
 
 
-# Steps are functions of the module, and not closures, so that a preparation can be pickled.
+# Steps of flags are functions of the module, and not closures, so that a preparation can be pickled.
 
 
 def _sorted_words(text: str) -> str:
@@ -247,7 +254,7 @@ def _step(flag: Flag, scheme: EvaluationScheme) -> Step:
 
 
 def _compiled(flag: Flag, scheme: EvaluationScheme) -> re.Pattern[str]:
-    """Compile a flag's regexp; refuse also one about which re warns that its meaning may change."""
+    """Compile a flag's regexp; raises SchemeError also where re warns that its meaning may change."""
     if any(end in argument for argument in flag.arguments for end in "\r\n"):
         raise _broken(flag, scheme, f"there is a line end in {visible(str(flag))}; lines have none")
     try:

@@ -1,4 +1,9 @@
-"""Outputs: found in a folder, with the parameters in their names and the short names that users type; their lines."""
+"""The files of a test set: the outputs, and the answers, the input and the headers beside them.
+
+In this order: an Output, the outputs in a folder, and the names that users type for them; a Task, which is what the
+options say, and the Split that :func:`locate` finds for it; the errors for a missing file, with what is there
+instead; the files of headers, and the vocabulary.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +12,11 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, count
 
-from geval_py import errors
-from geval_py.reading import sources
-from geval_py.reading.compression import COMPRESSED_ENDINGS
+from geval_py import errors, values
+from geval_py.reading import compression, sources
 from geval_py.reading.lines import read_lines
 from geval_py.reading.schemes import EvaluationScheme, parse_schemes
-from geval_py.reading.sources import STANDARD_INPUT, find_file, is_address, is_folder, join
 from geval_py.text import named, natural_order, suggestion, visible
-from geval_py.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ OUTPUT_FILE = "out.tsv"
 _VARIANT = r"(out(?:-.*)?\.tsv)(?:\.(?:xz|gz|bz2|zst))?"
 
 
-class Output(Value):
+class Output(values.Value):
     """One output to score: its path, its name and the parameters in the name (``out-epochs=10,lr=0.01.tsv``).
 
     ``fault`` is the error, if it is known before the file is opened: a broken link, or several compressed files.
@@ -128,14 +130,14 @@ def by_accepted_names(names: Sequence[str], outputs: Sequence[Output]) -> dict[s
     ``10,0.01``), one parameter or value (``lr=0.01`` or ``10``).
     """
     pairs = [[f"{key}={value}" for key, value in output.parameters.items()] for output in outputs]
-    values = [list(output.parameters.values()) for output in outputs]
+    listed = [list(output.parameters.values()) for output in outputs]
     called: dict[str, list[int]] = {}
     for kind in (
         [{name} for name in names],
         [{output.path, os.path.normpath(output.path)} for output in outputs],
         [_file_names(output) for output in outputs],
-        [{",".join(p), ",".join(v)} - {""} for p, v in zip(pairs, values, strict=True)],
-        [{*p, *v} - {""} for p, v in zip(pairs, values, strict=True)],
+        [{",".join(p), ",".join(v)} - {""} for p, v in zip(pairs, listed, strict=True)],
+        [{*p, *v} - {""} for p, v in zip(pairs, listed, strict=True)],
     ):
         called = {name: [n for n, known in enumerate(kind) if name in known] for name in set().union(*kind)} | called
     return called
@@ -154,7 +156,7 @@ def only_output(outputs: Sequence[Output]) -> Output:
     return outputs[0]
 
 
-# Tasks and splits: what is scored, as the options say, and the files of a test set that they stand for.
+# Tasks and splits
 
 
 EXPECTED_FILE, INPUT_FILE = "expected.tsv", "in.tsv"
@@ -163,7 +165,7 @@ TRAINING_SET, DEV_SET, HIDDEN_SET = "train", "dev-0", "test-A"
 _DEFAULT_NAMES = (EXPECTED_FILE, INPUT_FILE, OUTPUT_FILE)
 
 
-class Task(Value):
+class Task(values.Value):
     """What is scored. The fields have the names of the options; None means an option's default.
 
     ``metrics`` and ``alt_metrics``, which replace them, are metric arguments as written. ``tokenizer`` is for metrics
@@ -211,7 +213,7 @@ def checked_schemes(texts: Iterable[str]) -> list[EvaluationScheme]:
     return schemes
 
 
-class Split(Value):
+class Split(values.Value):
     """One test set of a challenge, resolved to files.
 
     ``outputs`` are in natural order of their names; ``input`` is None if there is none. The headers are the names of
@@ -242,7 +244,7 @@ def locate(task: Task) -> Split:
     expected = _find(task.directory, task.test_name, task.expected_file, EXPECTED_FILE, "the expected results")
     if not outputs:
         folder = os.path.join(task.out_directory, task.test_name)
-        outputs = find_outputs(folder) if is_folder(folder) else ()
+        outputs = find_outputs(folder) if sources.is_folder(folder) else ()
     split = Split(
         name=task.test_name,
         expected=expected,
@@ -259,7 +261,7 @@ def locate(task: Task) -> Split:
 def _input(task: Task, expected: str) -> str | None:
     """Find the input: the named one, the one beside named answers, or DIRECTORY/TEST/in.tsv; None if not needed."""
     if task.input_file is None and task.expected_file is not None and sources.is_file(expected):
-        beside = find_file(os.path.join(os.path.dirname(expected), INPUT_FILE))
+        beside = sources.find_file(os.path.join(os.path.dirname(expected), INPUT_FILE))
         if beside is not None:
             return beside
     try:
@@ -272,12 +274,12 @@ def _input(task: Task, expected: str) -> str | None:
 
 def _find(directory: str, test_name: str, given: str | None, default: str, what: str) -> str:
     """Find a file in DIRECTORY/TEST; a given name may also be a path."""
-    if given is not None and (given == STANDARD_INPUT or is_address(given)):
+    if given is not None and (given == sources.STANDARD_INPUT or sources.is_address(given)):
         return given
     folder = os.path.join(directory, test_name)
-    found = find_file(join(folder, given or default))
+    found = sources.find_file(sources.join(folder, given or default))
     if found is None and given is not None:
-        found = find_file(given)
+        found = sources.find_file(given)
     if found is not None:
         return found
     check_directory(directory, what)
@@ -296,16 +298,16 @@ def locate_pair(task: Task) -> Split:
     if task.needs_input:
         input_file: str | None = _find_path(beside, "the input")
     else:
-        input_file = find_file(beside) if sources.is_file(answers) else None
+        input_file = sources.find_file(beside) if sources.is_file(answers) else None
     split = Split(name=answers, expected=answers, outputs=outputs, input=input_file, in_header=(), out_header=())
     check_read_once(split)
     return split
 
 
 def _find_path(path: str, what: str) -> str:
-    if path == STANDARD_INPUT or is_address(path):
+    if path == sources.STANDARD_INPUT or sources.is_address(path):
         return path
-    found = find_file(path)
+    found = sources.find_file(path)
     if found is None:
         raise _missing_file(what, "", path)
     return found
@@ -324,7 +326,7 @@ def _named_outputs(task: Task) -> tuple[Output, ...]:
         raise errors.UsageError(message="an output has no name; is a variable of the shell unset?")
     found = [output for name in task.out_files for output in outputs_named(folder, name)]
     # An output that is named twice is taken once; standard input named twice is an error, raised later.
-    once = {(o.path, place if o.path == STANDARD_INPUT else 0): o for place, o in enumerate(found)}
+    once = {(o.path, place if o.path == sources.STANDARD_INPUT else 0): o for place, o in enumerate(found)}
     return tuple(once.values())
 
 
@@ -333,18 +335,18 @@ def outputs_named(folder: str, name: str) -> tuple[Output, ...]:
 
     A file or folder is looked up in a test set's folder, then as a path. Raises as :func:`locate`.
     """
-    if name == STANDARD_INPUT or is_address(name):
+    if name == sources.STANDARD_INPUT or sources.is_address(name):
         return (output_at(name),)
-    for place in dict.fromkeys((join(folder, name), name)):
-        if is_folder(place):
+    for place in dict.fromkeys((sources.join(folder, name), name)):
+        if sources.is_folder(place):
             outputs = find_outputs(place)
             if not outputs:
                 raise _missing_file("the test results", place, OUTPUT_FILE)
             return outputs
-        path = find_file(place)
+        path = sources.find_file(place)
         if path is not None:
             return (output_at(path),)
-    outputs = find_outputs(folder) if is_folder(folder) else ()
+    outputs = find_outputs(folder) if sources.is_folder(folder) else ()
     return _matching(outputs, folder, name) or (_by_short_name(outputs, folder, name),)
 
 
@@ -368,7 +370,7 @@ def _without_parts(paths: Sequence[str]) -> set[str]:
     for folder, name in map(os.path.split, paths):
         names_of.setdefault(folder, []).append(name)
     wholes = {os.path.join(folder, n) for folder, names in names_of.items() for n in sources.wholes_among(names)}
-    return alone | {find_file(whole) or whole for whole in wholes}
+    return alone | {sources.find_file(whole) or whole for whole in wholes}
 
 
 def _by_short_name(outputs: Sequence[Output], folder: str, name: str) -> Output:
@@ -389,7 +391,7 @@ def other_test_set(split: Split, output: Output) -> str | None:
     same = os.path.realpath(folder) == os.path.realpath(os.path.dirname(split.expected))
     if not sources.is_file(output.path) or same:
         return None
-    answers = (os.path.join(folder, EXPECTED_FILE + ending) for ending in ("", *COMPRESSED_ENDINGS))
+    answers = (os.path.join(folder, EXPECTED_FILE + ending) for ending in ("", *compression.COMPRESSED_ENDINGS))
     return os.path.basename(folder) if any(map(os.path.isfile, answers)) else None
 
 
@@ -397,26 +399,29 @@ def check_read_once(split: Split) -> None:
     """Raise UsageError if a file that can be read only once (standard input, a pipe) would be read twice."""
     expected = split.expected
     if len(split.outputs) > 1 and (
-        expected == STANDARD_INPUT or (os.path.exists(expected) and not os.path.isfile(expected))
+        expected == sources.STANDARD_INPUT or (os.path.exists(expected) and not os.path.isfile(expected))
     ):
         raise errors.UsageError(
             message="the answers can be read only once, and there are several outputs: choose one with",
             arguments=("out",),
         )
-    if [expected, split.input, *(o.path for o in split.outputs)].count(STANDARD_INPUT) > 1:
+    if [expected, split.input, *(o.path for o in split.outputs)].count(sources.STANDARD_INPUT) > 1:
         raise errors.UsageError(message="standard input (-) can be read only once: give one file as -")
+
+
+# Missing files
 
 
 def check_directory(path: str, what: str, kind: str = "directory") -> None:
     """Raise MissingFileError, in GEval's words, if a directory does not exist."""
-    if not is_folder(path):
+    if not sources.is_folder(path):
         hint, arguments = ("", ()) if kind == "directory" else _test_sets(os.path.dirname(sources.absolute(path)))
         raise errors.MissingFileError(what=f"No {kind} with {what}", path=path, hint=hint, arguments=arguments)
 
 
 def _test_sets(directory: str) -> tuple[str, tuple[str, ...]]:
     """Return a hint with the test sets of a challenge, and the argument that chooses one."""
-    if not is_folder(directory):
+    if not sources.is_folder(directory):
         return "", ()
     try:
         names = sorted(sources.names_in(directory, "directory"), key=natural_order)
@@ -429,18 +434,18 @@ def _test_sets(directory: str) -> tuple[str, tuple[str, ...]]:
 def _missing_file(what: str, folder: str, name: str, known: Iterable[str] = ()) -> errors.MissingFileError:
     """Return the error for a file that is neither in a folder nor at its own path, with a hint.
 
-    The error has the own path only if that leads to a folder. ``known`` are the names to suggest, by default those of
+    The error names the own path only if its folder exists. ``known`` are the names to suggest, by default those of
     the files in the folder.
     """
-    place = join(folder, name)
-    if not is_folder(os.path.dirname(place)) and is_folder(os.path.dirname(name)):
+    place = sources.join(folder, name)
+    if not sources.is_folder(os.path.dirname(place)) and sources.is_folder(os.path.dirname(name)):
         place, known = name, ()
     return errors.MissingFileError(what=f"No file with {what}", path=place, hint=_what_is_there(place, [*known]))
 
 
 def _what_is_there(place: str, known: list[str]) -> str:
     directory, name = os.path.split(place)
-    if not is_folder(directory):
+    if not sources.is_folder(directory):
         return suggestion(name, known).rstrip()
     try:
         names = sorted(sources.names_in(directory, "file"), key=natural_order)
@@ -451,11 +456,14 @@ def _what_is_there(place: str, known: list[str]) -> str:
     return f"{close}{named(directory)} holds {shown or 'no file'}"
 
 
+# Headers and vocabulary
+
+
 def read_header(directory: str, name: str | None) -> tuple[str, ...]:
     """Read the column names of a header file, relative to the challenge's directory; () for no file."""
     if name is None:
         return ()
-    path = join(directory, name)
+    path = sources.join(directory, name)
     if not sources.exists(path):
         raise errors.MissingFileError(what="No file with header specification", path=path)
     first = next(read_lines(path), None)
@@ -467,8 +475,8 @@ def read_header(directory: str, name: str | None) -> tuple[str, ...]:
 def read_vocabulary(task: Task) -> frozenset[str]:
     """Read the words for metrics on exact words: ``--vocabulary``, else train/expected.tsv; may be empty."""
     if task.vocabulary is not None:
-        path = find_file(task.vocabulary)
-        if path is None and not is_address(task.vocabulary):
+        path = sources.find_file(task.vocabulary)
+        if path is None and not sources.is_address(task.vocabulary):
             raise errors.MissingFileError(what="No file with the vocabulary", path=task.vocabulary)
         words = frozenset(read_lines(path or task.vocabulary))
         if not words:
@@ -483,5 +491,5 @@ def training_words(directory: str, header: str | None) -> Iterator[str]:
 
     ``header`` is the first name of the header line to skip, if the file begins with it.
     """
-    path = find_file(os.path.join(directory, TRAINING_SET, EXPECTED_FILE))
+    path = sources.find_file(os.path.join(directory, TRAINING_SET, EXPECTED_FILE))
     return iter(()) if path is None else read_lines(path, header=header)

@@ -7,12 +7,11 @@ gives the buckets themselves.
 
 from __future__ import annotations
 
-import math
 import re
 from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import exp, expm1, inf, log, log1p
+from math import exp, expm1, inf, isfinite, isinf, log, log1p
 
 from mmh3 import hash as murmur3
 
@@ -217,7 +216,7 @@ def parse_entries(text: str, line: int) -> tuple[list[str], list[float]]:
         word, _, number = token.rpartition(":")
         words.append(word)
         values.append(float(number))
-    if not math.isfinite(sum(values)):
+    if not isfinite(sum(values)):
         _refuse_infinity(text, line, values)
     return words, values
 
@@ -229,7 +228,7 @@ def parse_vector(text: str, line: int) -> list[float]:
         index = next(i for i, token in enumerate(tokens) if not NUMBER.fullmatch(token))
         raise _malformed_number(text, line, _column(text, index), tokens[index], no_colon=True)
     values = list(map(float, tokens))
-    if not math.isfinite(sum(values)):
+    if not isfinite(sum(values)):
         _refuse_infinity(text, line, values)
     return values
 
@@ -325,9 +324,9 @@ def number_mistake(number: str) -> tuple[str, str]:
 
 def _refuse_infinity(text: str, line: int, values: list[float]) -> None:
     """Raise MalformedLineError for a number that is in the grammar but too large for a double."""
-    if math.inf not in values and -math.inf not in values:
+    if inf not in values and -inf not in values:
         return
-    index = next(i for i, value in enumerate(values) if math.isinf(value))
+    index = next(i for i, value in enumerate(values) if isinf(value))
     token = text.split(" ")[index]
     number = token.rpartition(":")[2]
     raise MalformedLineError(

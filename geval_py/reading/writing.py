@@ -9,9 +9,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, SupportsFloat, TypeAlias
 
 from geval_py.errors import UsageError
-from geval_py.reading.compression import compression_by_ending
-from geval_py.reading.rewriting import written_whole
-from geval_py.reading.wordprobs import REST
+from geval_py.reading import compression, rewriting, wordprobs
 from geval_py.text import shorten
 
 if TYPE_CHECKING:
@@ -51,7 +49,7 @@ def format_line(probabilities: Probabilities, rest: SupportsFloat | None = None)
     if total == 0:
         raise UsageError(message="a distribution needs some mass: every probability is 0")
     if rest_mass > 0 or rest is not None:
-        pairs.append((REST, rest_mass))
+        pairs.append((wordprobs.REST, rest_mass))
     scale = max(1.0, total)
     scaled = ((word, repr(value / scale + 0.0).removesuffix(".0")) for word, value in pairs)  # + 0.0: no "-0"
     return " ".join(f"{word}:{digits}" for word, digits in scaled)
@@ -69,7 +67,7 @@ def write_output(path: str | os.PathLike[str], lines: Iterable[str | Probabiliti
     if isinstance(lines, str | bytes):
         raise UsageError(message=f"lines are several, not {_kind(lines)}: for one line write [line]")
     name = os.fspath(path)
-    with written_whole(name, compression=compression_by_ending(name)) as file:
+    with rewriting.written_whole(name, compression=compression.compression_by_ending(name)) as file:
         for index, line in enumerate(lines):
             file.write(_encoded(line, index))
 
@@ -157,7 +155,7 @@ def line_of_masses(masses: Mapping[str, float], rest: float) -> str:
     words = [word for word, mass in masses.items() if mass > 0.0]
     values = [mass for mass in masses.values() if mass > 0.0]
     if rest > 0.0:
-        words.append(REST)
+        words.append(wordprobs.REST)
         values.append(rest)
     numbers = [f"{value:.6g}" for value in values]
     largest = values.index(max(values))

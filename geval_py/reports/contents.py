@@ -7,7 +7,6 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import compress
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,10 +16,7 @@ from geval_py.explaining.calibration import Calibration, calibration
 from geval_py.explaining.comparison import Comparison, compare
 from geval_py.explaining.cross_validation import FEW_LINES
 from geval_py.explaining.documents import Dependence, documents_in, find_dependence
-from geval_py.explaining.feature_ranking import Frequencies
 from geval_py.explaining.losses import (
-    BEST,
-    WORST,
     Bin,
     Example,
     Grouping,
@@ -29,11 +25,13 @@ from geval_py.explaining.losses import (
     OutcomeShare,
     Part,
     Parts,
+    both_ends,
     by_column,
     by_frequency,
     by_length,
     examples_of,
     grouping_of,
+    items_at,
     loss_bins,
     outcome_shares,
     outcomes_of,
@@ -42,11 +40,10 @@ from geval_py.explaining.losses import (
 from geval_py.explaining.luck import Luck, luck
 from geval_py.explaining.mixing import Mixture, mix
 from geval_py.explaining.resampling import interval, score_interval
-from geval_py.explaining.significance import LEAST_LINES, Interval
+from geval_py.explaining.significance import Interval
 from geval_py.explaining.tuning import Tuning, tune
-from geval_py.explaining.worst_features import Culprit, Wanted, culprits_of, worst_features
+from geval_py.explaining.worst_features import Culprit, culprits_of, few_distinct
 from geval_py.reading.config import DEFAULT_SEED
-from geval_py.reading.features import FeatureKinds
 from geval_py.reading.items import column_names
 from geval_py.reading.splits import training_words
 from geval_py.scoring.metrics.base import CROSS_ENTROPY, LIKELIHOOD, LOG_LOSS, PERPLEXITY
@@ -210,7 +207,6 @@ def input_columns(evaluation: ScoredOutput) -> Iterator[tuple[str, list[str]]]:
 
 
 MOST_BINS = 20
-MOST_FEATURES = 10
 SAMPLES = 300  # of the lines of a part, for its interval
 EXPECTED = "expected"
 _STEPS = tuple(factor * 10.0**power for power in range(-6, 12) for factor in (1.0, 2.0, 5.0))
@@ -371,32 +367,26 @@ def _features(evaluation: ScoredOutput, scores: Array) -> list[BadFeature]:
     """Return at most ten features, words and their shapes, that together explain the bad lines, the best first."""
     if not np.isfinite(scores).any():
         return []
-    found = worst_features(
+    found = few_distinct(
         evaluation.read_items(),
-        np.where(np.isfinite(scores), scores, np.nan).tolist(),
+        scores,
         worst_is_greatest=evaluation.scores[0].greatest_first(worst=True),
         header=evaluation.split.in_header,
-        kinds=FeatureKinds(word_shapes=True),
-        frequencies=Frequencies(least=LEAST_LINES),
-        wanted=Wanted(distinct=True),
     )
     figures = (column.tolist() for column in (found.counts, found.means, found.q_values, found.more["explained"]))
     rows = zip(found.names, *figures, strict=True)
     return [
         BadFeature(feature=name, lines=lines, mean=mean, q=q, explained=explained)
         for name, lines, mean, q, explained in rows
-    ][:MOST_FEATURES]
+    ]
 
 
 def _examples(evaluation: ScoredOutput, score: MetricScore, scores: Array) -> list[TextExample]:
     """Return the 300 worst lines and the 100 best, the worst first; lines without a score are left out."""
     known = np.flatnonzero(~np.isnan(scores))
     sign = -1.0 if score.greatest_first(worst=True) else 1.0
-    order = known[np.argsort(sign * scores[known], kind="stable")]
-    chosen = order if len(order) <= WORST + BEST else np.concatenate([order[:WORST], order[len(order) - BEST :]])
-    keep = np.zeros(len(scores), np.bool_)
-    keep[chosen] = True
-    items = dict(zip(np.flatnonzero(keep).tolist(), compress(evaluation.read_items(), keep), strict=True))
+    chosen = both_ends(known[np.argsort(sign * scores[known], kind="stable")])
+    items = items_at(chosen, evaluation.read_items())
     numbers = evaluation.line_numbers or range(1, len(scores) + 1)
     return [
         TextExample(

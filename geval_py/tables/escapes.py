@@ -1,4 +1,4 @@
-"""Escapes for each output format: TAB-separated, Markdown, LaTeX, CSV, HTML and JSON.
+"""Escapes for each output format: TAB-separated, Markdown, LaTeX, CSV, HTML and JSON; and templates that escape.
 
 Only the terminal's escapes handle control characters: call :func:`geval_py.text.visible` before the others.
 """

@@ -91,7 +91,7 @@ class Listing(Tabular):
 
 
 class Shown(Tabular):
-    """A value made of functions in place of methods; what is not given is that of another value."""
+    """A value whose methods are given as functions; methods that are not given are taken from the value ``of``."""
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class Shown(Tabular):
 
 
 def figures(document: dict[str, Any]) -> Table:
-    """Return a table with a row a figure of a document; the names of nested ones are joined by points.
+    """Return a table with a row for each figure of a document; the names of nested figures are joined by dots.
 
     >>> print("".join(figures({"a": 1, "b": {"c": [2, "x"]}}).text()), end="")
     figure  value

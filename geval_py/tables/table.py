@@ -13,14 +13,8 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
 
-from geval_py.tables.escapes import csv_text, html_text, latex_number, latex_text, markdown_text, tab_text
-from geval_py.tables.numbers import special
-from geval_py.text import display_width, laid_out, visible
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from geval_py.text import Alignment
-
+from geval_py.tables import escapes, numbers
+from geval_py.text import Alignment, display_width, laid_out, visible
 
 _LATEX_COLUMNS: dict[Alignment, str] = {"left": "l", "centre": "c", "right": "r"}
 _MARKDOWN_RULES: dict[Alignment, str] = {"left": "---", "centre": ":---:", "right": "---:"}
@@ -75,7 +69,7 @@ class Table:
     def tabs(self) -> Iterator[str]:
         """Write rows without a header, cells separated by TABs; a TAB inside a cell becomes ``<tab>``, as GEval's."""
         for block in self._blocks():
-            cells = [map(tab_text, column) if "\t" in "".join(column) else column for column in block]
+            cells = [map(escapes.tab_text, column) if "\t" in "".join(column) else column for column in block]
             yield "\n".join(map("\t".join, zip(*cells, strict=True))) + "\n"
 
     def text(self, *, header: bool = True) -> Iterator[str]:
@@ -94,20 +88,21 @@ class Table:
 
     def markdown(self) -> Iterator[str]:
         """Write a table in GitHub's Markdown."""
-        head = [markdown_text(column.heading) for column in self.columns]
+        head = [escapes.markdown_text(column.heading) for column in self.columns]
         rule = [_MARKDOWN_RULES[column.alignment] for column in self.columns]
-        for cells in chain([head, rule], (map(markdown_text, row) for row in self.cells())):
+        for cells in chain([head, rule], (map(escapes.markdown_text, row) for row in self.cells())):
             yield f"| {' | '.join(cells)} |\n"
 
     def latex(self) -> Iterator[str]:
         r"""Write a LaTeX tabular that needs no package."""
-        escapes = [latex_text if column.alignment == "left" else latex_number for column in self.columns]
+        aligned_left = [column.alignment == "left" for column in self.columns]
+        escaped = [escapes.latex_text if is_text else escapes.latex_number for is_text in aligned_left]
         yield rf"\begin{{tabular}}{{{''.join(_LATEX_COLUMNS[column.alignment] for column in self.columns)}}}" + "\n"
         yield "\\hline\n"
-        yield _latex_row(latex_text(column.heading) for column in self.columns)
+        yield _latex_row(escapes.latex_text(column.heading) for column in self.columns)
         yield "\\hline\n"
         for row in self.cells():
-            yield _latex_row(escape(cell) for escape, cell in zip(escapes, row, strict=True))
+            yield _latex_row(escape(cell) for escape, cell in zip(escaped, row, strict=True))
         yield "\\hline\n\\end{tabular}\n"
 
     def csv(self) -> Iterator[str]:
@@ -115,18 +110,18 @@ class Table:
 
         An apostrophe precedes text that a spreadsheet would take for a formula.
         """
-        head = [csv_text(written(column.name)) for column in self.columns]
+        head = [escapes.csv_text(written(column.name)) for column in self.columns]
         rows = ([_csv_cell(*pair) for pair in zip(self.columns, row, strict=True)] for row in self.rows)
         yield from _csv_lines(chain([head], rows))
 
     def html(self) -> Iterator[str]:
         """Write an HTML table with all text escaped."""
         yield "<table>\n<thead>\n"
-        yield f"<tr>{''.join(f'<th>{html_text(column.heading)}</th>' for column in self.columns)}</tr>\n"
+        yield f"<tr>{''.join(f'<th>{escapes.html_text(column.heading)}</th>' for column in self.columns)}</tr>\n"
         yield "</thead>\n<tbody>\n"
         starts = [_HTML_CELLS[column.alignment] for column in self.columns]
         for row in self.cells():
-            cells = (f"{start}{html_text(cell)}</td>" for start, cell in zip(starts, row, strict=True))
+            cells = (f"{start}{escapes.html_text(cell)}</td>" for start, cell in zip(starts, row, strict=True))
             yield f"<tr>{''.join(cells)}</tr>\n"
         yield "</tbody>\n</table>\n"
 
@@ -150,8 +145,8 @@ def _latex_row(cells: Iterable[str]) -> str:
 
 def _csv_cell(column: Column, value: object) -> object:
     if isinstance(value, str):
-        return csv_text(column.write(value))
-    return special(value) if isinstance(value, float) and not math.isfinite(value) else value
+        return escapes.csv_text(column.write(value))
+    return numbers.special(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _csv_lines(rows: Iterable[Sequence[object]]) -> Iterator[str]:

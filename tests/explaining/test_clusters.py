@@ -236,7 +236,7 @@ def test_bootstrap(challenge, capsys):
 def test_compare(challenge, capsys):
     status, out, err = run(capsys, "compare", "--documents", "1", "--samples", "1000")
     assert (status, err) == (0, "")
-    assert "\nIntervals and tests are by document: 8 of them, told by the column FileId.\n" in out
+    assert "\nIntervals and tests are by document: 8 of them, given by the column FileId.\n" in out
     pair = [evaluate(challenge, "dev-0", out=name) for name in ("one", "two")]
     result = compare(pair, documents="FileId", samples=1000)
     assert (result.documents, result.compared_documents) == ("FileId", 8)
@@ -272,7 +272,7 @@ def test_few_documents_are_noted(challenge, capsys):
         text = text.replace(f"f{digit}\t", "f3\t")
     (challenge / "dev-0/in.tsv").write_text(text)
     err = run(capsys, "compare", "--documents", "FileId", "--samples", "100")[2]
-    assert err == "geval: note: 4 documents: of so few, p rand cannot be below 0.125\n"
+    assert err == "geval: note: 4 documents: with so few, p rand cannot be below 0.125\n"
 
 
 @pytest.mark.parametrize(

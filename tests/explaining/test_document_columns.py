@@ -59,7 +59,7 @@ def test_there_has_to_be_an_input(challenge):
     (challenge / "dev-0/in.tsv").unlink()
     with pytest.raises(UsageError) as caught:
         documents_of(evaluate(challenge, "dev-0"), "FileId")
-    assert str(caught.value) == "documents are told by a column of the input, and there is no input file"
+    assert str(caught.value) == "documents are given by a column of the input, and there is no input file"
 
 
 @pytest.mark.parametrize("metric", ["LogLossHashed", "LogLossHashed:f<exp:b>"])

@@ -86,7 +86,7 @@ def test_what_tells_no_documents(pair):
         "Files": "Unknown column `Files'\n  did you mean FileId? the columns are FileId, Text",
         3: "Unknown column `3'\n  the columns are FileId, Text",
         (0,) * 600: "all lines are of one document: none can be held out",
-        (0, 1): "2 documents, but 600 lines: give a number a line",
+        (0, 1): "2 documents, but 600 lines: give one number for each line",
     }
     for documents, message in messages.items():
         with pytest.raises(UsageError) as caught:

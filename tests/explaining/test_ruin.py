@@ -5,7 +5,7 @@ import math
 import pytest
 
 from geval_py import evaluate
-from geval_py.explaining.documents import find_ruin
+from geval_py.explaining.losses import find_ruin
 
 
 def evaluated(folder, rests):

@@ -357,9 +357,9 @@ REFUSED = {
         {"words": 5},
         "there is no train/expected.tsv, whose commonest words nu would be for",
     ),
-    "documents": ({"documents": [1, 2]}, "2 documents, but 120 lines: give a number a line"),
+    "documents": ({"documents": [1, 2]}, "2 documents, but 120 lines: give one number for each line"),
     "one document": ({"documents": [7] * 120}, "all lines are of one document: none can be held out"),
-    "no input": ({"documents": "FileId"}, "documents are told by a column of the input, and there is no input file"),
+    "no input": ({"documents": "FileId"}, "documents are given by a column of the input, and there is no input file"),
     "seed": ({"seed": -1}, "the seed is a whole number from 0 on"),
 }
 

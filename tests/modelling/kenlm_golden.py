@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from geval_py.modelling.kneser_ney import Estimation
+from geval_py.modelling.estimation import Estimation
 
 DATA = Path(__file__).parents[1] / "data" / "kenlm.json.xz"
 TEXTS = json.loads(lzma.decompress(DATA.read_bytes()))

@@ -7,7 +7,7 @@ import pytest
 
 from geval_py.errors import EmptyFileError, MalformedLineError, ModelError, UnreadableFileError, UsageError
 from geval_py.modelling.corpus import Corpus, read_corpus, read_words
-from geval_py.modelling.kneser_ney import Estimation, estimate
+from geval_py.modelling.estimation import Estimation, estimate
 
 
 def read(tmp_path, data, **options):

@@ -9,7 +9,7 @@ from kenlm_golden import ERRORS, MODELS, TEXTS, estimation_of
 
 from geval_py.errors import ModelError
 from geval_py.modelling.corpus import Corpus, depths_of, sentences_of, split_as_lmplz, with_marks
-from geval_py.modelling.kneser_ney import estimate
+from geval_py.modelling.estimation import estimate
 from geval_py.modelling.ngram_model import read_arpa, write_arpa
 from geval_py.modelling.perplexity import score_sentences, token_scores
 

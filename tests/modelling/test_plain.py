@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from geval_py.modelling.corpus import Corpus
-from geval_py.modelling.counting import ADD_ONE, KINDS, MAXIMUM_LIKELIHOOD, RunningCounts, plain_model
+from geval_py.modelling.estimation import ADD_ONE, KINDS, MAXIMUM_LIKELIHOOD, RunningCounts, plain_model
 from geval_py.modelling.ngram_model import read_arpa, write_arpa
 from geval_py.modelling.perplexity import score_sentences
 
