@@ -12,7 +12,7 @@ from geval_py.cli.parsers import STATUS, QuietParser, add_fields, number_type
 from geval_py.cli.terminal import ProgressBar
 from geval_py.errors import MissingFileError, UsageError
 from geval_py.modelling import gap_models
-from geval_py.modelling.baselines import DEFAULT, SIDES, SUMMARIES, TOP, NgramGapModel, WordModel, baseline, predict
+from geval_py.modelling.baselines import BASELINES, DEFAULT, SIDES, TOP, NgramGapModel, WordModel, baseline, predict
 from geval_py.modelling.corpus import texts_of
 from geval_py.reading.challenge import Challenge, DataSet
 from geval_py.reading.config import task_of
@@ -21,7 +21,7 @@ from geval_py.reading.splits import EXPECTED_FILE, INPUT_FILE, TRAINING_SET
 from geval_py.reading.writing import write_output
 from geval_py.text import named
 
-MODELS = "\n".join(f"  {name:11} {summary.replace('`', '')}" for name, summary in SUMMARIES.items())
+MODELS = "\n".join(f"  {name:11} {of.summary.replace('`', '')}" for name, of in BASELINES.items())
 EPILOG = f"""\
 models:
 {MODELS}
@@ -44,7 +44,7 @@ def make_parser() -> QuietParser:
         argument_default=argparse.SUPPRESS,
     )
     add = parser.add_argument
-    names = ", ".join(SUMMARIES)
+    names = ", ".join(BASELINES)
     add("model", nargs="?", default=DEFAULT, metavar="MODEL", help=f"{names} or kenlm:FILE (default: {DEFAULT})")
     add_fields(parser, "test_name", "out_directory", "expected_directory", "in_header", "out_header")
     top = f"the likeliest words, so many a line; the others share the rest (default: {TOP}; 0: all words of train)"

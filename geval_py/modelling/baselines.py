@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -206,7 +207,7 @@ def baseline(name: str, *, top: int = TOP) -> WordModel:
         advice = "" if close is None else f"did you mean {close}? "
         there = f"the baselines are {', '.join(BASELINES)} and kenlm:FILE"
         raise UsageError(message=f"there is no baseline `{visible(name)}`\n  {advice}{there}")
-    return BASELINES[name](top)
+    return BASELINES[name].make(top)
 
 
 class NgramGapModel:
@@ -236,17 +237,17 @@ class NgramGapModel:
         )
 
 
-BASELINES: dict[str, Callable[[int], WordModel]] = {
-    "rest": RestModel,
-    "uniform": lambda top: ShareModel(top, uniform=True),
-    "unigram": lambda top: ShareModel(top, uniform=False),
-    "ngram": lambda top: NgramGapModel(top, sides=SIDES["ngram"]),
-    DEFAULT: lambda top: NgramGapModel(top, sides=SIDES[DEFAULT]),
-}
-SUMMARIES = {
-    "rest": "`:1`, which knows nothing",
-    "uniform": "all words of train alike",
-    "unigram": "the words of train by their share",
-    "ngram": "four-grams of the left context",
-    DEFAULT: "four-grams of both contexts (the default)",
+class Baseline(NamedTuple):
+    """A baseline: its summary in the help, and what makes its model from the number of words on a line."""
+
+    summary: str
+    make: Callable[[int], WordModel]
+
+
+BASELINES = {  # by name; the worse ones first
+    "rest": Baseline("`:1`, which knows nothing", RestModel),
+    "uniform": Baseline("all words of train alike", partial(ShareModel, uniform=True)),
+    "unigram": Baseline("the words of train by their share", partial(ShareModel, uniform=False)),
+    "ngram": Baseline("four-grams of the left context", partial(NgramGapModel, sides=SIDES["ngram"])),
+    DEFAULT: Baseline("four-grams of both contexts (the default)", partial(NgramGapModel, sides=SIDES[DEFAULT])),
 }

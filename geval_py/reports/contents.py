@@ -46,7 +46,6 @@ from geval_py.explaining.worst_features import Culprit, culprits_of, few_distinc
 from geval_py.reading.config import DEFAULT_SEED
 from geval_py.reading.items import column_names
 from geval_py.reading.splits import training_words
-from geval_py.scoring.metrics.base import CROSS_ENTROPY, LIKELIHOOD, LOG_LOSS, PERPLEXITY
 from geval_py.scoring.scores import MetricScore, ScoredOutput, checked_evaluation
 from geval_py.text import visible
 
@@ -56,7 +55,6 @@ if TYPE_CHECKING:
 
 
 MOST_COLUMNS = 8
-_OF_LOG_LOSSES = (LOG_LOSS, LIKELIHOOD, PERPLEXITY, CROSS_ENTROPY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,8 +149,7 @@ def log_losses(evaluation: ScoredOutput) -> Array:
 
 def has_log_losses(score: MetricScore) -> bool:
     """Whether a score is made from log losses of words."""
-    metric = score.metric
-    return metric.is_of_words and metric.measure in _OF_LOG_LOSSES and not score.statistics.classes
+    return score.metric.is_of_words and not score.statistics.classes
 
 
 def mean_of(losses: Array) -> float:

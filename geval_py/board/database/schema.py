@@ -17,6 +17,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.types import TypeEngine
 
+SCHEMA_VERSION = "0002"  # the last of migrations/versions
 SCORED, REJECTED, FAILED = "scored", "rejected", "failed"
 STATES = (SCORED, REJECTED, FAILED)
 _MOMENT = "%Y-%m-%dT%H:%M:%S.%fZ"

@@ -20,7 +20,7 @@ from sqlalchemy import Connection, Dialect, Engine, LargeBinary, Table, delete, 
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
-from geval_py.board.database.schema import METADATA, blobs, facts
+from geval_py.board.database.schema import METADATA, SCHEMA_VERSION, blobs, facts
 from geval_py.board.settings import Settings, read_settings
 from geval_py.errors import CorruptFileError, DataError, MissingFileError, UsageError
 from geval_py.reading.compression import COMPRESSIONS, Decompressed, compressor
@@ -28,7 +28,6 @@ from geval_py.text import named, visible
 
 SETTINGS_FILE = "board.yaml"
 DATABASE_VARIABLE = "GEVAL_BOARD_DATABASE"
-SCHEMA_VERSION = "0002"  # the last of migrations/versions
 BUSY_SECONDS = 60  # that a writer waits for another
 LOCK = 0x67657661_6C626F61  # of writers on PostgreSQL: "gevalboa", a number that nobody else uses by chance
 

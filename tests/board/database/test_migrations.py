@@ -12,9 +12,9 @@ from sqlalchemy import delete, insert, inspect, select, text
 from geval_py.board import submission as columns
 from geval_py.board.database import migrations
 from geval_py.board.database import store as blobs
-from geval_py.board.database.schema import METADATA
+from geval_py.board.database.schema import METADATA, SCHEMA_VERSION
 from geval_py.board.database.schema import blobs as stored_blobs
-from geval_py.board.database.store import SCHEMA_VERSION, Board, StoreError, engine_of
+from geval_py.board.database.store import Board, StoreError, engine_of
 from geval_py.board.operations.status import status_of
 from geval_py.board.operations.submissions import add
 from geval_py.board.ranking.leaderboard import standings
