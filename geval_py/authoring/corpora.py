@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from geval_py.errors import EmptyFileError, MissingFileError, UnreadableFileError, UsageError
-from geval_py.reading.compression import COMPRESSED_ENDINGS
+from geval_py.reading import compression, splits
 from geval_py.reading.lines import LineReader
-from geval_py.reading.splits import DEV_SET, HIDDEN_SET, TRAINING_SET
 from geval_py.text import named, natural_order, nearest, visible
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ class Parts:
 
     shares: tuple[int, ...] = DEFAULT_SHARES
     salt: str = DEFAULT_SALT
-    names: tuple[str, ...] = (TRAINING_SET, DEV_SET, HIDDEN_SET)
+    names: tuple[str, ...] = (splits.TRAINING_SET, splits.DEV_SET, splits.HIDDEN_SET)
 
     def part_of(self, group: str) -> str:
         """Return the part that a group belongs to, whatever other groups there are.
@@ -150,7 +149,7 @@ def _files_below(folder: str) -> Iterator[tuple[str, str]]:
 
 
 def _read_file(path: str, name: str, id: str, text: str) -> Iterator[Document]:
-    plain = next((name.removesuffix(end) for end in COMPRESSED_ENDINGS if name.endswith(end)), name)
+    plain = next((name.removesuffix(end) for end in compression.COMPRESSED_ENDINGS if name.endswith(end)), name)
     if plain.endswith(JSON_ENDINGS):
         yield from _read_json(path, id, text)
     elif plain.endswith(".tsv"):

@@ -1,4 +1,4 @@
-"""The rules on what a challenge gives away, and its items as numbers: a number for each word, block by block."""
+"""The rules about leaks, and the items of a challenge as numbers: a number for each word, block by block."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``geval lm``: n-gram language models are trained, described, and asked for the perplexity of texts."""
+"""``geval lm``: train n-gram language models, describe them, and compute the perplexity of texts."""
 
 from __future__ import annotations
 
@@ -7,19 +7,11 @@ import re
 import sys
 from collections.abc import Sequence
 
-from geval_py.cli import parsers
-from geval_py.cli.options import option_of
-from geval_py.cli.terminal import ProgressBar, note, show, write_table
+from geval_py.cli import options, parsers, terminal
 from geval_py.errors import UsageError
-from geval_py.modelling import ngram_model
+from geval_py.modelling import counting, kneser_ney, ngram_model, perplexity
 from geval_py.modelling.corpus import read_corpus, read_words
-from geval_py.modelling.counting import KINDS, plain_model
-from geval_py.modelling.kneser_ney import FALLBACK, MOST_ORDER, Estimation, estimate, training_table
-from geval_py.modelling.perplexity import perplexity_document, perplexity_table, score_texts, sentences_table
-from geval_py.reading.compression import compression_by_ending
-from geval_py.reading.config import DEFAULT_SEED
-from geval_py.reading.rewriting import written_whole
-from geval_py.reading.sources import STANDARD_INPUT
+from geval_py.reading import compression, config, rewriting, sources
 from geval_py.tables.formats import Shown
 from geval_py.text import named
 
@@ -67,14 +59,14 @@ def make_train_parser() -> parsers.QuietParser:
     parser = parsers.command_parser("lm train", what, TRAIN_EXAMPLES)
     add = parser.add_argument
     add("texts", nargs="*", metavar="TEXT", help="a text, a sentence a line, maybe compressed (-: standard input)")
-    order = f"the length of the longest n-grams, 1 to {MOST_ORDER} (default: {DEFAULT_ORDER})"
+    order = f"the length of the longest n-grams, 1 to {kneser_ney.MOST_ORDER} (default: {DEFAULT_ORDER})"
     add("-o", "--order", type=parsers.number_type, default=DEFAULT_ORDER, metavar="N", help=order)
     add("--arpa", metavar="FILE", help="the model to write, compressed by its ending (-: standard output)")
-    add("--counts", choices=KINDS, help="a model of plain counts, without Kneser-Ney")
+    add("--counts", choices=counting.KINDS, help="a model of plain counts, without Kneser-Ney")
     prune = "leave out n-grams that occur N times or less, by order; the last is for all higher orders"
     add("--prune", nargs="+", type=parsers.number_type, default=[], metavar="N", help=prune)
     add("--vocabulary", metavar="FILE", help="leave out n-grams with a word that is not in this file")
-    fallback = f"the discounts where the counts give none (default: {' '.join(map(str, FALLBACK))})"
+    fallback = f"the discounts where the counts give none (default: {' '.join(map(str, kneser_ney.FALLBACK))})"
     add("--discount-fallback", nargs="*", type=_discount, metavar="D", help=fallback)
     interpolate = "0: <unk> gets all that unigrams leave, as in SRILM; 1 (the default): its share of it"
     add("--interpolate-unigrams", choices=("0", "1"), help=interpolate)
@@ -110,28 +102,28 @@ def run_train(words: Sequence[str]) -> int:
     corpus = read_corpus(given.texts, skip_symbols=given.skip_symbols)
     if corpus.not_utf8 is not None:
         path, line = corpus.not_utf8
-        note(f"{named(path)} is not UTF-8, first in line {line}; its bytes are taken as they are")
+        terminal.note(f"{named(path)} is not UTF-8, first in line {line}; its bytes are taken as they are")
     if given.counts:
-        _write(plain_model(corpus, given.order, given.counts), given.arpa)
+        _write(counting.plain_model(corpus, given.order, given.counts), given.arpa)
         return 0
-    estimated = estimate(corpus, how)
+    estimated = kneser_ney.estimate(corpus, how)
     _write(estimated.model, given.arpa)
-    if given.arpa != STANDARD_INPUT:
-        write_table(training_table(estimated))
+    if given.arpa != sources.STANDARD_INPUT:
+        terminal.write_table(kneser_ney.training_table(estimated))
     orders = [str(order) for order, discounts in enumerate(estimated.discounts, 1) if discounts.fell_back]
     if orders:
-        note(f"the counts give no discounts of order {', '.join(orders)}: the fall-back was taken")
+        terminal.note(f"the counts give no discounts of order {', '.join(orders)}: the fall-back was taken")
     return 0
 
 
-def _estimation(given: argparse.Namespace) -> Estimation:
+def _estimation(given: argparse.Namespace) -> kneser_ney.Estimation:
     """Return how a model is estimated; raises UsageError for options of Kneser-Ney beside ``--counts``."""
     values = vars(given)
     useless = [name for name in OF_KNESER_NEY if values[name] not in (None, False, [])]
     if given.counts and useless:
         option = f"--{useless[0].replace('_', '-')}"
         raise UsageError(message=f"{option} is for Kneser-Ney: leave it out, or --counts")
-    return Estimation(
+    return kneser_ney.Estimation(
         order=given.order,
         prune=tuple(given.prune),
         vocabulary=None if given.vocabulary is None else frozenset(read_words(given.vocabulary)),
@@ -144,20 +136,20 @@ def _estimation(given: argparse.Namespace) -> Estimation:
 
 def _three(discounts: Sequence[float]) -> tuple[float, float, float]:
     """Complete the fall-back discounts: the last one given is for all higher counts."""
-    if len(discounts) > len(FALLBACK):
+    if len(discounts) > len(kneser_ney.FALLBACK):
         raise UsageError(message=f"--discount-fallback takes up to 3 discounts; {len(discounts)} were given")
     if not discounts:
-        return FALLBACK
-    one, two, three = (*discounts, *[discounts[-1]] * (len(FALLBACK) - len(discounts)))
+        return kneser_ney.FALLBACK
+    one, two, three = (*discounts, *[discounts[-1]] * (len(kneser_ney.FALLBACK) - len(discounts)))
     return one, two, three
 
 
 def _write(model: ngram_model.NgramModel, path: str) -> None:
-    if path == STANDARD_INPUT:
+    if path == sources.STANDARD_INPUT:
         sys.stdout.flush()
         ngram_model.write_arpa(model, sys.stdout.buffer)
         return
-    with written_whole(path, compression=compression_by_ending(path)) as file:
+    with rewriting.written_whole(path, compression=compression.compression_by_ending(path)) as file:
         ngram_model.write_arpa(model, file)
 
 
@@ -178,7 +170,7 @@ def make_perplexity_parser() -> parsers.QuietParser:
     bootstrap = "show the 95 %% intervals, from N resamples of the sentences (1000 are typical)"
     add("-B", "--bootstrap", type=parsers.number_type, metavar="N", help=bootstrap)
     parsers.add_option(
-        parser, option_of("seed"), f"with -B: the seed of its random numbers (default: {DEFAULT_SEED})"
+        parser, options.option_of("seed"), f"with -B: the seed of its random numbers (default: {config.DEFAULT_SEED})"
     )
     add("-p", "--precision", type=parsers.digits_type, metavar="N", help="digits after the point")
     parsers.add_format(parser)
@@ -199,25 +191,31 @@ def run_perplexity(words: Sequence[str]) -> int:
         raise UsageError(message="--sentences has neither intervals nor another format")
     model = ngram_model.read_arpa(given.model)
     if b"<unk>" in model.missing:
-        note(f"{named(model.name)} has no <unk>: the log10 probability of unknown words is -100, as in KenLM")
-    score = score_texts(model, given.texts, sentence_marks=given.marks)
+        terminal.note(
+            f"{named(model.name)} has no <unk>: the log10 probability of unknown words is -100, as in KenLM"
+        )
+    score = perplexity.score_texts(model, given.texts, sentence_marks=given.marks)
     unknown = int(score.oov.sum())
     if unknown:
-        note(f"{unknown} of {score.tokens.sum()} tokens are <unk>, with the probability that the model gives to it")
+        terminal.note(
+            f"{unknown} of {score.tokens.sum()} tokens are <unk>, with the probability that the model gives to it"
+        )
     if given.sentences:
-        write_table(sentences_table(score, given.precision))
+        terminal.write_table(perplexity.sentences_table(score, given.precision))
         return 0
     intervals = None
     if given.bootstrap is not None:
-        with ProgressBar("samples", unit="items") as progress:
-            intervals = score.intervals(given.bootstrap, DEFAULT_SEED if given.seed is None else given.seed, progress)
-    table = perplexity_table(score, intervals, given.precision)
+        with terminal.ProgressBar("samples", unit="items") as progress:
+            intervals = score.intervals(
+                given.bootstrap, config.DEFAULT_SEED if given.seed is None else given.seed, progress
+            )
+    table = perplexity.perplexity_table(score, intervals, given.precision)
     shown = Shown(
-        to_dict=lambda: perplexity_document(score, intervals),
+        to_dict=lambda: perplexity.perplexity_document(score, intervals),
         table=lambda: table,
         text=lambda width: table.tabs() if width is None else table.terminal(width),
     )
-    show(shown, given.format)
+    terminal.show(shown, given.format)
     return 0
 
 
@@ -244,5 +242,5 @@ def run_info(words: Sequence[str]) -> int:
         table=lambda: table,
         text=lambda width: table.text(header=False) if width is None else table.terminal(width, header=False),
     )
-    show(shown, given.format)
+    terminal.show(shown, given.format)
     return 0
