@@ -1,4 +1,8 @@
-"""GEval's modes that show features: of the worst lines, and of lines that are worse than another output's."""
+"""GEval's modes that show features or lines.
+
+First the modes that show features: of the worst lines, and of lines that are worse than another output's. Then the
+modes that show lines: line by line, the differences between two outputs, the best of several, and tokens.
+"""
 
 from __future__ import annotations
 
@@ -30,6 +34,9 @@ if TYPE_CHECKING:
     from geval_py.reading.splits import Task
     from geval_py.scoring.blocks import Workers
     from geval_py.scoring.scores import ScoredOutput
+
+
+Row = TypeVar("Row", line_by_line.Line, line_by_line.LineDifference)
 
 
 def show_worst(task: Task, settings: Settings) -> None:
@@ -112,12 +119,6 @@ def kinds_of(task: Task, settings: Settings) -> FeatureKinds:
         cartesian=settings.cartesian,
         tokens=tokens_of(task.tokenizer),
     )
-
-
-# GEval's modes that show lines: line by line, the differences between two outputs, the best of several, tokens.
-
-
-Row = TypeVar("Row", line_by_line.Line, line_by_line.LineDifference)
 
 
 def show_lines(task: Task, settings: Settings) -> None:
