@@ -86,7 +86,7 @@ def check_group(column: str, columns: Sequence[str]) -> None:
 
 
 def check_parts(parts: Parts, groups: Sequence[str], filled: Sequence[str], of: str) -> None:
-    """Raise UsageError for a part without an item; ``groups`` are those of all items, ``of`` names their kind."""
+    """Raise UsageError for a part without an item; ``groups`` has the group of each item, ``of`` names their kind."""
     empty = [name for name in parts.names if name not in filled]
     if empty:
         count = len(set(groups))

@@ -100,7 +100,7 @@ def answers_in(directory: str, expected_file: str = splits.EXPECTED_FILE) -> lis
 
 
 def copies_in(directory: str, answers: Sequence[str]) -> list[str]:
-    """Return the files below a folder, without those of git, that have the same text as one of the answers."""
+    """Return the files below a folder, outside of .git, that have the same text as one of the answers."""
     digests = {_digest(path) for path in answers}
     sizes = {os.path.getsize(path) for path in answers}
     found = []
@@ -153,7 +153,7 @@ class PartLeaks(Findings):
         self._hidden = hidden
 
     def add_item(self, code: str, item: int, message: str, *, word: int = 0, gap: bool = False) -> None:
-        """Count an item, from 0, and keep its place, if one more is wanted: at a word of it, or at its gap."""
+        """Count an item, from 0, and keep its place, if one more is wanted: at one of its words, or at its gap."""
         self.add(code, partial(self._place, item, message, word, gap=gap))
 
     def _place(self, item: int, message: str, word: int, *, gap: bool) -> Place:

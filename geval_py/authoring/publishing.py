@@ -59,7 +59,7 @@ class NewChallenge:
 
 
 def default_answers(out: str) -> str:
-    """Return the default folder of the hidden answers, beside that of the challenge."""
+    """Return the default folder of the hidden answers, beside the challenge's."""
     return f"{out.rstrip('/' + os.sep) or out}-answers"
 
 

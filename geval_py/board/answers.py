@@ -33,7 +33,7 @@ def input_of(challenge: str, test: str) -> str | None:
 
 
 def sets_to_come(settings: Settings) -> list[str]:
-    """Return the names of the sets that board.yaml does not score yet: those with an input, but for training.
+    """Return the names of the sets that board.yaml does not score yet: sets with an input, except for training.
 
     A missing challenge has none (scoring reports that it is missing). Raises OSError.
     """

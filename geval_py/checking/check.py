@@ -47,8 +47,8 @@ def check_submission(
     """Find the problems of a submission; ``path`` is an output, a test set's folder, or the submission's folder.
 
     ``challenge`` is the folder with the answers, inputs and headers (by default the submission's); ``tests`` are the
-    names of the only test sets to check; ``rules`` the codes or names of the only rules; those about an unreadable
-    file always apply. ``max_places`` places are kept of each rule and output (0: all). A compressed output that
+    names of the only test sets to check; ``rules`` the codes or names of the only rules; rules about unreadable
+    files always apply. ``max_places`` places are kept of each rule and output (0: all). A compressed output that
     unpacks to more than ``max_bytes`` is a problem. ``progress`` is called after each block with the number of bytes
     read of one output, and its size. ``cluster`` is the client of a Dask cluster whose workers check the lines.
 

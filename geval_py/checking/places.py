@@ -68,7 +68,7 @@ def wrong_sum(text: str, line: int, with_rest: str = "") -> Place:
 
 
 def no_rest_mass(text: str, line: int) -> Place:
-    """Point at the rest entry of 0, or behind the last entry."""
+    """Point at the rest entry of 0, or after the last entry."""
     rests = [entry for entry in _entries(text) if entry[2] == wordprobs.REST]
     if rests:
         return _place(text, line, rests[0][0], rests[0][1], "the rest has probability 0: a miss costs infinity")

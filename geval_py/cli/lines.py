@@ -205,7 +205,7 @@ def _escapes(settings: Settings) -> bool:
 
 
 def _preparation(evaluation: ScoredOutput, settings: Settings) -> Callable[[line_by_line.Line], line_by_line.Line]:
-    """Return what a line is shown as: itself or, if that is asked for, as the metric's flags leave it."""
+    """Return the function that prepares a line to be shown, with the metric's flags if options ask for them."""
     preparation = preparation_of(evaluation.scores[0].scheme) if settings.show_preprocessed else None
     if preparation is None:
         return lambda line: line
@@ -227,7 +227,7 @@ def _filtered(rows: Iterable[Row], evaluation: ScoredOutput, task: Task, setting
 
 
 def _ordered(rows: Iterable[Row], key: str, evaluation: ScoredOutput, settings: Settings) -> Iterator[Row]:
-    """Order rows by one of their figures, the worst or the best first, if that is asked for; else one by one."""
+    """Sort rows by one of their figures, the worst or the best first, if options ask for it."""
     if not (settings.sort or settings.reverse_sort):
         return iter(rows)
     greatest_first = evaluation.scores[0].greatest_first(worst=settings.sort)

@@ -117,7 +117,7 @@ def run_train(words: Sequence[str]) -> int:
 
 
 def _estimation(given: argparse.Namespace) -> kneser_ney.Estimation:
-    """Return how a model is estimated; raises UsageError for options of Kneser-Ney beside ``--counts``."""
+    """Return the settings of the estimation; raises UsageError for Kneser-Ney options together with ``--counts``."""
     values = vars(given)
     useless = [name for name in OF_KNESER_NEY if values[name] not in (None, False, [])]
     if given.counts and useless:

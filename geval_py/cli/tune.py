@@ -151,7 +151,7 @@ def _apply(
 
 
 def show_and_write(task: splits.Task, value: Tabular, format: str, write: Callable[[], list[str]]) -> None:
-    """Show what was found and write the new outputs; text is shown before, and a document names what was written."""
+    """Show what was found and write the new outputs; text is shown before, other formats after."""
     terminal.note(*value.notes)
     if format == "text":
         score.show_of_task(task, value, format)

@@ -23,7 +23,7 @@ from geval_py.explaining.comparison import Comparison, compare
 from geval_py.explaining.documents import Dependence, documents_in, find_dependence
 from geval_py.explaining.feature_ranking import Frequencies
 from geval_py.explaining.luck import Luck, luck
-from geval_py.explaining.significance import LEAST_LINES, Array, Interval
+from geval_py.explaining.significance import LEAST_LINES, Interval
 from geval_py.explaining.tuning import Tuning, tune
 from geval_py.reading import config, splits
 from geval_py.reading.features import FeatureKinds
@@ -33,6 +33,7 @@ from geval_py.scoring.scores import MetricScore, ScoredOutput, checked_evaluatio
 from geval_py.text import visible
 
 if TYPE_CHECKING:
+    from geval_py.explaining.significance import Array
     from geval_py.scoring.blocks import Progress
 
 
@@ -171,7 +172,7 @@ def frequencies_of(evaluation: ScoredOutput, line_losses: Array, words: Sequence
 
 
 def columns_of(evaluation: ScoredOutput, line_losses: Array) -> tuple[losses.Parts, ...]:
-    """Divide the lines by each column of the input, as far as columns do divide them, at most eight."""
+    """Divide the lines by each column of the input that divides them; at most eight columns."""
     found = (losses.by_column(line_losses, name, texts) for name, texts in input_columns(evaluation))
     return tuple(parts for parts in found if parts is not None)[:MOST_COLUMNS]
 

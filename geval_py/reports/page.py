@@ -61,7 +61,7 @@ def page(report: contents.Report | contents.Overview, title: str) -> str:
 
 
 def charts(report: contents.Report | contents.Overview) -> Iterator[tuple[str, str]]:
-    """Yield the name and the SVG of each chart of a report, in colours of its own."""
+    """Yield the name and the SVG of each chart of a report, in the colours for notebooks."""
     for section in _sections(report, axes.NOTEBOOK):
         for panel in section.panels:
             if panel.chart is not None:

@@ -252,7 +252,7 @@ def luck_chart(luck: Luck, interval: Interval, score: float, palette: Palette) -
 
 
 def honesty_panels(calibration: Calibration, palette: Palette) -> Iterator[Panel]:
-    """Yield the panels on listed words, first guesses and the rest, as far as the output has these."""
+    """Yield the panels on listed words, first guesses and the rest, if the output has them."""
     if calibration.words is not None:
         part = calibration.words
         yield Panel(

@@ -194,7 +194,7 @@ def shown(engine: sa.Engine) -> str:
 
 
 def remember(connection: sa.Connection, name: str, value: str) -> None:
-    """Store a fact, in place of an earlier value."""
+    """Store a fact; replace an earlier value."""
     forget(connection, name)
     connection.execute(sa.insert(facts).values(name=name, value=value))
 
@@ -205,7 +205,7 @@ def forget(connection: sa.Connection, name: str) -> None:
 
 
 def facts_about(connection: sa.Connection, beginning: str) -> dict[str, str]:
-    """Return the facts whose names begin so, by the rest of their names."""
+    """Return the facts whose names have this beginning, by the rest of their names."""
     rows = connection.execute(sa.select(facts.c.name, facts.c.value).where(facts.c.name.startswith(beginning)))
     return {name.removeprefix(beginning): value for name, value in rows}
 

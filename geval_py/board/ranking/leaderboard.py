@@ -47,8 +47,8 @@ def standings(
 
     After the last deadline the default is the last phase until something arrives later; a note says so.
 
-    ``by`` is the unit of which only the best entry is shown: a submitter, a submission, or a submitter and tag
-    (default: as board.yaml says). Ranges of places and groups exist for the default alone.
+    ``by`` groups the entries, and only the best of a group is shown: by submitter, by submission, or by submitter and
+    tag (default: as board.yaml says). Ranges of places and groups exist for the default alone.
 
     Raises UsageError for an unknown test, phase or grouping, StoreError.
     """
@@ -411,7 +411,7 @@ class PlaceChange:
 
 
 def places(connection: Connection, settings: Settings, now: datetime) -> Places:
-    """Return all places in all tables, computed from what is disclosed."""
+    """Return all places in all leaderboards, computed from the disclosed scores."""
     found: dict[EntryKey, int | None] = {}
     for test in settings.tests:
         for phase in settings.phase_names:

@@ -111,7 +111,7 @@ def _order(c: ColumnCollection[str, Any], lower: bool) -> list[sa.ColumnElement[
 
 
 def _placed(settings: Settings, chosen: sa.Subquery, lower: bool) -> sa.Select[Any]:
-    """Add places, whether they are shared, and what else is shown of an entry."""
+    """Add places, whether they are shared, and the other columns of an entry."""
     c = chosen.c
     ranked = sa.and_(~c.baseline, c.value.is_not(None))
     place = sa.func.rank().over(partition_by=ranked, order_by=_quality(c, lower))

@@ -64,7 +64,7 @@ def _totals(table: resampling.StatisticsTable, blocks: Iterable[Array]) -> resam
 
 
 def interval_ends(interval: Interval) -> tuple[float | None, float | None]:
-    """Return the ends of an interval, None in place of NaN."""
+    """Return the ends of an interval, None for NaN."""
     low, high = (None if math.isnan(end) else end for end in (interval.low, interval.high))
     return low, high
 

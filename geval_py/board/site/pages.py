@@ -29,6 +29,16 @@ ROWS_OF_A_PAGE = 200
 TEXT_OF_A_PAGE = 200_000  # bytes of submitters' texts, so that a page stays below 500 kB
 MOST_CHOICES = 100  # tags and parameters to filter by
 MOST_TAGS = 6  # that a row shows
+SUBMISSION_NAMES = (
+    "code", "submitter", "arrived", "state", "reason", "baseline",
+    "description", "author", "tags", "params", "remark",
+)  # fmt: skip
+OUTPUT_NAMES = ("code", "submitter", "arrived", "test", "variant", "params", "metric", "score", "low", "high")
+RECORD_NAMES = ("arrived", "code", "submitter", "variant", "score", "low", "high")
+MOST_OUTPUTS = 50  # of a test, on one page
+MOST_PROBLEMS = 40
+MOST_STANDINGS = 20
+MOST_LINE_TABLES = 5
 
 
 def pages(view: SiteView) -> Iterator[files.Page]:
@@ -139,16 +149,8 @@ class _Site:
 # Tables for programs, as CSV and JSON
 
 
-SUBMISSION_NAMES = (
-    "code", "submitter", "arrived", "state", "reason", "baseline",
-    "description", "author", "tags", "params", "remark",
-)  # fmt: skip
-OUTPUT_NAMES = ("code", "submitter", "arrived", "test", "variant", "params", "metric", "score", "low", "high")
-RECORD_NAMES = ("arrived", "code", "submitter", "variant", "score", "low", "high")
-
-
 def submission_row(one: SubmissionView) -> list[Any]:
-    """Return the row of a submission; what it says of itself is left out once it is withdrawn."""
+    """Return the row of a submission; a withdrawn one is without its description of itself."""
     head = [one.code, one.submitter, rendering.iso(one.arrived), one.status]
     if one.withdrawn:
         return [*head, "", one.baseline, "", "", [], {}, one.remark]
@@ -191,12 +193,6 @@ def json_of(head: Mapping[str, Any], names: Sequence[str], rows: Iterable[Sequen
 
 
 # The page of each submission
-
-
-MOST_OUTPUTS = 50  # of a test, on one page
-MOST_PROBLEMS = 40
-MOST_STANDINGS = 20
-MOST_LINE_TABLES = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 
 
 MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+POLICY = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'"
+)
+LONGEST_URL = 500
+TABLE_BOX = '<div class="scroll" role="region" tabindex="0" aria-label="Table">'
 
 
 def figure(value: float | None, digits: int) -> str:
@@ -126,12 +131,6 @@ def size(number: int) -> str:
 # Templates
 
 
-POLICY = (
-    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'"
-)
-LONGEST_URL = 500
-
-
 def render(template: str, **values: object) -> str:
     """Fill in a template."""
     return _templates().get_template(template).render(**values)
@@ -192,9 +191,6 @@ def link_of(url: str) -> str | None:
 
 
 # The challenge's README.md
-
-
-TABLE_BOX = '<div class="scroll" role="region" tabindex="0" aria-label="Table">'
 
 
 def readme_html(text: str) -> Markup:

@@ -25,6 +25,11 @@ from geval_py.reading import challenge, lines
 if TYPE_CHECKING:
     from geval_py.board.database.store import Board
 
+MOST_LINES = 20
+MOST_OUTPUTS = 2000  # of which lines are shown, over the whole site
+CONTEXT = 60  # characters on each side of a gap
+DIGITS = 4
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
@@ -137,12 +142,6 @@ class SiteView:
 
 
 # The worst lines of an output, only for test sets whose answers are public
-
-
-MOST_LINES = 20
-MOST_OUTPUTS = 2000  # of which lines are shown, over the whole site
-CONTEXT = 60  # characters on each side of a gap
-DIGITS = 4
 
 
 class LineTables:

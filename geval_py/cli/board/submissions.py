@@ -14,6 +14,7 @@ from geval_py.cli import parsers, terminal
 from geval_py.cli.board import board_parser, now
 from geval_py.errors import DataError, UsageError
 from geval_py.tables.formats import Shown
+from geval_py.tables.table import Column, Table
 from geval_py.text import visible
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
     from geval_py.board.operations.rescoring import Rescored
     from geval_py.board.ranking.leaderboard import PlaceChange
-    from geval_py.tables.table import Table
 
 ADD_EXAMPLES = """\
   geval board add gazette-board uploads/ann
@@ -107,7 +107,7 @@ def run_scan(words: Sequence[str]) -> int:
 
 
 def _moment(option: str, written: str | None) -> datetime | None:
-    """Read the moment that an option gives; raises UsageError for one without a zone."""
+    """Read the moment in an option; raises UsageError for one without a zone."""
     if written is None:
         return None
     try:
@@ -155,8 +155,6 @@ def _show_receipts(receipts: Sequence[Receipt], format: str, *, as_list: bool = 
     """Show receipts: in text one below the other or, as a list, a line each."""
 
     def table() -> Table:
-        from geval_py.tables.table import Column, Table
-
         columns = [Column(name=name) for name in ("code", "state", "submitter", "submission", "why")]
         rows = [(of.code or None, of.state, of.submitter, of.name, of.reason or of.note) for of in receipts]
         return Table(columns, rows)
@@ -206,8 +204,6 @@ def run_rescore(words: Sequence[str]) -> int:
     def table() -> Table:
         names = ("test", "phase", "submitter", "entry", "before", "after")
         rows = [[getattr(change, name) for name in names] for change in rescored.changes]
-        from geval_py.tables.table import Column, Table
-
         return Table([Column(name=name) for name in names], rows)
 
     def text(_: int | None) -> Iterator[str]:
