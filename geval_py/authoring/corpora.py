@@ -93,7 +93,7 @@ def check_parts(parts: Parts, groups: Sequence[str], filled: Sequence[str], of: 
         one = f"there is only one {of}" if count == 1 else f"there are only {count} of them"
         raise UsageError(
             message=f"no gap for {' and '.join(empty)}: parts are made of whole groups ({of}), and {one}\n"
-            f"  give more, smaller ones, another --split or another --salt than {visible(parts.salt)}"
+            f"  give more and smaller groups, another --split, or another --salt than {visible(parts.salt)}"
         )
 
 
@@ -189,9 +189,9 @@ def _read_json(path: str, id: str, text: str) -> Iterator[Document]:
         try:
             values = json.loads(line)
         except ValueError as error:
-            raise _unreadable(path, number, f"a line is no JSON ({error})") from error
+            raise _unreadable(path, number, f"a line is not JSON ({error})") from error
         if not isinstance(values, dict):
-            raise _unreadable(path, number, "a line is no object with a text")
+            raise _unreadable(path, number, "a line is not an object with a text")
         cells = {name: "" if value is None else value for name, value in values.items()}
         for name, value in cells.items():
             cells[name] = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -338,4 +338,4 @@ def read_pattern(text: str) -> re.Pattern[str]:
     try:
         return re.compile(text)
     except (re.error, OverflowError, RecursionError) as error:
-        raise UsageError(message=f"--words is no regular expression: {visible(text)}\n  {error}") from error
+        raise UsageError(message=f"--words is not a regular expression: {visible(text)}\n  {error}") from error

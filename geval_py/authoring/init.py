@@ -194,7 +194,8 @@ def init_challenge(task: splits.Task, *, precision: int | None = None, percentag
     schemes = evaluate.select_schemes(task)
     name = task.test_name
     if name in (splits.DEV_SET, splits.TRAINING_SET):
-        raise UsageError(message=f"{name} is written as well: give the hidden test set another name, as test-B")
+        advice = "give the hidden test set another name, such as test-B"
+        raise UsageError(message=f"a new challenge has its own {name}: {advice}")
     if not re.fullmatch(r"[^/\\]+", name) or name in (".", ".."):
         raise UsageError(message=f"a test set's name is a folder's: {visible(name)}")
     expected = task.expected_file or splits.EXPECTED_FILE

@@ -1,4 +1,7 @@
-"""The rules about leaks, and the items of a challenge as numbers: a number for each word, block by block."""
+"""The rules about leaks, the places of a challenge's items, and the items as numbers.
+
+Items are read block by block, with a number for each word.
+"""
 
 from __future__ import annotations
 

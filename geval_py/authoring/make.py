@@ -118,7 +118,7 @@ def cut_challenge(
     if not any(part.gaps for part in parts):
         raise UsageError(
             message=f"no gap can be cut: no text has a word that may be one, with {recipe.cut.context} words on each "
-            "side\n  --context takes fewer words, --words and --least-frequency take other ones"
+            "side\n  try a smaller --context, other --words or a lower --least-frequency"
         )
     filled = [part.name for part in parts if part.gaps]
     corpora.check_parts(recipe.parts, list(groups.values()), filled, recipe.group or "document")

@@ -239,7 +239,7 @@ def _read_tar(file: str, folder: str) -> None:
     finally:
         source.close()
     if not {store.SETTINGS_FILE, DATABASE_FILE} <= seen:
-        raise UnreadableFileError(path=file, reason="it is no export of a board, or not all of one")
+        raise UnreadableFileError(path=file, reason="it is not a whole export of a board")
 
 
 def _check_member(file: str, member: tarfile.TarInfo, seen: set[str]) -> None:
@@ -248,7 +248,8 @@ def _check_member(file: str, member: tarfile.TarInfo, seen: set[str]) -> None:
             message=f"{named(file)} is for the public: it has neither answers nor files to make a board of"
         )
     if not member.isreg() or member.name in seen or not MEMBER.fullmatch(member.name):
-        raise UnreadableFileError(path=file, reason=f"it holds `{visible(member.name)}`, and no export does")
+        reason = f"it holds `{visible(member.name)}`, which no export of a board holds"
+        raise UnreadableFileError(path=file, reason=reason)
     seen.add(member.name)
 
 
@@ -346,7 +347,7 @@ def differences(board: store.Board, site: str) -> Iterator[Difference]:
 def _mark_of(site: str) -> dict[str, object]:
     mark = files.mark_of(site)
     if mark is None:
-        raise UsageError(message=f"{named(site)} holds no site that geval board has made")
+        raise UsageError(message=f"{named(site)} holds no site made by geval board")
     return mark
 
 

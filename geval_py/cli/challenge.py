@@ -240,7 +240,7 @@ def _show_parts(sizes: Iterable[tuple[str, int, int]], group: str | None, out: s
         if groups < corpora.FEW_GROUPS:
             terminal.note(
                 f"{name} has {groups} {groups_are}: below {corpora.FEW_GROUPS}, "
-                "scores tell more of these than of a model"
+                "scores depend more on these than on a model"
             )
     public, private = shlex.quote(visible(out)), shlex.quote(visible(answers))
     print(

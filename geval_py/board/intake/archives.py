@@ -90,7 +90,7 @@ class Forward:
     def seek(self, place: int, whence: int = os.SEEK_SET, /) -> int:
         """Skip to a place; raises RejectedError if that is too far back."""
         if whence != os.SEEK_SET or place < self._end - len(self.last):
-            raise RejectedError(reason=f"the headers of `{self._name}` lead backwards")
+            raise RejectedError(reason=f"the headers of `{self._name}` point backwards")
         while place > self._end and self._next(place - self._end):
             pass
         self._place = min(place, self._end)

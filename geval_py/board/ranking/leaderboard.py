@@ -112,7 +112,7 @@ def _known(what: str, name: str | None, names: Sequence[str], default: str) -> s
     meant = nearest(name, names)
     there = ", ".join(names) if any(names) else "none"
     advice = f"did you mean {meant}?" if meant else f"there is {there}" if len(names) == 1 else f"there are {there}"
-    raise UsageError(message=visible(f"the board has no {what} `{name}'") + f"\n  {visible(advice)}")
+    raise UsageError(message=visible(f"the board has no {what} `{name}`") + f"\n  {visible(advice)}")
 
 
 def _entry(row: Row[Any], others: Sequence[str], *, shown: bool) -> Entry:

@@ -14,7 +14,6 @@ from geval_py.cli import parsers, terminal
 from geval_py.cli.board import board_parser, now
 from geval_py.errors import DataError, UsageError
 from geval_py.tables.formats import Shown
-from geval_py.tables.table import Column, Table
 from geval_py.text import visible
 
 if TYPE_CHECKING:
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 
     from geval_py.board.operations.rescoring import Rescored
     from geval_py.board.ranking.leaderboard import PlaceChange
+    from geval_py.tables.table import Table
 
 ADD_EXAMPLES = """\
   geval board add gazette-board uploads/ann
@@ -155,9 +155,8 @@ def _show_receipts(receipts: Sequence[Receipt], format: str, *, as_list: bool = 
     """Show receipts: in text one below the other or, as a list, a line each."""
 
     def table() -> Table:
-        columns = [Column(name=name) for name in ("code", "state", "submitter", "submission", "why")]
         rows = [(of.code or None, of.state, of.submitter, of.name, of.reason or of.note) for of in receipts]
-        return Table(columns, rows)
+        return _table(("code", "state", "submitter", "submission", "why"), rows)
 
     def text(width: int | None) -> Iterator[str]:
         if as_list:
@@ -167,6 +166,12 @@ def _show_receipts(receipts: Sequence[Receipt], format: str, *, as_list: bool = 
 
     shown = Shown(to_dict=lambda: {"receipts": [receipt.document() for receipt in receipts]}, table=table, text=text)
     terminal.show(shown, format)
+
+
+def _table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
+    from geval_py.tables.table import Column, Table
+
+    return Table([Column(name=name) for name in names], rows)
 
 
 def make_rescore_parser() -> parsers.QuietParser:
@@ -204,7 +209,7 @@ def run_rescore(words: Sequence[str]) -> int:
     def table() -> Table:
         names = ("test", "phase", "submitter", "entry", "before", "after")
         rows = [[getattr(change, name) for name in names] for change in rescored.changes]
-        return Table([Column(name=name) for name in names], rows)
+        return _table(names, rows)
 
     def text(_: int | None) -> Iterator[str]:
         return (f"{line}\n" for line in lines)
