@@ -268,7 +268,7 @@ def test_a_site_is_that_of_its_export(sqlite_board, submission, tmp_path, geval,
 def test_verify_wants_a_site(tmp_path):
     with pytest.raises(UsageError) as refused:
         verify(str(tmp_path), "board.tar")
-    assert str(refused.value) == f"`{tmp_path}` holds no site that geval board has made"
+    assert str(refused.value) == f"`{tmp_path}` holds no site made by geval board"
 
 
 CANARY = "canary"
