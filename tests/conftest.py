@@ -15,6 +15,9 @@ from geval_py.scoring.kernel import native, reference
 
 load_profile(NORMAL)
 
+# Threads of linear algebra would wait for each other, busily, while another worker tests: read when numpy is imported.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 KERNELS = {"python": reference, "native": native}
 
 

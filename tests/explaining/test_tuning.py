@@ -1,5 +1,6 @@
 """Tuning: what is found and tried, what is written, and what is refused."""
 
+import itertools
 import json
 import lzma
 import math
@@ -118,8 +119,9 @@ PROBABILITIES = st.lists(
 LOGARITHMS = st.lists(
     st.tuples(st.sampled_from(["the", "of", "cat", ""]), st.floats(-30.0, 1.0)), min_size=1, max_size=4
 ).map(lambda entries: " ".join(f"{word}:{value:.6g}" for word, value in entries))
-VECTORS = st.lists(st.floats(-30.0, 0.0), min_size=1024, max_size=1024).map(
-    lambda values: " ".join(f"{value:.6g}" for value in values)
+# A few values, repeated: 1024 of their own take long to draw.
+VECTORS = st.lists(st.floats(-30.0, 0.0), min_size=1, max_size=31).map(
+    lambda values: " ".join(f"{value:.6g}" for value in itertools.islice(itertools.cycle(values), 1024))
 )
 LINES = st.one_of(PROBABILITIES, PROBABILITIES, LOGARITHMS)
 ANSWERS = st.sampled_from(["the", "of", "cat", "dog", "ka:lo", "ą", "unlisted", "another"])
