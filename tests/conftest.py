@@ -41,6 +41,12 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker("no_cover")
 
 
+def pytest_collection_finish():
+    """Leave the tests themselves and what they import out of later collections of garbage."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(params=KERNELS, scope="session")
 def kernel(request):
     """A kernel backend; a missing native build is an error, not a skip."""
