@@ -17,7 +17,8 @@ NOTE = "lines with the same FileId are alike: they are held out together"
 def write(folder, rng, concentration=0.5, rests=(REST, REST / 2)):
     """An output that is right of documents as they come, each with its own share of words that are not listed.
 
-    And another that gives those less; or two outputs with other ``rests``. The greater the ``concentration``, the less do the documents differ in it.
+    And another that gives those less; or two outputs with other ``rests``. The greater the ``concentration``, the less
+    do the documents differ.
     """
     (folder / "dev-0").mkdir(exist_ok=True)
     (folder / "config.txt").write_text("--metric PerplexityHashed --in-header in-header.tsv\n")
