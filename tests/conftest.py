@@ -33,7 +33,7 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Measure no coverage in properties, which Python 3.11 traces at twice their time, line by line, forty times."""
+    """Measure no coverage in properties, which Python 3.11 traces at twice their time, line by line, dozens of times."""
     if not config.pluginmanager.hasplugin("_cov") or config.getoption("--no-cov") or config.getoption("--long"):
         return
     for item in items:
