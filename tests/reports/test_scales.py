@@ -2,6 +2,7 @@
 
 import pytest
 
+from geval_py.reports.axes import figure
 from geval_py.reports.scales import round_ticks
 
 
@@ -11,3 +12,23 @@ from geval_py.reports.scales import round_ticks
 )
 def test_round_ticks(low, high, expected):
     assert round_ticks(low, high) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0"),
+        (-0.5, "−0.500"),
+        (99.94, "99.9"),
+        (99.96, "100"),
+        (-99.96, "−100"),
+        (100.4, "100"),
+        (9_999_999.0, "9,999,999"),
+        (1e7, "1.00e+07"),
+        (1e-4, "0.000100"),
+        (9e-5, "9.00e−05"),
+    ],
+)
+def test_a_figure_has_three_digits(value, text):
+    """Rounding up to 100 adds no fourth digit."""
+    assert figure(value) == text
