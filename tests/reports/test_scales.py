@@ -1,9 +1,11 @@
 """Round values on the axes of charts."""
 
+import math
+
 import pytest
 
 from geval_py.reports.axes import figure
-from geval_py.reports.scales import round_ticks
+from geval_py.reports.scales import round_ticks, scale_of
 
 
 @pytest.mark.parametrize(
@@ -12,6 +14,29 @@ from geval_py.reports.scales import round_ticks
 )
 def test_round_ticks(low, high, expected):
     assert round_ticks(low, high) == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "ends", "logarithmic"),
+    [
+        ([2.0, 2.0], (1.92, 2.08), False),  # some room around equal values, by their size
+        ([-0.05], (-0.052, -0.048), False),
+        ([0.0, 0.0], (-1.0, 1.0), False),
+        ([1.0, 2.0], (0.96, 2.04), False),
+        ([0.0, 100.0], (-4.0, 104.0), False),
+        ([1.0, 7.9], (0.724, 8.176), False),
+        ([1.0, 8.0], (8**-0.04, 8**1.04), True),
+        ([1.0, math.inf, math.nan, 2.0], (0.96, 2.04), False),
+    ],
+)
+def test_the_scale_of_values(values, ends, logarithmic):
+    scale = scale_of(values, 0.0, 100.0)
+    assert (scale.low, scale.high) == pytest.approx(ends)
+    assert scale.logarithmic == logarithmic
+
+
+def test_no_finite_value_has_no_scale():
+    assert scale_of([math.inf, math.nan], 0.0, 100.0) is None
 
 
 @pytest.mark.parametrize(
