@@ -149,7 +149,7 @@ def remove_private(connection: Connection) -> None:
         connection.execute(delete(table).where(table.c.submission_id.in_(hidden)))
     connection.execute(delete(submissions).where(submissions.c.withdrawn.is_not(None)))
     connection.execute(delete(submitters).where(submitters.c.id.not_in(select(submissions.c.submitter_id))))
-    connection.execute(update(submissions).values(source="", charge="", charged=False))
+    connection.execute(update(submissions).values(source="", charge="", charged=False, cost=0))
     used = union(select(scores.c.evaluation_id), select(disclosures.c.evaluation_id))
     connection.execute(delete(evaluations).where(evaluations.c.id.not_in(used)))
     blank = {"score": None, "low": None, "high": None, "losses": None, "signature": ""}
@@ -158,11 +158,16 @@ def remove_private(connection: Connection) -> None:
 
 def public_document(settings: Settings) -> dict[str, Any]:
     """Return the settings that anyone may know."""
-    own = ("title", "metric", "also", "submissions_a_day", "entries")
-    of_tests = ("visible", "disclosed", "disclosed_after")
+    own = ("title", "metric", "also", "submissions_a_day", "variants", "entries")
+    of_tests = ("visible", "disclosed", "disclosed_after", "ladder", "show")
+    of_phases = ("tests", "submissions_a_day", "disclosed", "ladder", "variants")
     return {name: getattr(settings, name) for name in own} | {
         "tests": {test.name: {name: getattr(test, name) for name in of_tests} for test in settings.tests},
-        "phases": [{"name": phase.name, "until": phase.until.isoformat()} for phase in settings.phases],
+        "phases": [
+            {"name": phase.name, "until": phase.until.isoformat()}
+            | {name: value for name in of_phases if (value := getattr(phase, name)) not in (None, ())}
+            for phase in settings.phases
+        ],
         "zone": str(settings.zone),
     }
 

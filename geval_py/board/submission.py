@@ -108,7 +108,8 @@ class Entry:
     ``place`` is None for a baseline, and while scores are hidden; ``shared``: other entries have the same place.
     ``first`` and ``last`` bound the places of entries that do not differ from it significantly, ``groups`` are the
     numbers of its clusters (compact letters). ``score``, ``low`` and ``high`` are of the ranking metric, ``others``
-    the scores by the other metrics; None for a hidden score, and for one that is not a number.
+    the scores by the other metrics; None for a hidden score, and for one that is not a number. ``held``: a ladder
+    shows an earlier score in place of the latest one.
     """
 
     place: int | None
@@ -131,6 +132,7 @@ class Entry:
     remark: str
     output_id: int
     evaluation_id: int
+    held: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, func, select
+from sqlalchemy import Connection, Row, and_, false, func, or_, select, true
 
 from geval_py.board.answers import References, references_of
 from geval_py.board.database import schema
@@ -16,6 +16,7 @@ from geval_py.board.database.store import Board, facts_about
 from geval_py.board.intake.receiving import test_by_folder
 from geval_py.board.operations.pipeline import ASIDE, CHECKED, references_digest, settings_digest
 from geval_py.board.operations.receipts import day_of, written
+from geval_py.board.ranking.order import arrived_in
 from geval_py.board.settings import Settings
 from geval_py.tables.table import Column, Table
 from geval_py.text import shorten
@@ -45,12 +46,12 @@ class Outdated:
     evaluation_id: int | None = None
 
 
-def outdated(connection: Connection, references: References) -> list[Outdated]:
+def outdated(connection: Connection, settings: Settings, references: References) -> list[Outdated]:
     """List the outdated scores by submission."""
     found = [
         *_scores(connection, references),
-        *_new_tests(connection, references),
-        *_without_scores(connection, references),
+        *_new_tests(connection, settings, references),
+        *_without_scores(connection, settings, references),
     ]
     return sorted(found, key=lambda one: (one.submission_id, one.output_id or 0))
 
@@ -85,14 +86,19 @@ def to_be_sent_again(connection: Connection, settings: Settings) -> list[str]:
     return [code for number, code in rows if then.get(str(number)) != now]
 
 
-def without_output(connection: Connection, test: str) -> list[str]:
-    """List the codes of scored submissions without an output for a test; withdrawn ones are left out."""
+def without_output(connection: Connection, settings: Settings, test: str) -> list[str]:
+    """List the codes of scored submissions without an output for a test that their phase ranks.
+
+    Withdrawn ones are left out.
+    """
+    ranking = [name for name, of in settings.by_phase.items() if of.test(test) is not None]
     of_test = (schema.outputs.c.submission_id == schema.submissions.c.id) & (schema.outputs.c.test == test)
     rows = connection.execute(
         select(schema.submissions.c.code)
         .where(
             schema.submissions.c.state == schema.SCORED,
             schema.submissions.c.withdrawn.is_(None),
+            or_(false(), *(and_(true(), *arrived_in(settings, name)) for name in ranking)),
             ~select(schema.outputs.c.id).where(of_test).exists(),
         )
         .order_by(schema.submissions.c.arrived, schema.submissions.c.id)
@@ -150,29 +156,30 @@ def _of_output(rows: Sequence[Row[Any]], references: References) -> Iterator[Out
             )
 
 
-def _new_tests(connection: Connection, references: References) -> Iterator[Outdated]:
-    """Yield, of scored submissions, the files for tests that board.yaml named later.
+def _new_tests(connection: Connection, settings: Settings, references: References) -> Iterator[Outdated]:
+    """Yield, of scored submissions, the files for tests that board.yaml named later, or ranks in their phase since.
 
     A file that was checked with the current references, and could not be scored, is left out.
     """
-    tests = tests_in(references)
-    now, then = references_digest(references), facts_about(connection, CHECKED)
+    tests = {name: [test.name for test in of.tests] for name, of in settings.by_phase.items()}
+    now, then = references_digest(settings, references), facts_about(connection, CHECKED)
     rows = connection.execute(
-        select(schema.submissions.c.id, schema.submissions.c.code, schema.files.c.name)
+        select(schema.submissions.c.id, schema.submissions.c.code, schema.submissions.c.arrived, schema.files.c.name)
         .join_from(schema.submissions, schema.files)
         .outerjoin(schema.outputs, schema.outputs.c.file_id == schema.files.c.id)
         .where(schema.submissions.c.state == schema.SCORED, schema.outputs.c.id.is_(None))
     )
-    for number, code, name in rows:
-        of = test_by_folder(name, tests) if then.get(str(number)) != now else None
+    for number, code, arrived, name in rows:
+        is_checked = then.get(str(number)) == now
+        of = None if is_checked else test_by_folder(name, tests[settings.phase_of(arrived)])
         for test, metric in references:
             if test == of:
                 yield Outdated(submission_id=number, code=code, reason=NEW_TEST, test=test, metric=metric)
 
 
-def _without_scores(connection: Connection, references: References) -> Iterator[Outdated]:
+def _without_scores(connection: Connection, settings: Settings, references: References) -> Iterator[Outdated]:
     """Yield the submissions with files that failed, or were rejected with other references."""
-    now, then = references_digest(references), facts_about(connection, CHECKED)
+    now, then = references_digest(settings, references), facts_about(connection, CHECKED)
     has_files = select(schema.files.c.id).where(schema.files.c.submission_id == schema.submissions.c.id).exists()
     rows = connection.execute(
         select(schema.submissions.c.id, schema.submissions.c.code, schema.submissions.c.state).where(
@@ -195,7 +202,7 @@ WITHDRAWN = "withdrawn: "  # begins the reason of a submission that the organise
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """A submission, for the organiser; it counts for the quota of ``day``, if ``charged``."""
+    """A submission, for the organiser; it counts for the quota of ``day`` as ``cost`` submissions, if ``charged``."""
 
     code: str
     submitter: str
@@ -205,6 +212,7 @@ class Line:
     state: str
     reason: str
     charged: bool
+    cost: int
     charge: str
     day: str
 
@@ -242,7 +250,7 @@ class Status:
 
     def table(self) -> Table:
         """Return a table of all submissions, in order of arrival."""
-        columns = ("code", "submitter", "arrived", "state", "quota", "why", "problem")
+        columns = ("code", "submitter", "arrived", "state", "quota", "cost", "why", "problem")
         rows = (
             (
                 line.code,
@@ -250,6 +258,7 @@ class Status:
                 written(line.arrived),
                 line.state,
                 line.day if line.charged else "-",
+                str(line.cost),
                 line.charge,
                 line.reason,
             )
@@ -273,11 +282,12 @@ def status_of(board: Board, now: datetime) -> Status:
     with board.reading() as connection:
         lines = tuple(_lines(connection, board.settings))
         states = Counter(line.state for line in lines)
-        old = outdated(connection, references)
+        old = outdated(connection, board.settings, references)
         to_be_scored = {(one.test, one.code) for one in old}
         without: dict[str, list[str]] = {}
         for test in tests_in(references):
-            codes = [code for code in without_output(connection, test) if (test, code) not in to_be_scored]
+            codes = without_output(connection, board.settings, test)
+            codes = [code for code in codes if (test, code) not in to_be_scored]
             without |= {test: codes} if codes else {}
         return Status(
             title=board.settings.title,
@@ -322,6 +332,7 @@ def _lines(connection: Connection, settings: Settings) -> list[Line]:
             state=row.state,
             reason=_reason(row, asides.get(str(row.id), "")),
             charged=row.charged,
+            cost=row.cost,
             charge=row.charge,
             day=day_of(row.arrived, settings.zone).name,
         )

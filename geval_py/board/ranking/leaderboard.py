@@ -18,7 +18,7 @@ from geval_py.board.ranking import order
 from geval_py.board.ranking.comparisons import MOST_COMPARED, are_compared, p_values
 from geval_py.board.ranking.disclosure import ensure_disclosed, figure
 from geval_py.board.ranking.place_ranges import positions
-from geval_py.board.settings import AFTER, Settings, measure_of, names_of
+from geval_py.board.settings import AFTER, Settings, Test, measure_of, names_of
 from geval_py.board.submission import Entry, Standings
 from geval_py.errors import UsageError
 from geval_py.explaining.significance import samples_needed
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 
 LETTERS = string.ascii_letters
+HELD_LEGEND = "held back: the latest submission is not significantly better, so an earlier score is shown"
 INTERNAL = ("output_id", "evaluation_id")  # fields of an entry that only the database knows
 
 
@@ -107,6 +108,15 @@ def columns_of(standings: Standings, ties: str = "shared") -> Iterator[EntryColu
         heading="Clusters",
         key=groups_text,
         style="groups",
+    )
+    yield EntryColumn(
+        name="ladder",
+        text=held_text,
+        legend=HELD_LEGEND,
+        record=_values("held"),
+        heading="Ladder" if any(entry.held for entry in standings.entries) else "",
+        key=held_text,
+        style="ladder",
     )
     yield from TOLD_COLUMNS
     params = sorted({key for entry in standings.entries for key in entry.params})
@@ -184,6 +194,11 @@ def interval_text(entry: Entry, digits: int) -> str:
 def groups_text(entry: Entry) -> str:
     """Write the groups as compact letters: two entries that share a letter cannot be told apart."""
     return "".join(map(group_label, entry.groups))
+
+
+def held_text(entry: Entry) -> str:
+    """Write whether a ladder holds the latest score back."""
+    return "held back" if entry.held else ""
 
 
 def group_label(number: int) -> str:
@@ -291,26 +306,20 @@ def standings_on(
     now: datetime,
 ) -> Standings:
     """Return the leaderboard as a transaction sees it; its scores must be disclosed already."""
-    tests = {known.name: known for known in settings.tests}
-    of = tests[_known("test", test, tuple(tests), settings.tests[0].name)]
-    in_phase = _known("phase", phase, settings.phase_names, settings.phase_of(now))
-    by = _known("grouping", by, BY, order.GROUPINGS[settings.entries])
-    digits = settings.digits_of(of, now)
-    rows = _rows(connection, settings, of.name, in_phase, by)
-    first_notes: tuple[str, ...] = ()
-    if phase is None and in_phase == AFTER and not rows:
-        last = settings.phases[-1].name
-        rows = _rows(connection, settings, of.name, last, by)
-        if rows:
-            in_phase, first_notes = last, (NOTHING_LATER.format(visible(last)),)
+    in_phase, notes = _present_phase(connection, settings, test, now) if phase is None else (phase, ())
+    of = settings.in_phase(_known("phase", in_phase, settings.phase_names))
+    shown = _test_in(settings, of, test, in_phase)
+    by = _known("grouping", by or order.GROUPINGS[settings.entries], BY)
+    digits = of.digits_of(shown, now)
+    rows = _rows(connection, of, shown.name, in_phase, by)
     names = names_of(settings.metrics)
     measure = measure_of(settings.metric)
     entries = tuple(_entry(row, names[1:], shown=digits > 0) for row in rows)
-    notes: tuple[str, ...] = ()
     if digits and by == order.GROUPINGS[settings.entries]:
-        entries, notes = _with_ranges(connection, settings, entries)
+        entries, more = _with_ranges(connection, settings, entries)
+        notes += more
     return Standings(
-        test=of.name,
+        test=shown.name,
         phase=in_phase,
         metric=names[0],
         others=names[1:],
@@ -319,18 +328,46 @@ def standings_on(
         digits=digits,
         by=by,
         entries=entries,
-        notes=first_notes + notes,
+        notes=notes,
     )
+
+
+def _present_phase(
+    connection: Connection, settings: Settings, test: str | None, now: datetime
+) -> tuple[str, tuple[str, ...]]:
+    """Return the phase shown by default: the last one until now that ranks the test; and notes for people."""
+    until = settings.phase_names[: settings.phase_names.index(settings.phase_of(now)) + 1]
+    ranking = [name for name in until if test is None or settings.in_phase(name).test(test) is not None]
+    *earlier, last = ranking or until
+    if last == AFTER and earlier and not _has_entries(connection, settings, test, last):
+        before = earlier[-1]
+        if _has_entries(connection, settings, test, before):
+            return before, (NOTHING_LATER.format(visible(before)),)
+    return last, ()
+
+
+def _has_entries(connection: Connection, settings: Settings, test: str | None, phase: str) -> bool:
+    of = settings.in_phase(phase)
+    tests = (one.name for one in of.tests if test in (None, one.name))
+    return any(_rows(connection, of, name, phase, order.SUBMISSION) for name in tests)
+
+
+def _test_in(settings: Settings, of: Settings, name: str | None, phase: str) -> Test:
+    """Return a test that a phase ranks, by default its first one; raises UsageError."""
+    tests = {test.name: test for test in of.tests}
+    name = _known("test", name or next(iter(tests)), [test.name for test in settings.tests])
+    if name not in tests:
+        message = f"the phase `{visible(phase)}` does not rank `{visible(name)}`"
+        raise UsageError(message=f"{message}\n  it ranks {visible(', '.join(tests))}")
+    return tests[name]
 
 
 def _rows(connection: Connection, settings: Settings, test: str, phase: str, by: str) -> Sequence[Row[Any]]:
     return connection.execute(order.entries(settings, test, phase, by, connection.dialect.name)).all()
 
 
-def _known(what: str, name: str | None, names: Sequence[str], default: str) -> str:
-    """Return a name after checking that it is known, or the default for None; raises UsageError."""
-    if name is None:
-        return default
+def _known(what: str, name: str, names: Sequence[str]) -> str:
+    """Return a name after checking that it is known; raises UsageError."""
     if name in names:
         return name
     meant = nearest(name, names)
@@ -359,6 +396,7 @@ def _entry(row: Row[Any], others: Sequence[str], *, shown: bool) -> Entry:
         arrived=row.arrived,
         output_id=row.output_id,
         evaluation_id=row.evaluation_id,
+        held=bool(row.latest_held and shown),
     )
 
 
@@ -415,8 +453,8 @@ class PlaceChange:
 def places(connection: Connection, settings: Settings, now: datetime) -> Places:
     """Return all places in all tables, computed from what is disclosed."""
     found: dict[EntryKey, int | None] = {}
-    for test in settings.tests:
-        for phase in settings.phase_names:
+    for phase, of in settings.by_phase.items():
+        for test in of.tests:
             table = standings_on(connection, settings, test.name, phase=phase, now=now)
             for entry in table.entries:
                 code = "" if table.by == order.SUBMITTER and not entry.baseline else entry.code

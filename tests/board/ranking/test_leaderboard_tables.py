@@ -64,11 +64,11 @@ def test_for_programs_as_csv_with_formulas_defused_and_numbers_left_alone(board,
     head, *rows = csv.reader(io.StringIO(text))
     assert head == [
         "place", "shared", "first", "last", "submitter", "code", "variant", "score", "low", "high", "LogLossHashed",
-        "groups", "baseline", "arrived", "tags", "description", "remark", "param epochs", "param k",
+        "groups", "held", "baseline", "arrived", "tags", "description", "remark", "param epochs", "param k",
     ]  # fmt: skip
     assert rows[0] == [
         "1", "True", "1", "2", "one", "000000000001", "", "21.12", "19.0", "23.23", "3.05",
-        "0", "False", "2027-01-01T12:00:00Z", "neural,big", "'=1+1 | \\x1b[31m", "", "3", "",
+        "0", "False", "False", "2027-01-01T12:00:00Z", "neural,big", "'=1+1 | \\x1b[31m", "", "3", "",
     ]  # fmt: skip
     assert [row[4] for row in rows] == ["one", "two", "'-base", "three", "four"]
     assert rows[3][-1] == "1"
@@ -104,6 +104,7 @@ def test_as_json_without_what_only_the_database_knows(board, capsys):
         "tags": [],
         "params": {},
         "remark": "see\nthere",
+        "held": False,
         "arrived": "2027-01-01T15:00:00Z",
     }
 
