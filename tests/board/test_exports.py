@@ -82,7 +82,7 @@ def test_an_export_holds_all(full_anywhere, tmp_path):
     assert imported.engine.dialect.name == "sqlite"
     assert standings(imported, now=NOW) == standings(full, now=NOW)
     with imported.reading() as connection:
-        assert outdated(connection, references_of(imported.settings)) == []
+        assert outdated(connection, imported.settings, references_of(imported.settings)) == []
     kept = replace(imported.settings, challenge="", answers="", database="", zone=full.settings.zone)
     assert kept == replace(full.settings, challenge="", answers="", database="")
 
