@@ -148,7 +148,7 @@ def remove_private(connection: Connection) -> None:
     connection.execute(
         delete(schema.submitters).where(schema.submitters.c.id.not_in(select(schema.submissions.c.submitter_id)))
     )
-    connection.execute(update(schema.submissions).values(source="", charge="", charged=False))
+    connection.execute(update(schema.submissions).values(source="", charge="", charged=False, cost=0))
     used = union(select(schema.scores.c.evaluation_id), select(schema.disclosures.c.evaluation_id))
     connection.execute(delete(schema.evaluations).where(schema.evaluations.c.id.not_in(used)))
     blank = {"score": None, "low": None, "high": None, "losses": None, "signature": ""}
@@ -157,11 +157,16 @@ def remove_private(connection: Connection) -> None:
 
 def public_document(settings: Settings) -> dict[str, Any]:
     """Return the settings that anyone may know."""
-    own = ("title", "metric", "also", "submissions_a_day", "entries")
-    of_tests = ("visible", "disclosed", "disclosed_after")
+    own = ("title", "metric", "also", "submissions_a_day", "variants", "entries")
+    of_tests = ("visible", "disclosed", "disclosed_after", "ladder", "show")
+    of_phases = ("tests", "submissions_a_day", "disclosed", "ladder", "variants")
     return {name: getattr(settings, name) for name in own} | {
         "tests": {test.name: {name: getattr(test, name) for name in of_tests} for test in settings.tests},
-        "phases": [{"name": phase.name, "until": phase.until.isoformat()} for phase in settings.phases],
+        "phases": [
+            {"name": phase.name, "until": phase.until.isoformat()}
+            | {name: value for name in of_phases if (value := getattr(phase, name)) not in (None, ())}
+            for phase in settings.phases
+        ],
         "zone": str(settings.zone),
     }
 

@@ -14,10 +14,12 @@
 
 from __future__ import annotations
 
+import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 from functools import partial
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import yaml
@@ -37,7 +39,9 @@ TIES = ("shared", "plain")  # "1=" and "1=", or "1" and "1"
 TRANSPORTS = ("https", "ssh", "git", "http", "file")
 AFTER = "post-deadline"  # the phase after the last deadline
 MOST_DIGITS = 15
+VARIANTS = 5  # the default number of outputs for one test
 DIGITS = 4  # the default number of significant digits of a score
+STEP = 0.1  # nats: 10 % of a perplexity
 _MOMENTS = "2027-01-31T23:59:00+01:00, 2027-01-31T22:59:00Z or 2027-01-31 23:59 Europe/Warsaw"
 
 
@@ -47,8 +51,9 @@ class Test:
 
     If ``visible``, its answers are public, and pages may show its lines. ``disclosed`` is the number of significant
     digits of public scores until the last deadline (0 hides them), ``disclosed_after`` the number from then on. With
-    a ``ladder``, a submitter's public score changes only when it is significantly better; for this decision losses
-    are clipped at ``clip`` nats.
+    a ``ladder``, a submitter's public score changes only when it is significantly better, and by at least ``step``
+    nats of the mean loss; this is also tested with losses clipped at ``clip`` nats. ``show`` is "best" or "all":
+    which of a submission's variants have public scores.
     """
 
     __test__ = False  # pytest: this is no test of ours
@@ -59,14 +64,32 @@ class Test:
     disclosed_after: int = DIGITS
     ladder: bool = False
     clip: float = 20.0
+    step: float = STEP
+    show: str = BEST
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Phase:
-    """A period whose submissions are ranked together, up to and including the moment ``until``."""
+    """A period whose submissions are ranked together, up to and including the moment ``until``.
+
+    It ranks the named ``tests``, all without any. The other fields replace those of the board and of its tests for
+    submissions that arrive in this phase; None leaves them as they are.
+    """
 
     name: str
     until: datetime
+    tests: tuple[str, ...] = ()
+    submissions_a_day: int | None = None
+    disclosed: int | None = None
+    ladder: bool | None = None
+    variants: int | None = None
+
+    def of_test(self, test: Test) -> Test:
+        """Return a test with this phase's settings; digits that are shown before the last deadline stay after it."""
+        shown = test.disclosed if self.disclosed is None else self.disclosed
+        after = max(test.disclosed_after, self.disclosed or 0)
+        ladder = test.ladder if self.ladder is None else self.ladder
+        return replace(test, disclosed=shown, disclosed_after=after, ladder=ladder)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,8 +107,11 @@ class Settings:
     """The settings in board.yaml; folders are absolute.
 
     ``metric`` ranks, the metrics ``also`` are shown beside it; the first of ``tests`` is ranked by default. The days
-    of ``submissions_a_day`` (0: no quota) begin at midnight in ``zone``. ``entries`` is "best", "tag" or "all": a
-    submitter has the best entry, one for each tag, or all. ``transports`` are those by which git may fetch.
+    of ``submissions_a_day`` (0: no quota) begin at midnight in ``zone``. At most ``variants`` outputs of a submission
+    are for one test. ``entries`` is "best", "tag" or "all": a submitter has the best entry, one for each tag, or all.
+    ``transports`` are those by which git may fetch.
+
+    A phase may have its own tests, quota and so on: :meth:`in_phase` returns the settings that hold in it.
     """
 
     title: str
@@ -98,6 +124,7 @@ class Settings:
     phases: tuple[Phase, ...] = ()
     zone: tzinfo = UTC
     submissions_a_day: int = 0
+    variants: int = VARIANTS
     entries: str = BEST
     ties: str = TIES[0]
     seed: int = DEFAULT_SEED
@@ -120,6 +147,28 @@ class Settings:
         if not self.phases:
             return ""
         return next((phase.name for phase in self.phases if moment <= phase.until), AFTER)
+
+    def in_phase(self, name: str) -> Settings:
+        """Return the settings for the submissions of a phase; ``tests`` are those that it ranks."""
+        phase = next((phase for phase in self.phases if phase.name == name), None)
+        if phase is None:
+            return self
+        by_name = {test.name: test for test in self.tests}
+        return replace(
+            self,
+            tests=tuple(phase.of_test(by_name[test]) for test in phase.tests or by_name),
+            submissions_a_day=self.submissions_a_day if phase.submissions_a_day is None else phase.submissions_a_day,
+            variants=self.variants if phase.variants is None else phase.variants,
+        )
+
+    def at(self, moment: datetime) -> Settings:
+        """Return the settings for a submission that arrives at a moment."""
+        return self.in_phase(self.phase_of(moment))
+
+    @property
+    def by_phase(self) -> dict[str, Settings]:
+        """The settings of each phase, in order."""
+        return {name: self.in_phase(name) for name in self.phase_names}
 
     @property
     def phase_names(self) -> tuple[str, ...]:
@@ -169,6 +218,11 @@ def settings_of(path: str, content: str) -> Settings:
         document.blame(root, "phases are in order of their deadlines, each later than the one before")
     if len({AFTER, *(phase.name for phase in phases)}) <= len(phases):
         document.blame(root, f"phases have different names, and none is called {AFTER}")
+    for phase in phases:
+        unknown = [name for name in phase.tests if settings.test(name) is None]
+        if unknown or len(set(phase.tests)) < len(phase.tests):
+            wrong = f"names `{visible(unknown[0])}`, which is not in `tests`" if unknown else "names a test set twice"
+            document.blame(root, f"the phase `{visible(phase.name)}` {wrong}")
     document.check()
     return settings
 
@@ -224,6 +278,7 @@ def _tests(node: yaml.Node, document: Document) -> tuple[Test, ...]:
         empty = isinstance(value, yaml.ScalarNode) and not value.value
         values = {} if empty else read_mapping(value, document, TEST_FIELDS)
         values.setdefault("disclosed_after", values.get("disclosed", 0) or DIGITS)
+        values.setdefault("show", ALL if values.get("visible") else BEST)
         if name in tests or os.path.basename(name) != name or name.startswith("."):
             document.blame(key, f"`{visible(name)}` is no name of a test set, or stands here twice")
         tests[name] = Test(name=name, **values)
@@ -233,9 +288,9 @@ def _tests(node: yaml.Node, document: Document) -> tuple[Test, ...]:
 def _phase(node: yaml.Node, document: Document) -> Phase:
     before = len(document.problems)
     values = read_mapping(node, document, PHASE_FIELDS)
-    if len(values) < len(PHASE_FIELDS) and len(document.problems) == before:
-        raise WrongValueError(f"need {' and '.join(PHASE_FIELDS)} each")
-    return Phase(name=values.get("name", ""), until=values.get("until", datetime.max.replace(tzinfo=UTC)))
+    if not values.keys() >= PHASE_NEEDS.keys() and len(document.problems) == before:
+        raise WrongValueError(f"need {' and '.join(PHASE_NEEDS)} each")
+    return Phase(**PHASE_NEEDS | values)
 
 
 _digits = partial(strict_yaml.number, most=MOST_DIGITS)
@@ -246,8 +301,22 @@ TEST_FIELDS: Fields = {
     "disclosed_after": _digits,
     "ladder": strict_yaml.flag,
     "clip": strict_yaml.positive,
+    "step": strict_yaml.not_negative,
+    "show": partial(one_of, choices=(BEST, ALL)),
 }
-PHASE_FIELDS: Fields = {"name": some_text, "until": _moment}
+PHASE_FIELDS: Fields = {
+    "name": some_text,
+    "until": _moment,
+    "tests": partial(several, read=some_text),
+    "submissions_a_day": strict_yaml.number,
+    "disclosed": _digits,
+    "ladder": strict_yaml.flag,
+    "variants": _least_one,
+}
+PHASE_NEEDS: dict[str, Any] = {
+    "name": "",
+    "until": datetime.max.replace(tzinfo=UTC),
+}  # what stands for a value with an error
 LIMIT_FIELDS: Fields = dict.fromkeys(("bytes", "files", "seconds", "memory"), _least_one)
 FIELDS: Fields = {
     "title": some_text,
@@ -260,6 +329,7 @@ FIELDS: Fields = {
     "phases": partial(several, read=_phase),
     "zone": _zone,
     "submissions_a_day": strict_yaml.number,
+    "variants": _least_one,
     "entries": partial(one_of, choices=ENTRIES),
     "ties": partial(one_of, choices=TIES),
     "seed": strict_yaml.number,
@@ -275,6 +345,17 @@ def measure_of(metric: str) -> Measure:
     """Return the unit, direction and range of a metric as written in board.yaml; raises SchemeError."""
     (scheme,) = parse_schemes(metric)
     return find_metric(scheme.metric).measure
+
+
+def uninformed_score(metric: str) -> float | None:
+    """Return the score of an output that gives every bucket of words the same; None for a metric without buckets.
+
+    >>> uninformed_score("PerplexityHashed"), uninformed_score("Accuracy")
+    (1024.0, None)
+    """
+    (scheme,) = parse_schemes(metric)
+    found = find_metric(scheme.metric)
+    return None if found.bits is None else round(found.measure.formula((found.bits * math.log(2),), 1), 12)
 
 
 def names_of(metrics: tuple[str, ...]) -> tuple[str, ...]:

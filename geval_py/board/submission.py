@@ -112,7 +112,8 @@ class Entry:
     ``place`` is None for a baseline, and while scores are hidden; ``shared``: other entries have the same place.
     ``first`` and ``last`` bound the places of entries that do not differ from it significantly, ``groups`` are the
     numbers of its clusters (compact letters). ``score``, ``low`` and ``high`` are of the ranking metric, ``others``
-    the scores by the other metrics; None for a hidden score, and for one that is not a number.
+    the scores by the other metrics; None for a hidden score, and for one that is not a number. ``held``: a ladder
+    shows an earlier score in place of the latest one.
     """
 
     place: int | None
@@ -135,14 +136,16 @@ class Entry:
     remark: str
     output_id: int
     evaluation_id: int
+    held: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standings:
     """The leaderboard of one test in one phase.
 
-    ``digits`` is the number of significant digits shown; with 0, scores and places are hidden. ``notes`` are
-    sentences without full stops.
+    ``digits`` is the number of significant digits shown; with 0, scores and places are hidden. If the answers are
+    hidden, ``floor`` is the score of knowing nothing, and worse ones are shown as infinite; None for other metrics.
+    ``notes`` are sentences without full stops.
     """
 
     test: str
@@ -154,6 +157,7 @@ class Standings:
     digits: int
     by: str
     entries: tuple[Entry, ...]
+    floor: float | None = None
     notes: tuple[str, ...] = ()
 
 

@@ -150,7 +150,7 @@ def view(number=40, submitters=12, *, digits=4, changes=None, **others):
         "settings": own,
         "metrics": own.metrics,
         "phase": own.phase_names[0],
-        "digits": {test.name: digits for test in own.tests},
+        "digits": dict.fromkeys(standings, digits),
         "standings": standings,
         "submissions": tuple(reversed(found)),
         "readme": README,

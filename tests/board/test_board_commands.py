@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from samples import words_of, write
+from samples import without_limits, words_of, write
 
 from geval_py.cli import board as commands
 from geval_py.cli.board import SUBCOMMANDS
@@ -19,6 +19,7 @@ def there(geval, challenge, tmp_path, monkeypatch):
     """Make a board in the folder ``board`` by the command, and go to the folder above it."""
     monkeypatch.chdir(tmp_path)
     assert geval("board", "init", "board", "--challenge", "challenge", "--answers", "answers")[0] == 0
+    without_limits(tmp_path / "board")
     return geval
 
 
@@ -170,7 +171,7 @@ def test_scan_and_status(there, submission, tmp_path):
         "no output for dev-0 in any submission"
     )
     code = rows[0][0]
-    assert table.splitlines()[0] == f"{code}\tAnn \t2026-01-31T23:59:00Z\tscored\t2026-01-31\tit was scored\t"
+    assert table.splitlines()[0] == f"{code}\tAnn \t2026-01-31T23:59:00Z\tscored\t2026-01-31\t1\tit was scored\t"
     document = json.loads(there("board", "status", "board", "--format", "json")[1])
     assert [line["state"] for line in document["submissions"]] == ["scored", "rejected"]
 

@@ -17,7 +17,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.types import TypeEngine
 
-SCHEMA_VERSION = "0002"  # the last of migrations/versions
+SCHEMA_VERSION = "0003"  # the last of migrations/versions
 SCORED, REJECTED, FAILED = "scored", "rejected", "failed"
 STATES = (SCORED, REJECTED, FAILED)
 _MOMENT = "%Y-%m-%dT%H:%M:%S.%fZ"
@@ -91,7 +91,7 @@ submitters = sa.Table(
 # ``name`` is the name of the folder, the archive, or the repository and branch; ``source`` where it came from;
 # ``digest`` is over the names and digests of its files; ``revision`` a git commit. ``reason`` is one line on why it
 # was rejected or failed; ``problems`` are as in the JSON of the checker, without the rules that need the answers.
-# ``charged`` tells whether it counts for the quota, ``charge`` is the reason.
+# ``charged`` tells whether it counts for the quota, ``cost`` as how many submissions, ``charge`` is the reason.
 submissions = sa.Table(
     "submissions",
     METADATA,
@@ -108,6 +108,7 @@ submissions = sa.Table(
     _optional("reason"),
     _needed("baseline", sa.Boolean, server_default=sa.false()),
     _needed("charged", sa.Boolean),
+    _needed("cost", sa.Integer, server_default="1"),
     _needed("charge", sa.Text),
     _optional("description"),
     _optional("author"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from functools import partial
 import yaml
 
 from geval_py.board.intake import archives, identity, members
+from geval_py.board.settings import VARIANTS
 from geval_py.board.strict_yaml import Document, Fields, WrongValueError, compose, read_mapping, several, text
 from geval_py.board.submission import Details, Parcel, ReceivedFile, ReceivedOutput, RejectedError, digest_of
 from geval_py.errors import ConfigError
@@ -43,6 +45,7 @@ class Sets:
 
     tests: Sequence[str]
     to_come: Sequence[str] = ()
+    variants: int = VARIANTS
 
 
 def receive(source: str, place: str, budget: members.Budget, sets: Sets, transports: Sequence[str]) -> Parcel:
@@ -61,7 +64,7 @@ def receive(source: str, place: str, budget: members.Budget, sets: Sets, transpo
             source=opened.address,
             digest=digest_of(files),
             files=(*files, *to_come),
-            outputs=outputs_of(files, sets.tests),
+            outputs=outputs_of(files, sets.tests, sets.variants),
             details=_details(choice.meta, [by_name[name] for name in choice.param_files], opened.commit),
             notes=choice.meta.notes,
         )
@@ -220,8 +223,11 @@ def test_by_folder(name: str, tests: Sequence[str]) -> str | None:
     return None if found is None else found[0]
 
 
-def outputs_of(files: Sequence[ReceivedFile], tests: Sequence[str]) -> tuple[ReceivedOutput, ...]:
-    """Find the outputs for some tests among files; raises RejectedError if two are one variant of a test."""
+def outputs_of(files: Sequence[ReceivedFile], tests: Sequence[str], most: int) -> tuple[ReceivedOutput, ...]:
+    """Find the outputs for some tests among files, at most so many for a test.
+
+    Raises RejectedError for more, and if two are one variant of a test.
+    """
     outputs: dict[tuple[str, str], ReceivedOutput] = {}
     for file in files:
         found = test_and_variant(file.name, tests)
@@ -233,6 +239,10 @@ def outputs_of(files: Sequence[ReceivedFile], tests: Sequence[str]) -> tuple[Rec
         test, variant = found
         parameters = parse_parameters(file.name.rpartition("/")[2])
         outputs[found] = ReceivedOutput(test=test, file=file.name, variant=variant, params=parameters)
+    for test, number in Counter(test for test, _ in outputs).items():
+        if number > most:
+            only = "only one is" if most == 1 else f"at most {most} are"
+            raise RejectedError(reason=f"it has {number} outputs for {visible(test)}; {only} taken from a submission")
     return tuple(outputs.values())
 
 

@@ -46,6 +46,7 @@ MOST_KEPT = 2000  # bytes at the end of a child's standard error
 def receive_in_sandbox(source: str, place: str, settings: Settings) -> submission.Parcel:
     """Copy the submission's files from a folder, an archive or ``git+URL@BRANCH`` into a place.
 
+    ``settings`` are those of the phase in which it arrived: it needs an output for one of the phase's tests.
     Raises RejectedError and FailedError; MissingFileError for a missing source, UsageError for a source of another
     kind, and for a transport that board.yaml does not allow.
     """
@@ -54,6 +55,7 @@ def receive_in_sandbox(source: str, place: str, settings: Settings) -> submissio
         "source": source if source.startswith(GIT) else os.path.abspath(source),
         "tests": [test.name for test in settings.tests],
         "to_come": sets_to_come(settings),
+        "variants": settings.variants,
         "transports": list(settings.transports),
     }
     return submission.parcel_of(run_in_sandbox("receive", arguments, limits=settings.limits, place=place))

@@ -75,7 +75,7 @@ def _receive(arguments: Document, limits: Document, place: str) -> Document:
     from geval_py.board.intake.receiving import Sets, receive
 
     budget = Budget(bytes=limits["bytes"], files=limits["files"], ends=time.monotonic() + limits["seconds"])
-    sets = Sets(tests=arguments["tests"], to_come=arguments["to_come"])
+    sets = Sets(tests=arguments["tests"], to_come=arguments["to_come"], variants=arguments["variants"])
     return submission.parcel_document(receive(arguments["source"], place, budget, sets, arguments["transports"]))
 
 

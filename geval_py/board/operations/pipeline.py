@@ -113,7 +113,7 @@ def prepare(board: Board, arrival: Arrival, references: References, place: str) 
         folded(arrival.submitter)
     parcel = None
     try:
-        parcel = receive_in_sandbox(arrival.source, place, board.settings)
+        parcel = receive_in_sandbox(arrival.source, place, board.settings.at(arrival.arrived))
         prepared = replace(_identify(arrival), digest=parcel.digest, parcel=parcel, references=references)
     except SubmissionError as error:
         prepared = after_error(_identify(arrival), error)
@@ -148,7 +148,8 @@ def find_same(connection: Connection, settings: Settings, prepared: Prepared) ->
         return None if same.state == FAILED or same.digest != prepared.digest else int(same.id)
     if not prepared.arrival.baseline:
         submitter_id = connection.execute(select(submitters.c.id).where(submitters.c.key == prepared.key)).scalar()
-        check_quota(connection, settings, submitter_id, prepared.name, prepared.arrival.arrived)
+        outputs = () if prepared.parcel is None else prepared.parcel.outputs
+        check_quota(connection, settings, submitter_id, prepared.name, prepared.arrival.arrived, outputs)
     return None
 
 
@@ -267,14 +268,14 @@ def store(connection: Connection, board: Board, prepared: Prepared) -> Receipt:
     Raises QuotaError, as another process may have used up the quota.
     """
     settings, parcel = board.settings, prepared.parcel
-    checked_with = settings_digest(settings) if parcel is None else references_digest(prepared.references)
+    checked_with = settings_digest(settings) if parcel is None else references_digest(settings, prepared.references)
     same = find_same(connection, settings, prepared) if prepared.same is None else prepared.same
     if same is not None:
         if parcel is None:  # not received again, under the settings of now
             database.remember(connection, f"{CHECKED}{same}", checked_with)
         receipt = receipt_of(connection, same, KNOWN)
         return replace(receipt, note=KNOWN_WITHDRAWN) if receipt.state == WITHDRAWN else receipt
-    submission_id = _store_submission(connection, prepared)
+    submission_id = _store_submission(connection, settings, prepared)
     _store_files(connection, submission_id, prepared)
     database.forget(connection, f"{ASIDE}{submission_id}")
     if prepared.aside:
@@ -289,25 +290,26 @@ def store(connection: Connection, board: Board, prepared: Prepared) -> Receipt:
     return receipt_of(connection, submission_id)
 
 
-def references_digest(references: References) -> str:
+def references_digest(settings: Settings, references: References) -> str:
     """Digest all that the check of a received submission depends on."""
     parts = [__version__, *(f"{test} {metric} {digest}" for (test, metric), digest in sorted(references.items()))]
+    parts += [f"{phase.name} {' '.join(phase.tests)}" for phase in settings.phases if phase.tests]
     return sha256("\n".join(parts).encode()).hexdigest()
 
 
 def settings_digest(settings: Settings) -> str:
     """Digest the part of board.yaml that decides which submissions can be received."""
-    tests = [test.name for test in settings.tests]
-    return sha256(repr((__version__, tests, settings.limits, settings.transports)).encode()).hexdigest()
+    own = [([test.name for test in of.tests], of.variants) for of in settings.by_phase.values()]
+    return sha256(repr((__version__, own, settings.limits, settings.transports)).encode()).hexdigest()
 
 
-def _store_submission(connection: Connection, prepared: Prepared) -> int:
+def _store_submission(connection: Connection, settings: Settings, prepared: Prepared) -> int:
     """Store the row of a submission, replacing one that failed or was not received; return its id."""
     submitter_id = connection.execute(select(submitters.c.id).where(submitters.c.key == prepared.key)).scalar()
     if submitter_id is None:
         new = {"key": prepared.key, "name": escape_unstorable(prepared.name)}
         submitter_id = connection.execute(insert(submitters).values(new).returning(submitters.c.id)).scalar_one()
-    values = _columns(prepared) | {"submitter_id": submitter_id}
+    values = _columns(settings, prepared) | {"submitter_id": submitter_id}
     before = _stored_before(connection, prepared)
     if before is None:
         inserted = connection.execute(insert(submissions).values(values).returning(submissions.c.id))
@@ -323,10 +325,11 @@ def _store_submission(connection: Connection, prepared: Prepared) -> int:
     return int(before.id)
 
 
-def _columns(prepared: Prepared) -> dict[str, Any]:
+def _columns(settings: Settings, prepared: Prepared) -> dict[str, Any]:
     arrival, parcel = prepared.arrival, prepared.parcel
     details = Details() if parcel is None else parcel.details
-    charged, charge = charge_of(prepared.state, baseline=arrival.baseline)
+    outputs = () if parcel is None else parcel.outputs
+    cost, charge = charge_of(settings.at(arrival.arrived), prepared.state, outputs, baseline=arrival.baseline)
     texts = {name: getattr(details, name) for name in ("description", "author", "revision", "tags", "links")}
     texts |= {
         "code": code_of(prepared.key, prepared.digest, arrival.arrived),
@@ -343,7 +346,8 @@ def _columns(prepared: Prepared) -> dict[str, Any]:
     return {key: escape_unstorable(value) for key, value in texts.items()} | {
         "arrived": arrival.arrived.astimezone(UTC),
         "added": arrival.added.astimezone(UTC),
-        "charged": charged,
+        "charged": cost > 0,
+        "cost": cost,
         "baseline": arrival.baseline,
     }
 

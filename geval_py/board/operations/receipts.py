@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from hashlib import sha256
@@ -11,7 +12,9 @@ from typing import Any
 from sqlalchemy import Connection, func, select
 
 from geval_py.board.database.schema import FAILED, REJECTED, SCORED, files, submissions, submitters
+from geval_py.board.ranking.order import arrived_in
 from geval_py.board.settings import Settings
+from geval_py.board.submission import ReceivedOutput
 from geval_py.errors import DataError
 from geval_py.text import visible
 
@@ -24,7 +27,10 @@ CODE_DIGITS, LEAST_DIGITS = 12, 4
 
 
 class QuotaError(DataError):
-    """A submitter has used up the quota of a day: nothing was scored or stored. ``again`` is the next day, in UTC."""
+    """A submission would exceed the quota of a day: nothing was scored or stored. ``again`` is the next day, in UTC.
+
+    ``outputs`` are those for the hidden ``test`` with the most: the submission counts as so many.
+    """
 
     submitter: str
     used: int
@@ -32,13 +38,26 @@ class QuotaError(DataError):
     day: str
     zone: str
     again: datetime
+    outputs: int = 1
+    test: str = ""
 
     def __str__(self) -> str:
-        many = "submission" if self.allowed == 1 else "submissions"
+        many = _times(self.allowed, "submission")
+        if self.outputs > self.allowed:
+            own = _times(self.allowed, "output")
+            return (
+                f"The quota is {many} a day: {self.outputs} outputs for {visible(self.test)} count as {self.outputs}"
+                f"\n  send at most {own} for a test set with hidden answers; nothing was scored"
+            )
+        more = f", and this one counts as {self.outputs}: so many outputs are for {visible(self.test)}"
         return (
-            f"The quota is used up: {visible(self.submitter)} sent {self.used} of {self.allowed} {many} on "
-            f"{self.day} ({self.zone})\n  the next day begins at {written(self.again)}; nothing was scored"
+            f"The quota is used up: {visible(self.submitter)} sent {self.used} of {many} on {self.day} ({self.zone})"
+            f"{more if self.outputs > 1 else ''}\n  the next day begins at {written(self.again)}; nothing was scored"
         )
+
+
+def _times(number: int, what: str) -> str:
+    return f"{number} {what}" + ("" if number == 1 else "s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,31 +84,64 @@ def day_of(moment: datetime, zone: tzinfo) -> Day:
     return Day(local.isoformat(), start, end)
 
 
-def charge_of(state: str, *, baseline: bool) -> tuple[bool, str]:
-    """Whether a submission in a state counts for the quota, and the reason."""
+def most_hidden(settings: Settings, outputs: Iterable[ReceivedOutput]) -> tuple[int, str]:
+    """Return the largest number of outputs for one test with hidden answers, and that test; (0, "") for none."""
+    counted = Counter(output.test for output in outputs)
+    hidden = [(counted[test.name], test.name) for test in settings.tests if not test.visible and counted[test.name]]
+    return max(hidden, default=(0, ""), key=lambda one: one[0])
+
+
+def charge_of(
+    settings: Settings, state: str, outputs: Iterable[ReceivedOutput], *, baseline: bool
+) -> tuple[int, str]:
+    """Return as how many a submission counts for the quota of its phase, and the reason.
+
+    A scored one counts as often as it tries: once for each of its outputs for the same test with hidden answers.
+    """
     if baseline:
-        return False, OF_THE_ORGANISER
-    return (True, CHARGES[state]) if state in CHARGES else (False, OF_THE_BOARD)
+        return 0, OF_THE_ORGANISER
+    most, test = most_hidden(settings, outputs) if state == SCORED else (0, "")
+    if most > 1:
+        return most, f"it was scored, with {most} outputs for {visible(test)}"
+    return (1, CHARGES[state]) if state in CHARGES else (0, OF_THE_BOARD)
 
 
 def check_quota(
-    connection: Connection, settings: Settings, submitter_id: int | None, name: str, arrived: datetime
+    connection: Connection,
+    settings: Settings,
+    submitter_id: int | None,
+    name: str,
+    arrived: datetime,
+    outputs: Iterable[ReceivedOutput],
 ) -> None:
-    """Raise QuotaError if one more submission would be too many; ``submitter_id`` is None for a new submitter."""
-    allowed = settings.submissions_a_day
-    if not allowed or submitter_id is None:
+    """Raise QuotaError if one more submission would be too many; ``submitter_id`` is None for a new submitter.
+
+    The quota is that of the phase in which it arrived. Submissions of the same day in another phase do not count.
+    """
+    phase = settings.phase_of(arrived)
+    in_phase = settings.in_phase(phase)
+    allowed = in_phase.submissions_a_day
+    if not allowed:
         return
     day = day_of(arrived, settings.zone)
-    charged = select(func.count()).where(
+    spent = select(func.coalesce(func.sum(submissions.c.cost), 0)).where(
         submissions.c.submitter_id == submitter_id,
-        submissions.c.charged,
         submissions.c.arrived >= day.start,
         submissions.c.arrived < day.end,
+        *arrived_in(settings, phase),
     )
-    used = connection.execute(charged).scalar_one()
-    if used >= allowed:
+    used = 0 if submitter_id is None else connection.execute(spent).scalar_one()
+    most, test = most_hidden(in_phase, outputs)
+    if used + max(most, 1) > allowed:
         raise QuotaError(
-            submitter=name, used=used, allowed=allowed, day=day.name, zone=str(settings.zone), again=day.end
+            submitter=name,
+            used=used,
+            allowed=allowed,
+            day=day.name,
+            zone=str(settings.zone),
+            again=day.end,
+            outputs=max(most, 1),
+            test=test,
         )
 
 
@@ -114,8 +166,8 @@ class UnknownCodeError(DataError):
 class Receipt:
     """The receipt of a submission: its code and digests, when it arrived, its state and the reason.
 
-    ``digests`` are of its files, by name. ``charge`` is why it counts for the quota, or not. A refused submission is
-    not stored, and has no code.
+    ``digests`` are of its files, by name. ``cost`` is as how many submissions it counts for the quota, ``charge`` is
+    why. A refused submission is not stored, and has no code.
     """
 
     code: str
@@ -128,6 +180,7 @@ class Receipt:
     state: str
     reason: str = ""
     charged: bool = False
+    cost: int = 0
     charge: str = ""
     note: str = ""
 
@@ -149,14 +202,14 @@ class Receipt:
         for name, digest in self.digests:
             yield f"  file        {digest}  {visible(name)}\n"
         if self.charge:
-            yield f"  quota       {'counts' if self.charged else 'does not count'}: {self.charge}\n"
+            yield f"  quota       {f'counts as {self.cost}' if self.charged else 'does not count'}: {self.charge}\n"
         if self.note:
             yield f"  note        {self.note}\n"
 
     def document(self) -> dict[str, Any]:
         """Return it as a JSON document."""
-        names = ("code", "state", "reason", "submitter", "name", "source", "digest", "charged", "charge", "note")
-        fields = {name: getattr(self, name) for name in names}
+        names = ("code", "state", "reason", "submitter", "name", "source", "digest", "charged", "cost", "charge")
+        fields = {name: getattr(self, name) for name in (*names, "note")}
         return fields | {"arrived": written(self.arrived), "files": dict(self.digests)}
 
 
@@ -185,6 +238,7 @@ def receipt_of(connection: Connection, submission_id: int, note: str = "") -> Re
         state=row.state if row.withdrawn is None else WITHDRAWN,
         reason=row.reason if row.withdrawn is None else "",
         charged=row.charged,
+        cost=row.cost,
         charge=row.charge,
         note=note or ("add it again: it failed for no fault of its own" if row.state == FAILED else ""),
     )

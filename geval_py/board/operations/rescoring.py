@@ -28,6 +28,7 @@ from geval_py.board.operations.receipts import Receipt, charge_of, receipt_of
 from geval_py.board.operations.status import Outdated, outdated, tests_in
 from geval_py.board.ranking.disclosure import refresh
 from geval_py.board.ranking.leaderboard import PlaceChange, changed_places, places
+from geval_py.board.settings import Settings
 from geval_py.board.submission import Details, Parcel, ReceivedFile, ReceivedOutput, RejectedError, digest_of
 from geval_py.errors import ClusterError
 from geval_py.scoring.blocks import Threads
@@ -70,7 +71,7 @@ def rescore(
     """
     references = references_of(board.settings)
     with board.reading() as connection:
-        found = outdated(connection, references)
+        found = outdated(connection, board.settings, references)
     revisions = list(_revisions(board, found, references, now, progress, workers or Threads()))
     with board.writing() as connection:
         refresh(connection, board.settings, now)
@@ -113,13 +114,14 @@ def _revisions(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revision(pipeline.Outcome):
-    """A submission that was checked and scored again.
+    """A submission that was checked and scored again, with the settings of the phase in which it arrived.
 
     ``left_out`` has, by test, the revisions of outputs for tests that are newer than the submission, and cannot be
     scored: they do not affect the other outputs.
     """
 
     submission_id: int
+    settings: Settings
     outdated: tuple[Outdated, ...]
     parcel: Parcel
     left_out: Mapping[str, Revision] = field(default_factory=dict)
@@ -142,12 +144,15 @@ def score_again(
     Its outputs stay as they were stored, since a file's name may mean another test today. Outputs for new tests are
     checked and scored apart, a test at a time.
     """
-    number, tests = found[0].submission_id, tests_in(references)
+    number, scored_tests = found[0].submission_id, tests_in(references)
     with TemporaryDirectory(prefix=pipeline.PLACE_PREFIX) as place:
         with board.reading() as connection:
-            parcel = _stored_parcel(connection, number, place, sets_to_come(board.settings))
+            arrived = connection.execute(select(submissions.c.arrived).where(submissions.c.id == number)).scalar_one()
+            settings = board.settings.at(arrived)
+            parcel = _stored_parcel(connection, number, place, sets_to_come(settings))
             stored = tuple(_stored_outputs(connection, number))
-        unscored = Revision(submission_id=number, outdated=tuple(found), parcel=parcel)
+        tests = [test for test in scored_tests if settings.test(test) is not None]
+        unscored = Revision(submission_id=number, settings=settings, outdated=tuple(found), parcel=parcel)
 
         def score(outputs: tuple[ReceivedOutput, ...]) -> Revision:
             parcel = replace(unscored.parcel, outputs=outputs)
@@ -162,14 +167,14 @@ def score_again(
 
         def score_found(files: Sequence[ReceivedFile], tests: Sequence[str]) -> Revision:
             try:
-                outputs = outputs_of(files, tests)
+                outputs = outputs_of(files, tests, settings.variants)
             except RejectedError as error:  # two files may be one variant, now that the tests are others
                 return pipeline.after_error(unscored, error)
             return score(outputs)
 
         if not stored:
             return score_found(parcel.files, tests)
-        revision = score(tuple(output for output in stored if output.test in tests))
+        revision = score(tuple(output for output in stored if output.test in scored_tests))
         known = {output.file for output in stored}
         left = [file for file in parcel.files if file.name not in known and "/" in file.name]
         new_tests = {test_by_folder(file.name, tests) for file in left}
@@ -245,7 +250,7 @@ def replace_scores(
             connection.execute(delete(table).where(table.c.output_id.in_(of_submission)))
     _store_state(connection, revision, was)
     if all(one.state == REJECTED for one in revision.left_out.values()):  # a failed one is tried again
-        checked_with = pipeline.references_digest(references)
+        checked_with = pipeline.references_digest(revision.settings, references)
         remember(connection, f"{pipeline.CHECKED}{revision.submission_id}", checked_with)
     if (revision.state, revision.reason) != (was.state, was.reason):
         yield revision.submission_id
@@ -263,13 +268,13 @@ def _with_left_out(revision: Revision) -> Revision:
 
 
 def _store_state(connection: Connection, revision: Revision, was: Row[Any]) -> None:
-    charged, charge = charge_of(revision.state, baseline=was.baseline)
+    cost, charge = charge_of(revision.settings, revision.state, revision.parcel.outputs, baseline=was.baseline)
     values = {"state": revision.state, "reason": escape_unstorable(revision.reason), "scorer": __version__}
     values |= {"digest": revision.parcel.digest}
     if revision.problems or (revision.state, revision.reason) != (was.state, was.reason):
         values |= {"problems": escape_unstorable(list(revision.problems))}
     if revision.state != was.state:
-        values |= {"charged": charged, "charge": charge}
+        values |= {"charged": cost > 0, "cost": cost, "charge": charge}
     connection.execute(update(submissions).where(submissions.c.id == revision.submission_id).values(values))
 
 

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, func, select
+from sqlalchemy import Connection, Row, and_, false, func, or_, select, true
 
 from geval_py.board.answers import References, references_of
 from geval_py.board.database import schema
 from geval_py.board.database.store import Board, facts_about
 from geval_py.board.intake.receiving import test_by_folder
 from geval_py.board.operations import pipeline, receipts
+from geval_py.board.ranking.order import arrived_in
 from geval_py.board.settings import Settings
 from geval_py.tables.table import Column, Table
 from geval_py.text import shorten
@@ -36,7 +37,7 @@ WITHDRAWN = "withdrawn: "  # begins the reason of a submission that the organise
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """A submission, for the organiser; it counts for the quota of ``day``, if ``charged``."""
+    """A submission, for the organiser; it counts for the quota of ``day`` as ``cost`` submissions, if ``charged``."""
 
     code: str
     submitter: str
@@ -46,6 +47,7 @@ class Line:
     state: str
     reason: str
     charged: bool
+    cost: int
     charge: str
     day: str
 
@@ -83,7 +85,7 @@ class Status:
 
     def table(self) -> Table:
         """Return a table of all submissions, in order of arrival."""
-        columns = ("code", "submitter", "arrived", "state", "quota", "why", "problem")
+        columns = ("code", "submitter", "arrived", "state", "quota", "cost", "why", "problem")
         rows = (
             (
                 line.code,
@@ -91,6 +93,7 @@ class Status:
                 receipts.written(line.arrived),
                 line.state,
                 line.day if line.charged else "-",
+                str(line.cost),
                 line.charge,
                 line.reason,
             )
@@ -114,11 +117,12 @@ def status_of(board: Board, now: datetime) -> Status:
     with board.reading() as connection:
         lines = tuple(_lines(connection, board.settings))
         states = Counter(line.state for line in lines)
-        old = outdated(connection, references)
+        old = outdated(connection, board.settings, references)
         to_be_scored = {(one.test, one.code) for one in old}
         without: dict[str, list[str]] = {}
         for test in tests_in(references):
-            codes = [code for code in without_output(connection, test) if (test, code) not in to_be_scored]
+            codes = without_output(connection, board.settings, test)
+            codes = [code for code in codes if (test, code) not in to_be_scored]
             without |= {test: codes} if codes else {}
         return Status(
             title=board.settings.title,
@@ -163,6 +167,7 @@ def _lines(connection: Connection, settings: Settings) -> list[Line]:
             state=row.state,
             reason=_reason(row, asides.get(str(row.id), "")),
             charged=row.charged,
+            cost=row.cost,
             charge=row.charge,
             day=receipts.day_of(row.arrived, settings.zone).name,
         )
@@ -195,14 +200,19 @@ def to_be_sent_again(connection: Connection, settings: Settings) -> list[str]:
     return [code for number, code in rows if then.get(str(number)) != now]
 
 
-def without_output(connection: Connection, test: str) -> list[str]:
-    """List the codes of scored submissions without an output for a test; withdrawn ones are left out."""
+def without_output(connection: Connection, settings: Settings, test: str) -> list[str]:
+    """List the codes of scored submissions without an output for a test that their phase ranks.
+
+    Withdrawn ones are left out.
+    """
+    ranking = [name for name, of in settings.by_phase.items() if of.test(test) is not None]
     of_test = (schema.outputs.c.submission_id == schema.submissions.c.id) & (schema.outputs.c.test == test)
     rows = connection.execute(
         select(schema.submissions.c.code)
         .where(
             schema.submissions.c.state == schema.SCORED,
             schema.submissions.c.withdrawn.is_(None),
+            or_(false(), *(and_(true(), *arrived_in(settings, name)) for name in ranking)),
             ~select(schema.outputs.c.id).where(of_test).exists(),
         )
         .order_by(schema.submissions.c.arrived, schema.submissions.c.id)
@@ -230,12 +240,12 @@ class Outdated:
     evaluation_id: int | None = None
 
 
-def outdated(connection: Connection, references: References) -> list[Outdated]:
+def outdated(connection: Connection, settings: Settings, references: References) -> list[Outdated]:
     """List the outdated scores by submission."""
     found = [
         *_scores(connection, references),
-        *_new_tests(connection, references),
-        *_without_scores(connection, references),
+        *_new_tests(connection, settings, references),
+        *_without_scores(connection, settings, references),
     ]
     return sorted(found, key=lambda one: (one.submission_id, one.output_id or 0))
 
@@ -295,29 +305,30 @@ def _of_output(rows: Sequence[Row[Any]], references: References) -> Iterator[Out
             )
 
 
-def _new_tests(connection: Connection, references: References) -> Iterator[Outdated]:
-    """Yield, of scored submissions, the files for tests that board.yaml named later.
+def _new_tests(connection: Connection, settings: Settings, references: References) -> Iterator[Outdated]:
+    """Yield, of scored submissions, the files for tests that board.yaml named later, or ranks in their phase since.
 
     A file that was checked with the current references, and could not be scored, is left out.
     """
-    tests = tests_in(references)
-    now, then = pipeline.references_digest(references), facts_about(connection, pipeline.CHECKED)
+    tests = {name: [test.name for test in of.tests] for name, of in settings.by_phase.items()}
+    now, then = pipeline.references_digest(settings, references), facts_about(connection, pipeline.CHECKED)
     rows = connection.execute(
-        select(schema.submissions.c.id, schema.submissions.c.code, schema.files.c.name)
+        select(schema.submissions.c.id, schema.submissions.c.code, schema.submissions.c.arrived, schema.files.c.name)
         .join_from(schema.submissions, schema.files)
         .outerjoin(schema.outputs, schema.outputs.c.file_id == schema.files.c.id)
         .where(schema.submissions.c.state == schema.SCORED, schema.outputs.c.id.is_(None))
     )
-    for number, code, name in rows:
-        of = test_by_folder(name, tests) if then.get(str(number)) != now else None
+    for number, code, arrived, name in rows:
+        is_checked = then.get(str(number)) == now
+        of = None if is_checked else test_by_folder(name, tests[settings.phase_of(arrived)])
         for test, metric in references:
             if test == of:
                 yield Outdated(submission_id=number, code=code, reason=NEW_TEST, test=test, metric=metric)
 
 
-def _without_scores(connection: Connection, references: References) -> Iterator[Outdated]:
+def _without_scores(connection: Connection, settings: Settings, references: References) -> Iterator[Outdated]:
     """Yield the submissions with files that failed, or were rejected with other references."""
-    now, then = pipeline.references_digest(references), facts_about(connection, pipeline.CHECKED)
+    now, then = pipeline.references_digest(settings, references), facts_about(connection, pipeline.CHECKED)
     has_files = select(schema.files.c.id).where(schema.files.c.submission_id == schema.submissions.c.id).exists()
     rows = connection.execute(
         select(schema.submissions.c.id, schema.submissions.c.code, schema.submissions.c.state).where(

@@ -61,13 +61,13 @@ def complete(connection: Connection, settings: Settings, now: datetime) -> None:
     """Compare all pairs of ranked evaluations that were not compared with these samples and this seed."""
     ranked: set[int] = set()
     by = order.GROUPINGS[settings.entries]
-    for test in settings.tests:
-        if settings.digits_of(test, now):
-            for phase in settings.phase_names:
-                rows = connection.execute(order.entries(settings, test.name, phase, by, connection.dialect.name))
+    for phase, of in settings.by_phase.items():
+        for test in of.tests:
+            if of.digits_of(test, now):
+                rows = connection.execute(order.entries(of, test.name, phase, by, connection.dialect.name))
                 placed = (row.evaluation_id for row in rows if row.place is not None)
                 ids = set(islice(placed, MOST_COMPARED))
-                _compare_missing(connection, settings, ids)
+                _compare_missing(connection, of, ids)
                 ranked.update(ids)
     _forget_unranked(connection, settings, ranked)
 

@@ -1,25 +1,29 @@
 """Disclosure: which figures of each output may be shown, rounded to the digits that board.yaml allows.
 
-With a ladder, an output may show the figures of an earlier output of the same submitter: the parameter-free ladder of
-Blum and Hardt, "The Ladder: A Reliable Leaderboard for Machine Learning Competitions", 2015.
+Of the variants that a submission has for a hidden test, only the best one shows figures. With a ladder, it may show
+those of an earlier submission by the same submitter in the same phase: the parameter-free ladder of Blum and Hardt,
+"The Ladder: A Reliable Leaderboard for Machine Learning Competitions", 2015.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from sqlalchemy import Connection, Row, and_, case, delete, exists, insert, or_, select
+from sqlalchemy import Connection, case, delete, insert, select
 
 from geval_py.board.database.schema import SCORED, disclosures, evaluations, facts, outputs, scores, submissions
 from geval_py.board.database.store import Board, remember
 from geval_py.board.ranking.comparisons import complete
-from geval_py.board.settings import Settings, Test, measure_of
+from geval_py.board.ranking.order import arrived_in
+from geval_py.board.settings import BEST, MOST_DIGITS, Settings, Test, measure_of, uninformed_score
+from geval_py.scoring.metrics.base import NOISE
 from geval_py.tables.numbers import MOST_PLAIN, fixed, shortest, special
 
 if TYPE_CHECKING:
@@ -28,10 +32,11 @@ if TYPE_CHECKING:
 
     Losses: TypeAlias = "npt.NDArray[np.float64]"
 
+ERRORS = 2.0  # of a ladder: standard errors by which a mean loss must fall
 MADE_WITH = "disclosed"  # the name of the fact that holds all settings that disclosures depend on
-LADDER = "ladder/"  # with the name of a test: the fact that holds the steps of each of its ladders
+LADDER = "ladder/"  # with the names of a phase and a test: the fact that holds the ladders of this table
+SMALLEST = 1e-12  # distance of a score from the best one
 AT_A_TIME = 1000  # ids in a query: databases limit the number of parameters
-_STANDS = and_(submissions.c.state == SCORED, submissions.c.withdrawn.is_(None))
 
 
 def significant(value: float | None, digits: int) -> float | None:
@@ -81,16 +86,19 @@ def difference(one: float, other: float, digits: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Rung:
-    """The shown step: its number, its clipped losses, their mean, its score turned so that lower is better."""
+    """The shown step: its number, its losses, its score turned so that lower is better."""
 
     step: int
     losses: Losses
-    mean: float
     badness: float
 
 
 class Ladder:
-    """The ladder of one submitter on one test; larger losses count as ``bound`` nats.
+    """The ladder of one submitter on one test in one phase.
+
+    A step is shown if its figure, rounded to ``digits``, is better than the shown one, and its mean loss is lower by
+    more than two standard errors of the difference and by at least ``fall`` nats; both for the losses as they are and
+    for those clipped at ``bound`` nats, so that neither a single line nor a waste on all lines can move it.
 
     >>> import numpy as np
     >>> ladder = Ladder(20.0)
@@ -99,21 +107,33 @@ class Ladder:
     [0, 0, 2]
     """
 
-    def __init__(self, bound: float) -> None:
-        self.bound = bound
+    def __init__(self, bound: float, *, fall: float = 0.0, digits: int = MOST_DIGITS) -> None:
+        self.bound, self.fall, self.digits = bound, fall, digits
         self._rung: _Rung | None = None
 
+    @property
+    def shown(self) -> int | None:
+        """The step that is shown; None before the first one."""
+        return None if self._rung is None else self._rung.step
+
     def climb(self, step: int, losses: Losses, badness: float) -> int:
-        """Add a step with its line losses (in [0, inf], at least one) and score; return the step to show."""
-        clipped = losses.clip(max=self.bound)
-        mean = math.fsum(clipped.tolist()) / len(clipped)
+        """Add a step with its line losses (at least one, not negative) and score; return the step to show."""
         rung = self._rung
-        if rung is not None:
-            error = float((clipped - rung.losses).std()) / math.sqrt(len(clipped))  # of the mean difference
-        if rung is None or (mean < rung.mean - error and badness <= rung.badness):
-            rung = _Rung(step, clipped, mean, badness)
+        if rung is None or self._is_better(rung, losses, badness):
+            rung = _Rung(step, losses, badness)
         self._rung = rung
         return rung.step
+
+    def _is_better(self, rung: _Rung, losses: Losses, badness: float) -> bool:
+        if not (significant(badness, self.digits) or 0.0) < (significant(rung.badness, self.digits) or 0.0):
+            return False
+        if not self._falls(rung.losses.clip(max=self.bound) - losses.clip(max=self.bound)):
+            return False
+        return math.inf in rung.losses or self._falls(rung.losses - losses)
+
+    def _falls(self, differences: Losses) -> bool:
+        mean = math.fsum(differences.tolist()) / len(differences)
+        return mean > ERRORS * float(differences.std()) / math.sqrt(len(differences)) and mean >= self.fall
 
 
 # Stored disclosures
@@ -141,15 +161,27 @@ def disclose(connection: Connection, settings: Settings, now: datetime) -> None:
         connection.execute(delete(disclosures))
         connection.execute(delete(facts).where(facts.c.name.startswith(LADDER)))
         remember(connection, MADE_WITH, made_with)
-    _delete_outdated(connection, [test.name for test in settings.tests if test.ladder])
-    for test in settings.tests:
-        shown = _climb(connection, settings, test) if test.ladder else {}
-        _disclose_new(connection, settings, test, settings.digits_of(test, now), shown)
+    wanted: dict[int, _Shown] = {}
+    for phase, of in settings.by_phase.items():
+        for test in of.tests:
+            wanted |= _shown_in(connection, of, phase, test, now)
+    _replace_disclosures(connection, settings, wanted)
 
 
 def _made_with(settings: Settings, now: datetime) -> str:
     """Return, as JSON, all settings that the disclosures and the choice of compared entries depend on."""
-    tests = {test.name: [settings.digits_of(test, now), test.ladder and test.clip] for test in settings.tests}
+    tests = [
+        [
+            name,
+            test.name,
+            of.digits_of(test, now),
+            test.ladder and [test.clip, test.step, ERRORS],
+            test.show,
+            test.visible,
+        ]
+        for name, of in settings.by_phase.items()
+        for test in of.tests
+    ]
     phases = [[phase.name, phase.until.isoformat()] for phase in settings.phases]
     return json.dumps([tests, settings.metrics, phases, settings.entries, settings.samples, settings.seed])
 
@@ -159,109 +191,211 @@ def _fact(connection: Connection, name: str) -> str | None:
     return value
 
 
-def _delete_outdated(connection: Connection, ladders: list[str]) -> None:
-    """Delete the disclosures of withdrawn or rescored outputs; :func:`_climb` deletes the disclosures of ladders."""
-    holds = (
-        exists(scores)
-        .where(scores.c.output_id == disclosures.c.output_id, scores.c.metric == disclosures.c.metric)
-        .where(outputs.c.id == scores.c.output_id, submissions.c.id == outputs.c.submission_id, _STANDS)
-        .where(or_(outputs.c.test.in_(ladders), scores.c.evaluation_id == disclosures.c.evaluation_id))
-    )
-    connection.execute(delete(disclosures).where(~holds))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Output:
+    """An output of a submission: its evaluations by metric, its score by the ranking metric, who climbs with it.
 
-
-def _disclose_new(connection: Connection, settings: Settings, test: Test, digits: int, shown: dict[int, int]) -> None:
-    """Disclose the new outputs of a test; ``shown`` maps an output to the one whose figures it shows instead."""
-    missing = ~exists(disclosures).where(
-        disclosures.c.output_id == scores.c.output_id, disclosures.c.metric == scores.c.metric
-    )
-    new = connection.execute(
-        select(scores.c.output_id, scores.c.metric)
-        .join(outputs, outputs.c.id == scores.c.output_id)
-        .join(submissions, submissions.c.id == outputs.c.submission_id)
-        .where(_STANDS, outputs.c.test == test.name, scores.c.metric.in_(settings.metrics), missing)
-        .order_by(scores.c.output_id, scores.c.metric)
-    ).all()
-    if not new:
-        return
-    figures = _figures(connection, {shown.get(output, output) for output, _ in new})
-    rows = []
-    for output, metric in new:
-        found = figures.get((shown.get(output, output), metric))
-        if found is not None:
-            value, low, high = (significant(one, digits) for one in (found.score, found.low, found.high))
-            row = {"output_id": output, "metric": metric, "evaluation_id": found.id}
-            rows.append({**row, "value": value, "low": low, "high": high})
-    connection.execute(insert(disclosures), rows)
-
-
-def _figures(connection: Connection, of: set[int]) -> dict[tuple[int, str], Row[Any]]:
-    """Read the evaluations of outputs, by output and metric."""
-    e = evaluations.c
-    query = select(scores.c.output_id, scores.c.metric, e.id, e.score, e.low, e.high)
-    query = query.join(evaluations, e.id == scores.c.evaluation_id)
-    ids = sorted(of)
-    found: dict[tuple[int, str], Row[Any]] = {}
-    for start in range(0, len(ids), AT_A_TIME):
-        some = query.where(scores.c.output_id.in_(ids[start : start + AT_A_TIME]))
-        found |= {(row.output_id, row.metric): row for row in connection.execute(some)}
-    return found
-
-
-def _climb(connection: Connection, settings: Settings, test: Test) -> dict[int, int]:
-    """Climb the ladders of a test that changed, and delete their disclosures.
-
-    Return the output whose figures each of their outputs shows.
+    It is not ``informed`` if the answers are hidden and its score is worse than that of knowing nothing.
     """
-    before: dict[str, list[list[int]]] = json.loads(_fact(connection, LADDER + test.name) or "{}")
-    steps = dict(_steps(connection, settings, test))
-    shown: dict[int, int] = {}
-    for climber, of in steps.items():
-        if before.get(climber) != of:
-            connection.execute(delete(disclosures).where(disclosures.c.output_id.in_([step[0] for step in of])))
-            shown |= _climb_one(connection, settings, test, of)
-    if steps != before:
-        remember(connection, LADDER + test.name, json.dumps(steps))
+
+    id: int
+    submission: int
+    climber: str
+    evaluations: Mapping[str, int]
+    score: float | None
+    informed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """The evaluations whose figures an output shows, by metric, and the digits of scores and of intervals.
+
+    In place of a score that is not ``informed``, an infinite one is shown, without an interval or other metrics.
+    """
+
+    evaluations: Mapping[str, int]
+    digits: int
+    of_ends: int
+    informed: bool = True
+
+
+def _shown_in(connection: Connection, settings: Settings, phase: str, test: Test, now: datetime) -> dict[int, _Shown]:
+    """Return what the outputs for a test that arrived in a phase show; an output that shows nothing is missing.
+
+    If only the best variant of a submission is shown, but a ladder holds it back, or its own score is not shown, then
+    the first variant stands in its place, so that nobody learns which one is the best.
+    """
+    found = list(_scored_outputs(connection, settings, phase, test))
+    digits = settings.digits_of(test, now)
+    of_ends = max(digits - 1, min(digits, 1)) if test.ladder else digits
+    firsts = steps = found
+    if test.show == BEST:
+        groups = [list(group) for _, group in groupby(found, key=lambda one: one.submission)]
+        firsts, steps = [group[0] for group in groups], [min(group, key=partial(_rank, settings)) for group in groups]
+    rungs = _climbed(connection, settings, phase, test, digits, steps) if test.ladder and digits else {}
+    by_id = {step.id: step for step in steps}
+    shown: dict[int, _Shown] = {}
+    for first, step in zip(firsts, steps, strict=True):
+        rung = by_id[rungs.get(step.id, step.id)]
+        if not digits or (rung is step and not step.informed):
+            rung = first
+        stands = step if rung is step else first
+        shown[stands.id] = _Shown(rung.evaluations, digits, of_ends, rung.informed)
     return shown
 
 
-def _steps(connection: Connection, settings: Settings, test: Test) -> Iterator[tuple[str, list[list[int]]]]:
-    """Yield the steps of each submitter in order of arrival; each baseline counts as a submitter.
-
-    A step is an output and its evaluations, 0 for a missing one: first by the metric that ranks, then by the other
-    metrics, whose figures follow the ladder too.
-    """
-    climber = case((submissions.c.baseline, -submissions.c.id), else_=submissions.c.submitter_id)
+def _scored_outputs(connection: Connection, settings: Settings, phase: str, test: Test) -> Iterator[_Output]:
+    """Yield the outputs for a test that arrived in a phase, in order of arrival; each baseline climbs for itself."""
+    climber = case((submissions.c.baseline, -submissions.c.id), else_=submissions.c.submitter_id).label("climber")
+    columns = (scores.c.output_id, submissions.c.id, climber, scores.c.metric, scores.c.evaluation_id)
     query = (
-        select(climber.label("climber"), outputs.c.id, scores.c.metric, scores.c.evaluation_id)
+        select(*columns, evaluations.c.score)
+        .join_from(scores, outputs, outputs.c.id == scores.c.output_id)
         .join(submissions, submissions.c.id == outputs.c.submission_id)
-        .join(scores, scores.c.output_id == outputs.c.id)
-        .where(_STANDS, outputs.c.test == test.name)
-        .order_by("climber", submissions.c.arrived, submissions.c.id, outputs.c.id)
+        .join(evaluations, evaluations.c.id == scores.c.evaluation_id)
+        .where(outputs.c.test == test.name, scores.c.metric.in_(settings.metrics))
+        .where(submissions.c.state == SCORED, submissions.c.withdrawn.is_(None), *arrived_in(settings, phase))
+        .order_by(submissions.c.arrived, submissions.c.id, scores.c.output_id)
     )
-    for one, rows in groupby(connection.execute(query), key=lambda row: row.climber):
-        steps: list[list[int]] = []
-        for output, scored in groupby(rows, key=lambda row: row.id):
-            by_metric = {row.metric: row.evaluation_id for row in scored}
-            steps.append([output, *(by_metric.get(metric, 0) for metric in settings.metrics)])
-        yield str(one), steps
+    floor = None if test.visible else uninformed_score(settings.metric)
+    for output, rows in groupby(connection.execute(query), key=lambda row: row.output_id):
+        scored = list(rows)
+        score = next((row.score for row in scored if row.metric == settings.metric), None)
+        yield _Output(
+            id=output,
+            submission=scored[0].id,
+            climber=str(scored[0].climber),
+            evaluations={row.metric: row.evaluation_id for row in scored},
+            score=score,
+            informed=floor is None or score is None or not _is_worse(settings, score, floor),
+        )
 
 
-def _climb_one(
-    connection: Connection, settings: Settings, test: Test, steps: Sequence[Sequence[int]]
+def _badness(settings: Settings, score: float) -> float:
+    """Return a score turned so that lower is better."""
+    return score if measure_of(settings.metric).direction == "lower" else -score
+
+
+def _is_worse(settings: Settings, score: float, floor: float) -> bool:
+    return _badness(settings, score) - _badness(settings, floor) > NOISE * abs(floor)
+
+
+def _rank(settings: Settings, output: _Output) -> tuple[bool, bool, float]:
+    """Return a key by which the best output is the first: finite scores, infinite ones, none."""
+    if output.score is None:
+        return True, True, 0.0
+    return False, math.isinf(output.score), _badness(settings, output.score)
+
+
+def _climbed(
+    connection: Connection, settings: Settings, phase: str, test: Test, digits: int, steps: Sequence[_Output]
 ) -> dict[int, int]:
-    """Climb one ladder; return for each output the one shown from then on (itself, if it has no score)."""
+    """Climb the ladders of a table; return the id of the output that each step shows.
+
+    A fact holds the last state of each ladder: its steps, each an output, its evaluation and the output shown. A
+    ladder with the same steps is not climbed again.
+    """
+    name = f"{LADDER}{phase}/{test.name}"
+    ladders: dict[str, list[_Output]] = {}
+    for step in steps:
+        ladders.setdefault(step.climber, []).append(step)
+    before: dict[str, list[list[int]]] = json.loads(_fact(connection, name) or "{}")
+    after: dict[str, list[list[int]]] = {}
+    for climber, own in ladders.items():
+        known = before.get(climber, [])
+        contents = [[step.id, step.evaluations.get(settings.metric, 0)] for step in own]
+        if contents == [content for *content, _ in known]:
+            after[climber] = known
+        else:
+            rungs = _climb(connection, settings, test, digits, own)
+            after[climber] = [[*content, rung] for content, rung in zip(contents, rungs, strict=True)]
+    if after != before:
+        remember(connection, name, json.dumps(after))
+    return {output: rung for known in after.values() for output, _, rung in known}
+
+
+def _climb(
+    connection: Connection, settings: Settings, test: Test, digits: int, steps: Sequence[_Output]
+) -> Iterator[int]:
+    """Climb one ladder; yield for each step the output shown from then on.
+
+    A step without a score, or whose score is worse than that of knowing nothing, never moves a ladder.
+    """
+    ladder = Ladder(test.clip, fall=test.step, digits=digits)
+    columns = select(evaluations.c.lines, evaluations.c.losses)
+    for step in steps:
+        evaluation = step.evaluations.get(settings.metric, 0)
+        of = connection.execute(columns.where(evaluations.c.id == evaluation)).first()
+        if step.score is None or of is None:
+            yield step.id
+        elif not step.informed:
+            yield step.id if ladder.shown is None else ladder.shown
+        else:
+            yield ladder.climb(
+                step.id, _losses(settings, step.score, of.lines, of.losses), _badness(settings, step.score)
+            )
+
+
+def _losses(settings: Settings, score: float, lines: int, packed: bytes | None) -> Losses:
+    """Return the line losses that a ladder compares.
+
+    A metric that is not made of losses has the logarithm of the score's distance from the best one in their place.
+    """
     import numpy as np
 
     from geval_py.board.submission import unpack
 
-    sign = 1 if measure_of(settings.metric).direction == "lower" else -1
-    ladder, shown = Ladder(test.clip), {}
-    columns = select(evaluations.c.score, evaluations.c.lines, evaluations.c.losses)
-    for output, evaluation, *_ in steps:
-        of = connection.execute(columns.where(evaluations.c.id == evaluation)).first()
-        shown[output] = output
-        if of is not None and of.score is not None and of.losses is not None:
-            losses = np.array(unpack(of.losses, of.lines)[0])
-            shown[output] = ladder.climb(output, losses, sign * of.score)
-    return shown
+    measure = measure_of(settings.metric)
+    if measure.of_losses and packed is not None:
+        return np.array(unpack(packed, lines)[0])
+    return np.log([max(abs(score - measure.best), SMALLEST)])
+
+
+def _rounded(
+    settings: Settings, shown: _Shown, figures: Sequence[float | None], *, ranks: bool
+) -> dict[str, float | None]:
+    """Return the public figures of an evaluation: its score and the ends of its interval."""
+    score, low, high = figures
+    if not shown.informed:
+        infinite = math.inf if measure_of(settings.metric).direction == "lower" else -math.inf
+        return {"value": infinite if ranks and shown.digits else None, "low": None, "high": None}
+    ends = {"low": significant(low, shown.of_ends), "high": significant(high, shown.of_ends)}
+    return {"value": significant(score, shown.digits), **ends}
+
+
+def _replace_disclosures(connection: Connection, settings: Settings, wanted: Mapping[int, _Shown]) -> None:
+    """Make the stored disclosures those that are wanted; leave alone what is the same."""
+    c = disclosures.c
+    stored: dict[int, dict[str, int]] = {}
+    for output, metric, evaluation in connection.execute(select(c.output_id, c.metric, c.evaluation_id)):
+        stored.setdefault(output, {})[metric] = evaluation
+    nothing = _Shown({}, 0, 0)
+    outdated = [output for output, by in stored.items() if by != wanted.get(output, nothing).evaluations]
+    for some in _parts(outdated):
+        connection.execute(delete(disclosures).where(c.output_id.in_(some)))
+        for output in some:
+            del stored[output]
+    new = {output: shown for output, shown in wanted.items() if shown.evaluations and output not in stored}
+    figures = _figures(connection, {one for shown in new.values() for one in shown.evaluations.values()})
+    rows = []
+    for output, shown in new.items():
+        for metric, evaluation in shown.evaluations.items():
+            row = {"output_id": output, "metric": metric, "evaluation_id": evaluation}
+            rows.append(row | _rounded(settings, shown, figures[evaluation], ranks=metric == settings.metric))
+    if rows:
+        connection.execute(insert(disclosures), rows)
+
+
+def _figures(connection: Connection, ids: set[int]) -> dict[int, tuple[float | None, ...]]:
+    """Read the score of evaluations and the ends of its interval."""
+    e = evaluations.c
+    found: dict[int, tuple[float | None, ...]] = {}
+    for some in _parts(sorted(ids)):
+        rows = connection.execute(select(e.id, e.score, e.low, e.high).where(e.id.in_(some)))
+        found |= {number: tuple(figures) for number, *figures in rows}
+    return found
+
+
+def _parts(ids: Sequence[int]) -> Iterator[Sequence[int]]:
+    """Cut ids into parts for a query each."""
+    return (ids[start : start + AT_A_TIME] for start in range(0, len(ids), AT_A_TIME))

@@ -10,6 +10,7 @@ People read text, Markdown, LaTeX and the site's pages; programs read CSV and JS
 
 from __future__ import annotations
 
+import math
 import string
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -18,7 +19,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from geval_py.board.ranking import comparisons, disclosure, order, place_ranges
-from geval_py.board.settings import AFTER, Settings, measure_of, names_of
+from geval_py.board.settings import AFTER, Settings, Test, measure_of, names_of, uninformed_score
 from geval_py.board.submission import Entry, Standings
 from geval_py.errors import UsageError
 from geval_py.explaining.significance import samples_needed
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 
 LETTERS = string.ascii_letters
+HELD_LEGEND = "held back: the latest submission is not significantly better, so an earlier score is shown"
+WORSE = "a score worse than {}, the {} of knowing nothing, is shown as infinite"
 INTERNAL = ("output_id", "evaluation_id")  # fields of an entry that only the database knows
 NOTHING_LATER = f"nothing stands in {AFTER} yet; this is the table of the last phase, {{}}"
 BY = (order.SUBMITTER, order.SUBMISSION, order.TAG)
@@ -67,26 +70,23 @@ def standings_on(
     now: datetime,
 ) -> Standings:
     """Return the leaderboard as a transaction sees it; its scores must be disclosed already."""
-    tests = {known.name: known for known in settings.tests}
-    of = tests[_known("test", test, tuple(tests), settings.tests[0].name)]
-    in_phase = _known("phase", phase, settings.phase_names, settings.phase_of(now))
-    by = _known("grouping", by, BY, order.GROUPINGS[settings.entries])
-    digits = settings.digits_of(of, now)
-    rows = _rows(connection, settings, of.name, in_phase, by)
-    first_notes: tuple[str, ...] = ()
-    if phase is None and in_phase == AFTER and not rows:
-        last = settings.phases[-1].name
-        rows = _rows(connection, settings, of.name, last, by)
-        if rows:
-            in_phase, first_notes = last, (NOTHING_LATER.format(visible(last)),)
+    in_phase, notes = _present_phase(connection, settings, test, now) if phase is None else (phase, ())
+    of = settings.in_phase(_known("phase", in_phase, settings.phase_names))
+    shown = _test_in(settings, of, test, in_phase)
+    by = _known("grouping", by or order.GROUPINGS[settings.entries], BY)
+    digits = of.digits_of(shown, now)
+    rows = _rows(connection, of, shown.name, in_phase, by)
+    floor = None if shown.visible else uninformed_score(settings.metric)
     names = names_of(settings.metrics)
     measure = measure_of(settings.metric)
     entries = tuple(_entry(row, names[1:], shown=digits > 0) for row in rows)
-    notes: tuple[str, ...] = ()
     if digits and by == order.GROUPINGS[settings.entries]:
-        entries, notes = _with_ranges(connection, settings, entries)
+        entries, more = _with_ranges(connection, settings, entries, floor)
+        notes += more
+    if floor is not None and any(entry.score is not None and math.isinf(entry.score) for entry in entries):
+        notes += (WORSE.format(disclosure.figure(floor, digits), names[0]),)
     return Standings(
-        test=of.name,
+        test=shown.name,
         phase=in_phase,
         metric=names[0],
         others=names[1:],
@@ -95,18 +95,47 @@ def standings_on(
         digits=digits,
         by=by,
         entries=entries,
-        notes=first_notes + notes,
+        floor=floor,
+        notes=notes,
     )
+
+
+def _present_phase(
+    connection: Connection, settings: Settings, test: str | None, now: datetime
+) -> tuple[str, tuple[str, ...]]:
+    """Return the phase shown by default: the last one until now that ranks the test; and notes for people."""
+    until = settings.phase_names[: settings.phase_names.index(settings.phase_of(now)) + 1]
+    ranking = [name for name in until if test is None or settings.in_phase(name).test(test) is not None]
+    *earlier, last = ranking or until
+    if last == AFTER and earlier and not _has_entries(connection, settings, test, last):
+        before = earlier[-1]
+        if _has_entries(connection, settings, test, before):
+            return before, (NOTHING_LATER.format(visible(before)),)
+    return last, ()
+
+
+def _has_entries(connection: Connection, settings: Settings, test: str | None, phase: str) -> bool:
+    of = settings.in_phase(phase)
+    tests = (one.name for one in of.tests if test in (None, one.name))
+    return any(_rows(connection, of, name, phase, order.SUBMISSION) for name in tests)
+
+
+def _test_in(settings: Settings, of: Settings, name: str | None, phase: str) -> Test:
+    """Return a test that a phase ranks, by default its first one; raises UsageError."""
+    tests = {test.name: test for test in of.tests}
+    name = _known("test", name or next(iter(tests)), [test.name for test in settings.tests])
+    if name not in tests:
+        message = f"the phase `{visible(phase)}` does not rank `{visible(name)}`"
+        raise UsageError(message=f"{message}\n  it ranks {visible(', '.join(tests))}")
+    return tests[name]
 
 
 def _rows(connection: Connection, settings: Settings, test: str, phase: str, by: str) -> Sequence[Row[Any]]:
     return connection.execute(order.entries(settings, test, phase, by, connection.dialect.name)).all()
 
 
-def _known(what: str, name: str | None, names: Sequence[str], default: str) -> str:
-    """Return a name after checking that it is known, or the default for None; raises UsageError."""
-    if name is None:
-        return default
+def _known(what: str, name: str, names: Sequence[str]) -> str:
+    """Return a name after checking that it is known; raises UsageError."""
     if name in names:
         return name
     meant = nearest(name, names)
@@ -135,14 +164,20 @@ def _entry(row: Row[Any], others: Sequence[str], *, shown: bool) -> Entry:
         arrived=row.arrived,
         output_id=row.output_id,
         evaluation_id=row.evaluation_id,
+        held=bool(row.latest_held and shown),
     )
 
 
 def _with_ranges(
-    connection: Connection, settings: Settings, entries: tuple[Entry, ...]
+    connection: Connection, settings: Settings, entries: tuple[Entry, ...], floor: float | None
 ) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
-    """Add the range and the groups of each entry that has a place; return the entries, and notes for people."""
+    """Add the range and the groups of each entry that has a place; return the entries, and notes for people.
+
+    With a ``floor``, entries with an infinite score have none, since their scores are hidden.
+    """
     ranked = [(number, entry) for number, entry in enumerate(entries) if entry.place is not None]
+    if floor is not None:
+        ranked = [(number, entry) for number, entry in ranked if math.isfinite(entry.score or 0.0)]
     compared = ranked[: comparisons.MOST_COMPARED]
     if len(compared) < 2:
         return entries, ()
@@ -301,6 +336,15 @@ def columns_of(standings: Standings, ties: str = "shared") -> Iterator[EntryColu
         key=groups_text,
         style="groups",
     )
+    yield EntryColumn(
+        name="ladder",
+        text=held_text,
+        legend=HELD_LEGEND,
+        record=_values("held"),
+        heading="Ladder" if any(entry.held for entry in standings.entries) else "",
+        key=held_text,
+        style="ladder",
+    )
     yield from TOLD_COLUMNS
     params = sorted({key for entry in standings.entries for key in entry.params})
     yield EntryColumn(record={f"param {key}": _param(key) for key in params})
@@ -381,6 +425,11 @@ def groups_text(entry: Entry) -> str:
     return "".join(map(group_label, entry.groups))
 
 
+def held_text(entry: Entry) -> str:
+    """Write whether a ladder holds the latest score back."""
+    return "held back" if entry.held else ""
+
+
 def group_label(number: int) -> str:
     """Write the letter of a group, counted from 0; its number after the last letter.
 
@@ -413,8 +462,8 @@ class PlaceChange:
 def places(connection: Connection, settings: Settings, now: datetime) -> Places:
     """Return all places in all leaderboards, computed from the disclosed scores."""
     found: dict[EntryKey, int | None] = {}
-    for test in settings.tests:
-        for phase in settings.phase_names:
+    for phase, of in settings.by_phase.items():
+        for test in of.tests:
             table = standings_on(connection, settings, test.name, phase=phase, now=now)
             for entry in table.entries:
                 code = "" if table.by == order.SUBMITTER and not entry.baseline else entry.code

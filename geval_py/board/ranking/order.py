@@ -1,6 +1,6 @@
 """The one query that decides the order of a leaderboard.
 
-    candidates   all outputs of the test and phase whose submission counts, with their disclosed scores
+    candidates   all outputs of the test and phase that have a disclosure, and whether a ladder holds them back
     numbered     the candidates of each submitter (or submission, or tag), the best first
     chosen       the best candidate of each
     entries      with their places, in order
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from geval_py.board.database.schema import SCORED, disclosures, outputs, submissions, submitters
+from geval_py.board.database.schema import SCORED, disclosures, outputs, scores, submissions, submitters
 from geval_py.board.settings import ALL, BEST, BY_TAG, Settings, measure_of
 from geval_py.board.submission import Entry
 
@@ -38,9 +38,12 @@ def entries(settings: Settings, test: str, phase: str, by: str, dialect: str) ->
     candidates = _candidates(settings, test, phase)
     pool = _with_tags(candidates, dialect) if by == TAG else candidates
     numbered = sa.select(
-        pool, sa.func.row_number().over(partition_by=_group(pool.c, by), order_by=_order(pool.c, lower)).label("nth")
+        pool,
+        sa.func.row_number().over(partition_by=_group(pool.c, by), order_by=_order(pool.c, lower)).label("nth"),
+        _latest_held(pool.c, by).label("latest_held"),
     ).subquery("numbered")
-    chosen = sa.select(*(numbered.c[key] for key in KEYS)).where(numbered.c.nth == 1).distinct().subquery("chosen")
+    columns = [*(numbered.c[key] for key in KEYS), numbered.c.latest_held]
+    chosen = sa.select(*columns).where(numbered.c.nth == 1).distinct().subquery("chosen")
     return _placed(settings, chosen, lower)
 
 
@@ -56,17 +59,19 @@ def _candidates(settings: Settings, test: str, phase: str) -> sa.Subquery:
             disclosures.c.value,
             disclosures.c.low,
             disclosures.c.high,
+            scores.c.evaluation_id.is_distinct_from(disclosures.c.evaluation_id).label("held"),
             submissions.c.tags,
         )
         .join(submissions, submissions.c.id == outputs.c.submission_id)
         .join(disclosures, sa.and_(disclosures.c.output_id == outputs.c.id, disclosures.c.metric == settings.metric))
+        .outerjoin(scores, sa.and_(scores.c.output_id == outputs.c.id, scores.c.metric == settings.metric))
         .where(outputs.c.test == test, submissions.c.state == SCORED, submissions.c.withdrawn.is_(None))
-        .where(*_within(settings, phase))
+        .where(*arrived_in(settings, phase))
         .subquery("candidates")
     )
 
 
-def _within(settings: Settings, phase: str) -> list[sa.ColumnElement[bool]]:
+def arrived_in(settings: Settings, phase: str) -> list[sa.ColumnElement[bool]]:
     """Return the conditions for an arrival in a phase: after the deadline before it, until its own deadline."""
     begin, end = bounds(settings, phase)
     arrived = submissions.c.arrived
@@ -95,10 +100,18 @@ def _with_tags(candidates: sa.Subquery, dialect: str) -> sa.Subquery:
 
 def _group(c: ColumnCollection[str, Any], by: str) -> list[sa.ColumnElement[Any]]:
     """Return the columns that candidates are grouped by, to show one entry each; each baseline is a group."""
-    if by == SUBMISSION:
-        return [c.submission_id]
-    whose = [c.submitter_id, sa.case((c.baseline, c.submission_id), else_=0)]
-    return [*whose, c.tag] if by == TAG else whose
+    return [*_whose(c, by), c.tag] if by == TAG else _whose(c, by)
+
+
+def _whose(c: ColumnCollection[str, Any], by: str) -> list[sa.ColumnElement[Any]]:
+    own = sa.case((c.baseline, c.submission_id), else_=0)
+    return [c.submission_id] if by == SUBMISSION else [c.submitter_id, own]
+
+
+def _latest_held(c: ColumnCollection[str, Any], by: str) -> sa.ColumnElement[bool]:
+    """Whether a ladder holds back all outputs of the latest submission of a submitter (or of this submission)."""
+    latest_first = [c.arrived.desc(), c.submission_id.desc(), c.held.asc()]
+    return sa.func.first_value(c.held).over(partition_by=_whose(c, by), order_by=latest_first)
 
 
 def _quality(c: ColumnCollection[str, Any], lower: bool) -> list[sa.ColumnElement[Any]]:
@@ -122,6 +135,7 @@ def _placed(settings: Settings, chosen: sa.Subquery, lower: bool) -> sa.Select[A
             sa.case((ranked, place), else_=sa.null()).label("place"),
             sa.case((ranked, sharing > 1), else_=sa.false()).label("shared"),
             *(c[key] for key in KEYS),
+            c.latest_held,
             *others,
             submitters.c.name.label("submitter"),
             *(submissions.c[name] for name in TOLD),

@@ -32,8 +32,8 @@ class Addresses:
     phase: str
 
     def board(self, test: str, phase: str, page: int = 1) -> str:
-        """Return the page of a leaderboard: index.html for the first test in the phase of the front page."""
-        if page == 1 and test == self.settings.tests[0].name and phase == self.phase:
+        """Return the page of a leaderboard: index.html for the first test of the phase of the front page."""
+        if page == 1 and test == self.settings.in_phase(phase).tests[0].name and phase == self.phase:
             return "index.html"
         return self._named("board", test, phase, f".{page}.html" if page > 1 else ".html")
 

@@ -49,7 +49,7 @@ def pages(view: SiteView) -> Iterator[files.Page]:
     for name in STATIC:
         text = resources.files("geval_py.board.site").joinpath("static", name).read_text(encoding="utf-8")
         yield f"static/{name}", text
-    for test in view.settings.tests:
+    for test in view.tests:
         yield from site.of_test(test)
     yield from site.lists()
     yield from site.texts()
@@ -80,7 +80,7 @@ class _Site:
         for phase in self.view.settings.phase_names:
             if (test.name, phase) in tables:
                 yield from self._leaderboard(tables[test.name, phase])
-        now = tables[test.name, self.view.front]
+        now = tables[test.name, self.view.front_of(test.name) or ""]
         outputs = site_charts.disclosed_outputs(self.view, now)
         yield from self._progress(outputs, now)
         charts = site_charts.parameter_charts(outputs, now)
@@ -251,9 +251,10 @@ def _standings_by_code(view: SiteView) -> dict[str, list[Standing]]:
 
 
 def _test_parts(view: SiteView, submission: SubmissionView) -> Iterator[TestPart]:
-    for test in view.settings.tests:
+    phase = view.settings.phase_of(submission.arrived)
+    for test in view.settings.in_phase(phase).tests:
         outputs = tuple(output for output in submission.outputs if output.test == test.name)
-        shown, digits = outputs[:MOST_OUTPUTS], view.digits[test.name]
+        shown, digits = outputs[:MOST_OUTPUTS], view.digits.get((test.name, phase), 0)
         with_lines = shown[:MOST_LINE_TABLES] if test.visible and digits else ()
         lines = ((output, view.lines_of(test, output)) for output in with_lines)
         if outputs:

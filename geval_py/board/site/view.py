@@ -110,14 +110,14 @@ class LineView:
 class SiteView:
     """A site before it is written: ``standings`` by test and phase, ``submissions`` with the latest first.
 
-    ``phase`` is the present phase, ``digits`` the significant digits shown per test. ``metrics`` have the names that
-    the standings use. ``likenesses`` are for the organiser, None in a published site.
+    ``phase`` is the present phase, ``digits`` the significant digits shown, by test and phase. ``metrics`` have the
+    names that the standings use. ``likenesses`` are for the organiser, None in a published site.
     """
 
     settings: Settings
     metrics: tuple[str, ...]
     phase: str
-    digits: Mapping[str, int]
+    digits: Mapping[tuple[str, str], int]
     standings: Mapping[tuple[str, str], Standings]
     submissions: tuple[SubmissionView, ...]
     readme: str = ""
@@ -128,11 +128,24 @@ class SiteView:
     @property
     def front(self) -> str:
         """The phase on index.html: the present one, but the last one until something arrives after its deadline."""
-        test, phases = self.settings.tests[0].name, self.settings.phases
-        if self.phase == AFTER and phases and not self.standings[test, AFTER].entries:
+        phases = self.settings.phases
+        if self.phase == AFTER and phases and not self._has_entries(AFTER):
             last = phases[-1].name
-            return last if self.standings[test, last].entries else self.phase
+            return last if self._has_entries(last) else self.phase
         return self.phase
+
+    def _has_entries(self, phase: str) -> bool:
+        return any(table.entries for (_, of), table in self.standings.items() if of == phase)
+
+    def front_of(self, test: str) -> str | None:
+        """Return the phase of a test's first page: that of index.html, or the last one that ranks it, or None."""
+        names = (self.front, *reversed(self.settings.phase_names))
+        return next((phase for phase in names if (test, phase) in self.standings), None)
+
+    @property
+    def tests(self) -> tuple[Test, ...]:
+        """The tests that were ranked until now."""
+        return tuple(test for test in self.settings.tests if self.front_of(test.name) is not None)
 
     @property
     def updated(self) -> datetime | None:
@@ -215,16 +228,17 @@ def loaded(board: Board, *, now: datetime, organiser: bool = False) -> Iterator[
 def _view(connection: Connection, settings: Settings, now: datetime, *, organiser: bool) -> SiteView:
     phase = settings.phase_of(now)
     names = settings.phase_names
+    until = {name: settings.in_phase(name) for name in names[: names.index(phase) + 1]}
     readme = os.path.join(settings.challenge, challenge.README_FILE)
     return SiteView(
         settings=settings,
         metrics=names_of(settings.metrics),
         phase=phase,
-        digits={test.name: settings.digits_of(test, now) for test in settings.tests},
+        digits={(test.name, name): of.digits_of(test, now) for name, of in until.items() for test in of.tests},
         standings={
             (test.name, name): leaderboard.standings_on(connection, settings, test.name, phase=name, now=now)
-            for test in settings.tests
-            for name in names[: names.index(phase) + 1]
+            for name, of in until.items()
+            for test in of.tests
         },
         submissions=tuple(_submissions(connection, settings)),
         readme=read_text(readme) if os.path.isfile(readme) else "",

@@ -52,7 +52,8 @@ def test_all_of_a_submission_is_stored(board, submission):
     (row,) = stored(board)
     assert (row.code, row.state, row.reason, row.scorer) == (receipt.code, "scored", "", __version__)
     assert (row.description, row.tags, row.arrived, row.added) == ("A bigram model", ["bigram", "neural"], NOW, NOW)
-    assert (row.charged, row.charge) == (True, "it was scored")
+    assert (row.charged, row.cost) == (True, 2)
+    assert row.charge == "it was scored, with 2 outputs for test-A"
     assert [count(board, table) for table in (files, outputs, scores, evaluations)] == [5, 4, 8, 8]
     with board.reading() as connection:
         ranking = evaluations.c.metric == "PerplexityHashed"
@@ -91,7 +92,7 @@ def test_the_receipt(sqlite_board, submission):
         "  arrived     2027-01-09T00:00:00Z\n"
         f"  digest      {digest}\n"
         f"  file        {receipt.digests[0][1]}  test-A/out.tsv\n"
-        "  quota       counts: it was scored\n"
+        "  quota       counts as 1: it was scored\n"
     )
 
 

@@ -20,7 +20,7 @@ HEAVY = ("numpy", "pandas", "alembic", "jinja2", "rich", "psycopg")
 @pytest.fixture
 def board(tmp_path):
     """The folder of a board with four entries and a baseline."""
-    rows = Rows(tmp_path, also="[LogLossHashed]", samples="400")
+    rows = Rows(tmp_path, also="[LogLossHashed]", samples="400", tests="{test-A: {visible: true}}")
     some = {"tags": ["neural", "big"], "description": "=1+1 | \x1b[31m", "params": {"epochs": "3"}}
     rows.submit("one", {"PerplexityHashed": [3.0, 3.1] * 20, "LogLossHashed": 3.05}, **some)
     rows.submit("two", [3.1, 3.0] * 20, at=1)
@@ -64,11 +64,11 @@ def test_for_programs_as_csv_with_formulas_defused_and_numbers_left_alone(board,
     head, *rows = csv.reader(io.StringIO(text))
     assert head == [
         "place", "shared", "first", "last", "submitter", "code", "variant", "score", "low", "high", "LogLossHashed",
-        "groups", "baseline", "arrived", "tags", "description", "remark", "param epochs", "param k",
+        "groups", "held", "baseline", "arrived", "tags", "description", "remark", "param epochs", "param k",
     ]  # fmt: skip
     assert rows[0] == [
         "1", "True", "1", "2", "one", "000000000001", "", "21.12", "19.0", "23.23", "3.05",
-        "0", "False", "2027-01-01T12:00:00Z", "neural,big", "'=1+1 | \\x1b[31m", "", "3", "",
+        "0", "False", "False", "2027-01-01T12:00:00Z", "neural,big", "'=1+1 | \\x1b[31m", "", "3", "",
     ]  # fmt: skip
     assert [row[4] for row in rows] == ["one", "two", "'-base", "three", "four"]
     assert rows[3][-1] == "1"
@@ -84,6 +84,7 @@ def test_as_json_without_what_only_the_database_knows(board, capsys):
         "direction": "lower",
         "digits": 4,
         "by": "submitter",
+        "floor": None,
         "notes": [],
     }
     assert document["entries"][4] == {
@@ -104,6 +105,7 @@ def test_as_json_without_what_only_the_database_knows(board, capsys):
         "tags": [],
         "params": {},
         "remark": "see\nthere",
+        "held": False,
         "arrived": "2027-01-01T15:00:00Z",
     }
 
