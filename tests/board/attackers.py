@@ -1,0 +1,289 @@
+"""A season on a real board, and attackers who read hidden answers from all that it shows.
+
+An attacker knows the code, has a belief about each line's word (a share for each bucket), and writes outputs as
+logarithms of the buckets. What it learns is its share of right guesses at the end, less that of its first guesses.
+"""
+
+import math
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import mmh3
+import numpy as np
+from samples import write
+from sqlalchemy import func, select
+
+from geval_py.board.database.schema import disclosures, outputs, submissions, submitters
+from geval_py.board.operations.receipts import QuotaError
+from geval_py.board.operations.submissions import add
+from geval_py.board.ranking.leaderboard import standings
+from geval_py.board.settings import ALL
+
+TEST, ME, FRIEND = "test-A", "mallory", "friend"
+START = datetime(2027, 3, 1, 12, tzinfo=UTC)
+NEVER = 1e6  # nats: so improbable that the score is infinite
+DISASTER = 30.0  # nats that no other line can make up for
+
+
+def bucket(word, line, buckets):
+    """The bucket of a word on a line, counted from 0."""
+    return mmh3.hash(word, line + 1, signed=False) % buckets
+
+
+def beliefs(lines, buckets, seed):
+    """What a model of the text believes: on some lines it is nearly sure, on most it is not."""
+    chance = np.random.default_rng(seed)
+    ranks = np.arange(1, buckets + 1)
+    rows = [chance.permutation(ranks ** -chance.uniform(0.7, 2.2)) for _ in range(lines)]
+    return np.array([row / row.sum() for row in rows])
+
+
+def words_for(belief, seed):
+    """Words that are drawn by what is believed."""
+    chance = np.random.default_rng(seed)
+    buckets = belief.shape[1]
+    for line, row in enumerate(belief):
+        wanted = chance.choice(buckets, p=row)
+        number = 0
+        while bucket(f"w{number}", line, buckets) != wanted:
+            number += 1
+        yield f"w{number}"
+
+
+def write_season(folder, belief, seed):
+    """Write a challenge whose hidden words are as likely as is believed."""
+    lines, buckets = belief.shape
+    challenge = folder / "challenge"
+    write(challenge / "README.md", "Guess the word\n==============\n\nA word is missing.\n")
+    write(challenge / "config.txt", f"--metric PerplexityHashed{buckets.bit_length() - 1}\n")
+    write(challenge / TEST / "in.tsv", "".join(f"left {n}\tright {n}\n" for n in range(lines)))
+    write(folder / "answers" / TEST / "expected.tsv", "".join(f"{word}\n" for word in words_for(belief, seed)))
+    return challenge
+
+
+def undefended(board):
+    """The board with which attacks are easy: each score has four digits, and anything may be sent."""
+    test = replace(board.settings.tests[0], disclosed=4, ladder=False, show=ALL)
+    settings = replace(board.settings, tests=(test,), submissions_a_day=0, variants=1000)
+    return replace(board, settings=settings)
+
+
+class Over(Exception):
+    """The season is over."""
+
+
+class Season:
+    """Days on which outputs are sent to a board, each answered by the attacker's row of the leaderboard."""
+
+    def __init__(self, board, folder, belief, *, days):
+        self.board, self.folder, self.belief, self.days = board, folder, belief, days
+        self.lines, self.buckets = belief.shape
+        answers = (folder / "answers" / TEST / "expected.tsv").read_text(encoding="utf-8").split()
+        self.truth = np.array([bucket(word, line, self.buckets) for line, word in enumerate(answers)])
+        self.day = self.sent = self.count = 0
+        self.states = []
+
+    @property
+    def now(self):
+        return START + timedelta(days=self.day)
+
+    def send(self, *outputs, name=ME):
+        """Send a submission of some variants, on the first day that has room for it."""
+        self.count += 1
+        source = self.folder / "sent" / f"{name}-{self.count}"
+        for number, logs in enumerate(outputs):
+            variant = f"out-n={number}.tsv" if len(outputs) > 1 else "out.tsv"
+            write(source / TEST / variant, "".join(" ".join(map(repr, row)) + "\n" for row in normalised(logs).tolist()))
+        while self.day < self.days:
+            try:
+                receipt = add(self.board, str(source), submitter=name, at=self.now, now=self.now)
+            except QuotaError:
+                self.day += 1
+            else:
+                self.sent += 1
+                self.states.append(receipt.state)
+                return receipt
+        raise Over
+
+    def figures(self):
+        """The figures that are shown of the last submission's variants, by variant: the score, the interval's ends."""
+        columns = (outputs.c.variant, disclosures.c.value, disclosures.c.low, disclosures.c.high)
+        last = select(func.max(submissions.c.id)).join(submitters).where(submitters.c.name == ME).scalar_subquery()
+        query = select(*columns).join(outputs, outputs.c.id == disclosures.c.output_id)
+        with self.board.reading() as connection:
+            rows = connection.execute(query.where(outputs.c.submission_id == last)).all()
+        return {variant: figures for variant, *figures in rows}
+
+    def score(self):
+        """The score that is shown of the last submission, None for one that is not."""
+        shown = self.figures().get("", (None,))[0]
+        return shown if shown is not None and math.isfinite(shown) else None
+
+    def row(self):
+        """The attacker's row of the leaderboard."""
+        entries = standings(self.board, now=self.now).entries
+        return next(entry for entry in entries if entry.submitter == ME)
+
+    def learnt(self, guesses):
+        """The share of lines that are guessed right, less that of what was believed at first."""
+        right = (guesses == self.truth).mean() - (self.belief.argmax(axis=1) == self.truth).mean()
+        return float(right)
+
+
+def normalised(logs):
+    """Logarithms whose exponentials add up to 1 on each line."""
+    top = logs.max(axis=1, keepdims=True)
+    return logs - top - np.log(np.exp(logs - top).sum(axis=1, keepdims=True))
+
+
+def knows_nothing(season):
+    return np.full((season.lines, season.buckets), -math.log(season.buckets))
+
+
+# Scores as numbers: the masses of a line's buckets are spaced, so that the score says which bucket it is.
+
+
+def spaced(season, lines, resolution, waste=0.0):
+    """An output that is uniform but on some lines: there the loss grows from bucket to bucket by a spacing.
+
+    The spacing of each line is as large as all that the lines before it can make up. ``waste`` is what all lines lose
+    on a bucket that hardly is the right one.
+    """
+    logs = knows_nothing(season)
+    step = 2.0 * season.lines * resolution
+    for line in lines:
+        logs[line] = -step * np.arange(season.buckets)
+        step *= season.buckets
+    return wasteful(season, normalised(logs), waste)
+
+
+def wasteful(season, logs, waste):
+    """Raise the losses of all buckets but the least believed one of each line."""
+    if not waste:
+        return logs
+    least = season.belief.argmin(axis=1)[:, np.newaxis]
+    logs = logs.copy()
+    np.put_along_axis(logs, least, -NEVER, axis=1)
+    logs = normalised(logs) - waste
+    np.put_along_axis(logs, least, math.log1p(-math.exp(-waste)), axis=1)
+    return logs
+
+
+def read_spaced(logs, lines, score, guesses):
+    """Find the buckets of some lines, the most spaced last, whose losses a score tells."""
+    if score is None or not math.isfinite(score):
+        return
+    others = np.delete(logs, lines, axis=0)
+    left = math.log(score) * len(logs) + np.median(others, axis=1).sum()
+    for line in reversed(lines):
+        rest = [other for other in lines if other < line]
+        low = sum(-logs[other].max() for other in rest)
+        known = np.abs(-logs[line] + low - left) if not rest else np.where(-logs[line] + low <= left + 1e-9, left + logs[line], math.inf)
+        guesses[line] = int(known.argmin())
+        left += logs[line, guesses[line]]
+
+
+def by_variants(season, figure=0):
+    """All variants in one submission, each of which reads one line."""
+    guesses = season.belief.argmax(axis=1)
+    sent = [spaced(season, [line], 1e-3) for line in range(season.lines)]
+    with suppress(Over):
+        season.send(*sent)
+        for variant, figures in season.figures().items():
+            line = int(variant.removeprefix("n=") or 0)
+            read_spaced(sent[line], [line], figures[figure], guesses)
+    return guesses
+
+
+def by_spaced_masses(season, at_once=3):
+    """Each output reads some lines at once, whose spacings differ by the number of buckets."""
+    guesses = season.belief.argmax(axis=1)
+    with suppress(Over):
+        for first in range(0, season.lines, at_once):
+            lines = list(range(first, min(first + at_once, season.lines)))
+            logs = spaced(season, lines, 1e-3)
+            season.send(logs)
+            read_spaced(logs, lines, season.score(), guesses)
+    return guesses
+
+
+def by_descent(season, bottom=0.0, steps=30):
+    """Each output is better than the one before, so that a ladder moves, and reads one line."""
+    guesses = season.belief.argmax(axis=1)
+    shown = None
+    with suppress(Over):
+        for step in range(steps):
+            logs = spaced(season, [], 1e-3, 15.0 * (1 - step / steps))
+            logs[step] = normalised(-2e-3 * season.lines * np.arange(season.buckets)[np.newaxis]) - bottom
+            season.send(logs)
+            before, shown = shown, season.score()
+            if shown != before:
+                read_spaced(logs, [step], shown, guesses)
+    return guesses
+
+
+# Scores as answers: yes or no. A line's candidates are halved by each.
+
+
+def bisected(season, ask, most=3):
+    """Find the buckets of some lines by questions: is the right bucket one of these?"""
+    guesses = season.belief.argmax(axis=1)
+    with suppress(Over):
+        for line in range(most):
+            candidates = np.arange(season.buckets)
+            while len(candidates) > 1:
+                half = candidates[::2]
+                candidates = half if ask(line, half) else candidates[1::2]
+            guesses[line] = candidates[0]
+    return guesses
+
+
+def by_infinity(season):
+    """The score is infinite if the right bucket has no probability."""
+
+    def ask(line, half):
+        logs = knows_nothing(season)
+        logs[line] = -NEVER
+        logs[line, half] = 0.0
+        season.send(logs)
+        (figures,) = season.figures().values()
+        return figures[0] is not None and math.isfinite(figures[0])
+
+    return bisected(season, ask)
+
+
+def by_places(season):
+    """A friend knows nothing; who is ahead?"""
+    season.send(knows_nothing(season), name=FRIEND)
+
+    def ask(line, half):
+        logs = knows_nothing(season)
+        logs[line] = -DISASTER
+        logs[line, half] = 0.0
+        receipt = season.send(logs)
+        entries = standings(season.board, now=season.now, by="submission").entries
+        ahead = next(entry for entry in entries if entry.code == receipt.code or entry.submitter == FRIEND)
+        return ahead.submitter == ME and ahead.place != next(e for e in entries if e.submitter == FRIEND).place
+
+    return bisected(season, ask)
+
+
+def by_ranges(season):
+    """A friend knows nothing, and the attacker is as good on all lines but seven; are the two told apart?"""
+    season.send(knows_nothing(season), name=FRIEND)
+
+    def ask(line, half):
+        logs = knows_nothing(season)
+        for other in range(line + 1, line + 7):
+            logs[other] = wasteful(season, logs, 0.05)[other]
+        logs[line] -= 0.05
+        inside = np.isin(np.arange(season.buckets), half)
+        logs[line, inside] = math.log(1.0 - np.exp(logs[line, ~inside]).sum()) - math.log(len(half))
+        receipt = season.send(logs)
+        entries = standings(season.board, now=season.now, by="submission").entries
+        mine = next(entry for entry in entries if entry.code == receipt.code)
+        friend = next(entry for entry in entries if entry.submitter == FRIEND)
+        return bool(set(mine.groups) & set(friend.groups))
+
+    return bisected(season, ask)
