@@ -17,6 +17,10 @@ from geval_py.text import natural_order, shorten, visible
 
 MOST_NAMES = 100_000  # files of a folder or a git tree
 MOST_NAME = 500  # characters
+FREE_BYTES = 100_000_000  # unpacked; MOST_RATIO holds only beyond them
+MOST_RATIO = 1000  # unpacked bytes for each packed one; deflate reaches 1032 at most
+CHUNK_BYTES = 1 << 20
+LFS_POINTER = b"version https://git-lfs.github.com/spec/"  # of the specification of Git LFS, "The pointer"
 
 
 class Readable(Protocol):
@@ -71,10 +75,6 @@ def checked_name(name: str) -> str:
 # The budget of a submission: bytes and seconds are counted while it is read, whatever its headers claim.
 
 
-FREE_BYTES = 100_000_000  # unpacked; MOST_RATIO holds only beyond them
-MOST_RATIO = 1000  # unpacked bytes for each packed one; deflate reaches 1032 at most
-
-
 @dataclass(slots=True, kw_only=True)
 class Budget:
     """The most bytes of all files, unpacked, and members of an archive, and the end in monotonic seconds.
@@ -104,10 +104,6 @@ class Budget:
 
 
 # Copies of members, with their digests.
-
-
-CHUNK_BYTES = 1 << 20
-LFS_POINTER = b"version https://git-lfs.github.com/spec/"  # of the specification of Git LFS, "The pointer"
 
 
 def copy_members(source: Source, names: Mapping[str, str], place: str, budget: Budget) -> list[ReceivedFile]:

@@ -1,4 +1,9 @@
-"""How a submission describes itself: gonito.yaml, files with parameters, and the message of a commit."""
+"""Receive a submission: choose its files, copy them under numbers, and read how it describes itself.
+
+In this order: ``receive``, which does all of it; the choice among the members of a source; the outputs among the
+files, found by their names; and how a submission describes itself, in gonito.yaml, in files with parameters and in
+the message of a commit.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +18,7 @@ from functools import partial
 
 import yaml
 
-from geval_py.board.intake.archives import Tar, Zip
-from geval_py.board.intake.identity import GIT, TARS, address_of
-from geval_py.board.intake.members import Budget, Commit, Folder, Source, copy_if_possible, copy_members, refused
+from geval_py.board.intake import archives, identity, members
 from geval_py.board.settings import VARIANTS
 from geval_py.board.strict_yaml import Document, Fields, WrongValueError, compose, read_mapping, several, text
 from geval_py.board.submission import Details, Parcel, ReceivedFile, ReceivedOutput, RejectedError, digest_of
@@ -27,7 +30,223 @@ GONITO_FILE = "gonito.yaml"
 MOST_BYTES = 1 << 16  # of gonito.yaml, and of a file with parameters
 MOST_TEXT = 5000  # characters of a description
 MOST_VALUE = 1000  # characters of a tag, a parameter, a link
+SETS = ("dev-", "test-", "train")  # how the names of sets begin; a folder around a submission has no such name
+LITTER = ("__MACOSX/", ".DS_Store", "pax_global_header")  # added by archivers
 _TAGS_LINE = re.compile(r"(?:tags|labels|Tags|Labels):[ \t]*(.*)")
+_OUTPUT = re.compile(r"out(?:-(.*))?\.tsv(?:\.(?:xz|gz|bz2|zst))?", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sets:
+    """The scored test sets, and the sets ``to_come``, which may be scored later.
+
+    Outputs for the latter are kept, but change nothing before then.
+    """
+
+    tests: Sequence[str]
+    to_come: Sequence[str] = ()
+    variants: int = VARIANTS
+
+
+def receive(source: str, place: str, budget: members.Budget, sets: Sets, transports: Sequence[str]) -> Parcel:
+    """Copy a submission into an empty folder; see :func:`geval_py.board.intake.sandbox.receive_in_sandbox`.
+
+    Outputs for sets to come are copied if possible, and are not part of the digest. Raises RejectedError, whose
+    reason names the member at fault, and FailedError.
+    """
+    with open_source(source, place, budget, transports) as opened:
+        choice = _choose_members(opened, budget, sets)
+        files = tuple(members.copy_members(opened, choice.names, place, budget))
+        to_come = members.copy_if_possible(opened, choice.to_come, place, budget, len(files))
+        by_name = {file.name: file for file in files}
+        return Parcel(
+            name=opened.name,
+            source=opened.address,
+            digest=digest_of(files),
+            files=(*files, *to_come),
+            outputs=outputs_of(files, sets.tests, sets.variants),
+            details=_details(choice.meta, [by_name[name] for name in choice.param_files], opened.commit),
+            notes=choice.meta.notes,
+        )
+
+
+@contextmanager
+def open_source(
+    source: str, place: str, budget: members.Budget, transports: Sequence[str]
+) -> Iterator[members.Source]:
+    """Open a folder, an archive or a git branch, which is fetched into the place."""
+    if source.startswith(identity.GIT):
+        from geval_py.board.intake.git import Branch
+
+        yield Branch(identity.address_of(source, transports), place, budget)
+    elif os.path.isdir(source):
+        yield members.Folder(source)
+    elif source.lower().endswith(identity.TARS):
+        yield archives.Tar(source, budget)
+    else:
+        with archives.Zip(source, budget) as opened:
+            yield opened
+
+
+def _choose_members(source: members.Source, budget: members.Budget, sets: Sets) -> Choice:
+    """List all names, and read gonito.yaml, which may name files with parameters."""
+    names: list[str] = []
+
+    def is_gonito(name: str) -> bool:
+        names.append(name)
+        return name.rpartition("/")[2] == GONITO_FILE and name.count("/") < 2
+
+    found = {}
+    for name, member in source.walk(is_gonito):
+        data = member.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise members.refused(name, f"is larger than {MOST_BYTES} bytes")
+        found[name] = data
+    return choose(names, found, sets, strips=source.strips, most=budget.files)
+
+
+def _details(meta: Gonito, param_files: Sequence[ReceivedFile], commit: members.Commit | None) -> Details:
+    """Combine gonito.yaml, the files with parameters and the last commit; raises RejectedError."""
+    params: dict[str, str] = {}
+    for param_file in param_files:
+        with open(param_file.path, "rb") as file:
+            params = read_params(param_file.name, file.read(MOST_BYTES + 1)) | params
+    for unwanted in meta.unwanted_params:
+        params.pop(unwanted, None)
+    description, tags = parse_message(replace_unstorable(commit.message) if commit else "")
+    return Details(
+        description=meta.description or description,
+        author=replace_unstorable(commit.author)[:MOST_VALUE] if commit else "",
+        revision=commit.revision if commit else "",
+        tags=tuple(sorted({tag for tag in (*meta.tags, *tags) if tag})),
+        params=dict(meta.params) | params,
+        links=meta.links,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """The members to copy: ``names`` maps the name of a member to the name that it is stored under.
+
+    ``to_come`` are outputs for sets to come, copied if there is room. ``param_files`` are in the order of the
+    patterns in gonito.yaml: if two files set a parameter, the first one counts.
+    """
+
+    names: Mapping[str, str]
+    to_come: Mapping[str, str]
+    meta: Gonito
+    param_files: tuple[str, ...]
+
+
+def choose(names: Sequence[str], gonitos: Mapping[str, bytes], sets: Sets, *, strips: bool, most: int) -> Choice:
+    """Choose among all names; ``gonitos`` holds the files named gonito.yaml near the top.
+
+    Raises RejectedError for a name that cannot be stored, for more than ``most`` files, without an output for a
+    scored test, and for a malformed gonito.yaml; never because of an output for a set to come.
+    """
+    around = _folder_around(names, sets.tests) if strips else ""
+    inner = {name.removeprefix(around): name for name in names if name.startswith(around)}
+    has_gonito = GONITO_FILE in inner
+    meta = read_gonito(gonitos[inner[GONITO_FILE]]) if has_gonito else EMPTY
+    outputs = [name for name in inner if test_and_variant(name, sets.tests)]
+    to_come = [name for name in inner if test_by_folder(name, sets.to_come)]
+    others = [name for name in inner if name not in {*outputs, *to_come, GONITO_FILE}]
+    params = dict.fromkeys(name for pattern in meta.param_files for name in sorted(others) if matches(name, pattern))
+    if not outputs:
+        raise RejectedError(reason=_no_output(inner, sets.tests))
+    chosen = [*outputs, *params, *([GONITO_FILE] if has_gonito else [])]
+    if len(chosen) > most:
+        raise RejectedError(reason=f"it has {len(chosen)} files; at most {most} are taken")
+    for name in chosen:
+        if not name.isprintable():
+            raise members.refused(name, "has characters in its name that cannot be shown")
+    left = [name for name in to_come if name.isprintable()][: most - len(chosen)]
+    return Choice(
+        names={inner[name]: name for name in chosen},
+        to_come={inner[name]: name for name in left},
+        meta=meta,
+        param_files=tuple(params),
+    )
+
+
+def _folder_around(names: Sequence[str], tests: Sequence[str]) -> str:
+    """Return the only folder, with its slash, that all members lie in, unless it is the folder of a set; else ""."""
+    tops = {name.partition("/")[:2] for name in names if not name.startswith(LITTER)}
+    if len(tops) != 1:
+        return ""
+    top, slash = tops.pop()
+    return top + slash if slash and top not in tests and not top.startswith(SETS) else ""
+
+
+def _no_output(names: Mapping[str, str], tests: Sequence[str]) -> str:
+    wanted = " or ".join(f"{test}/out.tsv" for test in tests)
+    like = [name for name in names if name.rpartition("/")[2].startswith("out")][:3]
+    found = f"; there are {', '.join(f'`{visible(name)}`' for name in like)}" if like else ""
+    return f"it has no output: {visible(wanted)}, or variants as out-NAME.tsv{found}"
+
+
+def matches(name: str, pattern: str) -> bool:
+    """Whether a path matches a pattern of gonito.yaml: * and ? stay within a folder, ** is any number of folders.
+
+    >>> matches("config/a.yaml", "*.yaml"), matches("config/a.yaml", "**/*.yaml"), matches("a.yaml", "**/*.yaml")
+    (False, True, True)
+    """
+    parts = name.split("/")
+    matched = {0}  # how many parts of the path the pattern may have matched so far
+    for glob in pattern.removeprefix("./").split("/"):
+        if glob == "**":
+            matched = set(range(min(matched, default=len(parts) + 1), len(parts) + 1))
+        else:
+            matched = {n + 1 for n in matched if n < len(parts) and fnmatchcase(parts[n], glob)}
+    return len(parts) in matched
+
+
+def test_and_variant(name: str, tests: Sequence[str]) -> tuple[str, str] | None:
+    """Return the test and the variant of an output by its name; None for other files.
+
+    Outputs lie in their test's folder or, if there is only one test, beside it.
+
+    >>> test_and_variant("test-A/out-k=3.tsv.gz", ["test-A"]), test_and_variant("out.tsv", ["test-A", "test-B"])
+    (('test-A', 'k=3'), None)
+    """
+    folder, _, file = name.rpartition("/")
+    match = _OUTPUT.fullmatch(file)
+    if match is None or (not folder and (len(tests) > 1 or file.startswith(OUT_HEADER_FILE))):
+        return None
+    test = folder or tests[0]
+    return (test, match[1] or "") if test in tests else None
+
+
+def test_by_folder(name: str, tests: Sequence[str]) -> str | None:
+    """Return the test of an output that lies in the test's folder; None for other files."""
+    found = test_and_variant(name, tests) if "/" in name else None
+    return None if found is None else found[0]
+
+
+def outputs_of(files: Sequence[ReceivedFile], tests: Sequence[str], most: int) -> tuple[ReceivedOutput, ...]:
+    """Find the outputs for some tests among files, at most so many for a test.
+
+    Raises RejectedError for more, and if two are one variant of a test.
+    """
+    outputs: dict[tuple[str, str], ReceivedOutput] = {}
+    for file in files:
+        found = test_and_variant(file.name, tests)
+        if found is None:
+            continue
+        if found in outputs:
+            both = f"`{visible(outputs[found].file)}` and `{visible(file.name)}`"
+            raise RejectedError(reason=f"{both} are the same variant; only one of them can be there")
+        test, variant = found
+        parameters = parse_parameters(file.name.rpartition("/")[2])
+        outputs[found] = ReceivedOutput(test=test, file=file.name, variant=variant, params=parameters)
+    for test, number in Counter(test for test, _ in outputs).items():
+        if number > most:
+            only = "only one is" if most == 1 else f"at most {most} are"
+            raise RejectedError(reason=f"it has {number} outputs for {visible(test)}; {only} taken from a submission")
+    return tuple(outputs.values())
+
+
+# How a submission describes itself
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,24 +263,6 @@ class Gonito:
 
 
 EMPTY = Gonito()
-
-
-def replace_unstorable(written: str) -> str:
-    """Replace NUL and lone surrogates, which no database stores, with U+FFFD."""
-    return re.sub("[\0\ud800-\udfff]", "\ufffd", written)
-
-
-def parse_message(message: str) -> tuple[str, tuple[str, ...]]:
-    r"""Read the first line of a commit's message, and the tags of a line ``tags: one, another`` below it.
-
-    >>> parse_message("A bigram model\n\ntags: n-gram, baseline\n")
-    ('A bigram model', ('n-gram', 'baseline'))
-    """
-    lines = [line.strip("\r") for line in message.split("\n")]
-    start = next((n for n, line in enumerate(lines) if line.strip()), len(lines))
-    description = "".join(lines[start : start + 1]).strip()[:MOST_TEXT]
-    found = next((match[1] for line in lines[start + 1 :] if (match := _TAGS_LINE.match(line))), "")
-    return description, tuple(tag.strip()[:MOST_VALUE] for tag in found.split(",") if tag.strip())
 
 
 def read_gonito(data: bytes) -> Gonito:
@@ -90,6 +291,41 @@ def _known(root: yaml.Node) -> tuple[yaml.Node, tuple[str, ...]]:
     return yaml.MappingNode(root.tag, pairs, root.start_mark, root.end_mark), notes
 
 
+def read_params(name: str, data: bytes) -> dict[str, str]:
+    """Read a file with parameters, in YAML or JSON; raises RejectedError with all problems and their lines."""
+    if len(data) > MOST_BYTES:
+        raise members.refused(name, f"is named in param-files, and larger than {MOST_BYTES} bytes")
+    root = _composed(data, name)
+    document = Document(name)
+    values: dict[str, str] = {}
+    if root is not None:
+        try:
+            values = _params(root, document)
+        except WrongValueError as wrong:
+            document.blame(root, f"a file of param-files {wrong}")
+    with _rejecting(name):
+        document.check()
+    return values
+
+
+def parse_message(message: str) -> tuple[str, tuple[str, ...]]:
+    r"""Read the first line of a commit's message, and the tags of a line ``tags: one, another`` below it.
+
+    >>> parse_message("A bigram model\n\ntags: n-gram, baseline\n")
+    ('A bigram model', ('n-gram', 'baseline'))
+    """
+    lines = [line.strip("\r") for line in message.split("\n")]
+    start = next((n for n, line in enumerate(lines) if line.strip()), len(lines))
+    description = "".join(lines[start : start + 1]).strip()[:MOST_TEXT]
+    found = next((match[1] for line in lines[start + 1 :] if (match := _TAGS_LINE.match(line))), "")
+    return description, tuple(tag.strip()[:MOST_VALUE] for tag in found.split(",") if tag.strip())
+
+
+def replace_unstorable(written: str) -> str:
+    """Replace NUL and lone surrogates, which no database stores, with U+FFFD."""
+    return re.sub("[\0\ud800-\udfff]", "\ufffd", written)
+
+
 def _composed(data: bytes, name: str) -> yaml.Node | None:
     try:
         written = data.decode("utf-8-sig")
@@ -108,23 +344,6 @@ def _rejecting(name: str) -> Iterator[None]:
     except ConfigError as error:
         message = "; ".join(line.strip() for line in error.message.splitlines())
         raise RejectedError(reason=f"{visible(name)}, {message}") from error
-
-
-def read_params(name: str, data: bytes) -> dict[str, str]:
-    """Read a file with parameters, in YAML or JSON; raises RejectedError with all problems and their lines."""
-    if len(data) > MOST_BYTES:
-        raise refused(name, f"is named in param-files, and larger than {MOST_BYTES} bytes")
-    root = _composed(data, name)
-    document = Document(name)
-    values: dict[str, str] = {}
-    if root is not None:
-        try:
-            values = _params(root, document)
-        except WrongValueError as wrong:
-            document.blame(root, f"a file of param-files {wrong}")
-    with _rejecting(name):
-        document.check()
-    return values
 
 
 def _short(node: yaml.Node, document: Document, *, most: int = MOST_VALUE) -> str:
@@ -176,222 +395,3 @@ FIELDS: Fields = {
     "param-files": partial(several, read=_short),
     "links": partial(several, read=_link),
 }
-
-# Receive a submission: choose its files, copy them under numbers, and read how it describes itself.
-SETS = ("dev-", "test-", "train")  # how the names of sets begin; a folder around a submission has no such name
-LITTER = ("__MACOSX/", ".DS_Store", "pax_global_header")  # added by archivers
-_OUTPUT = re.compile(r"out(?:-(.*))?\.tsv(?:\.(?:xz|gz|bz2|zst))?", re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sets:
-    """The scored test sets, and the sets ``to_come``, which may be scored later.
-
-    Outputs for the latter are kept, but change nothing before then.
-    """
-
-    tests: Sequence[str]
-    to_come: Sequence[str] = ()
-    variants: int = VARIANTS
-
-
-def receive(source: str, place: str, budget: Budget, sets: Sets, transports: Sequence[str]) -> Parcel:
-    """Copy a submission into an empty folder; see :func:`geval_py.board.intake.sandbox.receive_in_sandbox`.
-
-    Outputs for sets to come are copied if possible, and are not part of the digest. Raises RejectedError, whose
-    reason names the member at fault, and FailedError.
-    """
-    with open_source(source, place, budget, transports) as opened:
-        choice = _choose_members(opened, budget, sets)
-        files = tuple(copy_members(opened, choice.names, place, budget))
-        to_come = copy_if_possible(opened, choice.to_come, place, budget, len(files))
-        by_name = {file.name: file for file in files}
-        return Parcel(
-            name=opened.name,
-            source=opened.address,
-            digest=digest_of(files),
-            files=(*files, *to_come),
-            outputs=outputs_of(files, sets.tests, sets.variants),
-            details=_details(choice.meta, [by_name[name] for name in choice.param_files], opened.commit),
-            notes=choice.meta.notes,
-        )
-
-
-@contextmanager
-def open_source(source: str, place: str, budget: Budget, transports: Sequence[str]) -> Iterator[Source]:
-    """Open a folder, an archive or a git branch, which is fetched into the place."""
-    if source.startswith(GIT):
-        from geval_py.board.intake.git import Branch
-
-        yield Branch(address_of(source, transports), place, budget)
-    elif os.path.isdir(source):
-        yield Folder(source)
-    elif source.lower().endswith(TARS):
-        yield Tar(source, budget)
-    else:
-        with Zip(source, budget) as opened:
-            yield opened
-
-
-def _choose_members(source: Source, budget: Budget, sets: Sets) -> Choice:
-    """List all names, and read gonito.yaml, which may name files with parameters."""
-    names: list[str] = []
-
-    def is_gonito(name: str) -> bool:
-        names.append(name)
-        return name.rpartition("/")[2] == GONITO_FILE and name.count("/") < 2
-
-    found = {}
-    for name, member in source.walk(is_gonito):
-        data = member.read(MOST_BYTES + 1)
-        if len(data) > MOST_BYTES:
-            raise refused(name, f"is larger than {MOST_BYTES} bytes")
-        found[name] = data
-    return choose(names, found, sets, strips=source.strips, most=budget.files)
-
-
-def _details(meta: Gonito, param_files: Sequence[ReceivedFile], commit: Commit | None) -> Details:
-    """Combine gonito.yaml, the files with parameters and the last commit; raises RejectedError."""
-    params: dict[str, str] = {}
-    for param_file in param_files:
-        with open(param_file.path, "rb") as file:
-            params = read_params(param_file.name, file.read(MOST_BYTES + 1)) | params
-    for unwanted in meta.unwanted_params:
-        params.pop(unwanted, None)
-    description, tags = parse_message(replace_unstorable(commit.message) if commit else "")
-    return Details(
-        description=meta.description or description,
-        author=replace_unstorable(commit.author)[:MOST_VALUE] if commit else "",
-        revision=commit.revision if commit else "",
-        tags=tuple(sorted({tag for tag in (*meta.tags, *tags) if tag})),
-        params=dict(meta.params) | params,
-        links=meta.links,
-    )
-
-
-# The outputs among the files of a submission.
-
-
-def test_and_variant(name: str, tests: Sequence[str]) -> tuple[str, str] | None:
-    """Return the test and the variant of an output by its name; None for other files.
-
-    Outputs lie in their test's folder or, if there is only one test, beside it.
-
-    >>> test_and_variant("test-A/out-k=3.tsv.gz", ["test-A"]), test_and_variant("out.tsv", ["test-A", "test-B"])
-    (('test-A', 'k=3'), None)
-    """
-    folder, _, file = name.rpartition("/")
-    match = _OUTPUT.fullmatch(file)
-    if match is None or (not folder and (len(tests) > 1 or file.startswith(OUT_HEADER_FILE))):
-        return None
-    test = folder or tests[0]
-    return (test, match[1] or "") if test in tests else None
-
-
-def test_by_folder(name: str, tests: Sequence[str]) -> str | None:
-    """Return the test of an output that lies in the test's folder; None for other files."""
-    found = test_and_variant(name, tests) if "/" in name else None
-    return None if found is None else found[0]
-
-
-def outputs_of(files: Sequence[ReceivedFile], tests: Sequence[str], most: int) -> tuple[ReceivedOutput, ...]:
-    """Find the outputs for some tests among files, at most so many for a test.
-
-    Raises RejectedError for more, and if two are one variant of a test.
-    """
-    outputs: dict[tuple[str, str], ReceivedOutput] = {}
-    for file in files:
-        found = test_and_variant(file.name, tests)
-        if found is None:
-            continue
-        if found in outputs:
-            both = f"`{visible(outputs[found].file)}` and `{visible(file.name)}`"
-            raise RejectedError(reason=f"{both} are the same variant; only one of them can be there")
-        test, variant = found
-        parameters = parse_parameters(file.name.rpartition("/")[2])
-        outputs[found] = ReceivedOutput(test=test, file=file.name, variant=variant, params=parameters)
-    for test, number in Counter(test for test, _ in outputs).items():
-        if number > most:
-            only = "only one is" if most == 1 else f"at most {most} are"
-            raise RejectedError(reason=f"it has {number} outputs for {visible(test)}; {only} taken from a submission")
-    return tuple(outputs.values())
-
-
-# The choice of members.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """The members to copy: ``names`` maps the name of a member to the name that it is stored under.
-
-    ``to_come`` are outputs for sets to come, copied if there is room. ``param_files`` are in the order of the
-    patterns in gonito.yaml: if two files set a parameter, the first one counts.
-    """
-
-    names: Mapping[str, str]
-    to_come: Mapping[str, str]
-    meta: Gonito
-    param_files: tuple[str, ...]
-
-
-def choose(names: Sequence[str], gonitos: Mapping[str, bytes], sets: Sets, *, strips: bool, most: int) -> Choice:
-    """Choose among all names; ``gonitos`` holds the files named gonito.yaml near the top.
-
-    Raises RejectedError for a name that cannot be stored, for more than ``most`` files, without an output for a
-    scored test, and for a malformed gonito.yaml; never because of an output for a set to come.
-    """
-    around = _folder_around(names, sets.tests) if strips else ""
-    inner = {name.removeprefix(around): name for name in names if name.startswith(around)}
-    has_gonito = GONITO_FILE in inner
-    meta = read_gonito(gonitos[inner[GONITO_FILE]]) if has_gonito else EMPTY
-    outputs = [name for name in inner if test_and_variant(name, sets.tests)]
-    to_come = [name for name in inner if test_by_folder(name, sets.to_come)]
-    others = [name for name in inner if name not in {*outputs, *to_come, GONITO_FILE}]
-    params = dict.fromkeys(name for pattern in meta.param_files for name in sorted(others) if matches(name, pattern))
-    if not outputs:
-        raise RejectedError(reason=_no_output(inner, sets.tests))
-    chosen = [*outputs, *params, *([GONITO_FILE] if has_gonito else [])]
-    if len(chosen) > most:
-        raise RejectedError(reason=f"it has {len(chosen)} files; at most {most} are taken")
-    for name in chosen:
-        if not name.isprintable():
-            raise refused(name, "has characters in its name that cannot be shown")
-    left = [name for name in to_come if name.isprintable()][: most - len(chosen)]
-    return Choice(
-        names={inner[name]: name for name in chosen},
-        to_come={inner[name]: name for name in left},
-        meta=meta,
-        param_files=tuple(params),
-    )
-
-
-def _folder_around(names: Sequence[str], tests: Sequence[str]) -> str:
-    """Return the only folder, with its slash, that all members lie in, unless it is the folder of a set; else ""."""
-    tops = {name.partition("/")[:2] for name in names if not name.startswith(LITTER)}
-    if len(tops) != 1:
-        return ""
-    top, slash = tops.pop()
-    return top + slash if slash and top not in tests and not top.startswith(SETS) else ""
-
-
-def _no_output(names: Mapping[str, str], tests: Sequence[str]) -> str:
-    wanted = " or ".join(f"{test}/out.tsv" for test in tests)
-    like = [name for name in names if name.rpartition("/")[2].startswith("out")][:3]
-    found = f"; there are {', '.join(f'`{visible(name)}`' for name in like)}" if like else ""
-    return f"it has no output: {visible(wanted)}, or variants as out-NAME.tsv{found}"
-
-
-def matches(name: str, pattern: str) -> bool:
-    """Whether a path matches a pattern of gonito.yaml: * and ? stay within a folder, ** is any number of folders.
-
-    >>> matches("config/a.yaml", "*.yaml"), matches("config/a.yaml", "**/*.yaml"), matches("a.yaml", "**/*.yaml")
-    (False, True, True)
-    """
-    parts = name.split("/")
-    matched = {0}  # how many parts of the path the pattern may have matched so far
-    for glob in pattern.removeprefix("./").split("/"):
-        if glob == "**":
-            matched = set(range(min(matched, default=len(parts) + 1), len(parts) + 1))
-        else:
-            matched = {n + 1 for n in matched if n < len(parts) and fnmatchcase(parts[n], glob)}
-    return len(parts) in matched

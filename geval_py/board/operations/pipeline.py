@@ -126,7 +126,7 @@ def prepare(board: Board, arrival: Arrival, references: References, place: str) 
 
 
 def _identify(arrival: Arrival) -> Prepared:
-    """Find out who submits. An own name that is not allowed rejects the submission, under the visible part of it."""
+    """Find out who submits; if that name is not allowed, reject the submission under the visible part of it."""
     name = submitter_of(arrival.source) if arrival.submitter is None else arrival.submitter
     with naming(arrival.source):
         digest = unopened_digest(arrival.source)
@@ -304,7 +304,7 @@ def settings_digest(settings: Settings) -> str:
 
 
 def _store_submission(connection: Connection, settings: Settings, prepared: Prepared) -> int:
-    """Store the row of a submission, in place of one that failed or was not received; return its id."""
+    """Store the row of a submission, replacing one that failed or was not received; return its id."""
     submitter_id = connection.execute(select(submitters.c.id).where(submitters.c.key == prepared.key)).scalar()
     if submitter_id is None:
         new = {"key": prepared.key, "name": escape_unstorable(prepared.name)}

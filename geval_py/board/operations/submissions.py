@@ -25,6 +25,12 @@ from geval_py.errors import DataError, GevalError, UsageError
 from geval_py.reading.sources import naming
 from geval_py.text import visible
 
+Progress: TypeAlias = "Callable[[int, int], None]"
+GROUP = 16  # submissions that are stored in one transaction
+AHEAD = 4  # for each core, so many submissions are prepared before they are stored
+SCANNED = "scanned "  # facts: the fingerprint of a path when it was stored, and
+RECEIVED = "received"  # this or, if it could not be received, the digest of the settings
+
 
 def add(
     board: Board,
@@ -63,13 +69,6 @@ def _arrival(
 
 
 # Scanning: submissions are prepared in threads, as many at once as there are cores, and stored in groups.
-
-
-Progress: TypeAlias = "Callable[[int, int], None]"
-GROUP = 16  # submissions that are stored in one transaction
-AHEAD = 4  # for each core, so many submissions are prepared before they are stored
-SCANNED = "scanned "  # facts: the fingerprint of a path when it was stored, and
-RECEIVED = "received"  # this or, if it could not be received, the digest of the settings
 
 
 @dataclass(frozen=True, slots=True)

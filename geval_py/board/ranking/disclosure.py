@@ -31,6 +31,11 @@ if TYPE_CHECKING:
 
     Losses: TypeAlias = "npt.NDArray[np.float64]"
 
+ERRORS = 1.0  # of a ladder: standard errors by which a mean loss must fall
+MADE_WITH = "disclosed"  # the name of the fact that holds all settings that disclosures depend on
+LADDER = "ladder/"  # with the names of a phase and a test: the fact that holds the ladders of this table
+AT_A_TIME = 1000  # ids in a query: databases limit the number of parameters
+
 
 def significant(value: float | None, digits: int) -> float | None:
     """Round to significant digits, half-even; None for None, NaN and 0 digits.
@@ -87,9 +92,6 @@ class _Rung:
     badness: float
 
 
-ERRORS = 1.0  # standard errors by which a mean loss must fall
-
-
 class Ladder:
     """The ladder of one submitter on one test in one phase; larger losses count as ``bound`` nats.
 
@@ -118,11 +120,6 @@ class Ladder:
 
 
 # Stored disclosures
-
-
-MADE_WITH = "disclosed"  # the name of the fact that holds all settings that disclosures depend on
-LADDER = "ladder/"  # with the names of a phase and a test: the fact that holds the ladders of this table
-AT_A_TIME = 1000  # ids in a query: databases limit the number of parameters
 
 
 def ensure_disclosed(board: Board, now: datetime) -> None:

@@ -263,7 +263,7 @@ def test_of_two_runs_at_once_the_slower_one_changes_nothing(ranked_in_sqlite, tm
     change_answers(tmp_path)
     references = references_of(board.settings)
     with board.reading() as connection:
-        found = [one for one in outdating.outdated(connection, references) if one.submission_id == 1]
+        found = [one for one in outdating.outdated(connection, board.settings, references) if one.submission_id == 1]
     work = rescoring.score_again(board, found, references, LATER)
     rescore(board, now=LATER)
     query = select(scores).order_by(scores.c.output_id, scores.c.metric)
@@ -432,7 +432,7 @@ def test_of_two_runs_for_a_new_test_the_slower_one_changes_nothing(sqlite_board,
     board = name_it(sqlite_board, challenge.parent)
     references = references_of(board.settings)
     with board.reading() as connection:
-        found = outdating.outdated(connection, references)
+        found = outdating.outdated(connection, board.settings, references)
     work = rescoring.score_again(board, found, references, LATER)
     rescore(board, now=LATER)
     before = [kept(board, table) for table in (scores, submissions, outputs)]

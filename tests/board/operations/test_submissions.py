@@ -92,7 +92,7 @@ def test_the_receipt(sqlite_board, submission):
         "  arrived     2027-01-09T00:00:00Z\n"
         f"  digest      {digest}\n"
         f"  file        {receipt.digests[0][1]}  test-A/out.tsv\n"
-        "  quota       counts: it was scored\n"
+        "  quota       counts as 1: it was scored\n"
     )
 
 
