@@ -39,16 +39,22 @@ def beliefs(lines, buckets, seed):
     return np.array([row / row.sum() for row in rows])
 
 
+def word_table(line, buckets):
+    """A word for each bucket of a line: anyone can find them."""
+    found = {}
+    number = 0
+    while len(found) < buckets:
+        found.setdefault(bucket(f"w{number}", line, buckets), f"w{number}")
+        number += 1
+    return [found[one] for one in range(buckets)]
+
+
 def words_for(belief, seed):
     """Words that are drawn by what is believed."""
     chance = np.random.default_rng(seed)
     buckets = belief.shape[1]
     for line, row in enumerate(belief):
-        wanted = chance.choice(buckets, p=row)
-        number = 0
-        while bucket(f"w{number}", line, buckets) != wanted:
-            number += 1
-        yield f"w{number}"
+        yield word_table(line, buckets)[chance.choice(buckets, p=row)]
 
 
 def write_season(folder, belief, seed):
@@ -81,6 +87,7 @@ class Season:
         self.lines, self.buckets = belief.shape
         answers = (folder / "answers" / TEST / "expected.tsv").read_text(encoding="utf-8").split()
         self.truth = np.array([bucket(word, line, self.buckets) for line, word in enumerate(answers)])
+        self.words = [word_table(line, self.buckets) for line in range(self.lines)]
         self.day = self.sent = self.count = 0
         self.states = []
 
@@ -94,7 +101,9 @@ class Season:
         source = self.folder / "sent" / f"{name}-{self.count}"
         for number, logs in enumerate(outputs):
             variant = f"out-n={number}.tsv" if len(outputs) > 1 else "out.tsv"
-            write(source / TEST / variant, "".join(" ".join(map(repr, row)) + "\n" for row in normalised(logs).tolist()))
+            rows = zip(self.words, normalised(logs).tolist(), strict=True)
+            text = "".join(" ".join(f"{word}:{value!r}" for word, value in zip(*row, strict=True)) + "\n" for row in rows)
+            write(source / TEST / variant, text)
         while self.day < self.days:
             try:
                 receipt = add(self.board, str(source), submitter=name, at=self.now, now=self.now)
@@ -102,7 +111,7 @@ class Season:
                 self.day += 1
             else:
                 self.sent += 1
-                self.states.append(receipt.state)
+                self.states.append(receipt.state + " " + receipt.reason)
                 return receipt
         raise Over
 
