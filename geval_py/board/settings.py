@@ -14,6 +14,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
@@ -40,6 +41,7 @@ AFTER = "post-deadline"  # the phase after the last deadline
 MOST_DIGITS = 15
 VARIANTS = 5  # the default number of outputs for one test
 DIGITS = 4  # the default number of significant digits of a score
+STEP = 0.1  # nats: 10 % of a perplexity
 _MOMENTS = "2027-01-31T23:59:00+01:00, 2027-01-31T22:59:00Z or 2027-01-31 23:59 Europe/Warsaw"
 
 
@@ -49,8 +51,9 @@ class Test:
 
     If ``visible``, its answers are public, and pages may show its lines. ``disclosed`` is the number of significant
     digits of public scores until the last deadline (0 hides them), ``disclosed_after`` the number from then on. With
-    a ``ladder``, a submitter's public score changes only when it is significantly better; for this decision losses
-    are clipped at ``clip`` nats. ``show`` is "best" or "all": which of a submission's variants have public scores.
+    a ``ladder``, a submitter's public score changes only when it is significantly better, and by at least ``step``
+    nats of the mean loss; this is also tested with losses clipped at ``clip`` nats. ``show`` is "best" or "all":
+    which of a submission's variants have public scores.
     """
 
     __test__ = False  # pytest: this is no test of ours
@@ -61,6 +64,7 @@ class Test:
     disclosed_after: int = DIGITS
     ladder: bool = False
     clip: float = 20.0
+    step: float = STEP
     show: str = BEST
 
 
@@ -297,6 +301,7 @@ TEST_FIELDS: Fields = {
     "disclosed_after": _digits,
     "ladder": strict_yaml.flag,
     "clip": strict_yaml.positive,
+    "step": strict_yaml.not_negative,
     "show": partial(one_of, choices=(BEST, ALL)),
 }
 PHASE_FIELDS: Fields = {
@@ -340,6 +345,17 @@ def measure_of(metric: str) -> Measure:
     """Return the unit, direction and range of a metric as written in board.yaml; raises SchemeError."""
     (scheme,) = parse_schemes(metric)
     return find_metric(scheme.metric).measure
+
+
+def uninformed_score(metric: str) -> float | None:
+    """Return the score of an output that gives every bucket of words the same; None for a metric without buckets.
+
+    >>> uninformed_score("PerplexityHashed"), uninformed_score("Accuracy")
+    (1024.0, None)
+    """
+    (scheme,) = parse_schemes(metric)
+    found = find_metric(scheme.metric)
+    return None if found.bits is None else round(found.measure.formula((found.bits * math.log(2),), 1), 12)
 
 
 def names_of(metrics: tuple[str, ...]) -> tuple[str, ...]:

@@ -115,13 +115,27 @@ def number(node: yaml.Node, document: Document, *, least: int = 0, most: int = 1
 
 def positive(node: yaml.Node, document: Document) -> float:
     """Read a finite number above 0."""
+    value = _finite(node, document)
+    if not value > 0:
+        raise WrongValueError("is a number above 0")
+    return value
+
+
+def not_negative(node: yaml.Node, document: Document) -> float:
+    """Read a finite number, 0 or above."""
+    value = _finite(node, document)
+    if not value >= 0:
+        raise WrongValueError("is a number, 0 or above")
+    return value
+
+
+def _finite(node: yaml.Node, document: Document) -> float:
+    """Read a number; NaN if it is none, or not finite."""
     try:
         value = float(text(node, document))
     except ValueError:
-        value = math.nan
-    if not 0 < value < math.inf:
-        raise WrongValueError("is a number above 0")
-    return value
+        return math.nan
+    return value if math.isfinite(value) else math.nan
 
 
 def one_of(node: yaml.Node, document: Document, *, choices: Sequence[str]) -> str:

@@ -143,8 +143,9 @@ class Entry:
 class Standings:
     """The leaderboard of one test in one phase.
 
-    ``digits`` is the number of significant digits shown; with 0, scores and places are hidden. ``notes`` are
-    sentences without full stops.
+    ``digits`` is the number of significant digits shown; with 0, scores and places are hidden. If the answers are
+    hidden, ``floor`` is the score of knowing nothing, and worse ones are shown as infinite; None for other metrics.
+    ``notes`` are sentences without full stops.
     """
 
     test: str
@@ -156,6 +157,7 @@ class Standings:
     digits: int
     by: str
     entries: tuple[Entry, ...]
+    floor: float | None = None
     notes: tuple[str, ...] = ()
 
 

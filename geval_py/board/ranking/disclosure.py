@@ -22,7 +22,8 @@ from geval_py.board.database.schema import SCORED, disclosures, evaluations, fac
 from geval_py.board.database.store import Board, remember
 from geval_py.board.ranking.comparisons import complete
 from geval_py.board.ranking.order import arrived_in
-from geval_py.board.settings import BEST, Settings, Test, measure_of
+from geval_py.board.settings import BEST, MOST_DIGITS, Settings, Test, measure_of, uninformed_score
+from geval_py.scoring.metrics.base import NOISE
 from geval_py.tables.numbers import MOST_PLAIN, fixed, shortest, special
 
 if TYPE_CHECKING:
@@ -31,9 +32,10 @@ if TYPE_CHECKING:
 
     Losses: TypeAlias = "npt.NDArray[np.float64]"
 
-ERRORS = 1.0  # of a ladder: standard errors by which a mean loss must fall
+ERRORS = 2.0  # of a ladder: standard errors by which a mean loss must fall
 MADE_WITH = "disclosed"  # the name of the fact that holds all settings that disclosures depend on
 LADDER = "ladder/"  # with the names of a phase and a test: the fact that holds the ladders of this table
+SMALLEST = 1e-12  # distance of a score from the best one
 AT_A_TIME = 1000  # ids in a query: databases limit the number of parameters
 
 
@@ -84,16 +86,19 @@ def difference(one: float, other: float, digits: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Rung:
-    """The shown step: its number, its clipped losses, their mean, its score turned so that lower is better."""
+    """The shown step: its number, its losses, its score turned so that lower is better."""
 
     step: int
     losses: Losses
-    mean: float
     badness: float
 
 
 class Ladder:
-    """The ladder of one submitter on one test in one phase; larger losses count as ``bound`` nats.
+    """The ladder of one submitter on one test in one phase.
+
+    A step is shown if its figure, rounded to ``digits``, is better than the shown one, and its mean loss is lower by
+    more than two standard errors of the difference and by at least ``fall`` nats; both for the losses as they are and
+    for those clipped at ``bound`` nats, so that neither a single line nor a waste on all lines can move it.
 
     >>> import numpy as np
     >>> ladder = Ladder(20.0)
@@ -102,21 +107,33 @@ class Ladder:
     [0, 0, 2]
     """
 
-    def __init__(self, bound: float) -> None:
-        self.bound = bound
+    def __init__(self, bound: float, *, fall: float = 0.0, digits: int = MOST_DIGITS) -> None:
+        self.bound, self.fall, self.digits = bound, fall, digits
         self._rung: _Rung | None = None
 
+    @property
+    def shown(self) -> int | None:
+        """The step that is shown; None before the first one."""
+        return None if self._rung is None else self._rung.step
+
     def climb(self, step: int, losses: Losses, badness: float) -> int:
-        """Add a step with its line losses (in [0, inf], at least one) and score; return the step to show."""
-        clipped = losses.clip(max=self.bound)
-        mean = math.fsum(clipped.tolist()) / len(clipped)
+        """Add a step with its line losses (at least one, not negative) and score; return the step to show."""
         rung = self._rung
-        if rung is not None:
-            error = float((clipped - rung.losses).std()) / math.sqrt(len(clipped))  # of the mean difference
-        if rung is None or (mean < rung.mean - ERRORS * error and badness <= rung.badness):
-            rung = _Rung(step, clipped, mean, badness)
+        if rung is None or self._is_better(rung, losses, badness):
+            rung = _Rung(step, losses, badness)
         self._rung = rung
         return rung.step
+
+    def _is_better(self, rung: _Rung, losses: Losses, badness: float) -> bool:
+        if not (significant(badness, self.digits) or 0.0) < (significant(rung.badness, self.digits) or 0.0):
+            return False
+        if not self._falls(rung.losses.clip(max=self.bound) - losses.clip(max=self.bound)):
+            return False
+        return math.inf in rung.losses or self._falls(rung.losses - losses)
+
+    def _falls(self, differences: Losses) -> bool:
+        mean = math.fsum(differences.tolist()) / len(differences)
+        return mean > ERRORS * float(differences.std()) / math.sqrt(len(differences)) and mean >= self.fall
 
 
 # Stored disclosures
@@ -148,13 +165,20 @@ def disclose(connection: Connection, settings: Settings, now: datetime) -> None:
     for phase, of in settings.by_phase.items():
         for test in of.tests:
             wanted |= _shown_in(connection, of, phase, test, now)
-    _replace_disclosures(connection, wanted)
+    _replace_disclosures(connection, settings, wanted)
 
 
 def _made_with(settings: Settings, now: datetime) -> str:
     """Return, as JSON, all settings that the disclosures and the choice of compared entries depend on."""
     tests = [
-        [name, test.name, of.digits_of(test, now), test.ladder and [test.clip, ERRORS], test.show]
+        [
+            name,
+            test.name,
+            of.digits_of(test, now),
+            test.ladder and [test.clip, test.step, ERRORS],
+            test.show,
+            test.visible,
+        ]
         for name, of in settings.by_phase.items()
         for test in of.tests
     ]
@@ -169,43 +193,54 @@ def _fact(connection: Connection, name: str) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Output:
-    """An output of a submission: its evaluations by metric, its score by the ranking metric, who climbs with it."""
+    """An output of a submission: its evaluations by metric, its score by the ranking metric, who climbs with it.
+
+    It is not ``informed`` if the answers are hidden and its score is worse than that of knowing nothing.
+    """
 
     id: int
     submission: int
     climber: str
     evaluations: Mapping[str, int]
     score: float | None
+    informed: bool
 
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """The evaluations whose figures an output shows, by metric, and the digits of these figures."""
+    """The evaluations whose figures an output shows, by metric, and the digits of scores and of intervals.
+
+    In place of a score that is not ``informed``, an infinite one is shown, without an interval or other metrics.
+    """
 
     evaluations: Mapping[str, int]
     digits: int
+    of_ends: int
+    informed: bool = True
 
 
 def _shown_in(connection: Connection, settings: Settings, phase: str, test: Test, now: datetime) -> dict[int, _Shown]:
     """Return what the outputs for a test that arrived in a phase show; an output that shows nothing is missing.
 
-    If only the best variant of a submission is shown, but a ladder holds it back or nothing is shown yet, the first
-    variant stands in its place, so that nobody learns which one is the best.
+    If only the best variant of a submission is shown, but a ladder holds it back, or its own score is not shown, then
+    the first variant stands in its place, so that nobody learns which one is the best.
     """
     found = list(_scored_outputs(connection, settings, phase, test))
     digits = settings.digits_of(test, now)
+    of_ends = max(digits - 1, min(digits, 1)) if test.ladder else digits
     firsts = steps = found
     if test.show == BEST:
         groups = [list(group) for _, group in groupby(found, key=lambda one: one.submission)]
         firsts, steps = [group[0] for group in groups], [min(group, key=partial(_rank, settings)) for group in groups]
-    if not digits:
-        return {first.id: _Shown(first.evaluations, digits) for first in firsts}
-    rungs = _climbed(connection, settings, phase, test, steps) if test.ladder else {}
+    rungs = _climbed(connection, settings, phase, test, digits, steps) if test.ladder and digits else {}
     by_id = {step.id: step for step in steps}
     shown: dict[int, _Shown] = {}
     for first, step in zip(firsts, steps, strict=True):
         rung = by_id[rungs.get(step.id, step.id)]
-        shown[(step if rung is step else first).id] = _Shown(rung.evaluations, digits)
+        if not digits or (rung is step and not step.informed):
+            rung = first
+        stands = step if rung is step else first
+        shown[stands.id] = _Shown(rung.evaluations, digits, of_ends, rung.informed)
     return shown
 
 
@@ -222,20 +257,27 @@ def _scored_outputs(connection: Connection, settings: Settings, phase: str, test
         .where(submissions.c.state == SCORED, submissions.c.withdrawn.is_(None), *arrived_in(settings, phase))
         .order_by(submissions.c.arrived, submissions.c.id, scores.c.output_id)
     )
+    floor = None if test.visible else uninformed_score(settings.metric)
     for output, rows in groupby(connection.execute(query), key=lambda row: row.output_id):
         scored = list(rows)
+        score = next((row.score for row in scored if row.metric == settings.metric), None)
         yield _Output(
             id=output,
             submission=scored[0].id,
             climber=str(scored[0].climber),
             evaluations={row.metric: row.evaluation_id for row in scored},
-            score=next((row.score for row in scored if row.metric == settings.metric), None),
+            score=score,
+            informed=floor is None or score is None or not _is_worse(settings, score, floor),
         )
 
 
 def _badness(settings: Settings, score: float) -> float:
     """Return a score turned so that lower is better."""
     return score if measure_of(settings.metric).direction == "lower" else -score
+
+
+def _is_worse(settings: Settings, score: float, floor: float) -> bool:
+    return _badness(settings, score) - _badness(settings, floor) > NOISE * abs(floor)
 
 
 def _rank(settings: Settings, output: _Output) -> tuple[bool, bool, float]:
@@ -246,7 +288,7 @@ def _rank(settings: Settings, output: _Output) -> tuple[bool, bool, float]:
 
 
 def _climbed(
-    connection: Connection, settings: Settings, phase: str, test: Test, steps: Sequence[_Output]
+    connection: Connection, settings: Settings, phase: str, test: Test, digits: int, steps: Sequence[_Output]
 ) -> dict[int, int]:
     """Climb the ladders of a table; return the id of the output that each step shows.
 
@@ -265,38 +307,69 @@ def _climbed(
         if contents == [content for *content, _ in known]:
             after[climber] = known
         else:
-            rungs = _climb(connection, settings, test, own)
+            rungs = _climb(connection, settings, test, digits, own)
             after[climber] = [[*content, rung] for content, rung in zip(contents, rungs, strict=True)]
     if after != before:
         remember(connection, name, json.dumps(after))
     return {output: rung for known in after.values() for output, _, rung in known}
 
 
-def _climb(connection: Connection, settings: Settings, test: Test, steps: Sequence[_Output]) -> Iterator[int]:
-    """Climb one ladder; yield for each step the output shown from then on (itself, if it has no score)."""
-    import numpy as np
+def _climb(
+    connection: Connection, settings: Settings, test: Test, digits: int, steps: Sequence[_Output]
+) -> Iterator[int]:
+    """Climb one ladder; yield for each step the output shown from then on.
 
-    from geval_py.board.submission import unpack
-
-    ladder = Ladder(test.clip)
+    A step without a score, or whose score is worse than that of knowing nothing, never moves a ladder.
+    """
+    ladder = Ladder(test.clip, fall=test.step, digits=digits)
     columns = select(evaluations.c.lines, evaluations.c.losses)
     for step in steps:
         evaluation = step.evaluations.get(settings.metric, 0)
         of = connection.execute(columns.where(evaluations.c.id == evaluation)).first()
-        if of is None or of.losses is None or step.score is None:
+        if step.score is None or of is None:
             yield step.id
+        elif not step.informed:
+            yield step.id if ladder.shown is None else ladder.shown
         else:
-            losses = np.array(unpack(of.losses, of.lines)[0])
-            yield ladder.climb(step.id, losses, _badness(settings, step.score))
+            yield ladder.climb(
+                step.id, _losses(settings, step.score, of.lines, of.losses), _badness(settings, step.score)
+            )
 
 
-def _replace_disclosures(connection: Connection, wanted: Mapping[int, _Shown]) -> None:
+def _losses(settings: Settings, score: float, lines: int, packed: bytes | None) -> Losses:
+    """Return the line losses that a ladder compares.
+
+    A metric that is not made of losses has the logarithm of the score's distance from the best one in their place.
+    """
+    import numpy as np
+
+    from geval_py.board.submission import unpack
+
+    measure = measure_of(settings.metric)
+    if measure.of_losses and packed is not None:
+        return np.array(unpack(packed, lines)[0])
+    return np.log([max(abs(score - measure.best), SMALLEST)])
+
+
+def _rounded(
+    settings: Settings, shown: _Shown, figures: Sequence[float | None], *, ranks: bool
+) -> dict[str, float | None]:
+    """Return the public figures of an evaluation: its score and the ends of its interval."""
+    score, low, high = figures
+    if not shown.informed:
+        infinite = math.inf if measure_of(settings.metric).direction == "lower" else -math.inf
+        return {"value": infinite if ranks and shown.digits else None, "low": None, "high": None}
+    ends = {"low": significant(low, shown.of_ends), "high": significant(high, shown.of_ends)}
+    return {"value": significant(score, shown.digits), **ends}
+
+
+def _replace_disclosures(connection: Connection, settings: Settings, wanted: Mapping[int, _Shown]) -> None:
     """Make the stored disclosures those that are wanted; leave alone what is the same."""
     c = disclosures.c
     stored: dict[int, dict[str, int]] = {}
     for output, metric, evaluation in connection.execute(select(c.output_id, c.metric, c.evaluation_id)):
         stored.setdefault(output, {})[metric] = evaluation
-    nothing = _Shown({}, 0)
+    nothing = _Shown({}, 0, 0)
     outdated = [output for output, by in stored.items() if by != wanted.get(output, nothing).evaluations]
     for some in _parts(outdated):
         connection.execute(delete(disclosures).where(c.output_id.in_(some)))
@@ -307,9 +380,8 @@ def _replace_disclosures(connection: Connection, wanted: Mapping[int, _Shown]) -
     rows = []
     for output, shown in new.items():
         for metric, evaluation in shown.evaluations.items():
-            value, low, high = (significant(one, shown.digits) for one in figures[evaluation])
             row = {"output_id": output, "metric": metric, "evaluation_id": evaluation}
-            rows.append({**row, "value": value, "low": low, "high": high})
+            rows.append(row | _rounded(settings, shown, figures[evaluation], ranks=metric == settings.metric))
     if rows:
         connection.execute(insert(disclosures), rows)
 

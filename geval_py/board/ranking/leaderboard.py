@@ -10,6 +10,7 @@ People read text, Markdown, LaTeX and the site's pages; programs read CSV and JS
 
 from __future__ import annotations
 
+import math
 import string
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -18,7 +19,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from geval_py.board.ranking import comparisons, disclosure, order, place_ranges
-from geval_py.board.settings import AFTER, Settings, Test, measure_of, names_of
+from geval_py.board.settings import AFTER, Settings, Test, measure_of, names_of, uninformed_score
 from geval_py.board.submission import Entry, Standings
 from geval_py.errors import UsageError
 from geval_py.explaining.significance import samples_needed
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 LETTERS = string.ascii_letters
 HELD_LEGEND = "held back: the latest submission is not significantly better, so an earlier score is shown"
+WORSE = "a score worse than {}, the {} of knowing nothing, is shown as infinite"
 INTERNAL = ("output_id", "evaluation_id")  # fields of an entry that only the database knows
 NOTHING_LATER = f"nothing stands in {AFTER} yet; this is the table of the last phase, {{}}"
 BY = (order.SUBMITTER, order.SUBMISSION, order.TAG)
@@ -74,12 +76,15 @@ def standings_on(
     by = _known("grouping", by or order.GROUPINGS[settings.entries], BY)
     digits = of.digits_of(shown, now)
     rows = _rows(connection, of, shown.name, in_phase, by)
+    floor = None if shown.visible else uninformed_score(settings.metric)
     names = names_of(settings.metrics)
     measure = measure_of(settings.metric)
     entries = tuple(_entry(row, names[1:], shown=digits > 0) for row in rows)
     if digits and by == order.GROUPINGS[settings.entries]:
-        entries, more = _with_ranges(connection, settings, entries)
+        entries, more = _with_ranges(connection, settings, entries, floor)
         notes += more
+    if floor is not None and any(entry.score is not None and math.isinf(entry.score) for entry in entries):
+        notes += (WORSE.format(disclosure.figure(floor, digits), names[0]),)
     return Standings(
         test=shown.name,
         phase=in_phase,
@@ -90,6 +95,7 @@ def standings_on(
         digits=digits,
         by=by,
         entries=entries,
+        floor=floor,
         notes=notes,
     )
 
@@ -163,10 +169,15 @@ def _entry(row: Row[Any], others: Sequence[str], *, shown: bool) -> Entry:
 
 
 def _with_ranges(
-    connection: Connection, settings: Settings, entries: tuple[Entry, ...]
+    connection: Connection, settings: Settings, entries: tuple[Entry, ...], floor: float | None
 ) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
-    """Add the range and the groups of each entry that has a place; return the entries, and notes for people."""
+    """Add the range and the groups of each entry that has a place; return the entries, and notes for people.
+
+    With a ``floor``, entries with an infinite score have none, since their scores are hidden.
+    """
     ranked = [(number, entry) for number, entry in enumerate(entries) if entry.place is not None]
+    if floor is not None:
+        ranked = [(number, entry) for number, entry in ranked if math.isfinite(entry.score or 0.0)]
     compared = ranked[: comparisons.MOST_COMPARED]
     if len(compared) < 2:
         return entries, ()

@@ -113,7 +113,9 @@ def _sentences(standings: Standings, entry: Entry, this: _Place, ranked: list[_P
     behind = [other for other in ranked if other.number > this.number]
     equal = len(ranked) - len(ahead) - len(behind) - 1
     if math.isinf(this.score):
-        yield "The score is infinite: some expected word was given no probability at all."
+        worse = f"worse than {figure(standings.floor, standings.digits)}, which an output without any knowledge has"
+        infinite = "infinite: some expected word was given no probability at all"
+        yield f"The score is {infinite if standings.floor is None else worse}."
     if equal:
         others = "another entry" if equal == 1 else f"{equal} other entries"
         yield f"The shown score, and so the place, is also that of {others}."
