@@ -17,6 +17,7 @@ from sqlalchemy import func, select
 from geval_py.board.database.schema import disclosures, outputs, submissions, submitters
 from geval_py.board.operations.receipts import QuotaError
 from geval_py.board.operations.submissions import add
+from geval_py.board.ranking import disclosure, leaderboard
 from geval_py.board.ranking.leaderboard import standings
 from geval_py.board.settings import ALL
 
@@ -68,9 +69,21 @@ def write_season(folder, belief, seed):
     return challenge
 
 
-def undefended(board):
-    """The board with which attacks are easy: each score has four digits, and anything may be sent."""
-    test = replace(board.settings.tests[0], disclosed=4, ladder=False, show=ALL)
+class OldLadder(disclosure.Ladder):
+    """The ladder as it was: a step moves it by one standard error of clipped losses."""
+
+    def _is_better(self, rung, losses, badness):
+        differences = rung.losses.clip(max=self.bound) - losses.clip(max=self.bound)
+        error = differences.std() / math.sqrt(len(losses))
+        return bool(differences.mean() > error and badness <= rung.badness)
+
+
+def undefended(board, patch, *, ladder=False):
+    """The board as it was: each score has four digits, also absurd ones, and anything may be sent."""
+    patch.setattr(disclosure, "uninformed_score", lambda metric: None)
+    patch.setattr(leaderboard, "uninformed_score", lambda metric: None)
+    patch.setattr(disclosure, "Ladder", OldLadder)
+    test = replace(board.settings.tests[0], disclosed=4, ladder=ladder, show=ALL, step=0.0)
     settings = replace(board.settings, tests=(test,), submissions_a_day=0, variants=1000)
     return replace(board, settings=settings)
 
@@ -111,7 +124,7 @@ class Season:
                 self.day += 1
             else:
                 self.sent += 1
-                self.states.append(receipt.state + " " + receipt.reason)
+                self.states.append(receipt.state)
                 return receipt
         raise Over
 
@@ -164,19 +177,16 @@ def spaced(season, lines, resolution, waste=0.0):
     for line in lines:
         logs[line] = -step * np.arange(season.buckets)
         step *= season.buckets
-    return wasteful(season, normalised(logs), waste)
+    return wasteful(season, logs, waste) if waste else normalised(logs)
 
 
 def wasteful(season, logs, waste):
-    """Raise the losses of all buckets but the least believed one of each line."""
-    if not waste:
-        return logs
+    """Lower the masses of all buckets, on all lines or each line by its own waste, for the least believed one."""
+    masses = np.exp(normalised(logs) - np.reshape(waste, (-1, 1)))
     least = season.belief.argmin(axis=1)[:, np.newaxis]
-    logs = logs.copy()
-    np.put_along_axis(logs, least, -NEVER, axis=1)
-    logs = normalised(logs) - waste
-    np.put_along_axis(logs, least, math.log1p(-math.exp(-waste)), axis=1)
-    return logs
+    np.put_along_axis(masses, least, 0.0, axis=1)
+    np.put_along_axis(masses, least, np.maximum(1.0 - masses.sum(axis=1, keepdims=True), math.exp(-NEVER)), axis=1)
+    return np.log(np.maximum(masses, math.exp(-700.0)))
 
 
 def read_spaced(logs, lines, score, guesses):
@@ -218,18 +228,24 @@ def by_spaced_masses(season, at_once=3):
 
 
 def by_descent(season, bottom=0.0, steps=30):
-    """Each output is better than the one before, so that a ladder moves, and reads one line."""
+    """Each output is better than the one before, so that a ladder moves, and reads one line above the bottom."""
     guesses = season.belief.argmax(axis=1)
     shown = None
     with suppress(Over):
-        for step in range(steps):
-            logs = spaced(season, [], 1e-3, 15.0 * (1 - step / steps))
-            logs[step] = normalised(-2e-3 * season.lines * np.arange(season.buckets)[np.newaxis]) - bottom
+        for step in range(min(steps, season.lines)):
+            waste = np.full(season.lines, 14.0 * (1 - step / steps))
+            waste[step] = max(bottom, 0.1)
+            logs = wasteful(season, spaced(season, [step], 1e-3), waste)
             season.send(logs)
             before, shown = shown, season.score()
             if shown != before:
                 read_spaced(logs, [step], shown, guesses)
     return guesses
+
+
+def beyond_the_clip(season, steps=30):
+    """As by descent; each line that is read loses so much that its losses are all clipped."""
+    return by_descent(season, 25.0, steps)
 
 
 # Scores as answers: yes or no. A line's candidates are halved by each.
@@ -279,20 +295,80 @@ def by_places(season):
 
 
 def by_ranges(season):
-    """A friend knows nothing, and the attacker is as good on all lines but seven; are the two told apart?"""
-    season.send(knows_nothing(season), name=FRIEND)
+    """A friend is as bad as the attacker on all lines but seven; are the two told apart?"""
+    base = 10.0
 
     def ask(line, half):
+        nonlocal base
+        base *= 0.9
+        waste = np.full(season.lines, base)
+        season.send(wasteful(season, knows_nothing(season), waste), name=FRIEND)
+        waste[line : line + 7] += 0.05
         logs = knows_nothing(season)
-        for other in range(line + 1, line + 7):
-            logs[other] = wasteful(season, logs, 0.05)[other]
-        logs[line] -= 0.05
-        inside = np.isin(np.arange(season.buckets), half)
-        logs[line, inside] = math.log(1.0 - np.exp(logs[line, ~inside]).sum()) - math.log(len(half))
-        receipt = season.send(logs)
-        entries = standings(season.board, now=season.now, by="submission").entries
-        mine = next(entry for entry in entries if entry.code == receipt.code)
-        friend = next(entry for entry in entries if entry.submitter == FRIEND)
-        return bool(set(mine.groups) & set(friend.groups))
+        logs[line, half] += 0.3
+        logs[line] -= normalised(logs)[line].min() - logs[line].min()
+        season.send(wasteful(season, logs, waste))
+        groups = [set(entry.groups) for entry in standings(season.board, now=season.now).entries]
+        return len(groups) < 2 or bool(groups[0] & groups[1])
 
     return bisected(season, ask)
+
+
+def by_threats(season):
+    """The best attack known. A waste on all lines makes any score; less of it surely moves a ladder.
+
+    Each output wastes less by a step, and is a disaster on one line unless its bucket is one of some: the score moves
+    if it is. The cheapest questions are the likely ones that are seldom answered by yes, since each yes costs a step.
+    """
+    belief = season.belief.copy()
+    step = max(season.board.settings.tests[0].step, 0.01) * 1.02
+    losses = -np.log(season.belief)
+    expected = (season.belief * losses).sum(axis=1)
+    spread = math.sqrt(((season.belief * losses**2).sum(axis=1) - expected**2).sum()) / season.lines
+    floor = float(expected.mean())
+    waste = math.log(season.buckets) - floor - 2 * spread
+    with suppress(Over):
+        shown = None
+        while shown is None and waste > 0:
+            season.send(wasteful(season, np.log(season.belief), waste))
+            shown = season.score()
+            waste -= step if shown is None else 0.0
+        while waste > step:
+            left = season.days - season.day
+            line, asked = question(belief, yes=waste / step / max(left, 1))
+            logs = np.log(season.belief)
+            others = np.setdiff1d(np.arange(season.buckets), asked)
+            masses = np.exp(wasteful(season, logs, waste - step))
+            least = season.belief[line].argmin()
+            masses[line, others] *= math.exp(-DISASTER)
+            masses[line, least] = 1.0 - np.delete(masses[line], least).sum()
+            season.send(np.log(masses))
+            moved = season.score() < shown
+            belief[line, others if moved else asked] = 0.0
+            belief[line] /= belief[line].sum()
+            if moved:
+                shown, waste = season.score(), waste - step
+    return belief.argmax(axis=1)
+
+
+def question(belief, *, yes):
+    """The line and the buckets that are asked for: the second candidate, and others up to some share.
+
+    ``yes`` is how many answers may be yes, of all.
+    """
+    order = np.argsort(-belief, axis=1)
+    ranked = np.take_along_axis(belief, order, axis=1)
+    best = (0.0, 0, order[0, 1:2])
+    for share in (0.0, 0.1, 0.2, 0.3, 0.4, 0.5):
+        chance = np.maximum(ranked[:, 1], share)
+        entropy = -(chance * np.log2(chance + 1e-9) + (1 - chance) * np.log2(1 - chance + 1e-9))
+        value = (ranked[:, 1] + 0.05 * entropy * (ranked[:, 0] < 0.9)) / np.maximum(1.0, chance / yes)
+        line = int(value.argmax())
+        if value[line] > best[0]:
+            asked, total = [order[line, 1]], ranked[line, 1]
+            for other in range(2, len(order[line])):
+                if total + ranked[line, other] <= share:
+                    asked.append(order[line, other])
+                    total += ranked[line, other]
+            best = (float(value[line]), line, np.array(asked))
+    return best[1], best[2]
