@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from samples import submission_in, write_challenge
+from samples import submission_in, without_limits, write_challenge
 from sqlalchemy import Engine, event
 from warm import warm_subprocess
 
@@ -112,13 +112,15 @@ def challenge(tmp_path):
 @pytest.fixture
 def board(challenge, database, tmp_path):
     """A new board, on SQLite and with --long on PostgreSQL, in the folder ``board``."""
-    return creating.create(tmp_path / "board", challenge=challenge, answers=tmp_path / "answers", database=database)
+    creating.create(tmp_path / "board", challenge=challenge, answers=tmp_path / "answers", database=database)
+    return without_limits(tmp_path / "board")
 
 
 @pytest.fixture
 def sqlite_board(challenge, tmp_path):
     """A new board on SQLite only, in the folder ``board``."""
-    return creating.create(tmp_path / "board", challenge=challenge, answers=tmp_path / "answers")
+    creating.create(tmp_path / "board", challenge=challenge, answers=tmp_path / "answers")
+    return without_limits(tmp_path / "board")
 
 
 @pytest.fixture

@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from geval_py.board.database.store import Board
+
 # Where the two databases differ, in types, locks and errors, a test runs on both without --long too.
 ON_BOTH = pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)
 NOW = datetime(2027, 1, 10, 12, tzinfo=UTC)
@@ -36,6 +38,14 @@ def write_challenge(folder):
     write_set(challenge, "dev-0", answers=challenge)
     write_set(challenge, "test-A", answers=answers)
     return challenge
+
+
+def without_limits(folder):
+    """Change a new board.yaml so that it shows four digits of every score, of any number of submissions a day."""
+    path = folder / "board.yaml"
+    text = path.read_text(encoding="utf-8").replace("{disclosed: 2, ladder: true}", "{disclosed: 4}")
+    path.write_text(text.replace("submissions_a_day: 1\n", "submissions_a_day: 0\n"), encoding="utf-8")
+    return Board.open(folder)
 
 
 def submission_in(place):

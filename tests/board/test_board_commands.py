@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from samples import words_of, write
+from samples import without_limits, words_of, write
 
 from geval_py.cli import board as commands
 from geval_py.cli.board import SUBCOMMANDS
@@ -19,6 +19,7 @@ def there(geval, challenge, tmp_path, monkeypatch):
     """Make a board in the folder ``board`` by the command, and go to the folder above it."""
     monkeypatch.chdir(tmp_path)
     assert geval("board", "init", "board", "--challenge", "challenge", "--answers", "answers")[0] == 0
+    without_limits(tmp_path / "board")
     return geval
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 import yaml
-from samples import NOW, WORDS, submission_in, words_of, write, write_challenge
+from samples import NOW, WORDS, submission_in, without_limits, words_of, write, write_challenge
 from sqlalchemy import select
 
 from geval_py.board.answers import references_of
@@ -34,8 +34,8 @@ def full_once(tmp_path_factory):
     """The folder of a board that is filled once, of which each test has a copy."""
     folder = tmp_path_factory.mktemp("full")
     write_challenge(folder)
-    made = creation.create(folder / "board", challenge=folder / "challenge", answers=folder / "answers")
-    filled(made, submission_in(folder), folder).engine.dispose()
+    creation.create(folder / "board", challenge=folder / "challenge", answers=folder / "answers")
+    filled(without_limits(folder / "board"), submission_in(folder), folder).engine.dispose()
     return folder
 
 

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from samples import NOW, ON_BOTH, WORDS, words_of, write
+from samples import NOW, ON_BOTH, WORDS, without_limits, words_of, write
 from sqlalchemy import func, select, text
 
 from geval_py.board import site
@@ -218,7 +218,8 @@ def test_eight_processes_add_at_once(challenge, tmp_path, postgresql, submission
     from geval_py.board.operations import creation as creating
 
     url = postgresql.new_database()
-    board = creating.create(tmp_path / "board", challenge=challenge, answers=tmp_path / "answers", database=url)
+    creating.create(tmp_path / "board", challenge=challenge, answers=tmp_path / "answers", database=url)
+    board = without_limits(tmp_path / "board")
     add_at_once(board, [[submission(f"p{number % 5}", 0.3, seed=number % 5)] for number in range(8)])
 
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import pytest
 from gazette import SOURCE, TEST, answers_of, hide_answers, letters, uploads, write
+from samples import without_limits
 from story import Story
 
 from geval_py import evaluate
@@ -39,6 +40,7 @@ def tell(folder, database):
     story, said = Story(folder), {}
     board = folder / "board"
     story.fine("init", board, "--challenge", challenge, "--answers", answers, "--database", database)
+    without_limits(board)
     story.edit(**SETTINGS)
     said["scan"] = story.fine("scan", board, uploads(folder / "uploads"), "--at", "2025-01-10T12:00:00Z")
     receipts = [story("add", board, one.source, *one.options) for one in letters(folder / "letters")]

@@ -13,9 +13,11 @@ from geval_py.board.settings import settings_of
 from geval_py.errors import ConfigError, MissingFileError, UnreadableFileError, UsageError
 from geval_py.reading import config, rewriting, sources, splits
 from geval_py.reading.challenge import Challenge
+from geval_py.reading.lines import LineReader
 from geval_py.text import named
 
 DATABASE_FILE = "board.sqlite"
+LARGE = 1000  # lines of a test set
 
 
 def create(
@@ -89,8 +91,14 @@ def _tests(challenge: Challenge, answers: str) -> str:
         )
     public = [name for name in challenge.split_names if name not in hidden and _has_answers(challenge.path, name)]
     public = [name for name in public if not name.startswith(splits.TRAINING_SET)]
-    lines = [f"  {scalar(name)}: {{disclosed: 4}}" for name in hidden]
+    lines = [f"  {scalar(name)}: {{disclosed: 2, ladder: true{_step(answers, name)}}}" for name in hidden]
     return "\n".join(lines + [f"  {scalar(name)}: {{visible: true, disclosed: 4}}" for name in public])
+
+
+def _step(answers: str, name: str) -> str:
+    """Return a smaller step for a large test set, of which a score tells less."""
+    with LineReader(sources.find_file(os.path.join(answers, name, splits.EXPECTED_FILE)) or "") as reader:
+        return ", step: 0.01" if reader.count_rest() >= LARGE else ""
 
 
 def _has_answers(folder: str, name: str) -> bool:
@@ -135,23 +143,32 @@ also: {also}
 
 # The test sets; the first one is ranked by default.
 #   visible: true         its answers are public, and pages may show its lines
-#   disclosed: 4          significant digits of a score that are shown until the last deadline; 0: no score, no place
+#   disclosed: 2          significant digits of a score that are shown until the last deadline; 0: no score, no place
 #   disclosed_after: 4    the same from then on (as many as before, or 4)
 #   ladder: true          a submitter's shown score moves only when it is surely better
 #   clip: 20              with a ladder: the most that one line may lose, in nats
+#   step: 0.1             with a ladder: how far the mean loss must fall, in nats; 0.1 is 10 % of a perplexity
+#   show: all             every variant of a submission has a score; best, as for hidden answers: only the best one
+# Each score that is shown tells something about the hidden answers, and somebody who asks often enough can read them
+# all. So hidden test sets have few digits and a ladder here; docs/board.md says how much a score tells.
 tests:
 {tests}
 
 # Deadlines, each with its zone. A phase's table is frozen when it ends; later submissions are ranked apart.
-#   - {{name: main, until: 2027-01-31T23:59:00+01:00}}
-#   - {{name: second, until: 2027-02-28 23:59 Europe/Warsaw}}
+# A phase may have its own tests (the first one is shown by default), submissions_a_day, disclosed, ladder, variants.
+#   - {{name: dev, until: 2027-01-31T23:59:00+01:00, tests: [dev-0], submissions_a_day: 20, variants: 20}}
+#   - {{name: final, until: 2027-02-28 23:59 Europe/Warsaw, tests: [test-A]}}
 phases: []
 
 # The time zone of the days of submissions_a_day: Europe/Warsaw, UTC.
 zone: UTC
 
-# How many submissions a submitter may send on one day; 0: any number.
-submissions_a_day: 0
+# How many submissions a submitter may send on one day; 0: any number. One with several outputs for a hidden test set
+# counts once for each of them. The more submissions, the more they tell about the hidden answers.
+submissions_a_day: 1
+
+# The most outputs of a submission for one test set; one with more is rejected.
+variants: 5
 
 # Whether the table has a submitter's best entry, the best of each tag, or all: best, tag, all.
 entries: best

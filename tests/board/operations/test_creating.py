@@ -11,16 +11,22 @@ from geval_py.board.settings import FIELDS, Settings, Test
 from geval_py.errors import ConfigError, MissingFileError, UsageError
 
 
-def test_a_new_board_opens(board, challenge, tmp_path):
+def test_a_new_board_opens_with_few_digits_and_a_ladder_for_hidden_answers(challenge, database, tmp_path):
+    creating.create(tmp_path / "board", challenge=challenge, answers=tmp_path / "answers", database=database)
     opened = Board.open(tmp_path / "board")
     assert opened.settings == Settings(
         title="Guess the word",
         challenge=str(challenge),
         answers=str(tmp_path / "answers"),
-        database=board.settings.database,
+        database=database,
         metric="PerplexityHashed",
         also=("LikelihoodHashed",),
-        tests=(Test(name="test-A"), Test(name="dev-0", visible=True)),
+        tests=(
+            Test(name="test-A", disclosed=2, disclosed_after=2, ladder=True, step=0.1),
+            Test(name="dev-0", visible=True, show="all"),
+        ),
+        submissions_a_day=1,
+        variants=5,
         zone=opened.settings.zone,
     )
     assert str(opened.settings.zone) == "UTC"

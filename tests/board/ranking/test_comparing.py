@@ -210,6 +210,9 @@ def test_two_submitters_of_the_same_content_have_one_evaluation_and_cannot_be_to
     rows.submit("two", some_losses(1))
     rows.submit("infinite", [math.inf] * 30)
     ranges = [(entry.place, entry.first, entry.last) for entry in rows.standings().entries]
+    assert ranges == [(1, 1, 2), (1, 1, 2), (3, None, None)]
+    rows.edit(tests="{test-A: {visible: true}}")
+    ranges = [(entry.place, entry.first, entry.last) for entry in rows.standings().entries]
     assert ranges == [(1, 1, 2), (1, 1, 2), (3, 3, 3)]
     assert [row.p for row in rows.rows(comparisons)] == [0.0]
 

@@ -11,7 +11,7 @@ from geval_py.board.database.schema import disclosures, facts, scores
 from geval_py.board.ranking.disclosure import Ladder
 from geval_py.board.ranking.place_ranges import what_it_takes
 
-LADDER = "{test-A: {ladder: true, disclosed: 15, clip: 20}}"
+LADDER = "{test-A: {ladder: true, disclosed: 15, clip: 20, step: 0}}"
 LINES = 100
 
 
@@ -40,27 +40,45 @@ def rounded(of):
         (losses(3.0), losses(2.9), True),
         (losses(3.0), losses(3.0), False),
         (losses(3.0), losses(3.1), False),
-        (losses(3.0), losses(2.9, 0.9), True),  # by 0.1, more than s / sqrt(n) = 0.09
-        (losses(3.0), losses(2.9, 1.1), False),  # by 0.1, less than 0.11
+        (losses(3.0), losses(2.9, 0.49), True),  # by 0.1, more than 2 s / sqrt(n) = 0.098
+        (losses(3.0), losses(2.9, 0.51), False),  # by 0.1, less than 0.102
+        ([3.0] * 100, [0.0] + [3.0] * 99, False),  # a single line, however much better it is
+        ([3.0] * 100, [0.0] * 4 + [3.0] * 96, True),  # it takes four
         ([30.0] * 50 + [3.0] * 50, [25.0] * 50 + [3.0] * 50, False),  # all above the bound
         ([30.0] * 50 + [3.0] * 50, [19.0] * 50 + [3.0] * 50, True),
         ([3.0] * 100, [1.0] * 99 + [math.inf], False),  # surely better up to the bound, and yet an infinite score
         ([math.inf] * 2 + [3.0] * 98, [2.0] * 100, True),
-        ([math.inf] * 10 + [3.0] * 90, [math.inf] + [2.0] * 99, True),
+        ([math.inf] * 10 + [3.0] * 90, [math.inf] + [2.0] * 99, False),  # the figure would stay infinite
+        ([19.0, 90.0] * 50, [19.0, 20.0] * 50, False),  # better by the losses as they are, not by the clipped ones
+        ([20.0] * 100, [18.0] * 90 + [90.0] * 10, False),  # better by the clipped losses alone
     ],
 )
-def test_the_shown_score_moves_when_the_mean_loss_falls_by_more_than_its_standard_error(first, second, moves):
+def test_the_shown_score_moves_when_the_mean_loss_falls_by_more_than_two_standard_errors(first, second, moves):
     ladder = Ladder(20.0)
     steps = [ladder.climb(n, np.array(of), perplexity(of)) for n, of in enumerate([first, second])]
     assert steps == [0, 1 if moves else 0]
 
 
+@pytest.mark.parametrize(("mean", "moves"), [(2.89, True), (2.91, False)])
+def test_the_mean_loss_must_fall_by_a_step(mean, moves):
+    """With the same loss wasted on all lines any improvement is significant, and would tell a yes or no."""
+    ladder = Ladder(20.0, fall=0.1)
+    steps = [ladder.climb(n, np.array(losses(of)), of) for n, of in enumerate([3.0, mean])]
+    assert steps == [0, 1 if moves else 0]
+
+
+def test_a_score_moves_only_if_its_figure_does():
+    ladder = Ladder(20.0, digits=2)
+    steps = [ladder.climb(n, np.array(losses(of)), perplexity(losses(of))) for n, of in enumerate([4.0, 3.999, 3.9])]
+    assert steps == [0, 0, 2]  # 54.6, 54.54 and 49.4, shown as 55, 55 and 49
+
+
 def test_each_step_is_compared_with_the_one_that_is_shown():
     """Many small steps, none of which is sure, move the score when they come to a sure one."""
     ladder = Ladder(20.0)
-    steps = [(3.0, 0.0), (2.98, 0.4), (2.97, -0.4), (2.95, 0.4), (2.9, -0.4), (2.86, -0.4)]
+    steps = [(3.0, 0.0), (2.98, 0.2), (2.97, -0.2), (2.95, 0.2), (2.9, -0.2), (2.86, -0.2)]
     shown = [ladder.climb(n, np.array(losses(*of)), of[0]) for n, of in enumerate(steps)]
-    assert shown == [0, 0, 0, 3, 3, 5]  # standard errors: 0.04 to the first one, 0.08 between 0.4 and -0.4
+    assert shown == [0, 0, 0, 3, 3, 5]  # two standard errors: 0.04 to the first one, 0.08 between 0.2 and -0.2
 
 
 def test_what_is_shown_of_a_submission_is_the_best_so_far(rows):

@@ -20,7 +20,7 @@ HEAVY = ("numpy", "pandas", "alembic", "jinja2", "rich", "psycopg")
 @pytest.fixture
 def board(tmp_path):
     """The folder of a board with four entries and a baseline."""
-    rows = Rows(tmp_path, also="[LogLossHashed]", samples="400")
+    rows = Rows(tmp_path, also="[LogLossHashed]", samples="400", tests="{test-A: {visible: true}}")
     some = {"tags": ["neural", "big"], "description": "=1+1 | \x1b[31m", "params": {"epochs": "3"}}
     rows.submit("one", {"PerplexityHashed": [3.0, 3.1] * 20, "LogLossHashed": 3.05}, **some)
     rows.submit("two", [3.1, 3.0] * 20, at=1)
@@ -84,6 +84,7 @@ def test_as_json_without_what_only_the_database_knows(board, capsys):
         "direction": "lower",
         "digits": 4,
         "by": "submitter",
+        "floor": None,
         "notes": [],
     }
     assert document["entries"][4] == {

@@ -32,13 +32,14 @@ def test_the_better_score_in_the_metrics_direction_comes_first(rows):
 
 
 def test_where_higher_is_better_it_is_so(tmp_path, database):
-    rows = Rows(tmp_path, database=database, metric="LikelihoodHashed")
+    rows = Rows(tmp_path, database=database, metric="LikelihoodHashed", tests="{test-A: {visible: true}}")
     for name, score in [("one", 0.1), ("two", 0.3), ("three", 0.0)]:
         rows.submit(name, score)
     assert rows.table() == [(1, "two", 0.3), (2, "one", 0.1), (3, "three", 0.0)]
 
 
 def test_infinite_comes_after_every_finite_score(rows):
+    rows.edit(tests="{test-A: {visible: true}}")
     for name, score in [("infinite", math.inf), ("huge", 1e300), ("small", 2.0), ("infinite too", math.inf)]:
         rows.submit(name, score)
     assert rows.table() == [

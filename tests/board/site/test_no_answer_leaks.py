@@ -8,6 +8,7 @@ import tarfile
 
 import pytest
 from gazette import SOURCE, TEST, answers_of, hide_answers, letters, output, uploads, write
+from samples import without_limits
 from story import Story
 
 from geval_py.board.answers import references_of
@@ -39,6 +40,7 @@ def new_board(folder, changed, **settings):
     answer(answers, changed)
     story = Story(folder)
     story.fine("init", folder / "board", "--challenge", challenge, "--answers", answers)
+    without_limits(folder / "board")
     story.edit(**SETTINGS, **settings)
     return story, folder / "board", answers
 

@@ -17,7 +17,7 @@ import pytest
 from backports import zstd
 from rows import NOW as ROWS_NOW
 from rows import Rows, settings
-from samples import LINES, NOW, write
+from samples import LINES, NOW, without_limits, write
 
 from geval_py.board import site
 from geval_py.board.database.store import DATABASE_VARIABLE, Board
@@ -289,7 +289,8 @@ CANARY = "canary"
 def test_no_answer_is_in_anything_that_is_written(challenge, submission, tmp_path, geval):
     words = [f"{CANARY}{line}" for line in range(LINES)]
     write(tmp_path / "answers" / "test-A" / "expected.tsv", "".join(f"{word}\n" for word in words))
-    board = creating.create(tmp_path / "board", challenge=challenge, answers=tmp_path / "answers")
+    creating.create(tmp_path / "board", challenge=challenge, answers=tmp_path / "answers")
+    board = without_limits(tmp_path / "board")
     receipts = add_some(board, submission)
     broken = submission("joe", 0.3)
     write(broken / "test-A" / "out.tsv", "the:2 :0\n" * LINES)
@@ -322,8 +323,10 @@ def test_another_answer_changes_nothing_but_disclosed_figures(challenge, submiss
         lines = (tmp_path / "answers" / "test-A" / "expected.tsv").read_text().splitlines()
         lines[7] = "other" if name == "other" else lines[7]
         write(answers / "test-A" / "expected.tsv", "".join(f"{line}\n" for line in lines))
-        board = creating.create(tmp_path / name, challenge=challenge, answers=answers)
-        board = with_keys(board, tests=f"{{test-A: {{disclosed: {digits}}}, dev-0: {{visible: true}}}}")
+        creating.create(tmp_path / name, challenge=challenge, answers=answers)
+        board = with_keys(
+            without_limits(tmp_path / name), tests=f"{{test-A: {{disclosed: {digits}}}, dev-0: {{visible: true}}}}"
+        )
         add_some(board, submission)
         site.build(board, str(tmp_path / f"site-{name}"), now=NOW)
         sites.append(files_of(tmp_path / f"site-{name}"))

@@ -1,0 +1,237 @@
+"""Phases with their own tests, digits and ladders; where a ladder holds a score back; the best variant alone."""
+
+import math
+
+import pytest
+from rows import START, Rows
+from sqlalchemy import select
+from test_ladder import LINES, losses, rounded
+
+from geval_py.board.database.schema import disclosures, outputs, submissions
+from geval_py.board.ranking import leaderboard
+from geval_py.board.ranking.comparisons import complete
+from geval_py.board.ranking.place_ranges import what_it_takes
+from geval_py.board.site import pages, view
+from geval_py.errors import ConfigError, UsageError
+
+TESTS = "{dev-0: {visible: true}, test-A: {disclosed: 3, ladder: true, step: 0}}"
+DEV, FINAL = "2027-01-02T12:00:00Z", "2027-01-03T12:00:00Z"
+PHASES = f"""[
+    {{name: dev, until: {DEV}, tests: [dev-0], submissions_a_day: 20, variants: 20}},
+    {{name: final, until: {FINAL}, tests: [test-A], submissions_a_day: 2}}]"""
+TWO = f"[{{name: dev, until: {DEV}, disclosed: 4, ladder: false}}, {{name: final, until: {FINAL}}}]"
+OPEN = START.replace(day=3)  # in the phase final
+
+
+@pytest.fixture
+def rows(tmp_path, database):
+    return Rows(tmp_path, tests=TESTS, phases=TWO.replace("\n", " "), database=database)
+
+
+def test_a_phase_has_its_own_settings_and_the_boards_where_it_has_none(rows):
+    rows.edit(phases=PHASES.replace("\n", " "), submissions_a_day="1")
+    dev, final, after = rows.board.settings.by_phase.values()
+    assert [test.name for test in dev.tests] == ["dev-0"]
+    assert [(test.name, test.ladder) for test in final.tests] == [("test-A", True)]
+    assert [test.name for test in after.tests] == ["dev-0", "test-A"]
+    assert [(of.submissions_a_day, of.variants) for of in (dev, final, after)] == [(20, 20), (2, 5), (1, 5)]
+    rows.edit(phases=TWO)
+    dev, final, after = (of.test("test-A") for of in rows.board.settings.by_phase.values())
+    assert [(test.disclosed, test.disclosed_after, test.ladder) for test in (dev, final, after)] == [
+        (4, 4, False),
+        (3, 3, True),
+        (3, 3, True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("own", "message"),
+    [
+        ("tests: [test-B]", "the phase `dev` names `test-B`, which is not in `tests`"),
+        ("tests: [dev-0, dev-0]", "the phase `dev` names a test set twice"),
+        ("test: [dev-0]", "unknown key `test`; did you mean `tests`?"),
+        ("variants: 0", "`variants` is a whole number from 1"),
+    ],
+)
+def test_errors_in_a_phase(rows, own, message):
+    with pytest.raises(ConfigError) as error:
+        rows.edit(phases=f"[{{name: dev, until: {DEV}, {own}}}]")
+    assert message in str(error.value)
+
+
+def test_a_ladder_does_not_cross_phases(rows):
+    """A final table showed the score of the phase before it, and the submitter lost a place."""
+    rows.edit(phases=f"[{{name: dev, until: {DEV}}}, {{name: final, until: {FINAL}}}]")
+    rows.submit("one", losses(2.0), at=0)
+    rows.submit("one", losses(2.5), at=1)
+    rows.submit("one", losses(3.0), at=30)
+    rows.submit("two", losses(2.9), at=30)
+    assert rows.table("test-A", phase="dev", now=OPEN) == [(1, "one", 7.39)]
+    assert rows.table("test-A", phase="final", now=OPEN) == [(1, "two", 18.2), (2, "one", 20.1)]
+
+
+def test_each_phase_shows_its_digits_and_has_its_ladder(rows):
+    for at in (0, 30):
+        rows.submit("one", losses(3.0), at=at)
+        rows.submit("one", losses(3.1), at=at + 1)
+    shown = [entry.score for entry in rows.standings("test-A", phase="dev", by="submission", now=OPEN).entries]
+    assert shown == [20.09, 22.2]
+    shown = [entry.score for entry in rows.standings("test-A", phase="final", by="submission", now=OPEN).entries]
+    assert shown == [20.1, 20.1]
+
+
+def test_a_phase_without_a_test_has_no_table_and_no_figure_of_it(rows):
+    rows.submit("one", losses(3.0), at=0)
+    rows.edit(phases=PHASES.replace("\n", " "))
+    rows.refresh(OPEN)
+    assert rows.rows(disclosures) == []
+    with pytest.raises(UsageError) as error:
+        rows.standings("test-A", phase="dev", now=OPEN)
+    assert str(error.value) == "the phase `dev` does not rank `test-A`\n  it ranks dev-0"
+
+
+def test_the_default_is_the_first_test_of_the_phase_and_the_last_phase_of_a_test(rows):
+    rows.edit(phases=PHASES.replace("\n", " "))
+    rows.submit("one", losses(3.0), test="dev-0")
+    rows.submit("one", losses(3.0), at=30)
+    in_final = rows.standings(now=OPEN)
+    assert (in_final.test, in_final.phase) == ("test-A", "final")
+    of_dev = rows.standings("dev-0", now=OPEN)
+    assert (of_dev.phase, [entry.submitter for entry in of_dev.entries]) == ("dev", ["one"])
+    later = rows.standings()
+    assert (later.test, later.phase) == ("test-A", "final")
+    assert later.notes[0] == "nothing stands in post-deadline yet; this is the table of the last phase, final"
+
+
+def test_a_table_says_where_a_ladder_holds_a_score_back(rows):
+    for name, second in [("one", 2.999), ("two", 2.0)]:
+        rows.submit(name, losses(3.0), at=30)
+        rows.submit(name, losses(second), at=31)
+    table = rows.standings("test-A", phase="final", now=OPEN)
+    assert [(entry.submitter, entry.held) for entry in table.entries] == [("two", False), ("one", True)]
+    text = [column.text(table.entries[1]) for column in leaderboard.columns_of(table) if column.name == "ladder"]
+    assert text == ["held back"]
+    assert any(leaderboard.HELD_LEGEND in sentence for sentence in leaderboard.legend(table))
+    assert "Ladder" in [column.heading for column in leaderboard.page_columns(table)]
+    rows.submit("one", losses(1.9), at=32)
+    table = rows.standings("test-A", phase="final", now=OPEN)
+    assert [(entry.submitter, entry.held) for entry in table.entries] == [("one", False), ("two", False)]
+    assert leaderboard.HELD_LEGEND not in " ".join(leaderboard.legend(table))
+    assert "Ladder" not in [column.heading for column in leaderboard.page_columns(table)]
+
+
+def shown_variants(rows):
+    """The variants with a disclosed figure, in order of arrival, and the figures."""
+    query = select(outputs.c.variant, disclosures.c.value).join_from(disclosures, outputs).join(submissions)
+    return [tuple(row) for row in rows.run(query.order_by(submissions.c.arrived, outputs.c.id))]
+
+
+@pytest.mark.parametrize(
+    ("test", "shown"),
+    [
+        ("{}", ["k=1"]),
+        ("{show: all}", ["", "k=1", "k=2"]),
+        ("{visible: true}", ["", "k=1", "k=2"]),
+        ("{visible: true, show: best}", ["k=1"]),
+        ("{disclosed: 0}", [""]),
+    ],
+)
+def test_of_hidden_answers_only_the_best_variant_has_a_score(tmp_path, test, shown):
+    rows = Rows(tmp_path, tests=f"{{test-A: {test}}}", also="[LogLossHashed]")
+    rows.submit("one", *({"PerplexityHashed": of, "LogLossHashed": 1.0} for of in (30.0, 20.0, 25.0)))
+    rows.refresh()
+    variants = dict.fromkeys(variant for variant, _ in shown_variants(rows))
+    assert list(variants) == shown
+    with view.loaded(rows.board, now=START) as seen:
+        (submission,) = seen.submissions
+        assert [output.variant for output in submission.outputs if output.figures] == shown
+        rows_of_data = list(pages.output_rows(seen.submissions))
+    assert list(dict.fromkeys(row[4] for row in rows_of_data)) == shown
+
+
+def test_which_variant_is_the_best_is_not_told_where_its_score_is_not(tmp_path):
+    rows = Rows(tmp_path, tests="{test-A: {ladder: true, step: 0}}")
+    rows.submit("one", losses(7.5), losses(7.2), losses(7.4), at=0)  # worse than knowing nothing
+    rows.submit("one", losses(3.1), losses(3.0), at=1)
+    rows.submit("one", losses(4.0), losses(2.9999), at=2)  # held back
+    rows.refresh()
+    assert shown_variants(rows) == [("", math.inf), ("k=1", 20.09), ("", 20.09)]
+
+
+def test_the_best_variant_changes_when_it_is_scored_again(tmp_path):
+    rows = Rows(tmp_path)
+    code = rows.submit("one", 20.0, 30.0)
+    rows.refresh()
+    assert shown_variants(rows) == [("", 20.0)]
+    rows.score_again(code, 40.0)
+    rows.refresh()
+    assert shown_variants(rows) == [("k=1", 30.0)]
+
+
+def test_a_score_worse_than_that_of_knowing_nothing_is_infinite_and_has_nothing_else(tmp_path):
+    rows = Rows(tmp_path, also="[LogLossHashed]", samples="400")
+    for name, mean in [("one", 3.0), ("two", 7.0), ("three", 7.5), ("knows nothing", 10 * math.log(2))]:
+        rows.submit(name, {"PerplexityHashed": losses(mean), "LogLossHashed": mean})
+    table = rows.standings()
+    assert [(entry.submitter, entry.place, entry.score) for entry in table.entries] == [
+        ("one", 1, 20.09),
+        ("knows nothing", 2, 1024.0),
+        ("two", 3, math.inf),
+        ("three", 3, math.inf),
+    ]
+    for entry in table.entries[2:]:
+        assert (entry.low, entry.first, entry.groups, entry.others) == (None, None, (), {"LogLossHashed": None})
+    note = "a score worse than 1024, the PerplexityHashed of knowing nothing, is shown as infinite"
+    assert note in table.notes
+    assert "The score is worse than 1024, which an output without any knowledge has." in what_it_takes(
+        table, table.entries[2]
+    )
+    rows.edit(tests="{test-A: {visible: true}}")
+    assert [entry.score for entry in rows.standings().entries] == [20.09, 1024.0, 1097.0, 1808.0]
+
+
+def test_it_is_no_rung_of_a_ladder(tmp_path):
+    rows = Rows(tmp_path, tests="{test-A: {ladder: true, disclosed: 15, step: 0}}")
+    for at, mean in enumerate([7.5, 7.2, 3.0, 7.3]):
+        rows.submit("one", losses(mean), at=at)
+    rows.refresh()
+    assert [value for _, value in shown_variants(rows)] == [math.inf, math.inf, *[rounded(losses(3.0))] * 2]
+
+
+def test_with_a_ladder_the_ends_of_an_interval_have_a_digit_less(tmp_path):
+    rows = Rows(tmp_path, tests="{test-A: {ladder: true, disclosed: 2}}")
+    rows.submit("one", losses(3.0))
+    (entry,) = rows.standings().entries
+    assert (entry.score, entry.low, entry.high) == (20.0, 20.0, 20.0)
+
+
+def test_a_metric_that_is_not_made_of_losses_climbs_by_a_tenth_of_the_way_to_the_best(tmp_path):
+    rows = Rows(tmp_path, tests="{test-A: {ladder: true, disclosed: 3}}", metric="BLEU")
+    for at, score in enumerate([0.5, 0.54, 0.56, 0.55]):
+        rows.submit("one", score, at=at)
+    rows.refresh()
+    assert [value for _, value in shown_variants(rows)] == [0.5, 0.5, 0.56, 0.56]
+
+
+def test_pairs_are_compared_in_each_phase(rows):
+    for at in (0, 30):
+        for number, name in enumerate(("one", "two")):
+            rows.submit(name, losses(3.0 - number + at / 100, 0.1), at=at)
+    rows.refresh(OPEN)
+    with rows.board.writing() as connection:
+        complete(connection, rows.board.settings, OPEN)
+    for phase in ("dev", "final"):
+        entries = rows.standings("test-A", phase=phase, now=OPEN).entries
+        assert [(entry.first, entry.last) for entry in entries] == [(1, 2), (1, 2)] or LINES
+
+
+def test_a_phase_of_the_future_has_no_page(rows):
+    rows.edit(phases=PHASES.replace("\n", " "))
+    rows.submit("one", losses(3.0), test="dev-0")
+    rows.refresh(START)
+    with view.loaded(rows.board, now=START) as seen:
+        assert list(seen.standings) == [("dev-0", "dev")]
+        assert [test.name for test in seen.tests] == ["dev-0"]
+    with view.loaded(rows.board, now=OPEN) as seen:
+        assert list(seen.standings) == [("dev-0", "dev"), ("test-A", "final")]
+        assert (seen.front, seen.front_of("dev-0"), seen.front_of("test-A")) == ("final", "dev", "final")
