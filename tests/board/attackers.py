@@ -88,7 +88,7 @@ def undefended(board, patch, *, ladder=False):
     return replace(board, settings=settings)
 
 
-class Over(Exception):
+class SeasonOverError(Exception):
     """The season is over."""
 
 
@@ -98,7 +98,7 @@ class Season:
     def __init__(self, board, folder, belief, *, days):
         self.board, self.folder, self.belief, self.days = board, folder, belief, days
         self.lines, self.buckets = belief.shape
-        answers = (folder / "answers" / TEST / "expected.tsv").read_text(encoding="utf-8").split()
+        answers = (folder / "answers" / TEST / "expected.tsv").read_text(encoding="utf-8").splitlines()
         self.truth = np.array([bucket(word, line, self.buckets) for line, word in enumerate(answers)])
         self.words = [word_table(line, self.buckets) for line in range(self.lines)]
         self.day = self.sent = self.count = 0
@@ -115,7 +115,9 @@ class Season:
         for number, logs in enumerate(outputs):
             variant = f"out-n={number}.tsv" if len(outputs) > 1 else "out.tsv"
             rows = zip(self.words, normalised(logs).tolist(), strict=True)
-            text = "".join(" ".join(f"{word}:{value!r}" for word, value in zip(*row, strict=True)) + "\n" for row in rows)
+            text = "".join(
+                " ".join(f"{word}:{value!r}" for word, value in zip(*row, strict=True)) + "\n" for row in rows
+            )
             write(source / TEST / variant, text)
         while self.day < self.days:
             try:
@@ -126,7 +128,7 @@ class Season:
                 self.sent += 1
                 self.states.append(receipt.state)
                 return receipt
-        raise Over
+        raise SeasonOverError
 
     def figures(self):
         """The figures that are shown of the last submission's variants, by variant: the score, the interval's ends."""
@@ -198,7 +200,11 @@ def read_spaced(logs, lines, score, guesses):
     for line in reversed(lines):
         rest = [other for other in lines if other < line]
         low = sum(-logs[other].max() for other in rest)
-        known = np.abs(-logs[line] + low - left) if not rest else np.where(-logs[line] + low <= left + 1e-9, left + logs[line], math.inf)
+        known = (
+            np.abs(-logs[line] + low - left)
+            if not rest
+            else np.where(-logs[line] + low <= left + 1e-9, left + logs[line], math.inf)
+        )
         guesses[line] = int(known.argmin())
         left += logs[line, guesses[line]]
 
@@ -207,7 +213,7 @@ def by_variants(season, figure=0):
     """All variants in one submission, each of which reads one line."""
     guesses = season.belief.argmax(axis=1)
     sent = [spaced(season, [line], 1e-3) for line in range(season.lines)]
-    with suppress(Over):
+    with suppress(SeasonOverError):
         season.send(*sent)
         for variant, figures in season.figures().items():
             line = int(variant.removeprefix("n=") or 0)
@@ -215,11 +221,11 @@ def by_variants(season, figure=0):
     return guesses
 
 
-def by_spaced_masses(season, at_once=3):
+def by_spaced_masses(season, at_once=3, most=None):
     """Each output reads some lines at once, whose spacings differ by the number of buckets."""
     guesses = season.belief.argmax(axis=1)
-    with suppress(Over):
-        for first in range(0, season.lines, at_once):
+    with suppress(SeasonOverError):
+        for first in range(0, most or season.lines, at_once):
             lines = list(range(first, min(first + at_once, season.lines)))
             logs = spaced(season, lines, 1e-3)
             season.send(logs)
@@ -231,7 +237,7 @@ def by_descent(season, bottom=0.0, steps=30):
     """Each output is better than the one before, so that a ladder moves, and reads one line above the bottom."""
     guesses = season.belief.argmax(axis=1)
     shown = None
-    with suppress(Over):
+    with suppress(SeasonOverError):
         for step in range(min(steps, season.lines)):
             waste = np.full(season.lines, 14.0 * (1 - step / steps))
             waste[step] = max(bottom, 0.1)
@@ -254,7 +260,7 @@ def beyond_the_clip(season, steps=30):
 def bisected(season, ask, most=3):
     """Find the buckets of some lines by questions: is the right bucket one of these?"""
     guesses = season.belief.argmax(axis=1)
-    with suppress(Over):
+    with suppress(SeasonOverError):
         for line in range(most):
             candidates = np.arange(season.buckets)
             while len(candidates) > 1:
@@ -264,7 +270,7 @@ def bisected(season, ask, most=3):
     return guesses
 
 
-def by_infinity(season):
+def by_infinity(season, most=3):
     """The score is infinite if the right bucket has no probability."""
 
     def ask(line, half):
@@ -275,10 +281,10 @@ def by_infinity(season):
         (figures,) = season.figures().values()
         return figures[0] is not None and math.isfinite(figures[0])
 
-    return bisected(season, ask)
+    return bisected(season, ask, most)
 
 
-def by_places(season):
+def by_places(season, most=3):
     """A friend knows nothing; who is ahead?"""
     season.send(knows_nothing(season), name=FRIEND)
 
@@ -291,10 +297,10 @@ def by_places(season):
         ahead = next(entry for entry in entries if entry.code == receipt.code or entry.submitter == FRIEND)
         return ahead.submitter == ME and ahead.place != next(e for e in entries if e.submitter == FRIEND).place
 
-    return bisected(season, ask)
+    return bisected(season, ask, most)
 
 
-def by_ranges(season):
+def by_ranges(season, most=3):
     """A friend is as bad as the attacker on all lines but seven; are the two told apart?"""
     base = 10.0
 
@@ -311,7 +317,7 @@ def by_ranges(season):
         groups = [set(entry.groups) for entry in standings(season.board, now=season.now).entries]
         return len(groups) < 2 or bool(groups[0] & groups[1])
 
-    return bisected(season, ask)
+    return bisected(season, ask, most)
 
 
 def by_threats(season):
@@ -327,7 +333,7 @@ def by_threats(season):
     spread = math.sqrt(((season.belief * losses**2).sum(axis=1) - expected**2).sum()) / season.lines
     floor = float(expected.mean())
     waste = math.log(season.buckets) - floor - 2 * spread
-    with suppress(Over):
+    with suppress(SeasonOverError):
         shown = None
         while shown is None and waste > 0:
             season.send(wasteful(season, np.log(season.belief), waste))
