@@ -16,6 +16,7 @@ from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, inser
 
 from geval_py.board.database import schema
 from geval_py.board.database.schema import comparisons, evaluations, exchanges, outputs, scores, submissions
+from geval_py.board.database.store import facts_about, remember
 from geval_py.board.ranking import order
 from geval_py.board.submission import unpack
 from geval_py.explaining.significance import LEVEL
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from geval_py.board.settings import Settings
 
 
+P_VALUES = "counted, or bounded if few"  # how p-values are made; others are made again
+MADE_BY = "p-values"  # the name of the fact that holds this
 MOST_COMPARED = 500  # entries of a ranking, the first ones
 LEAST_SHARE = 0.95  # of lines with the same loss
 MOST_OUTPUTS = 1000  # of a test, the latest, that are compared with each other
@@ -59,6 +62,9 @@ def _stored_among(settings: Settings, ids: set[int]) -> ColumnElement[bool]:
 
 def complete(connection: Connection, settings: Settings, now: datetime) -> None:
     """Compare all pairs of ranked evaluations that were not compared with these samples and this seed."""
+    if facts_about(connection, MADE_BY).get("") != P_VALUES:
+        connection.execute(delete(comparisons))
+        remember(connection, MADE_BY, P_VALUES)
     ranked: set[int] = set()
     by = order.GROUPINGS[settings.entries]
     for test in settings.tests:

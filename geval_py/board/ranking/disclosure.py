@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Row, and_, case, delete, exists, insert, or_,
 
 from geval_py.board.database.schema import SCORED, disclosures, evaluations, facts, outputs, scores, submissions
 from geval_py.board.database.store import Board, remember
-from geval_py.board.ranking.comparisons import complete
+from geval_py.board.ranking.comparisons import P_VALUES, complete
 from geval_py.board.settings import Settings, Test, measure_of
 from geval_py.tables.numbers import MOST_PLAIN, fixed, shortest, special
 
@@ -151,7 +151,7 @@ def _made_with(settings: Settings, now: datetime) -> str:
     """Return, as JSON, all settings that the disclosures and the choice of compared entries depend on."""
     tests = {test.name: [settings.digits_of(test, now), test.ladder and test.clip] for test in settings.tests}
     phases = [[phase.name, phase.until.isoformat()] for phase in settings.phases]
-    return json.dumps([tests, settings.metrics, phases, settings.entries, settings.samples, settings.seed])
+    return json.dumps([tests, settings.metrics, phases, settings.entries, settings.samples, settings.seed, P_VALUES])
 
 
 def _fact(connection: Connection, name: str) -> str | None:
