@@ -31,6 +31,9 @@ from geval_py.scoring.metrics.base import NOISE
 from geval_py.tables.table import Column, Table
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from geval_py.explaining.significance import Array, Flags
 
 TOLERANCE = 0.1  # nats
@@ -41,6 +44,7 @@ MOST_LINES = 10_000  # of more lines, as many are compared, at equal distances
 MOST_PAIRS = 1000  # the most alike
 FREQUENCY = 4.0  # of the cosines that screen the pairs, in radians a nat
 SCREENED = 0.72  # 0.9 cos(0.4) - 0.1 = 0.729 is the least mean cosine of losses that are alike on 90 % of lines
+ROUNDING = 1e-9
 INFINITE = 1e9  # stands for an infinite loss
 
 
@@ -133,7 +137,8 @@ def _alike(test: str, rows: Sequence[Row[Any]], tolerance: float) -> Iterator[Li
     losses = np.array([np.array(unpack(row.losses, row.lines)[0])[::step] for row in rows])
     losses = np.nan_to_num(losses, copy=False, nan=INFINITE, posinf=INFINITE)
     whose = np.array([row.id for row in rows])
-    correlations, similar = _rank_correlations(losses), _similar(losses)
+    ranks, similar = _standard_ranks(losses), _similar(losses)
+    correlations = ranks @ ranks.T
     for number, row in enumerate(rows):
         correlated = correlations[number] >= LEAST_CORRELATION
         later = np.arange(len(rows)) > number
@@ -149,7 +154,7 @@ def _alike(test: str, rows: Sequence[Row[Any]], tolerance: float) -> Iterator[Li
                     other_submitter=rows[other].name,
                     same=same,
                     lines=losses.shape[1],
-                    correlation=min(1.0, float(correlations[number, other])),
+                    correlation=_correlation(ranks[number], ranks[other]),
                 )
 
 
@@ -162,7 +167,8 @@ def _is_more_than_chance(one: Array, other: Array, same: int, tolerance: float) 
     in_order = np.sort(other)
     ends = np.searchsorted(in_order, one + tolerance, "right") - np.searchsorted(in_order, one - tolerance, "left")
     chance = float(ends.mean()) / len(one)
-    return (one == other).all() or same / len(one) - chance >= LEAST_SHARE * (1 - chance) > 0
+    is_equal = float(np.abs(one - other).max()) <= ROUNDING
+    return is_equal or same / len(one) - chance >= LEAST_SHARE * (1 - chance) > 0
 
 
 def _similar(losses: Array) -> Flags:
@@ -174,17 +180,24 @@ def _similar(losses: Array) -> Flags:
     return (cosines @ cosines.T + sines @ sines.T) / np.float32(losses.shape[1]) >= SCREENED
 
 
-def _rank_correlations(losses: Array) -> Array:
-    """Return Spearman's correlations of all pairs of rows; 0 for a constant row, and for few lines."""
+def _standard_ranks(losses: Array) -> NDArray[np.float32]:
+    """Return the ranks of each row's losses with the mean 0 and the length 1; 0 for few lines or equal losses."""
     import numpy as np
 
     rows, lines = losses.shape
+    ranks = np.zeros((rows, lines), np.float32)
     if lines < LEAST_TESTED:
-        return np.zeros((rows, rows))
-    ranks = np.empty((rows, lines), np.float32)
+        return ranks
     for number, row in enumerate(losses):
-        _, of_line, counts = np.unique(row.round(9), return_inverse=True, return_counts=True)
+        _, of_line, counts = np.unique((row / ROUNDING).round(), return_inverse=True, return_counts=True)
         middles = np.cumsum(counts) - (counts + lines) / 2
         spread = float(np.sqrt((counts * middles * middles).sum()))
-        ranks[number] = (middles / spread if spread else middles * 0)[of_line]
-    return (ranks @ ranks.T).astype(np.float64)
+        if spread:
+            ranks[number] = (middles / spread)[of_line]
+    return ranks
+
+
+def _correlation(one: NDArray[np.float32], other: NDArray[np.float32]) -> float:
+    """Return the correlation of two rows of ranks; exactly 1 if they are equal."""
+    apart = (one - other).astype("f8")
+    return 1 - float((apart * apart).sum()) / 2 if one.any() and other.any() else 0.0
