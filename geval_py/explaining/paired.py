@@ -224,7 +224,7 @@ def bootstrap_p_values(
     if table.documents is not None:
         centred *= expansion(table.units)
     noise = NOISE * (np.abs(observed) + np.abs(observed[:, [baseline]]))
-    return _p_value(centred, difference, noise)
+    return counted_p_value(centred, difference, noise)
 
 
 def randomisation_p_values(
@@ -241,11 +241,20 @@ def randomisation_p_values(
     exchanged = table.exchanges(samples, seed, progress)
     p_values = np.ones((table.systems,) * 2)
     for pair in combinations(range(len(p_values)), 2):
-        value, values = observed[:, pair], tested_values(metric, exchanged(pair))
-        noise = NOISE * np.abs(value).sum(axis=1)
-        p_value = _p_value(values[:, 0] - values[:, 1], value[:, 0] - value[:, 1], noise).item()
+        p_value = counted_p_value(*exchanged_differences(metric, observed, exchanged, pair)).item()
         p_values[pair] = p_values[pair[::-1]] = p_value
     return p_values
+
+
+def exchanged_differences(
+    metric: Metric, observed: Array, exchanged: resampling.Exchange, pair: tuple[int, int]
+) -> tuple[Array, Array, Array]:
+    """Return a pair's difference in each sample, its observed difference, and how much of this may be rounding.
+
+    ``observed`` are the tested values of all systems.
+    """
+    value, values = observed[:, pair], tested_values(metric, exchanged(pair))
+    return values[:, 0] - values[:, 1], value[:, 0] - value[:, 1], NOISE * np.abs(value).sum(axis=1)
 
 
 def tested_values(metric: Metric, totals: resampling.Totals) -> Array:
@@ -255,7 +264,7 @@ def tested_values(metric: Metric, totals: resampling.Totals) -> Array:
     return resampling.scores_on(metric, totals)
 
 
-def _p_value(differences: Array, observed: Array, noise: Array) -> Array:
+def counted_p_value(differences: Array, observed: Array, noise: Array) -> Array:
     """Return the share of differences as far from 0 as the observed one, up to rounding; it counts itself.
 
     An undefined difference, of undefined scores, counts as one that is as far.

@@ -1,33 +1,30 @@
-"""Which entries are better than others by more than chance, and which outputs are suspiciously alike.
+"""Which entries are better than others by more than chance.
 
 p-values of pairs of evaluations are computed when an entry is scored, and stored with the samples and the seed they
-were made with. Likenesses are for the organiser alone and never stand on a public page.
+were made with.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import combinations, islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, insert, select, union
+from sqlalchemy import ColumnElement, Connection, and_, delete, func, insert, select, union
 
-from geval_py.board.database import schema
-from geval_py.board.database.schema import comparisons, evaluations, exchanges, outputs, scores, submissions
+from geval_py.board.database.schema import comparisons, exchanges
+from geval_py.board.database.store import facts_about, remember
 from geval_py.board.ranking import order
-from geval_py.board.submission import unpack
 from geval_py.explaining.significance import LEVEL
 
 if TYPE_CHECKING:
     from geval_py.board.settings import Settings
 
 
+P_VALUES = "counted, or bounded if few"  # how p-values are made; others are made again
+MADE_BY = "p-values"  # the name of the fact that holds this
 MOST_COMPARED = 500  # entries of a ranking, the first ones
-LEAST_SHARE = 0.95  # of lines with the same loss
-MOST_OUTPUTS = 1000  # of a test, the latest, that are compared with each other
-MOST_PAIRS = 1000
 
 
 def are_compared(connection: Connection, settings: Settings, evaluations: Iterable[int]) -> bool:
@@ -59,6 +56,9 @@ def _stored_among(settings: Settings, ids: set[int]) -> ColumnElement[bool]:
 
 def complete(connection: Connection, settings: Settings, now: datetime) -> None:
     """Compare all pairs of ranked evaluations that were not compared with these samples and this seed."""
+    if facts_about(connection, MADE_BY).get("") != P_VALUES:
+        connection.execute(delete(comparisons))
+        remember(connection, MADE_BY, P_VALUES)
     ranked: set[int] = set()
     by = order.GROUPINGS[settings.entries]
     for phase, of in settings.by_phase.items():
@@ -102,65 +102,3 @@ def _forget_unranked(connection: Connection, settings: Settings, ranked: set[int
         if evaluation not in ranked or (samples, seed) != (settings.samples, settings.seed):
             this = and_(c.evaluation_id == evaluation, c.samples == samples, c.seed == seed)
             connection.execute(delete(exchanges).where(this))
-
-
-# Outputs of different submitters that are much alike
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Likeness:
-    """Two outputs of different submitters that have the same loss on ``same`` of ``lines`` lines."""
-
-    test: str
-    one: str
-    one_submitter: str
-    other: str
-    other_submitter: str
-    same: int
-    lines: int
-
-
-def likenesses(connection: Connection, settings: Settings) -> Iterator[Likeness]:
-    """Yield pairs of outputs, of different submitters, with the same loss on nearly all lines; baselines too."""
-    for test in settings.tests:
-        yield from islice(_alike(test.name, _latest_outputs(connection, settings, test.name)), MOST_PAIRS)
-
-
-def _latest_outputs(connection: Connection, settings: Settings, test: str) -> list[Row[Any]]:
-    submitters = schema.submitters
-    columns = (submissions.c.code, submitters.c.name, submitters.c.id, evaluations.c.lines, evaluations.c.losses)
-    query = (
-        select(*columns, scores.c.evaluation_id)
-        .join(submitters, submitters.c.id == submissions.c.submitter_id)
-        .join(outputs, outputs.c.submission_id == submissions.c.id)
-        .join(scores, scores.c.output_id == outputs.c.id)
-        .join(evaluations, evaluations.c.id == scores.c.evaluation_id)
-        .where(outputs.c.test == test, scores.c.metric == settings.metric, evaluations.c.losses.is_not(None))
-        .where(submissions.c.state == schema.SCORED)
-        .order_by(submissions.c.arrived.desc(), outputs.c.id)
-    )
-    return list(connection.execute(query.limit(MOST_OUTPUTS)))
-
-
-def _alike(test: str, rows: list[Row[Any]]) -> Iterator[Likeness]:
-    import numpy as np
-
-    losses = {row.evaluation_id: np.array(unpack(row.losses, row.lines)[0]) for row in rows}
-    seen: set[tuple[str, str]] = set()
-    for one, other in combinations(rows, 2):
-        a, b = losses[one.evaluation_id], losses[other.evaluation_id]
-        codes = (one.code, other.code)
-        if one.id == other.id or len(a) != len(b) or codes in seen:
-            continue
-        same = int((a == b).sum())
-        if same >= LEAST_SHARE * len(a):
-            seen.add(codes)
-            yield Likeness(
-                test=test,
-                one=one.code,
-                one_submitter=one.name,
-                other=other.code,
-                other_submitter=other.name,
-                same=same,
-                lines=len(a),
-            )

@@ -20,7 +20,7 @@ from sqlalchemy import Connection, case, delete, insert, select
 
 from geval_py.board.database.schema import SCORED, disclosures, evaluations, facts, outputs, scores, submissions
 from geval_py.board.database.store import Board, remember
-from geval_py.board.ranking.comparisons import complete
+from geval_py.board.ranking.comparisons import P_VALUES, complete
 from geval_py.board.ranking.order import arrived_in
 from geval_py.board.settings import BEST, MOST_DIGITS, Settings, Test, measure_of, uninformed_score
 from geval_py.scoring.metrics.base import NOISE
@@ -183,7 +183,7 @@ def _made_with(settings: Settings, now: datetime) -> str:
         for test in of.tests
     ]
     phases = [[phase.name, phase.until.isoformat()] for phase in settings.phases]
-    return json.dumps([tests, settings.metrics, phases, settings.entries, settings.samples, settings.seed])
+    return json.dumps([tests, settings.metrics, phases, settings.entries, settings.samples, settings.seed, P_VALUES])
 
 
 def _fact(connection: Connection, name: str) -> str | None:

@@ -22,7 +22,6 @@ from geval_py.board.ranking import comparisons, disclosure, order, place_ranges
 from geval_py.board.settings import AFTER, Settings, Test, measure_of, names_of, uninformed_score
 from geval_py.board.submission import Entry, Standings
 from geval_py.errors import UsageError
-from geval_py.explaining.significance import samples_needed
 from geval_py.tables.table import Column, Table
 from geval_py.text import nearest, visible
 
@@ -38,6 +37,7 @@ HELD_LEGEND = "held back: the latest submission is not significantly better, so 
 WORSE = "a score worse than {}, the {} of knowing nothing, is shown as infinite"
 INTERNAL = ("output_id", "evaluation_id")  # fields of an entry that only the database knows
 NOTHING_LATER = f"nothing stands in {AFTER} yet; this is the table of the last phase, {{}}"
+SOME_COMPARED = "only the first {} of {} entries are compared with each other"
 BY = (order.SUBMITTER, order.SUBMISSION, order.TAG)
 EntryKey: TypeAlias = "tuple[str, str, str, str]"  # test, phase, submitter, and the code if there may be several
 Places: TypeAlias = "Mapping[EntryKey, int | None]"
@@ -189,19 +189,8 @@ def _with_ranges(
     shown = list(entries)
     for (number, entry), at in zip(compared, found, strict=True):
         shown[number] = replace(entry, first=at.first, last=at.last, groups=at.groups)
-    return tuple(shown), tuple(_notes(len(ranked), settings.samples))
-
-
-def _notes(ranked: int, samples: int) -> Iterator[str]:
-    compared = min(ranked, comparisons.MOST_COMPARED)
-    needed = samples_needed(compared * (compared - 1) // 2)
-    if ranked > compared:
-        yield f"only the first {compared} of {ranked} entries are compared with each other"
-    if samples < needed:
-        yield (
-            f"{samples} samples are too few for all of {compared} entries to be told apart: "
-            f"`samples: {needed}` in board.yaml would do"
-        )
+    notes = () if len(ranked) == len(compared) else (SOME_COMPARED.format(len(compared), len(ranked)),)
+    return tuple(shown), notes
 
 
 # Tables for people and for programs

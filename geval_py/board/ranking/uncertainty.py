@@ -4,6 +4,9 @@ All outputs of one test share the resamples and the coins, so each output is pre
 other. In one sample of the randomisation, systems A and B swap their losses on some lines. Let m(A) be the mean loss
 of A with the swapped lines counted negatively: the difference of the two systems is then m(A) - m(B), so each system
 needs one mean per sample. The coins are those of :func:`geval_py.explaining.paired.randomisation_p_values`.
+
+If hardly any sample is as extreme as the observed difference, the p-value is smaller than counting can make it: a
+bound, or the tail of the samples (:mod:`geval_py.explaining.permutation_tails`). So many entries can be told apart.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from sqlalchemy import Connection, Row, and_, insert, select
 from geval_py.board.database.schema import evaluations, exchanges
 from geval_py.board.settings import Settings, measure_of
 from geval_py.board.submission import Scored, unpack
-from geval_py.explaining import resampling
+from geval_py.explaining import permutation_tails, resampling
 from geval_py.reading.schemes import parse_schemes
 from geval_py.scoring.metrics import find_metric
 from geval_py.scoring.metrics.base import NOISE, LineStatistics
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
 
 SAMPLES = 1000  # of the bootstrap
 MOST_KEPT = 1 << 25  # weights of a test's resamples, 8 bytes each, that are kept for its next output
+MOST_LOSSES = 1 << 23  # 8 bytes each, that are held while pairs are tested
 SIGNS = 1.0 - 2.0 * np.unpackbits(np.arange(256, dtype=np.uint8)[:, np.newaxis], axis=1)  # of a byte's eight lines
 
 PairTest: TypeAlias = "Callable[[int, int], float]"  # two ids of evaluations -> p-value
@@ -99,13 +103,22 @@ def _coins(lines: int, samples: int, seed: int) -> resampling.Bytes:
     return np.ascontiguousarray(np.concatenate(list(resampling.swap_coins(lines, samples, seed))).T)
 
 
-def p_value(one: SwappedMeans, other: SwappedMeans) -> float:
-    """Return the two-sided p-value of two systems; 0 if exactly one of them is infinite, 1 if both are."""
+def p_value(one: SwappedMeans, other: SwappedMeans, differences: Callable[[], Array] | None = None) -> float:
+    """Return the two-sided p-value of two systems; 0 if exactly one of them is infinite, 1 if both are.
+
+    If few samples are as extreme, the p-value is the lesser of the counted one and a bound of the exact one, which is
+    made from the ``differences`` of their line losses.
+    """
     if not (one.means.size and other.means.size):
         return float(one.means.size == other.means.size)
-    observed = abs(one.mean - other.mean) - NOISE * (abs(one.mean) + abs(other.mean))
+    noise = NOISE * (abs(one.mean) + abs(other.mean))
+    observed = abs(one.mean - other.mean) - noise
     extreme = int(np.count_nonzero(np.abs(one.means - other.means) >= observed))
-    return (extreme + 1) / (one.means.size + 1)
+    counted = (extreme + 1) / (one.means.size + 1)
+    if differences is None or extreme > permutation_tails.FEW:
+        return counted
+    found = differences()
+    return min(counted, permutation_tails.sign_flip_bound(found, noise * len(found)))
 
 
 # The tests of stored evaluations
@@ -141,6 +154,7 @@ def losses_test(connection: Connection, settings: Settings, rows: Sequence[Row[A
     """
     scores = {row.id: row.score for row in rows}
     prepared = _prepared(connection, settings, list(scores))
+    losses = _kept_losses(connection, max((row.lines for row in rows), default=1))
     sign = 1 if measure_of(settings.metric).direction == "lower" else -1
 
     def p_of(one: int, other: int) -> float:
@@ -150,14 +164,28 @@ def losses_test(connection: Connection, settings: Settings, rows: Sequence[Row[A
             by_score = sign * (scores[one] - scores[other])
             if abs(by_mean) > NOISE * (a.mean + b.mean) and by_score * by_mean < 0:
                 return 1.0
-        return p_value(a, b)
+        return p_value(a, b, lambda: losses(one) - losses(other))
 
     return p_of
 
 
+def _kept_losses(connection: Connection, lines: int) -> Callable[[int], Array]:
+    """Return a function that reads the line losses of an evaluation, and keeps those it was asked for last."""
+
+    @lru_cache(maxsize=max(2, MOST_LOSSES // lines))
+    def losses(evaluation: int) -> Array:
+        ((_, lines, packed),) = stored_statistics(connection, [evaluation])
+        return np.array(unpack(packed, lines)[0])
+
+    return losses
+
+
 def metric_test(connection: Connection, settings: Settings, rows: Sequence[Row[Any]]) -> PairTest:
-    """Return the test of the metric itself, from sums of line statistics, as ``geval compare`` computes it."""
-    from geval_py.explaining.paired import randomisation_p_values
+    """Return the test of the metric itself, from sums of line statistics, as ``geval compare`` computes it.
+
+    If few samples are as extreme, the p-value is the lesser of the counted one and that of the samples' tail.
+    """
+    from geval_py.explaining import paired
 
     metric = find_metric(parse_schemes(settings.metric)[0].metric)
     tables = {
@@ -169,8 +197,14 @@ def metric_test(connection: Connection, settings: Settings, rows: Sequence[Row[A
         table = resampling.StatisticsTable.of_systems([tables[one], tables[other]]).finite()
         if not table.lines:
             return 1.0
-        found = randomisation_p_values(metric, table, samples=settings.samples, seed=settings.seed)
-        return float(found[0, 1])
+        exchanged = table.exchanges(settings.samples, settings.seed)
+        values = paired.tested_values(metric, table.observed())
+        differences, observed, noise = paired.exchanged_differences(metric, values, exchanged, (0, 1))
+        counted = float(paired.counted_p_value(differences, observed, noise).item())
+        if counted * (len(differences) + 1) > permutation_tails.FEW + 1:
+            return counted
+        units = int((table.statistics[:, :, 0] != table.statistics[:, :, 1]).any(axis=0).sum())
+        return min(counted, permutation_tails.exponential_tail(differences, abs(float(observed.item())), units))
 
     return p_of
 

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, Row, select
 
 from geval_py.board.answers import expected_of, input_of
 from geval_py.board.database.schema import SCORED, disclosures, evaluations, files, outputs, submissions, submitters
-from geval_py.board.ranking import comparisons, disclosure, leaderboard, place_ranges
+from geval_py.board.ranking import comparisons, disclosure, leaderboard, likeness, place_ranges
 from geval_py.board.settings import AFTER, Settings, Test, measure_of, names_of, read_text
 from geval_py.board.submission import Entry, Standings, unpack
 from geval_py.reading import challenge, lines
@@ -123,7 +123,7 @@ class SiteView:
     readme: str = ""
     lines_of: Callable[[Test, OutputView], Sequence[LineView]] = lambda *_: ()
     advice: Callable[[Standings, Entry], Sequence[str]] = lambda *_: ()
-    likenesses: tuple[comparisons.Likeness, ...] | None = None
+    likenesses: tuple[likeness.Likeness, ...] | None = None
 
     @property
     def front(self) -> str:
@@ -244,7 +244,7 @@ def _view(connection: Connection, settings: Settings, now: datetime, *, organise
         readme=read_text(readme) if os.path.isfile(readme) else "",
         lines_of=LineTables(connection, settings),
         advice=_advice,
-        likenesses=tuple(comparisons.likenesses(connection, settings)) if organiser else None,
+        likenesses=tuple(likeness.likenesses(connection, settings)) if organiser else None,
     )
 
 

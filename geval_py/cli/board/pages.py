@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from geval_py.board.database.store import Board
 from geval_py.board.operations.status import Status, status_of
-from geval_py.board.ranking import leaderboard
+from geval_py.board.ranking import leaderboard, likeness
 from geval_py.cli import parsers, terminal
 from geval_py.cli.board import board_parser, now
 from geval_py.tables.formats import Shown
@@ -25,6 +25,7 @@ SHOW_EXAMPLES = """\
 STATUS_EXAMPLES = """\
   geval board status gazette-board
   geval board status gazette-board --format json
+  geval board status gazette-board --copies
 """
 SITE_EXAMPLES = """\
   geval board site gazette-board -o public
@@ -73,6 +74,8 @@ def make_status_parser() -> parsers.QuietParser:
     """Make the parser of ``geval board status``."""
     what = "Show what is stored, what is out of date, what was rejected or failed and why, and what was charged."
     parser = board_parser("status", what, STATUS_EXAMPLES)
+    copies = "show the outputs of different submitters that are much alike instead"
+    parser.add_argument("--copies", action="store_true", help=copies)
     parsers.add_format(parser)
     return parser.with_help()
 
@@ -82,7 +85,11 @@ def run_status(words: Sequence[str]) -> int:
     given = make_status_parser().understood(words)
     if given is None:
         return 0
-    status = status_of(Board.open(given.board), now())
+    board = Board.open(given.board)
+    if given.copies:
+        _show_copies(board, given.format)
+        return 0
+    status = status_of(board, now())
     summary = [visible(line) for line in _summary(status)]
 
     def text(width: int | None) -> Iterator[str]:
@@ -110,6 +117,23 @@ def _summary(status: Status) -> Iterator[str]:
     if status.to_be_sent_again:
         codes = status.to_be_sent_again
         yield f"rejected under other tests or limits: {_some(codes)}; geval board scan or add takes them again"
+
+
+def _show_copies(board: Board, chosen: str) -> None:
+    with board.reading() as connection:
+        pairs = tuple(likeness.likenesses(connection, board.settings))
+    found = "1 pair is" if len(pairs) == 1 else f"{len(pairs)} pairs are"
+    summary = f"outputs of different submitters: {found} much alike"
+    table = likeness.likeness_table(pairs)
+
+    def text(width: int | None) -> Iterator[str]:
+        yield f"{summary}\n"
+        if pairs:
+            yield "\n"
+            yield from table.tabs() if width is None else table.terminal(width)
+
+    document = likeness.likeness_document(pairs)
+    terminal.show(Shown(to_dict=lambda: document, table=lambda: table, legend=lambda: [summary], text=text), chosen)
 
 
 def _some(codes: Sequence[str]) -> str:

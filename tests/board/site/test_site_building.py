@@ -25,7 +25,7 @@ from geval_py.board.exports import export, moment_in, verify
 from geval_py.board.operations import creation as creating
 from geval_py.board.operations import submissions
 from geval_py.board.operations import submissions as moderating
-from geval_py.board.ranking.comparisons import likenesses
+from geval_py.board.ranking.likeness import likenesses
 from geval_py.board.site import files as writing
 from geval_py.board.site.files import write_site
 from geval_py.board.site.view import loaded
@@ -103,12 +103,13 @@ def test_likenesses_are_found_between_submitters_only(rows):
     rows.submit("ann", losses, at=6)
     rows.submit("ann", losses, at=7)
     bob = rows.submit("bob", copy, at=8)
-    rows.submit("eve", [loss + 1 for loss in losses], at=9)
+    eve = rows.submit("eve", [loss + 1 for loss in losses], at=9)  # in the same order
+    rows.submit("dan", losses[::-1], at=10)
     with rows.board.reading() as connection:
         found = list(likenesses(connection, rows.board.settings))
     pairs = {(one.one_submitter, one.other_submitter, one.same, one.lines) for one in found if one.lines == 40}
-    assert pairs == {("bob", "ann", 39, 40)}
-    assert {one.one for one in found if one.lines == 40} == {bob}
+    assert pairs == {("bob", "ann", 39, 40), ("eve", "ann", 0, 40)}
+    assert {one.one for one in found if one.lines == 40} == {bob, eve}
 
 
 def test_the_organisers_copy_has_a_page_more(rows, tmp_path):

@@ -410,15 +410,22 @@ def test_advice_stands_on_the_page_of_an_entry():
 
 
 def test_likenesses_are_the_organisers_alone(files):
-    from geval_py.board.ranking.comparisons import Likeness
+    from geval_py.board.ranking.likeness import Likeness
 
     pair = Likeness(
-        test="test-A", one="0" * 12, one_submitter="ann", other="1" * 12, other_submitter="bob", same=59, lines=60
+        test="test-A",
+        one="0" * 12,
+        one_submitter="ann",
+        other="1" * 12,
+        other_submitter="bob",
+        same=59,
+        lines=60,
+        correlation=0.99987,
     )
     own = site_views.submissions_of(3, 2)
     named = tuple(replace(one, code=code * 12) for one, code in zip(own, "012", strict=True))
     private = made(site_views.view(submissions=named, standings=empty(), likenesses=(pair,)))
-    assert "59 of 60" in Reader(private["likenesses.html"]).words
+    assert "59 of 60 lines 0.9998" in Reader(private["likenesses.html"]).words
     assert all("do not publish it" in text for text in html_of(private).values())
     assert "likenesses.html" not in files
     assert not any("do not publish" in text for text in files.values())

@@ -1,0 +1,203 @@
+"""Outputs of different submitters that are much alike, for the organiser alone: no public page shows them.
+
+An output may be a copy with its words in another order, some noise, a few lines of its own, or all probabilities
+scaled or smoothed. Two measures find these in the line losses:
+
+- *Same lines*: the share of lines whose losses differ by at most 0.1 nats (for other metrics: whose first statistics
+  are equal). It must be 90 %, corrected for the share that two such columns have by chance, as in Cohen's kappa.
+- *Same order*: the rank correlation of the losses (Spearman's), which neither scaling nor smoothing changes much. It
+  must be 0.999.
+
+``tests/board/ranking/test_likeness.py`` tries both on n-gram models and their copies. Two models of different texts
+are not listed, nor are a bigram and a four-gram model of one text. Two models of one text with nearly the same
+settings often are: they give nearly the same probabilities, so nothing can tell them from copies.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, Row, select
+
+from geval_py.board.database import schema
+from geval_py.board.database.schema import evaluations, outputs, scores, submissions, submitters
+from geval_py.board.settings import Settings, measure_of
+from geval_py.board.submission import unpack
+from geval_py.explaining.significance import LEAST_TESTED
+from geval_py.scoring.metrics.base import NOISE
+from geval_py.tables.table import Column, Table
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from geval_py.explaining.significance import Array, Flags
+
+TOLERANCE = 0.1  # nats
+LEAST_SHARE = 0.9  # of lines, beyond chance
+LEAST_CORRELATION = 0.999
+MOST_OUTPUTS = 1000  # of a test, the latest, that are compared with each other
+MOST_LINES = 10_000  # of more lines, as many are compared, at equal distances
+MOST_PAIRS = 1000  # the most alike
+FREQUENCY = 4.0  # of the cosines that screen the pairs, in radians a nat
+SCREENED = 0.72  # 0.9 cos(0.4) - 0.1 = 0.729 is the least mean cosine of losses that are alike on 90 % of lines
+ROUNDING = 1e-9
+INFINITE = 1e9  # stands for an infinite loss
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Likeness:
+    """Two outputs of different submitters that are much alike; ``one`` did not arrive before the ``other``.
+
+    Their losses are nearly the same on ``same`` of ``lines`` lines; ``correlation`` is that of their ranks.
+    """
+
+    test: str
+    one: str
+    one_submitter: str
+    other: str
+    other_submitter: str
+    same: int
+    lines: int
+    correlation: float
+
+    @property
+    def same_lines(self) -> str:
+        """The number of lines with nearly the same loss, as shown."""
+        return f"{self.same} of {self.lines} lines"
+
+    @property
+    def same_order(self) -> str:
+        """The rank correlation as shown, never rounded up."""
+        return f"{math.floor(self.correlation * 10_000) / 10_000:.4f}"
+
+
+def likeness_table(pairs: Sequence[Likeness]) -> Table:
+    """Return a table of pairs, for the organiser."""
+    columns = ("test", "later", "submitter", "earlier", "submitter", "nearly the same loss", "same order")
+    rows = (
+        (
+            pair.test,
+            pair.one,
+            pair.one_submitter,
+            pair.other,
+            pair.other_submitter,
+            pair.same_lines,
+            pair.same_order,
+        )
+        for pair in pairs
+    )
+    return Table([Column(name=name) for name in columns], rows)
+
+
+def likeness_document(pairs: Sequence[Likeness]) -> dict[str, Any]:
+    """Return the pairs as a JSON document."""
+    return {"copies": [asdict(pair) for pair in pairs]}
+
+
+def likenesses(connection: Connection, settings: Settings) -> Iterator[Likeness]:
+    """Yield the pairs of outputs of different submitters that are much alike, the most alike first; baselines too."""
+    tolerance = TOLERANCE if measure_of(settings.metric).in_nats else NOISE
+    for test in settings.tests:
+        by_lines: dict[int, list[Row[Any]]] = {}
+        for row in _latest_outputs(connection, settings, test.name):
+            by_lines.setdefault(row.lines, []).append(row)
+        found = [pair for rows in by_lines.values() for pair in _alike(test.name, rows, tolerance)]
+        found.sort(key=lambda pair: (pair.same / pair.lines, pair.correlation), reverse=True)
+        seen: set[tuple[str, str]] = set()
+        for pair in found:
+            if (pair.one, pair.other) not in seen and len(seen) < MOST_PAIRS:
+                seen.add((pair.one, pair.other))
+                yield pair
+
+
+def _latest_outputs(connection: Connection, settings: Settings, test: str) -> Sequence[Row[Any]]:
+    columns = (submissions.c.code, submitters.c.name, submitters.c.id, evaluations.c.lines, evaluations.c.losses)
+    query = (
+        select(*columns)
+        .join(submitters, submitters.c.id == submissions.c.submitter_id)
+        .join(outputs, outputs.c.submission_id == submissions.c.id)
+        .join(scores, scores.c.output_id == outputs.c.id)
+        .join(evaluations, evaluations.c.id == scores.c.evaluation_id)
+        .where(outputs.c.test == test, scores.c.metric == settings.metric, evaluations.c.losses.is_not(None))
+        .where(submissions.c.state == schema.SCORED)
+        .order_by(submissions.c.arrived.desc(), outputs.c.id)
+    )
+    return connection.execute(query.limit(MOST_OUTPUTS)).all()
+
+
+def _alike(test: str, rows: Sequence[Row[Any]], tolerance: float) -> Iterator[Likeness]:
+    """Yield the pairs that are much alike, of outputs with the same number of lines."""
+    import numpy as np
+
+    step = -(-rows[0].lines // MOST_LINES)
+    losses = np.array([np.array(unpack(row.losses, row.lines)[0])[::step] for row in rows])
+    losses = np.nan_to_num(losses, copy=False, nan=INFINITE, posinf=INFINITE)
+    whose = np.array([row.id for row in rows])
+    ranks, similar = _standard_ranks(losses), _similar(losses)
+    correlations = ranks @ ranks.T
+    for number, row in enumerate(rows):
+        correlated = correlations[number] >= LEAST_CORRELATION
+        later = np.arange(len(rows)) > number
+        others = np.flatnonzero(later & (whose != whose[number]) & (correlated | similar[number]))
+        for other in others.tolist():
+            same = int((np.abs(losses[number] - losses[other]) <= tolerance).sum())
+            if correlated[other] or _is_more_than_chance(losses[number], losses[other], same, tolerance):
+                yield Likeness(
+                    test=test,
+                    one=row.code,
+                    one_submitter=row.name,
+                    other=rows[other].code,
+                    other_submitter=rows[other].name,
+                    same=same,
+                    lines=losses.shape[1],
+                    correlation=_correlation(ranks[number], ranks[other]),
+                )
+
+
+def _is_more_than_chance(one: Array, other: Array, same: int, tolerance: float) -> bool:
+    """Whether more lines are the same than two columns with these losses, in any order, would have by chance."""
+    import numpy as np
+
+    if same < LEAST_SHARE * len(one):
+        return False
+    in_order = np.sort(other)
+    ends = np.searchsorted(in_order, one + tolerance, "right") - np.searchsorted(in_order, one - tolerance, "left")
+    chance = float(ends.mean()) / len(one)
+    is_equal = float(np.abs(one - other).max()) <= ROUNDING
+    return is_equal or same / len(one) - chance >= LEAST_SHARE * (1 - chance) > 0
+
+
+def _similar(losses: Array) -> Flags:
+    """Screen the pairs: False where fewer lines are the same than are needed; two products of matrices."""
+    import numpy as np
+
+    angles = losses * FREQUENCY
+    cosines, sines = np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
+    return (cosines @ cosines.T + sines @ sines.T) / np.float32(losses.shape[1]) >= SCREENED
+
+
+def _standard_ranks(losses: Array) -> NDArray[np.float32]:
+    """Return the ranks of each row's losses with the mean 0 and the length 1; 0 for few lines or equal losses."""
+    import numpy as np
+
+    rows, lines = losses.shape
+    ranks = np.zeros((rows, lines), np.float32)
+    if lines < LEAST_TESTED:
+        return ranks
+    for number, row in enumerate(losses):
+        _, of_line, counts = np.unique((row / ROUNDING).round(), return_inverse=True, return_counts=True)
+        middles = np.cumsum(counts) - (counts + lines) / 2
+        spread = float(np.sqrt((counts * middles * middles).sum()))
+        if spread:
+            ranks[number] = (middles / spread)[of_line]
+    return ranks
+
+
+def _correlation(one: NDArray[np.float32], other: NDArray[np.float32]) -> float:
+    """Return the correlation of two rows of ranks; exactly 1 if they are equal."""
+    apart = (one - other).astype("f8")
+    return 1 - float((apart * apart).sum()) / 2 if one.any() and other.any() else 0.0

@@ -1,0 +1,233 @@
+"""Copies are found among outputs of real n-gram models, and models that were trained apart are not."""
+
+import json
+import math
+import random
+from array import array
+from itertools import combinations
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from gazette import SOURCE
+from rows import Rows
+
+from geval_py import Challenge, evaluate
+from geval_py.board.ranking import likeness
+from geval_py.board.ranking.likeness import Likeness, likenesses
+from geval_py.board.submission import pack
+from geval_py.cli import main
+from geval_py.modelling import baselines, gap_models
+from geval_py.modelling.estimation import FALLBACK, Estimation
+
+
+def answers(train, items, order, sides):
+    """The lines of an n-gram model that looks at the left context or at both."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(gap_models, "ORDER", order)
+        patched.setattr(
+            gap_models, "ESTIMATION", Estimation(order=order, fallback=FALLBACK, interpolate_unigrams=False)
+        )
+        model = baselines.NgramGapModel(300, sides=sides)
+        model.fit(train)
+        return list(model.predict(items))
+
+
+class Gazette:
+    """Outputs for gazette's test-A and their line losses, as PerplexityHashed has them."""
+
+    def __init__(self, folder):
+        challenge = Challenge.open(SOURCE)
+        self.train, self.items = list(challenge["train"]), list(challenge["test-A"])
+        self.folder, self.expected = folder, folder / "expected.tsv"
+        self.expected.write_text("".join(f"{item.expected}\n" for item in self.items))
+
+    def output(self, train, order, sides):
+        lines = answers(train, self.items, order, sides)
+        return [[(word, float(p)) for word, _, p in (t.rpartition(":") for t in line.split(" "))] for line in lines]
+
+    def losses(self, output):
+        path = self.folder / "out.tsv"
+        path.write_text("".join(" ".join(f"{word}:{p:.6g}" for word, p in line) + "\n" for line in output))
+        (score,) = evaluate((path, self.expected), metrics="PerplexityHashed").scores
+        return score.statistics.columns[0].tolist()
+
+
+def scaled(line):
+    total = math.fsum(p for _, p in line)
+    return [(word, p / total) for word, p in line]
+
+
+def noisy(share):
+    return lambda line, chance, _: scaled([(word, p * math.exp(chance.gauss(0, share))) for word, p in line])
+
+
+def reordered(line, chance, _):
+    return chance.sample(line, len(line))
+
+
+def changed(lines):
+    return lambda line, _, number: [("the", 0.5), ("", 0.5)] if number in lines else line
+
+
+def with_rest(share):
+    return lambda line, *_: [(word, p * (1 - share) + (0 if word else share)) for word, p in line]
+
+
+def smoothed(share):
+    return lambda line, *_: [(word, p * (1 - share) + share / len(line)) for word, p in line]
+
+
+COPIES = {
+    "reordered": reordered,
+    "noise of 0.1 %": noisy(0.001),
+    "noise of 5 %": noisy(0.05),
+    "a line changed": changed({3}),
+    "five lines changed": changed({3, 30, 60, 90, 120}),
+    "5 % to the rest": with_rest(0.05),
+    "20 % to the rest": with_rest(0.2),
+    "2 % to all words": smoothed(0.02),
+    "sharpened": lambda line, *_: scaled([(word, p**1.05) for word, p in line]),
+}
+
+
+@pytest.fixture(scope="module")
+def systems(tmp_path_factory):
+    """Line losses by name: of models that were trained apart or are of another kind, and of copies of one of them."""
+    gazette = Gazette(tmp_path_factory.mktemp("gazette"))
+    halves = gazette.train[: len(gazette.train) // 2], gazette.train[len(gazette.train) // 2 :]
+    original = gazette.output(gazette.train, 4, 2)
+    honest = {
+        "original": original,
+        "four-grams of one half": gazette.output(halves[0], 4, 2),
+        "four-grams of the other half": gazette.output(halves[1], 4, 2),
+        "bigrams": gazette.output(gazette.train, 2, 2),
+        "four-grams of the left": gazette.output(gazette.train, 4, 1),
+    }
+    chance = random.Random(8)
+    copies = {
+        name: [copied(line, chance, number) for number, line in enumerate(original)]
+        for name, copied in COPIES.items()
+    }
+    return {name: gazette.losses(output) for name, output in (honest | copies).items()}
+
+
+def pairs_in(rows):
+    with rows.board.reading() as connection:
+        return list(likenesses(connection, rows.board.settings))
+
+
+def alike(systems, folder):
+    """The pairs of submitters that are listed, each of which submitted one system."""
+    rows = Rows(folder)
+    for name, losses in systems.items():
+        rows.submit(name, losses)
+    return {frozenset((pair.one_submitter, pair.other_submitter)) for pair in pairs_in(rows)}
+
+
+def test_copies_are_found(systems, tmp_path):
+    found = alike(systems, tmp_path)
+    assert {name for name in COPIES if {"original", name} not in found} == set()
+
+
+def test_independent_systems_are_not_accused(systems, tmp_path):
+    """Their losses correlate by up to 0.99."""
+    honest = {name: losses for name, losses in systems.items() if name not in COPIES}
+    assert max(np.corrcoef(list(honest.values()))[np.triu_indices(len(honest), 1)]) > 0.95
+    assert alike(honest, tmp_path) == set()
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ([0.1] * 120 + [3.0] * 3, [0.12] * 118 + [2.0] * 5),
+        ([0.151] * 123, [0.094] * 123),
+    ],
+    ids=["a frequent word apart", "only the rest"],
+)
+def test_outputs_that_say_little_are_not_copies(one, other, tmp_path):
+    """Nearly all losses of each are the same, so they agree by chance."""
+    assert alike({"one": one, "other": other}, tmp_path) == set()
+
+
+def test_equal_outputs_are_alike_whatever_they_say(tmp_path):
+    assert alike({"one": [6.9] * 123, "other": [6.9 + 1e-13] * 123}, tmp_path) == {frozenset(("one", "other"))}
+
+
+def test_right_answers_of_good_systems_are_not_copies(tmp_path):
+    """Two classifiers that are right in 95 % of lines agree in 90 %."""
+    chance = random.Random(2)
+    rows = Rows(tmp_path, metric="Accuracy")
+    for name in ("one", "other"):
+        rows.submit(name, [float(chance.random() < 0.05) for _ in range(2000)])
+    assert pairs_in(rows) == []
+
+
+def test_the_same_infinite_losses_are_the_same(tmp_path):
+    losses = [math.inf if n % 9 == 0 else 0.1 * n for n in range(120)]
+    rows = Rows(tmp_path)
+    rows.submit("one", losses)
+    rows.submit("other", [*losses[:-1], math.inf], at=1)
+    (pair,) = pairs_in(rows)
+    assert (pair.one_submitter, pair.same, pair.lines) == ("other", 119, 120)
+
+
+def test_the_screening_omits_no_pair():
+    """Losses that are alike on 90 % of lines, as far apart as they may be, and on the others as unlike as can be."""
+    rng = np.random.default_rng(3)
+    one = rng.exponential(3, 1000)
+    other = one + np.where(np.arange(1000) < 900, likeness.TOLERANCE, math.pi / likeness.FREQUENCY)
+    assert likeness._similar(np.array([one, other])).all()
+    assert not likeness._similar(np.array([one, rng.exponential(3, 1000)]))[0, 1]
+
+
+def test_of_many_lines_some_are_compared(monkeypatch, tmp_path):
+    monkeypatch.setattr(likeness, "MOST_LINES", 50)
+    chance = random.Random(4)
+    losses = [chance.expovariate(0.3) for _ in range(180)]
+    rows = Rows(tmp_path)
+    rows.submit("one", losses)
+    rows.submit("other", losses)
+    assert [(pair.same, pair.lines) for pair in pairs_in(rows)] == [(45, 45)]
+
+
+def test_the_most_alike_come_first(systems, tmp_path):
+    rows = Rows(tmp_path)
+    for name in ("original", "noise of 5 %", "20 % to the rest"):
+        rows.submit(name, systems[name])
+    found = pairs_in(rows)
+    assert {found[0].one_submitter, found[0].other_submitter} == {"original", "noise of 5 %"}
+    assert [pair.same for pair in found] == sorted((pair.same for pair in found), reverse=True)
+
+
+def test_the_organiser_sees_them_on_the_terminal(tmp_path, capsys, monkeypatch):
+    from geval_py.cli.board import pages
+
+    rows = Rows(tmp_path)
+    rows.submit("ann", [0.1 * n for n in range(40)])
+    rows.submit("bob", [9.0, *(0.1 * n for n in range(1, 40))], at=1)
+    monkeypatch.setattr(pages.Board, "open", lambda _: rows.board)
+    assert main(["board", "status", "board", "--copies"]) == 0
+    assert capsys.readouterr().out == (
+        "outputs of different submitters: 1 pair is much alike\n\n"
+        "test-A\t000000000002\tbob\t000000000001\tann\t39 of 40 lines\t0.8536\n"
+    )
+    assert main(["board", "status", "board", "--copies", "--format", "json"]) == 0
+    (pair,) = json.loads(capsys.readouterr().out)["copies"]
+    assert Likeness(**pair).same_lines == "39 of 40 lines"
+
+
+@pytest.mark.long
+def test_a_thousand_outputs_of_ten_thousand_lines():
+    """Half a million pairs: ten groups of ten copies are found."""
+    rng = np.random.default_rng(1)
+    lines = rng.exponential(3, 10_000)
+    systems = [np.abs(lines + rng.normal(0, 0.4, 10_000)) for _ in range(910)]
+    systems += [np.abs(systems[n % 10] + rng.normal(0, 0.04, 10_000)) for n in range(90)]
+    rows = [
+        SimpleNamespace(code=f"{n}", name=f"{n}", id=n, lines=10_000, losses=pack([array("d", losses)]))
+        for n, losses in enumerate(systems)
+    ]
+    groups = [{n, *range(910 + n, 1000, 10)} for n in range(10)]
+    found = {(int(pair.one), int(pair.other)) for pair in likeness._alike("test-A", rows, likeness.TOLERANCE)}
+    assert found == {pair for group in groups for pair in combinations(sorted(group), 2)}

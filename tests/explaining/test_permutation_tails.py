@@ -1,0 +1,161 @@
+"""Small p-values are no less than the exact ones, which other code computes, and not much greater."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from profiles import examples
+
+from geval_py.explaining.permutation_tails import LEAST, exponential_tail, sign_flip_bound
+
+FORTY = 0.05 / 780  # what Holm's correction asks of the first of all pairs of forty
+
+
+def exact(differences):
+    """The share of all 2^n choices of signs with a sum as far from 0, of whole numbers, by counting sums."""
+    size = sum(map(abs, differences))
+    ways = np.zeros(2 * size + 1)
+    ways[size] = 1.0
+    for one in map(abs, differences):
+        moved = np.zeros_like(ways)
+        moved[one:] += ways[: len(ways) - one]
+        moved[: len(ways) - one] += ways[one:]
+        ways = moved / 2
+    far = abs(sum(differences))
+    return float(ways[: size - far + 1].sum() + ways[size + far :].sum()) if far else 1.0
+
+
+def test_the_exact_p_value_is_that_of_all_choices_of_signs():
+    differences = [3, -1, 4, 1, -5, 9, 2, 6]
+    sums = [sum(map(int.__mul__, signs, differences)) for signs in itertools.product((-1, 1), repeat=8)]
+    assert exact(differences) == sum(abs(one) >= 19 for one in sums) / 256
+
+
+@given(st.lists(st.integers(-30, 30), min_size=1, max_size=60))
+@hypothesis_settings(max_examples=examples(400), deadline=None)
+def test_the_bound_is_never_less_than_the_exact_p_value(differences):
+    found = sign_flip_bound(np.array(differences, dtype=float))
+    assert exact(differences) * (1 - 1e-9) <= found <= 1.0
+
+
+LOSSES = {  # differences of thousandths of a nat, of so many lines
+    "normal": lambda rng, lines, shift: rng.normal(shift, 1, lines),
+    "skewed": lambda rng, lines, shift: rng.exponential(1, lines) - 1 + shift,
+    "heavy": lambda rng, lines, shift: rng.standard_t(3, lines) + shift,
+    "few differ": lambda rng, lines, shift: np.where(rng.random(lines) < 0.3, rng.normal(1 + 2 * shift, 1, lines), 0),
+    "ties": lambda rng, lines, shift: rng.choice([-1, 0, 1], lines, p=(0.3 - shift / 4, 0.4, 0.3 + shift / 4)),
+    "a line of 20 nats": lambda rng, lines, shift: np.append(rng.normal(shift, 1, lines - 1), 20),
+}
+
+
+@pytest.mark.parametrize("kind", LOSSES)
+def test_the_bound_is_close_where_forty_teams_are_told_apart(kind):
+    """For p-values from 1e-3 to 1e-9; the exact ones are computed, not sampled."""
+    rng = np.random.default_rng(3)
+    ratios = []
+    for shift in np.linspace(0.1, 1, 40):
+        differences = np.round(20 * LOSSES[kind](rng, 123, shift)).astype(int).tolist()
+        p_value = exact(differences)
+        if 1e-9 < p_value < 1e-3:
+            ratios.append(sign_flip_bound(np.array(differences) / 20) / p_value)
+    assert len(ratios) >= 3
+    assert min(ratios) >= 1
+    assert max(ratios) < 16
+    assert np.median(ratios) < 9
+
+
+@pytest.mark.parametrize(
+    ("differences", "p"),
+    [([0.0, 0.0], 1.0), ([1.0, -1.0], 1.0), ([1.0], 1.0), ([1e280] * 20, 2.0**-19), ([1e-200] * 20, 2.0**-19)],
+    ids=["equal", "no difference", "one line", "huge", "tiny"],
+)
+def test_extreme_differences(differences, p):
+    assert sign_flip_bound(np.array(differences)) == pytest.approx(p, rel=1e-3)
+
+
+def test_a_finite_pair_never_has_the_p_value_of_an_infinite_one():
+    assert sign_flip_bound(np.ones(10_000)) == LEAST > 0
+
+
+def test_rounding_is_no_difference():
+    assert sign_flip_bound(np.full(40, 1e-14), noise=1e-12) == 1.0
+
+
+def false_alarms(bounds, families):
+    """The share of families of forty equal systems in which some pair would be told apart."""
+    return np.mean([any(bound < FORTY for bound in bounds(family)) for family in range(families)])
+
+
+SYSTEMS = {  # the losses of forty equal systems on the same lines
+    "normal": lambda rng: rng.normal(0, 2, (123, 1)) + rng.normal(0, 1, (123, 40)),
+    "heavy": lambda rng: rng.exponential(2, (123, 1)) + rng.pareto(1.5, (123, 40)),
+    "few differ": lambda rng: np.where(rng.random((123, 40)) < 0.1, rng.exponential(5, (123, 40)), 0.0),
+    "ties": lambda rng: (rng.random((123, 40)) < rng.beta(1, 1, (123, 1))) * 1.0,
+}
+
+
+def extreme_bounds(losses):
+    """The bounds of the pairs that may be told apart: only a sum of 3.5 standard deviations can be."""
+    sums, products = losses.sum(axis=0), losses.T @ losses
+    squares = np.diag(products)
+    spread = np.sqrt(np.maximum(squares[:, None] + squares - 2 * products, 1e-9))
+    for one, other in np.argwhere(np.triu(np.abs(sums[:, None] - sums) > 3.5 * spread)):
+        yield sign_flip_bound(losses[:, one] - losses[:, other])
+
+
+@pytest.mark.parametrize("kind", SYSTEMS)
+def test_equal_systems_are_not_told_apart(kind):
+    rng = np.random.default_rng(11)
+    assert false_alarms(lambda _: extreme_bounds(SYSTEMS[kind](rng)), 100) <= 0.05
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", SYSTEMS)
+def test_the_family_wise_error_of_forty_equal_systems(kind):
+    """At most 5 %; it is about 1 %."""
+    rng = np.random.default_rng(12)
+    found = false_alarms(lambda _: extreme_bounds(SYSTEMS[kind](rng)), 3000)
+    print(f"{kind}: some pair of forty equal systems is told apart in {found:.2%} of families")
+    assert found <= 0.05
+
+
+# The tail of a metric that is no function of losses
+
+
+def exchanged_scores(rng, samples, lines):
+    """The differences of two F1 scores in samples of approximate randomisation."""
+    sizes = 1 + rng.geometric(0.08, lines)
+    hits = rng.binomial(sizes[:, None], 0.6, (lines, 2))
+    swaps = rng.random((samples, lines)) < 0.5
+    moved = swaps @ (hits[:, 1] - hits[:, 0])
+    one, other = hits[:, 0].sum() + moved, hits[:, 1].sum() - moved
+    return 2 * one / (sizes.sum() + one) - 2 * other / (sizes.sum() + other)
+
+
+@pytest.mark.parametrize(("share", "most"), [(1e-3, 3), (1e-4, 8)])
+def test_a_tail_is_rather_too_long(share, most):
+    """From 10,000 samples, of what 400,000 others say."""
+    rng = np.random.default_rng(4)
+    samples = exchanged_scores(rng, 400_000, 60)
+    observed = float(np.quantile(np.abs(samples), 1 - share))
+    ratios = [exponential_tail(rng.choice(samples, 10_000), observed, 60) / share for _ in range(40)]
+    assert np.quantile(ratios, 0.05) >= 0.9
+    assert np.median(ratios) > 1.2
+    assert np.median(ratios) < most
+
+
+def test_a_tail_is_no_longer_than_all_coins_allow():
+    samples = np.random.default_rng(5).normal(0, 1, 10_000)
+    assert exponential_tail(samples, 30.0, 12) == 2**-11
+    assert exponential_tail(samples, 30.0, 200) < 1e-20
+
+
+@pytest.mark.parametrize(
+    "samples", [np.zeros(10_000), np.arange(999.0), np.full(10_000, math.nan)], ids=["equal", "few", "undefined"]
+)
+def test_without_a_tail_there_is_no_small_p_value(samples):
+    assert exponential_tail(samples, 5.0, 100) == 1.0
