@@ -25,6 +25,7 @@ from geval_py.text import named, visible
 
 SETTINGS_FILE = "board.yaml"
 DATABASE_VARIABLE = "GEVAL_BOARD_DATABASE"
+CREATED = "created"  # facts: when the board was made
 BUSY_SECONDS = 60  # that a writer waits for another
 LOCK = 0x67657661_6C626F61  # of writers on PostgreSQL: "gevalboa", a number that nobody else uses by chance
 
