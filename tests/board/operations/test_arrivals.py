@@ -9,12 +9,14 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from samples import write
-from sqlalchemy import select
+from sqlalchemy import insert, select
 
-from geval_py.board.database.schema import submissions
+from geval_py.board.database.schema import submissions, submitters
 from geval_py.board.database.store import CREATED, forget, remember
+from geval_py.board.intake.identity import folded
 from geval_py.board.operations.status import status_of
 from geval_py.board.operations.submissions import add, scan
+from geval_py.board.submission import RejectedError
 from geval_py.errors import ConfigError, UsageError
 
 MADE = datetime(2027, 1, 1, tzinfo=UTC)
@@ -257,3 +259,44 @@ def test_no_link_is_followed_to_the_folder_of_another(board, submission, tmp_pat
     ]
     with board.reading() as connection:
         assert connection.execute(select(submissions.c.name)).scalars().all() == ["ann"]
+
+
+def test_names_that_look_alike_are_one_submitter(board, submission, tmp_path):
+    first = add(board, str(submission("ann", folder="earlier")), now=EVENING)
+    submission("\u0430nn", 0.4)
+    (refused,) = scan(board, str(tmp_path / "uploads"), now=EVENING)
+    assert refused.reason.startswith("The quota is used up: \u0430nn sent 1 of 1 submission on 2027-01-09")
+    (receipt,) = scan(board, str(tmp_path / "uploads"), now=MIDNIGHT)
+    assert (receipt.submitter, receipt.state, receipt.note) == (
+        "ann",
+        "scored",
+        "the name `\u0430nn` looks like `ann`, so it is the same submitter",
+    )
+    again = add(board, str(tmp_path / "earlier" / "ann"), submitter="\u0430nn ", now=MIDNIGHT)
+    assert (again.code, again.note) == (first.code, "the same content was added before: this is its receipt")
+    assert status_of(board, MIDNIGHT).submitters == 1
+
+
+def test_names_that_no_submitter_may_have_are_refused(board, submission, tmp_path):
+    submission("An\u202ena")
+    submission("Z\u0301\u0302\u0303", 0.4)
+    receipts = scan(board, str(tmp_path / "uploads"), now=EVENING)
+    assert [(one.submitter, one.state) for one in receipts] == [
+        ("An\\u202ena", "rejected"),
+        ("Z\u0301\u0302\u0303", "rejected"),
+    ]
+    with pytest.raises(RejectedError) as caught:
+        add(board, str(submission("b", folder="earlier")), submitter="An\x07na", now=EVENING)
+    assert str(caught.value) == "the name `An\\x07na` has a control character, U+0007"
+
+
+def test_names_that_an_earlier_version_took_for_two_are_told(board, submission):
+    """They stay two submitters, each with its own name, until the organiser has decided."""
+    for name in ("ann", "bob"):
+        add(board, str(submission(name, 0.4, seed=len(name))), now=MADE)
+    with board.writing() as connection:
+        for name in ("\u0430nn", "\u03b1nn", "eve"):
+            connection.execute(insert(submitters).values(key=folded(name), name=name))
+    assert status_of(board, MIDNIGHT).alike == [["ann", "\u0430nn", "\u03b1nn"]]
+    receipt = add(board, str(submission("\u0430nn", 0.2)), now=MADE)
+    assert (receipt.submitter, receipt.note) == ("\u0430nn", "")
