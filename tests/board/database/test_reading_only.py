@@ -1,5 +1,6 @@
 """A board on a disk that cannot be written is shown, and nothing is written."""
 
+import shutil
 import subprocess
 
 import pytest
@@ -18,6 +19,7 @@ def read_only(sqlite_board, submission, tmp_path):
     for number, name in enumerate(("ann", "bob")):
         add(sqlite_board, str(submission(name, 0.3 + number / 10, seed=number)), now=NOW)
     folder = tmp_path / "board"
+    mounted = []
 
     def mount():
         for words in (["--bind", str(folder), str(folder)], ["-o", "remount,ro,bind", str(folder)]):
@@ -27,13 +29,14 @@ def read_only(sqlite_board, submission, tmp_path):
                 pytest.skip("there is no mount: a disk that cannot be written cannot be tried here")
             if done.returncode:
                 pytest.skip(f"a folder cannot be mounted for reading here: {done.stderr.strip()}")
+            mounted[:] = [folder]
         with pytest.raises(OSError, match="Read-only"):
             (folder / "x").touch()
         return Board.open(folder)
 
     yield mount
-    if folder.is_mount():
-        subprocess.run(["umount", str(folder)], check=True)
+    for path in mounted:
+        subprocess.run(["umount", str(path)], check=True)
 
 
 def test_what_is_shown_is_the_same(read_only, sqlite_board, submission, tmp_path, geval):
@@ -54,14 +57,16 @@ def test_what_is_shown_is_the_same(read_only, sqlite_board, submission, tmp_path
 def test_what_board_yaml_says_anew_is_computed_without_writing(read_only, sqlite_board, tmp_path):
     path = tmp_path / "board" / "board.yaml"
     path.write_text(path.read_text().replace("disclosed: 4", "disclosed: 2").replace("samples: ", "samples: 1"))
+    folder = tmp_path / "board"
     board = read_only()
-    content = (tmp_path / "board" / "board.sqlite").read_bytes()
+    content = (folder / "board.sqlite").read_bytes()
     shown = standings(board, now=NOW)
     assert [entry.score for entry in shown.entries] == [float(f"{entry.score:.1e}") for entry in shown.entries]
     assert [entry.last for entry in shown.entries] == [1, 2]
-    assert (tmp_path / "board" / "board.sqlite").read_bytes() == content
-    subprocess.run(["umount", str(tmp_path / "board")], check=True)
-    assert standings(Board.open(tmp_path / "board"), now=NOW) == shown
+    assert (folder / "board.sqlite").read_bytes() == content
+    assert sorted(path.name for path in folder.iterdir()) == ["board.sqlite", "board.yaml"]
+    shutil.copytree(folder, tmp_path / "copy")
+    assert standings(Board.open(tmp_path / "copy"), now=NOW) == shown
 
 
 def test_what_another_process_has_not_yet_moved_into_the_database_is_shown(read_only, sqlite_board):
