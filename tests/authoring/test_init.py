@@ -220,6 +220,9 @@ REFUSED = {
         "a new challenge has its own train: give the hidden test set another name",
     ),
     "a path": (("LogLoss",), {"test_name": "../x"}, "a test set's name is a folder's: ../x"),
+    "the folder itself": (("LogLoss",), {"test_name": "."}, "a test set's name is a folder's: ."),
+    "the folder above": (("LogLoss",), {"test_name": ".."}, "a test set's name is a folder's: .."),
+    "no name": (("LogLoss",), {"test_name": ""}, "a test set's name is a folder's: "),
     "a path of answers": (
         ("LogLoss",),
         {"expected_file": "../x"},

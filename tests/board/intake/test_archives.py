@@ -229,6 +229,14 @@ def test_members_without_end(refusal, archive, ending):
     assert refusal(source) == "the archive has more than 50 members"
 
 
+@pytest.mark.parametrize("ending", ["zip", "tar"])
+def test_as_many_members_as_are_allowed(receiving, refusal, archive, ending):
+    members = [(OUT, LINE), ("x", b""), ("y", b"")]
+    source = archive(zip_of(*members) if ending == "zip" else tar_of(*members), f"a.{ending}")
+    assert refusal(source, files=2) == "the archive has more than 2 members"
+    assert [file.name for file in receiving(source, files=3).files] == [OUT]
+
+
 def test_time(receiving, archive):
     with pytest.raises(FailedError) as raised:
         receiving(archive(tar_of((OUT, LINE))), seconds=-1)

@@ -314,7 +314,7 @@ def check_against_a_plain_sort(folder, submissions, by, **keys):
 
 
 @given(submissions=SUBMISSIONS, by=st.sampled_from(["submitter", "submission", "tag"]))
-@hypothesis_settings(max_examples=examples(40), deadline=None)
+@hypothesis_settings(max_examples=examples(40, most=15), deadline=None)
 def test_the_order_is_that_of_a_plain_sort(submissions, by):
     with tempfile.TemporaryDirectory() as folder:
         check_against_a_plain_sort(folder, submissions, by)
