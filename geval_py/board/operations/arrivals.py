@@ -23,7 +23,7 @@ from sqlalchemy import func, select
 from geval_py.board.database.schema import submissions
 from geval_py.board.database.store import CREATED, Board, facts_about
 from geval_py.board.intake.git import CONFIGURATION, run_git
-from geval_py.board.intake.identity import MOST_ENTRIES
+from geval_py.board.intake.identity import MOST_ENTRIES, own_name
 from geval_py.board.intake.members import Budget
 from geval_py.board.operations.receipts import AT, GIT, MANIFEST, MTIME, NOW, WAYS, written
 from geval_py.board.settings import moment_of
@@ -67,8 +67,9 @@ class Arrivals:
         if self.at is not None:
             return self.at, AT
         name = os.path.basename(source)
-        if name in self.manifest:
-            moment, way = self.manifest[name], MANIFEST
+        listed = self.manifest.get(name) or self.manifest.get(own_name(source))
+        if listed is not None:
+            moment, way = listed, MANIFEST
         elif self.repository is not None:
             moment, way = self.repository.committed(name), GIT
         elif self.way == MTIME:
@@ -117,7 +118,7 @@ def _created(board: Board) -> datetime | None:
 
 
 def read_manifest(path: str) -> dict[str, datetime]:
-    """Read the moments of a manifest by the names of folders and archives; {} if there is no such file.
+    """Read the moments of a manifest by names of folders and archives, with endings or without; {} if there is none.
 
     Raises UsageError for a link, UnreadableFileError, and ConfigError with all errors and their lines.
     """

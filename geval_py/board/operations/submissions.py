@@ -123,12 +123,16 @@ def scan(
 def _found(arrivals: Arrivals, source: str, fingerprint: str) -> _Scanned:
     now = Arrival(source=source, submitter=None, arrived=arrivals.now, added=arrivals.now)
     try:
-        if os.path.islink(source):
-            raise UsageError(message=f"`{visible(os.path.basename(source))}` is a link; links are not followed")
+        _check_no_link(source)
         moment, way = arrivals.of(source)
     except (DataError, UsageError) as error:
         return _Scanned(source, fingerprint, now, refusal=error)
     return _Scanned(source, fingerprint, replace(now, arrived=moment, arrived_by=way))
+
+
+def _check_no_link(source: str) -> None:
+    if os.path.islink(source):
+        raise UsageError(message=f"`{visible(os.path.basename(source))}` is a link; links are not followed")
 
 
 def _new_sources(board: Board, sources: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -177,7 +181,9 @@ def _prepare_scanned(board: Board, scanned: _Scanned, references: References, pl
     if scanned.refusal is not None:
         return scanned
     try:
-        return replace(scanned, prepared=prepare(board, scanned.arrival, references, place))
+        prepared = prepare(board, scanned.arrival, references, place)
+        _check_no_link(scanned.source)  # it may have become one since it was found
+        return replace(scanned, prepared=prepared)
     except (DataError, UsageError) as error:  # one that cannot be read does not stop the others
         return replace(scanned, refusal=error)
 

@@ -113,13 +113,14 @@ def test_a_board_of_an_earlier_version_was_made_before_its_first_submission(boar
     assert (receipt.state, "before the board was made, at 2027-01-01" in receipt.reason) == ("refused", True)
 
 
-def test_the_manifest_of_the_organiser(board, submission, tmp_path):
+@pytest.mark.parametrize("bob", ["bob", "bob.zip"])
+def test_the_manifest_of_the_organiser(bob, board, submission, tmp_path):
     stamp(submission("ann"), MADE)
     source = submission("bob", 0.4)
     shutil.make_archive(str(source), "zip", source)
     shutil.rmtree(source)
     stamp(submission("cyd", 0.3), EVENING)
-    text = "\ufeffname,moment\nann,2027-01-09 23:55 Europe/Warsaw\n\nbob.zip, 2027-01-09T22:50:00Z\ngone,2027-01-09T00:00Z\n"
+    text = f"\ufeffname,moment\nann,2027-01-09 23:55 Europe/Warsaw\n\n{bob}, 2027-01-09T22:50:00Z\ngone,2027-01-09T00:00Z\n"
     write(tmp_path / "uploads" / "arrivals.csv", text)
     receipts = scan(board, str(tmp_path / "uploads"), now=MIDNIGHT, arrived="mtime")
     assert told(receipts) == [
