@@ -11,7 +11,6 @@ from __future__ import annotations
 import io
 import os
 import re
-import shutil
 import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,7 +30,8 @@ from geval_py.board.ranking.disclosure import ensure_disclosed
 from geval_py.board.settings import AFTER, Settings, read_settings, read_text
 from geval_py.board.site import files, pages
 from geval_py.board.site.view import loaded
-from geval_py.errors import CorruptFileError, UnreadableFileError, UsageError
+from geval_py.board.tar_archives import read_tar, write_tar
+from geval_py.errors import UnreadableFileError, UsageError
 from geval_py.reading import challenge, compression, config, rewriting, sources, splits
 from geval_py.scoring.metrics import find_metric
 from geval_py.tables.escapes import json_text
@@ -49,6 +49,8 @@ CHANGED, MISSING, EXTRA = "differs", "is missing", "is not of this board"  # the
 def export(board: store.Board, file: str, *, now: datetime, public: bool = False) -> None:
     """Write a board as one tar archive, compressed as its ending says (.zst, .xz, .gz); it appears when complete.
 
+    Its last member has the digests of the others.
+
     For the ``public``, it has no hidden answers, no submitted files, nothing of withdrawn submissions, and no scores
     or comparisons beyond the disclosed digits. Raises StoreError, UsageError, DataError.
     """
@@ -64,7 +66,7 @@ def export(board: store.Board, file: str, *, now: datetime, public: bool = False
         with open(members[name], "w", encoding="utf-8") as written:
             written.write(content)
         with rewriting.written_whole(file, compression=compression.compression_by_ending(file)) as packed:
-            _write_tar(cast(IO[bytes], packed), members)
+            write_tar(cast(IO[bytes], packed), members)
 
 
 def files_of(settings: Settings, *, public: bool) -> dict[str, str]:
@@ -171,15 +173,6 @@ def public_document(settings: Settings) -> dict[str, Any]:
     }
 
 
-def _write_tar(file: IO[bytes], members: dict[str, str]) -> None:
-    with tarfile.open(fileobj=file, mode="w|", format=tarfile.PAX_FORMAT) as archive:
-        for name in sorted(members):
-            with open(members[name], "rb") as content:
-                member = tarfile.TarInfo(name)
-                member.size = os.fstat(content.fileno()).st_size
-                archive.addfile(member, content)
-
-
 def with_values(content: str, values: dict[str, str]) -> str:
     r"""Replace the values of some keys in a board.yaml; all else, even comments, stays.
 
@@ -231,16 +224,8 @@ def _read_tar(file: str, folder: str) -> None:
     seen: set[str] = set()
     source = sources.Source(file, None)
     try:
-        with tarfile.open(fileobj=io.BufferedReader(source.stream), mode="r|") as archive:
-            for member in archive:
-                _check_member(file, member, seen)
-                content = archive.extractfile(member)
-                path = os.path.join(folder, *member.name.split("/"))
-                os.makedirs(os.path.dirname(path), exist_ok=True)
-                with open(path, "xb") as copy:
-                    shutil.copyfileobj(cast(IO[bytes], content), copy)
-    except tarfile.TarError as error:
-        raise CorruptFileError(path=file, compression="tar", reason=str(error)) from error
+        stream = io.BufferedReader(source.stream)
+        read_tar(stream, file, folder, check=lambda member: _check_member(file, member, seen))
     finally:
         source.close()
     if not {store.SETTINGS_FILE, DATABASE_FILE} <= seen:

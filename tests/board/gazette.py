@@ -66,7 +66,7 @@ class Sent(NamedTuple):
     options: tuple[str, ...]
 
 
-HOSTILE = "=1+1 <script>alert(1)</script> \u202e\u200bKim"
+HOSTILE = "=1+1 <script>alert(1)</script> \u2060\u200bKim"
 GONITO = """\
 description: Bigrams, "with" <b>smoothing</b>
 tags: [neural, "=cmd"]

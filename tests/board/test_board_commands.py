@@ -171,7 +171,9 @@ def test_scan_and_status(there, submission, tmp_path):
         "no output for dev-0 in any submission"
     )
     code = rows[0][0]
-    assert table.splitlines()[0] == f"{code}\tAnn \t2026-01-31T23:59:00Z\tscored\t2026-01-31\t1\tit was scored\t"
+    assert table.splitlines()[0] == (
+        f"{code}\tAnn \t2026-01-31T23:59:00Z\t--at\tscored\t2026-01-31\t1\tit was scored\t"
+    )
     document = json.loads(there("board", "status", "board", "--format", "json")[1])
     assert [line["state"] for line in document["submissions"]] == ["scored", "rejected"]
 

@@ -3,13 +3,17 @@
 import hashlib
 import io
 import json
+import random
 import shutil
 import sqlite3
+import subprocess
 import tarfile
 from dataclasses import replace
 
 import pytest
 import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from samples import NOW, WORDS, submission_in, without_limits, words_of, write, write_challenge
 from sqlalchemy import select
 
@@ -23,7 +27,7 @@ from geval_py.board.operations.rescoring import rescore
 from geval_py.board.operations.status import outdated
 from geval_py.board.operations.submissions import add
 from geval_py.board.ranking.leaderboard import standings
-from geval_py.errors import CorruptFileError, UnreadableFileError, UsageError
+from geval_py.errors import CorruptFileError, DataError, UnreadableFileError, UsageError
 
 CANARY = "canary0f4e"
 PUBLIC = ("README.md", "config.txt", "dev-0/expected.tsv", "dev-0/in.tsv", "test-A/in.tsv")
@@ -143,6 +147,7 @@ def test_equal_boards_give_equal_archives(full, tmp_path):
         "challenge/dev-0/expected.tsv",
         "challenge/dev-0/in.tsv",
         "challenge/test-A/in.tsv",
+        "SHA256SUMS",
     ]
     import_board(str(tmp_path / "one.tar"), str(tmp_path / "again"))
     export(Board.open(tmp_path / "again"), str(tmp_path / "third.tar"), now=NOW)
@@ -190,7 +195,7 @@ def test_nothing_of_the_answers_folder_is_for_the_public(sqlite_board, tmp_path)
     export(sqlite_board, str(tmp_path / "public.tar"), now=NOW, public=True)
     found = members(tmp_path / "public.tar")
     assert [name for name, content in found.items() if CANARY.encode() in content] == []
-    assert list(found) == ["board.json", "board.sqlite", *(f"challenge/{name}" for name in PUBLIC)]
+    assert list(found) == ["board.json", "board.sqlite", *(f"challenge/{name}" for name in PUBLIC), "SHA256SUMS"]
 
 
 def test_a_changed_answer_changes_only_disclosed_figures_of_what_is_public(full, tmp_path):
@@ -200,7 +205,7 @@ def test_a_changed_answer_changes_only_disclosed_figures_of_what_is_public(full,
     rescore(full, now=NOW)
     export(full, str(tmp_path / "other.tar"), now=NOW, public=True)
     one, other = members(tmp_path / "one.tar"), members(tmp_path / "other.tar")
-    assert {name for name in one if one[name] != other[name]} == {"board.sqlite"}
+    assert {name for name in one if one[name] != other[name]} == {"board.sqlite", "SHA256SUMS"}
     tables = [dump(tmp_path, found["board.sqlite"]) for found in (one, other)]
     assert {name for name in tables[0] if tables[0][name] != tables[1][name]} <= {
         "disclosures",
@@ -251,6 +256,9 @@ def test_an_import_uses_nothing_but_its_own(full, tmp_path, quoted):
 
 
 def tar(path, *entries):
+    """Write an archive of some members; if the digests of an export are among them, they are made again."""
+    lines = [f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in entries if name != "SHA256SUMS"]
+    entries = [(name, "".join(lines).encode() if name == "SHA256SUMS" else content) for name, content in entries]
     with tarfile.open(path, "w") as archive:
         for name, content in entries:
             member = tarfile.TarInfo(name)
@@ -318,3 +326,111 @@ def test_no_board_is_made_of_what_is_public_nor_in_the_place_of_another(sqlite_b
     with pytest.raises(UsageError) as caught:
         import_board(str(tmp_path / "public.tar"), str(tmp_path / "board"))
     assert str(caught.value) == f"`{tmp_path / 'board'}` is there already, and is left as it is\n  name another"
+
+
+# Digests: what was changed after an export was written is found.
+
+
+@pytest.fixture(scope="module")
+def packed(full_once):
+    """An export that is not compressed, as bytes."""
+    export(Board.open(full_once / "board"), str(full_once / "board.tar"), now=NOW)
+    return (full_once / "board.tar").read_bytes()
+
+
+def parts_of(content):
+    """The places of the parts of an archive, in bits: headers, contents, what fills their last block, the end."""
+    places, end = {}, 0
+    with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+        for member in archive:
+            places[f"header of {member.name}"] = (member.offset, member.offset_data)
+            places[member.name] = (member.offset_data, member.offset_data + member.size)
+            end = -(-places[member.name][1] // 512) * 512
+            places[f"filling of {member.name}"] = (places[member.name][1], end)
+    places["end"] = (end, len(content))
+    return {name: (8 * start, 8 * stop) for name, (start, stop) in places.items() if start < stop}
+
+
+def flipped(content, bit):
+    changed = bytearray(content)
+    changed[bit // 8] ^= 1 << bit % 8
+    return bytes(changed)
+
+
+def refuses(tmp_path, content):
+    (tmp_path / "flipped.tar").write_bytes(content)
+    with pytest.raises(DataError):
+        import_board(str(tmp_path / "flipped.tar"), str(tmp_path / "again"))
+    return not (tmp_path / "again").exists()
+
+
+def test_a_flipped_bit_in_any_part_is_found(packed, tmp_path):
+    chance = random.Random(1)
+    places = parts_of(packed)
+    assert len(places) > 20
+    for name, (start, stop) in places.items():
+        for bit in (start, stop - 1, chance.randrange(start, stop)):
+            assert refuses(tmp_path, flipped(packed, bit)), name
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=25)
+@given(st.floats(0, 1, exclude_max=True))
+def test_a_flipped_bit_anywhere_is_found(packed, tmp_path, share):
+    assert refuses(tmp_path, flipped(packed, int(share * 8 * len(packed))))
+
+
+@pytest.mark.long
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=3000)
+@given(st.floats(0, 1, exclude_max=True))
+def test_a_flipped_bit_anywhere_is_found_often(packed, tmp_path, share):
+    assert refuses(tmp_path, flipped(packed, int(share * 8 * len(packed))))
+
+
+def test_what_was_changed_is_named(packed, full, tmp_path, geval):
+    start = parts_of(packed)["answers/test-A/expected.tsv"][0]
+    (tmp_path / "board.tar").write_bytes(flipped(packed, start))
+    message = (
+        f"Corrupt tar file `{tmp_path}/board.tar`: `answers/test-A/expected.tsv` does not have the digest that "
+        "SHA256SUMS says\n  write it again, or upload it again: a part of it may be missing"
+    )
+    with pytest.raises(CorruptFileError) as caught:
+        import_board(str(tmp_path / "board.tar"), str(tmp_path / "again"))
+    assert str(caught.value) == message
+    assert geval("board", "site", str(tmp_path / "board"), "-o", str(tmp_path / "public"))[0] == 0
+    status, out, err = geval("board", "verify", str(tmp_path / "public"), str(tmp_path / "board.tar"))
+    assert (status, out, err) == (1, "", f"geval: {message}\n")
+
+
+def test_a_member_that_was_added_or_removed_is_found(packed, full, tmp_path):
+    (tmp_path / "whole.tar").write_bytes(packed)
+    found = members(tmp_path / "whole.tar")
+    digests = found.pop("SHA256SUMS")
+    for changed in (
+        found | {"challenge/more.txt": b"x"},
+        {name: of for name, of in found.items() if "dev-0" not in name},
+    ):
+        with tarfile.open(tmp_path / "changed.tar", "w") as archive:
+            for name, content in [*changed.items(), ("SHA256SUMS", digests)]:
+                member = tarfile.TarInfo(name)
+                member.size = len(content)
+                archive.addfile(member, io.BytesIO(content))
+        assert refuses(tmp_path, (tmp_path / "changed.tar").read_bytes())
+
+
+def test_an_export_of_an_earlier_version_has_no_digests(packed, full, tmp_path):
+    (tmp_path / "whole.tar").write_bytes(packed)
+    found = members(tmp_path / "whole.tar")
+    del found["SHA256SUMS"]
+    tar(tmp_path / "earlier.tar", *found.items())
+    assert rows(import_board(str(tmp_path / "earlier.tar"), str(tmp_path / "again"))) == rows(full)
+
+
+@pytest.mark.parametrize("public", [False, True])
+def test_sha256sum_checks_an_unpacked_export(full, tmp_path, public):
+    export(full, str(tmp_path / "export.tar"), now=NOW, public=public)
+    with tarfile.open(tmp_path / "export.tar") as archive:
+        archive.extractall(tmp_path / "unpacked", filter="data")
+    checked = subprocess.run(
+        ["sha256sum", "--check", "--strict", "SHA256SUMS"], cwd=tmp_path / "unpacked", capture_output=True, text=True
+    )
+    assert (checked.returncode, checked.stdout.count(": OK\n")) == (0, 8 if not public else 7), checked.stderr

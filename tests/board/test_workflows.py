@@ -171,7 +171,10 @@ def test_all_is_added_by_its_own_merge_though_a_run_was_cancelled(runner):
         scripts(JOBS["add"])["Add what is new, score again what is out of date, build the site"]
     )
     assert (status, said.count("submitter")) == (0, 2), said
-    assert [arrived(said, name) for name in ("ann", "bob")] == ["2025-01-21T11:00:00Z", "2025-01-20T11:00:00Z"]
+    assert [arrived(said, name) for name in ("ann", "bob")] == [
+        "2025-01-21T11:00:00Z, as --at says",
+        "2025-01-20T11:00:00Z, as --at says",
+    ]
 
 
 def test_the_database_is_kept_whatever_comes_after_it_was_there():
@@ -204,7 +207,10 @@ def test_what_is_merged_is_added_kept_and_published(runner, tmp_path):
         said.append(runner.run(steps["Keep the database"].replace(push, str(runner.origin)), **key))
         assert [status for status, _ in said] == [0] * 5, said
     assert said[3][1].count("note        the same content was added before") == 1  # bob alone is new
-    assert [arrived(said[3][1], name) for name in ("ann", "bob")] == ["2025-01-20T11:00:00Z", "2025-01-21T11:00:00Z"]
+    assert [arrived(said[3][1], name) for name in ("ann", "bob")] == [
+        "2025-01-20T11:00:00Z, as --at says",
+        "2025-01-21T11:00:00Z, as --at says",
+    ]
     page = (runner.folder / "site/index.html").read_text()
     assert ">ann</a>" in page
     assert ">bob</a>" in page

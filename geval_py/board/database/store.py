@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import io
 import os
+import pathlib
 import sqlite3
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
@@ -25,6 +26,7 @@ from geval_py.text import named, visible
 
 SETTINGS_FILE = "board.yaml"
 DATABASE_VARIABLE = "GEVAL_BOARD_DATABASE"
+CREATED = "created"  # facts: when the board was made
 BUSY_SECONDS = 60  # that a writer waits for another
 LOCK = 0x67657661_6C626F61  # of writers on PostgreSQL: "gevalboa", a number that nobody else uses by chance
 
@@ -122,13 +124,49 @@ def _without_password(place: str) -> str:
 
 
 def _connect_to_sqlite(dialect: sa.Dialect, _: object, where: Any, how: Any) -> sqlite3.Connection:
-    """Connect; if a full disk has no room for the memory that connections share, connect without it."""
+    """Connect; if a full disk has no room for the memory that connections share, connect without it.
+
+    If the database cannot be written, connect for reading.
+    """
     try:
         return _prepared(dialect.connect(*where, **how), "NORMAL")
     except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL):
+        code = error.sqlite_errorcode & 0xFF
+        if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN) and os.path.isfile(where[0]):
+            return _for_reading(where[0], how)
+        if code not in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL):
             raise
         return _prepared(dialect.connect(*where, **how), "EXCLUSIVE")
+
+
+class ReadOnlyConnection(sqlite3.Connection):
+    """A connection to a database that cannot be written; only temporary tables can be made, in memory."""
+
+
+def _for_reading(path: str, how: Mapping[str, Any]) -> sqlite3.Connection:
+    """Connect for reading; raises the error of SQLite if another process had not finished writing.
+
+    SQLite wants to write the memory that connections share, unless nobody writes: then there is no log beside the
+    database.
+    """
+    log = f"{path}-wal"
+    nobody_writes = not os.path.exists(log) or os.path.getsize(log) == 0
+    name = f"{pathlib.Path(path).as_uri()}?mode=ro{'&immutable=1' if nobody_writes else ''}"
+    connection = sqlite3.connect(name, **how, uri=True, factory=ReadOnlyConnection)
+    connection.isolation_level = None
+    connection.execute("PRAGMA temp_store = MEMORY")
+    return connection
+
+
+def is_read_only(connection: sa.Connection) -> bool:
+    """Whether the database of a connection is SQLite's and cannot be written."""
+    return isinstance(connection.connection.dbapi_connection, ReadOnlyConnection)
+
+
+def shadow(connection: sa.Connection, tables: Iterable[sa.Table]) -> None:
+    """Put copies in memory in the place of some tables, for this connection to a read-only database."""
+    for table in tables:
+        connection.execute(sa.text(f"CREATE TEMPORARY TABLE {table.name} AS SELECT * FROM main.{table.name}"))
 
 
 def _prepared(connected: Any, locking: str) -> sqlite3.Connection:

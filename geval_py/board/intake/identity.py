@@ -40,14 +40,14 @@ def folded(name: str) -> str:
         raise RejectedError(reason=f"the name `{shown}` has more than {MOST_NAME} characters")
     key = name
     for _ in range(3):  # folding may compose characters that fold again; nothing changes after two rounds
-        key = unicodedata.normalize("NFKC", _visible_part(unicodedata.normalize("NFKC", key)).casefold())
+        key = unicodedata.normalize("NFKC", visible_part(unicodedata.normalize("NFKC", key)).casefold())
     key = re.sub(r"\s+", " ", key).strip()
     if not any(unicodedata.category(character)[0] in "LNPS" for character in key):
         raise RejectedError(reason=f"the name `{visible(name)}` has no letter that can be seen")
     return key
 
 
-def _visible_part(text: str) -> str:
+def visible_part(text: str) -> str:
     """Remove invisible characters, and write every blank as a space."""
     text = _BLANK.sub(" ", _IGNORABLE.sub("", text))
     return "".join(
@@ -104,7 +104,7 @@ def bare_name(path: str) -> str:
 def submissions_in(folder: str) -> list[str]:
     """List the paths of the folders and archives (or links to them) in a folder, in natural order; raises OSError.
 
-    Hidden ones are left out.
+    Hidden ones are left out. Who takes them must not follow the links: they may lead to the folder of another.
     """
     with os.scandir(folder) as entries:
         shown = (entry for entry in entries if not entry.name.startswith("."))

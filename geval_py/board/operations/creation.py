@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import math
 import os
+from datetime import UTC, datetime
 
 import yaml
 from sqlalchemy import inspect, text
 
-from geval_py.board.database.store import SETTINGS_FILE, Board, StoreError, engine_of, migrate, shown, store_errors
+from geval_py.board.database.store import (
+    CREATED,
+    SETTINGS_FILE,
+    Board,
+    StoreError,
+    engine_of,
+    migrate,
+    remember,
+    shown,
+    store_errors,
+)
 from geval_py.board.settings import settings_of
 from geval_py.errors import ConfigError, MissingFileError, UnreadableFileError, UsageError
 from geval_py.reading import config, rewriting, sources, splits
@@ -52,9 +63,12 @@ def create(
         if has_tables and connection.execute(text("SELECT 1 FROM submissions LIMIT 1")).first():
             raise StoreError(path=shown(engine), reason="it holds the submissions of a board already")
     migrate(engine)
+    board = Board(folder, settings, engine)
+    with board.writing() as connection:
+        remember(connection, CREATED, datetime.now(UTC).isoformat())
     with rewriting.written_whole(place) as file:
         file.write(content.encode())
-    return Board(folder, settings, engine)
+    return board
 
 
 def _content(folder: str, challenge: Challenge, answers: str, database: str, title: str) -> str:

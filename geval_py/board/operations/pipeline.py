@@ -29,7 +29,9 @@ from geval_py.board.database import store as database
 from geval_py.board.database.schema import FAILED, REJECTED, SCORED, files, outputs, scores, submissions, submitters
 from geval_py.board.database.store import Board, escape_unstorable
 from geval_py.board.intake.identity import folded, own_name, shown_source, submitter_of, unopened_digest
+from geval_py.board.intake.lookalikes import check_name, looks
 from geval_py.board.intake.sandbox import Scorer, receive_in_sandbox, score_in_sandbox
+from geval_py.board.operations import receipts
 from geval_py.board.operations.receipts import WITHDRAWN, Receipt, charge_of, check_quota, code_of, receipt_of
 from geval_py.board.settings import Settings
 from geval_py.board.submission import Details, Parcel, RejectedError, Scored, SubmissionError
@@ -44,6 +46,7 @@ ASIDE = "aside "  # facts: for the organiser, more about the reason of a submiss
 CHECKED = "checked "  # facts: with which references or settings a submission was checked
 KNOWN = "the same content was added before: this is its receipt"
 KNOWN_WITHDRAWN = "the same content was added before, and withdrawn by the organiser: it is not ranked"
+LOOKS_LIKE = "the name `{}` looks like `{}`, so it is the same submitter"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,13 +76,17 @@ def after_error(outcome: SomeOutcome, error: SubmissionError) -> SomeOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrival:
-    """A submission before it is received; without a ``submitter`` its own name is the submitter's."""
+    """A submission before it is received; without a ``submitter`` its own name is the submitter's.
+
+    ``arrived_by`` is what says when it arrived, one of receipts.WAYS.
+    """
 
     source: str
     submitter: str | None
     arrived: datetime
     added: datetime
     baseline: bool = False
+    arrived_by: str = receipts.NOW
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +117,7 @@ def prepare(board: Board, arrival: Arrival, references: References, place: str) 
     :func:`receive_in_sandbox` for a missing source.
     """
     if arrival.submitter is not None:
-        folded(arrival.submitter)
+        check_name(arrival.submitter)
     parcel = None
     try:
         parcel = receive_in_sandbox(arrival.source, place, board.settings.at(arrival.arrived))
@@ -131,6 +138,7 @@ def _identify(arrival: Arrival) -> Prepared:
     with naming(arrival.source):
         digest = unopened_digest(arrival.source)
     try:
+        check_name(name)
         return Prepared(arrival=arrival, name=name, key=folded(name), digest=digest, unopened=digest)
     except RejectedError as error:
         name = shorten(visible(name), MOST_OF_A_NAME)
@@ -138,22 +146,36 @@ def _identify(arrival: Arrival) -> Prepared:
         return after_error(prepared, error)
 
 
+def find_submitter(connection: Connection, name: str, key: str) -> Row[Any] | None:
+    """Find the submitter with a name, whose folded form is ``key``; without any, the first whose name looks like it.
+
+    Looks are not stored but made from the stored names, so that those of an older board count too.
+    """
+    found = connection.execute(select(submitters).where(submitters.c.key == key)).first()
+    if found is not None:
+        return found
+    own = looks(name)
+    rows = connection.execute(select(submitters).order_by(submitters.c.id))
+    return next((row for row in rows if not own.isdisjoint(looks(row.name))), None)
+
+
 def find_same(connection: Connection, settings: Settings, prepared: Prepared) -> int | None:
     """Return the id of the same submission, unless it failed, or was not received before and is now.
 
     Without any, check the quota; raises QuotaError.
     """
-    same = _stored_before(connection, prepared)
+    submitter = find_submitter(connection, prepared.name, prepared.key)
+    submitter_id = None if submitter is None else int(submitter.id)
+    same = _stored_before(connection, prepared, submitter_id)
     if same is not None:
         return None if same.state == FAILED or same.digest != prepared.digest else int(same.id)
     if not prepared.arrival.baseline:
-        submitter_id = connection.execute(select(submitters.c.id).where(submitters.c.key == prepared.key)).scalar()
         outputs = () if prepared.parcel is None else prepared.parcel.outputs
         check_quota(connection, settings, submitter_id, prepared.name, prepared.arrival.arrived, outputs)
     return None
 
 
-def _stored_before(connection: Connection, prepared: Prepared) -> Row[Any] | None:
+def _stored_before(connection: Connection, prepared: Prepared, submitter_id: int | None) -> Row[Any] | None:
     """Find the submission of the same submitter with the same content, or with the same source if not received.
 
     The bytes of an archive identify it even if it was rejected; a folder or a branch may have changed since, so a
@@ -164,8 +186,7 @@ def _stored_before(connection: Connection, prepared: Prepared) -> Row[Any] | Non
     not_received = submissions.c.state.in_(retried) & (submissions.c.digest == prepared.unopened)
     return connection.execute(
         select(submissions)
-        .join_from(submissions, submitters)
-        .where(submitters.c.key == prepared.key, is_same | not_received)
+        .where(submissions.c.submitter_id == submitter_id, is_same | not_received)
         .order_by(is_same.desc())
     ).first()
 
@@ -275,6 +296,7 @@ def store(connection: Connection, board: Board, prepared: Prepared) -> Receipt:
             database.remember(connection, f"{CHECKED}{same}", checked_with)
         receipt = receipt_of(connection, same, KNOWN)
         return replace(receipt, note=KNOWN_WITHDRAWN) if receipt.state == WITHDRAWN else receipt
+    submitter = find_submitter(connection, prepared.name, prepared.key)
     submission_id = _store_submission(connection, settings, prepared)
     _store_files(connection, submission_id, prepared)
     database.forget(connection, f"{ASIDE}{submission_id}")
@@ -287,7 +309,10 @@ def store(connection: Connection, board: Board, prepared: Prepared) -> Receipt:
             row = {"output_id": output_id, "metric": metric, "evaluation_id": ids[content]}
             connection.execute(insert(scores).values(row))
     database.remember(connection, f"{CHECKED}{submission_id}", checked_with)
-    return receipt_of(connection, submission_id)
+    note = ""
+    if submitter is not None and submitter.key != prepared.key:
+        note = LOOKS_LIKE.format(visible(prepared.name), visible(submitter.name))
+    return receipt_of(connection, submission_id, note)
 
 
 def references_digest(settings: Settings, references: References) -> str:
@@ -305,15 +330,19 @@ def settings_digest(settings: Settings) -> str:
 
 def _store_submission(connection: Connection, settings: Settings, prepared: Prepared) -> int:
     """Store the row of a submission, replacing one that failed or was not received; return its id."""
-    submitter_id = connection.execute(select(submitters.c.id).where(submitters.c.key == prepared.key)).scalar()
-    if submitter_id is None:
+    submitter = find_submitter(connection, prepared.name, prepared.key)
+    if submitter is None:
         new = {"key": prepared.key, "name": escape_unstorable(prepared.name)}
         submitter_id = connection.execute(insert(submitters).values(new).returning(submitters.c.id)).scalar_one()
+    else:
+        submitter_id = int(submitter.id)
     values = _columns(settings, prepared) | {"submitter_id": submitter_id}
-    before = _stored_before(connection, prepared)
+    before = _stored_before(connection, prepared, submitter_id)
     if before is None:
         inserted = connection.execute(insert(submissions).values(values).returning(submissions.c.id))
-        return int(inserted.scalar_one())
+        submission_id = int(inserted.scalar_one())
+        database.remember(connection, f"{receipts.ARRIVED_BY}{submission_id}", prepared.arrival.arrived_by)
+        return submission_id
     if before.digest != prepared.digest:
         of = select(outputs.c.id).where(outputs.c.submission_id == before.id)
         for table in (schema.history, scores, schema.disclosures):

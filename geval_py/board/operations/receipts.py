@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select
 
-from geval_py.board.database.schema import FAILED, REJECTED, SCORED, files, submissions, submitters
+from geval_py.board.database.schema import FAILED, REJECTED, SCORED, facts, files, submissions, submitters
 from geval_py.board.ranking.order import arrived_in
 from geval_py.board.settings import Settings
 from geval_py.board.submission import ReceivedOutput
@@ -24,6 +24,17 @@ OF_THE_ORGANISER = "a baseline of the organiser's"
 REFUSED = "refused"  # the state of a submission that was not stored
 WITHDRAWN = "withdrawn"  # the state of a submission that the organiser has hidden, whatever it was before
 CODE_DIGITS, LEAST_DIGITS = 12, 4
+
+# What says when a submission arrived.
+NOW, AT, MTIME, GIT, MANIFEST = "now", "--at", "mtime", "git", "arrivals.csv"
+WAYS = {
+    NOW: "when it was added",
+    AT: "as --at says",
+    MTIME: "by the times of its files",
+    GIT: "by its last commit",
+    MANIFEST: "as arrivals.csv says",
+}
+ARRIVED_BY = "arrived by "  # facts: one of these, by the id of a submission
 
 
 class QuotaError(DataError):
@@ -166,8 +177,9 @@ class UnknownCodeError(DataError):
 class Receipt:
     """The receipt of a submission: its code and digests, when it arrived, its state and the reason.
 
-    ``digests`` are of its files, by name. ``cost`` is as how many submissions it counts for the quota, ``charge`` is
-    why. A refused submission is not stored, and has no code.
+    ``digests`` are of its files, by name. ``arrived_by`` is what says when it arrived, one of WAYS; "" if an earlier
+    version stored it. ``cost`` is as how many submissions it counts for the quota, ``charge`` is why. A refused
+    submission is not stored, and has no code.
     """
 
     code: str
@@ -177,6 +189,7 @@ class Receipt:
     digest: str
     digests: tuple[tuple[str, str], ...] = ()
     arrived: datetime
+    arrived_by: str = ""
     state: str
     reason: str = ""
     charged: bool = False
@@ -196,7 +209,8 @@ class Receipt:
         yield f"{self.code or '-'}  {self.state}{f': {visible(self.reason)}' if self.reason else ''}\n"
         yield f"  submitter   {visible(self.submitter)}\n"
         yield f"  submission  {visible(self.name)}\n"
-        yield f"  arrived     {written(self.arrived)}\n"
+        by = WAYS.get(self.arrived_by)
+        yield f"  arrived     {written(self.arrived)}{f', {by}' if by else ''}\n"
         if self.digest:
             yield f"  digest      {self.digest}\n"
         for name, digest in self.digests:
@@ -208,8 +222,9 @@ class Receipt:
 
     def document(self) -> dict[str, Any]:
         """Return it as a JSON document."""
-        names = ("code", "state", "reason", "submitter", "name", "source", "digest", "charged", "cost", "charge")
-        fields = {name: getattr(self, name) for name in (*names, "note")}
+        names = ["code", "state", "reason", "submitter", "name", "source", "digest", "arrived_by"]
+        names += ["charged", "cost", "charge", "note"]
+        fields = {name: getattr(self, name) for name in names}
         return fields | {"arrived": written(self.arrived), "files": dict(self.digests)}
 
 
@@ -235,6 +250,8 @@ def receipt_of(connection: Connection, submission_id: int, note: str = "") -> Re
         digest=row.digest,
         digests=tuple((name, digest) for name, digest in connection.execute(stored)),
         arrived=row.arrived,
+        arrived_by=connection.execute(select(facts.c.value).where(facts.c.name == f"{ARRIVED_BY}{row.id}")).scalar()
+        or "",
         state=row.state if row.withdrawn is None else WITHDRAWN,
         reason=row.reason if row.withdrawn is None else "",
         charged=row.charged,

@@ -18,6 +18,7 @@ from sqlalchemy import Connection, Row, and_, false, func, or_, select, true
 from geval_py.board.answers import References, references_of
 from geval_py.board.database import schema
 from geval_py.board.database.store import Board, facts_about
+from geval_py.board.intake.lookalikes import looks
 from geval_py.board.intake.receiving import test_by_folder
 from geval_py.board.operations import pipeline, receipts
 from geval_py.board.ranking.order import arrived_in
@@ -43,6 +44,7 @@ class Line:
     submitter: str
     name: str
     arrived: datetime
+    arrived_by: str
     phase: str
     state: str
     reason: str
@@ -63,6 +65,7 @@ class Status:
 
     ``without_output`` has, by test, the codes of scored submissions without an output for it, withdrawn ones left
     out. ``to_be_sent_again`` has the codes of submissions that could not be received under earlier settings.
+    ``alike`` has the names, two or more each, of different submitters that look alike.
     """
 
     title: str
@@ -75,6 +78,7 @@ class Status:
     outdated: dict[str, int]
     without_output: dict[str, list[str]]
     to_be_sent_again: list[str]
+    alike: list[list[str]]
     zone: str
     lines: tuple[Line, ...]
 
@@ -85,12 +89,13 @@ class Status:
 
     def table(self) -> Table:
         """Return a table of all submissions, in order of arrival."""
-        columns = ("code", "submitter", "arrived", "state", "quota", "cost", "why", "problem")
+        columns = ("code", "submitter", "arrived", "by", "state", "quota", "cost", "why", "problem")
         rows = (
             (
                 line.code,
                 line.submitter,
                 receipts.written(line.arrived),
+                line.arrived_by,
                 line.state,
                 line.day if line.charged else "-",
                 str(line.cost),
@@ -135,9 +140,23 @@ def status_of(board: Board, now: datetime) -> Status:
             outdated=dict(Counter(one.reason for one in old)),
             without_output=without,
             to_be_sent_again=to_be_sent_again(connection, board.settings),
+            alike=_alike(connection),
             zone=str(board.settings.zone),
             lines=lines,
         )
+
+
+def _alike(connection: Connection) -> list[list[str]]:
+    """Find names that look alike, of submitters that an older version took for different ones."""
+    names: dict[tuple[str, str], str] = {}
+    found: dict[str, list[str]] = {}
+    for name in connection.execute(select(schema.submitters.c.name).order_by(schema.submitters.c.id)).scalars():
+        own = looks(name)
+        first = next((names[look] for look in sorted(own) if look in names), name)
+        found.setdefault(first, []).append(name)
+        for look in own:
+            names.setdefault(look, first)
+    return [of for of in found.values() if len(of) > 1]
 
 
 def _count(connection: Connection, table: Any) -> int:
@@ -157,12 +176,14 @@ def _lines(connection: Connection, settings: Settings) -> list[Line]:
         .order_by(schema.submissions.c.arrived, schema.submissions.c.id)
     )
     asides = facts_about(connection, pipeline.ASIDE)
+    by = facts_about(connection, receipts.ARRIVED_BY)
     return [
         Line(
             code=row.code,
             submitter=row.submitter,
             name=row.name,
             arrived=row.arrived,
+            arrived_by=by.get(str(row.id), ""),
             phase=settings.phase_of(row.arrived),
             state=row.state,
             reason=_reason(row, asides.get(str(row.id), "")),

@@ -6,7 +6,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice, takewhile
 from tempfile import TemporaryDirectory
@@ -18,8 +18,9 @@ from geval_py.board.answers import References, references_of
 from geval_py.board.database.schema import FAILED, submissions
 from geval_py.board.database.store import Board, escape_unstorable, facts_about, remember
 from geval_py.board.intake.identity import fingerprint, own_name, submissions_in
+from geval_py.board.operations.arrivals import Arrivals, arrivals_in
 from geval_py.board.operations.pipeline import PLACE_PREFIX, Arrival, Prepared, prepare, settings_digest, store
-from geval_py.board.operations.receipts import REFUSED, QuotaError, Receipt, id_of, receipt_of, written
+from geval_py.board.operations.receipts import AT, NOW, REFUSED, QuotaError, Receipt, id_of, receipt_of, written
 from geval_py.board.ranking.disclosure import refresh
 from geval_py.errors import DataError, GevalError, UsageError
 from geval_py.reading.sources import naming
@@ -65,7 +66,8 @@ def _arrival(
 ) -> Arrival:
     if at is not None and at > now:
         raise UsageError(message=f"no submission can have arrived at {written(at)}: it is {written(now)}")
-    return Arrival(source=source, submitter=submitter, arrived=at or now, added=now, baseline=baseline)
+    by = NOW if at is None else AT
+    return Arrival(source=source, submitter=submitter, arrived=at or now, added=now, baseline=baseline, arrived_by=by)
 
 
 # Scanning: submissions are prepared in threads, as many at once as there are cores, and stored in groups.
@@ -77,7 +79,8 @@ class _Scanned:
 
     source: str
     fingerprint: str
-    prepared: Prepared | None
+    arrival: Arrival
+    prepared: Prepared | None = None
     refusal: GevalError | None = None
 
 
@@ -87,33 +90,53 @@ def scan(
     *,
     now: datetime,
     at: datetime | None = None,
+    arrived: str = NOW,
     progress: Progress | None = None,
 ) -> list[Receipt]:
     """Add each sub-folder and archive of a folder that is new or has changed; its name is the submitter's.
 
-    ``at`` is when they arrived, by default now; ``progress`` is called with the number of submissions done and the
-    number of all. Rejected and failed ones are stored as such. A submission is refused if a quota is used up, or if
-    it cannot be read: it is not stored, its receipt has no code, and the next scan tries again.
+    ``at`` is when all arrived; else ``arrivals.csv`` in the folder says when, and for submissions that are not in it
+    ``arrived``, one of arrivals.OPTIONS. The first to arrive is stored first. ``progress`` is called with the number
+    of submissions done and the number of all. Rejected and failed ones are stored as such. A submission is refused if
+    a quota is used up, if it cannot be read, if it is a link, or if it cannot have arrived when it is said to: it is
+    not stored, its receipt has no code, and the next scan tries again.
 
-    Raises UnreadableFileError, UsageError for a time in the future, StoreError, and the DataErrors of the challenge.
+    Raises UnreadableFileError, UsageError for a time in the future, StoreError, and the DataErrors of the challenge
+    and of :func:`arrivals_in`.
     """
-    _arrival(folder, None, at, now)
     with naming(folder):
         sources = submissions_in(folder)
-    new = list(_new_sources(board, sources))
+    arrivals = arrivals_in(board, folder, way=arrived, at=at, now=now)
+    found = [_found(arrivals, source, fingerprint) for source, fingerprint in _new_sources(board, sources)]
+    new = sorted(found, key=lambda one: one.arrival.arrived)
     references = references_of(board.settings)
     receipts: list[Receipt] = []
-    for group in _prepared_groups(board, new, references, at, now):
+    for group in _prepared_groups(board, new, references):
         with board.writing() as connection:
-            receipts += [_store_scanned(connection, board, scanned, at or now) for scanned in group]
+            receipts += [_store_scanned(connection, board, scanned) for scanned in group]
             refresh(connection, board.settings, now)
         if progress is not None:
             progress(len(receipts), len(new))
     return receipts
 
 
+def _found(arrivals: Arrivals, source: str, fingerprint: str) -> _Scanned:
+    now = Arrival(source=source, submitter=None, arrived=arrivals.now, added=arrivals.now)
+    try:
+        _check_no_link(source)
+        moment, way = arrivals.of(source)
+    except (DataError, UsageError) as error:
+        return _Scanned(source, fingerprint, now, refusal=error)
+    return _Scanned(source, fingerprint, replace(now, arrived=moment, arrived_by=way))
+
+
+def _check_no_link(source: str) -> None:
+    if os.path.islink(source):
+        raise UsageError(message=f"`{visible(os.path.basename(source))}` is a link; links are not followed")
+
+
 def _new_sources(board: Board, sources: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield the paths that are new or changed, with their fingerprints.
+    """Yield the paths that are new or changed, with their fingerprints; always those of links.
 
     If a path could not be received, it counts as new once board.yaml has changed.
     """
@@ -121,15 +144,16 @@ def _new_sources(board: Board, sources: Sequence[str]) -> Iterator[tuple[str, st
     with board.reading() as connection:
         known = facts_about(connection, SCANNED)
     for source in sources:
+        if os.path.islink(source):
+            yield source, ""
+            continue
         with naming(source):
             found = fingerprint(source)
         if known.get(visible(os.path.abspath(source))) not in (f"{found} {RECEIVED}", f"{found} {now}"):
             yield source, found
 
 
-def _prepared_groups(
-    board: Board, new: Sequence[tuple[str, str]], references: References, at: datetime | None, now: datetime
-) -> Iterator[list[_Scanned]]:
+def _prepared_groups(board: Board, new: Sequence[_Scanned], references: References) -> Iterator[list[_Scanned]]:
     """Prepare submissions in threads, and yield groups in order; their files stay until the next group."""
     cores = os.cpu_count() or 1
     waiting = deque(new)
@@ -139,8 +163,7 @@ def _prepared_groups(
         while waiting or started:
             while waiting and len(started) < cores * AHEAD + GROUP:
                 place = TemporaryDirectory(prefix=PLACE_PREFIX)
-                source, found = waiting.popleft()
-                future = threads.submit(_prepare_scanned, board, source, found, references, place.name, at, now)
+                future = threads.submit(_prepare_scanned, board, waiting.popleft(), references, place.name)
                 started.append((future, place))
             started[0][0].result()
             ready = list(takewhile(lambda one: one[0].done(), islice(started, GROUP)))
@@ -154,16 +177,18 @@ def _prepared_groups(
             place.cleanup()
 
 
-def _prepare_scanned(
-    board: Board, source: str, found: str, references: References, place: str, at: datetime | None, now: datetime
-) -> _Scanned:
+def _prepare_scanned(board: Board, scanned: _Scanned, references: References, place: str) -> _Scanned:
+    if scanned.refusal is not None:
+        return scanned
     try:
-        return _Scanned(source, found, prepare(board, _arrival(source, None, at, now), references, place))
+        prepared = prepare(board, scanned.arrival, references, place)
+        _check_no_link(scanned.source)  # it may have become one since it was found
+        return replace(scanned, prepared=prepared)
     except (DataError, UsageError) as error:  # one that cannot be read does not stop the others
-        return _Scanned(source, found, None, error)
+        return replace(scanned, refusal=error)
 
 
-def _store_scanned(connection: Connection, board: Board, scanned: _Scanned, arrived: datetime) -> Receipt:
+def _store_scanned(connection: Connection, board: Board, scanned: _Scanned) -> Receipt:
     source, refusal = scanned.source, scanned.refusal
     if scanned.prepared is not None:
         try:
@@ -176,8 +201,17 @@ def _store_scanned(connection: Connection, board: Board, scanned: _Scanned, arri
                 remember(connection, SCANNED + visible(os.path.abspath(source)), f"{scanned.fingerprint} {how}")
             return receipt
     name, reason = own_name(source), str(refusal).replace("\n ", ";")
+    arrived, by = scanned.arrival.arrived, scanned.arrival.arrived_by
     return Receipt(
-        code="", submitter=name, name=name, source=source, digest="", arrived=arrived, state=REFUSED, reason=reason
+        code="",
+        submitter=name,
+        name=name,
+        source=source,
+        digest="",
+        arrived=arrived,
+        arrived_by=by,
+        state=REFUSED,
+        reason=reason,
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -18,8 +19,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from sqlalchemy import Connection, case, delete, insert, select
 
+from geval_py.board.database import schema
 from geval_py.board.database.schema import SCORED, disclosures, evaluations, facts, outputs, scores, submissions
-from geval_py.board.database.store import Board, remember
+from geval_py.board.database.store import Board, is_read_only, remember, shadow
 from geval_py.board.ranking.comparisons import P_VALUES, complete
 from geval_py.board.ranking.order import arrived_in
 from geval_py.board.settings import BEST, MOST_DIGITS, Settings, Test, measure_of, uninformed_score
@@ -146,6 +148,25 @@ def ensure_disclosed(board: Board, now: datetime) -> None:
             return
     with board.writing() as connection:
         refresh(connection, board.settings, now)
+
+
+@contextmanager
+def disclosed(board: Board, now: datetime) -> Iterator[Connection]:
+    """Read one state of the database, with the disclosures of now; raises StoreError.
+
+    If the database cannot be written, what is not of now is computed in memory, for this connection alone.
+    """
+    with board.reading() as connection:
+        is_old = _fact(connection, MADE_WITH) != _made_with(board.settings, now)
+        if not is_old or is_read_only(connection):
+            if is_old:
+                shadow(connection, (disclosures, facts, schema.comparisons, schema.exchanges))
+                refresh(connection, board.settings, now)
+            yield connection
+            return
+    ensure_disclosed(board, now)
+    with board.reading() as connection:
+        yield connection
 
 
 def refresh(connection: Connection, settings: Settings, now: datetime) -> None:

@@ -55,8 +55,7 @@ def standings(
 
     Raises UsageError for an unknown test, phase or grouping, StoreError.
     """
-    disclosure.ensure_disclosed(board, now)
-    with board.reading() as connection:
+    with disclosure.disclosed(board, now) as connection:
         return standings_on(connection, board.settings, test, phase=phase, by=by, now=now)
 
 

@@ -14,7 +14,9 @@ import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeAlias
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 from geval_py.board.settings import Settings
@@ -147,22 +149,32 @@ def _own(folder: str) -> Iterator[None]:
 
 
 def _locked(folder: str) -> int:
-    """Create and lock a folder; the system releases the lock when the process ends. Raises UsageError."""
-    import fcntl
+    """Create and lock a folder; the system releases the lock when the process ends. Raises UsageError.
 
+    Without fcntl, as on Windows, which cannot lock a folder, a file beside it is locked, and stays there.
+    """
     os.makedirs(folder, exist_ok=True)
-    lock = os.open(folder, os.O_RDONLY)
+    lock = -1
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if find_spec("fcntl") is not None:
+            import fcntl
+
+            lock = os.open(folder, os.O_RDONLY)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        else:
+            msvcrt: Any = import_module("msvcrt")
+            lock = os.open(f"{folder}.lock", os.O_RDWR | os.O_CREAT)
+            msvcrt.locking(lock, msvcrt.LK_NBLCK, 1)
     except OSError as error:
-        os.close(lock)
+        if lock >= 0:
+            os.close(lock)
         raise UsageError(message=f"Cannot write {named(folder)}: another run is writing this site") from error
     return lock
 
 
 def _exchange(one: str, other: str) -> None:
     """Swap two folders: in one step where the system can, else in three."""
-    library = ctypes.CDLL(None, use_errno=True)
+    library = ctypes.CDLL(None, use_errno=True) if os.name == "posix" else None
     names = os.fsencode(one), os.fsencode(other)
     exchange = getattr(library, "renameat2", None)
     if exchange is not None and not exchange(AT_FDCWD, names[0], AT_FDCWD, names[1], RENAME_EXCHANGE):

@@ -220,8 +220,7 @@ def _in_context(line: str, expected: str) -> tuple[str, str, str]:
 @contextmanager
 def loaded(board: Board, *, now: datetime, organiser: bool = False) -> Iterator[SiteView]:
     """Read what a site shows now; the lines of outputs only within the block. Raises StoreError, DataError."""
-    disclosure.ensure_disclosed(board, now)
-    with board.reading() as connection:
+    with disclosure.disclosed(board, now) as connection:
         yield _view(connection, board.settings, now, organiser=organiser)
 
 

@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from geval_py.board.database.store import Board
+from geval_py.board.intake.lookalikes import differing
 from geval_py.board.operations.status import Status, status_of
 from geval_py.board.ranking import leaderboard, likeness
 from geval_py.cli import parsers, terminal
@@ -114,6 +115,11 @@ def _summary(status: Status) -> Iterator[str]:
     for test, codes in status.without_output.items():
         has_none = len(codes) == status.ranked
         yield f"no output for {test}" + (" in any submission" if has_none else f": {_some(codes)}")
+    for first, *others in status.alike:
+        for other in others:
+            different = differing(other, first)
+            which = f", which has {different}" if different else ""
+            yield f"look alike, and are two submitters: `{first}` and `{other}`{which}"
     if status.to_be_sent_again:
         codes = status.to_be_sent_again
         yield f"rejected under other tests or limits: {_some(codes)}; geval board scan or add takes them again"

@@ -7,7 +7,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from geval_py.board.database import schema, store
-from geval_py.board.operations.receipts import REFUSED, Receipt
+from geval_py.board.operations.arrivals import OPTIONS
+from geval_py.board.operations.receipts import NOW, REFUSED, Receipt
 from geval_py.board.operations.submissions import add, note, scan, withdraw
 from geval_py.board.settings import moment_of
 from geval_py.cli import parsers, terminal
@@ -35,6 +36,7 @@ Exit status: 0 all are scored, 1 one was rejected, failed, withdrawn before, or 
 line is at fault."""
 SCAN_EXAMPLES = """\
   geval board scan gazette-board uploads
+  geval board scan gazette-board uploads --arrived mtime
   geval board scan gazette-board uploads --at "2027-01-31 23:59 Europe/Warsaw"
 """
 SCAN_STATUS = "Exit status: 0 fine, rejected ones too, 1 one failed, or was refused, 2 the command line is at fault."
@@ -87,7 +89,10 @@ def make_scan_parser() -> parsers.QuietParser:
     what = "Add each sub-folder and archive of a folder that is new, or changed; its name is its submitter's."
     parser = board_parser("scan", what, SCAN_EXAMPLES, SCAN_STATUS)
     parser.add_argument("folder", metavar="FOLDER", help="the folder with the submissions")
-    parser.add_argument("--at", metavar="TIME", help="when they arrived, with its zone (default: now)")
+    times = parser.add_mutually_exclusive_group()
+    times.add_argument("--at", metavar="TIME", help="when all of them arrived, with its zone")
+    by = "what says when those arrived that arrivals.csv does not name: the times of their files, git, or the clock"
+    times.add_argument("--arrived", choices=OPTIONS, default=NOW, help=f"{by} (default: now)")
     parsers.add_format(parser)
     return parser.with_help()
 
@@ -99,7 +104,7 @@ def run_scan(words: Sequence[str]) -> int:
         return 0
     board, at = store.Board.open(given.board), _moment("--at", given.at)
     with terminal.ProgressBar("scanning", unit="items") as progress:
-        receipts = scan(board, given.folder, now=now(), at=at, progress=progress)
+        receipts = scan(board, given.folder, now=now(), at=at, arrived=given.arrived, progress=progress)
     _show_receipts(receipts, given.format, as_list=True)
     states = Counter(receipt.state for receipt in receipts)
     terminal.note(", ".join(f"{count} {state}" for state, count in states.items()) or "nothing is new")

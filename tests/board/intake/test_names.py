@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from geval_py.board.intake.identity import folded
+from geval_py.board.intake.lookalikes import check_name, looks, skeleton
 from geval_py.board.submission import RejectedError
 from geval_py.text import visible
 
@@ -95,3 +96,111 @@ def test_the_form_does_not_matter(name, form):
     except RejectedError:
         return
     assert folded(unicodedata.normalize(form, name)) == key
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("\u0430nn", "ann"),
+        ("Tom I0", "Torn lO"),
+        ("\u0420\u0430ur\u0430l", "Paural"),
+        ("\u0392ob", "Bob"),
+        ("\U0001d401ob", "Bob"),
+        ("w\u0456t\u04bb", "with"),
+        ("\u01c1 \ufb03", "ll ffi"),
+        ("\u0625\u0654", "\u006c\u0655\u0654"),
+        ("Zo\u00eb \u2010 \u2044", "Zoe\u0308 - /"),
+        ("\u3007\u5de5", "O\u5de5"),
+    ],
+)
+def test_skeletons_are_those_of_icu(text, expected):
+    """Golden values of ICU 78.3, uspoof_getSkeleton."""
+    assert skeleton(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("ann", "\u0430nn"),
+        ("ann", "ANN "),
+        ("Bob", "\u0392ob"),
+        ("bob", "\u0392OB"),
+        ("\u039d\u0399\u039d\u0391", "NINA"),
+        ("\u041d\u0438\u043d\u0430", "\u043d\u0438\u043d\u0430"),
+        ("Ida", "lda"),
+        ("Ida", "ida"),
+        ("team 1", "team l"),
+        ("team 10", "TEAM 10"),
+        ("Kamal", "Karnal"),
+        ("b-team", "b\u2010team"),
+        ("\u017fam", "fam"),
+    ],
+)
+def test_names_that_have_a_look_in_common(one, other):
+    assert not looks(one).isdisjoint(looks(other))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Ian", "Lan"),
+        ("team 10", "team 11"),
+        ("Nina", "Viva"),
+        ("\u0412\u043e\u0432\u0430", "Boba"),
+        ("Łucja", "Lucja"),
+    ],
+)
+def test_names_that_have_no_look_in_common(one, other):
+    assert looks(one).isdisjoint(looks(other))
+
+
+@given(st.text(st.characters(codec="utf-8"), max_size=20))
+def test_a_name_looks_like_itself_in_other_letters(name):
+    try:
+        folded(name)
+    except RejectedError:
+        return
+    assert not looks(name).isdisjoint(looks(f" {name} "))
+    assert not looks(name).isdisjoint(looks(name.casefold()))
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("An\tna", "the name `An\\tna` has a control character, U+0009"),
+        ("Anna\x00", "the name `Anna\\x00` has a control character, U+0000"),
+        ("Anna\x85", "the name `Anna\\x85` has a control character, U+0085"),
+        ("An\u2028na", "the name `An\\u2028na` has a control character, U+2028 LINE SEPARATOR"),
+        *(
+            (f"An{mark}na", f"has a character that changes the direction of text, U+{ord(mark):04X} {named}")
+            for mark, named in [
+                ("\u202e", "RIGHT-TO-LEFT OVERRIDE"),
+                ("\u2067", "RIGHT-TO-LEFT ISOLATE"),
+                ("\u200f", "RIGHT-TO-LEFT MARK"),
+                ("\u061c", "ARABIC LETTER MARK"),
+            ]
+        ),
+        ("Z\u0301\u0302\u0303", "has more than 2 combining marks in a row"),
+        ("Z\u20dd\u20dd\u20dd", "has more than 2 combining marks in a row"),
+    ],
+)
+def test_names_that_no_submitter_may_have(name, reason):
+    with pytest.raises(RejectedError) as caught:
+        check_name(name)
+    assert str(caught.value).endswith(reason)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Nguy\u1ec5n",
+        unicodedata.normalize("NFD", "Nguy\u1ec7n"),
+        "\u05e9\u05dc\u05d5\u05dd",
+        "\u0639\u0644\u06cc",
+        "\U0001f98a",
+        "a\u200bb",
+    ],
+    ids=["composed", "two marks", "Hebrew", "Arabic", "fox", "invisible"],
+)
+def test_names_that_submitters_may_have(name):
+    check_name(name)

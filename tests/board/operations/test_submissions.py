@@ -89,7 +89,7 @@ def test_the_receipt(sqlite_board, submission):
         f"{receipt.code}  scored\n"
         "  submitter   Ann\n"
         "  submission  Ann\n"
-        "  arrived     2027-01-09T00:00:00Z\n"
+        "  arrived     2027-01-09T00:00:00Z, as --at says\n"
         f"  digest      {digest}\n"
         f"  file        {receipt.digests[0][1]}  test-A/out.tsv\n"
         "  quota       counts as 1: it was scored\n"

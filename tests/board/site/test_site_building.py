@@ -12,6 +12,7 @@ import tarfile
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from backports import zstd
@@ -180,6 +181,27 @@ def test_a_run_that_is_killed_at_any_moment_leaves_a_whole_site(tmp_path):
         assert set(os.listdir(tmp_path)) <= {"public", ".public.new"}
     write_site(str(place), [("index.html", "whole")])
     assert files_of(tmp_path) == {"public/index.html": b"whole"}
+
+
+def test_without_fcntl_a_file_beside_the_site_is_locked(tmp_path, monkeypatch):
+    """As on Windows, which has msvcrt."""
+    taken, place = [], str(tmp_path / "public")
+
+    def locking(lock, mode, count):
+        if "another" in taken:
+            raise PermissionError(13, "Permission denied")
+        taken.append((os.readlink(f"/proc/self/fd/{lock}"), mode, count))
+
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    monkeypatch.setitem(sys.modules, "msvcrt", SimpleNamespace(locking=locking, LK_NBLCK=2))
+    for text in ("one", "two"):
+        write_site(place, [("site.json", '{"generator": ""}'), ("index.html", text)])
+        assert (tmp_path / "public" / "index.html").read_text() == text
+    assert taken == [(f"{tmp_path}/.public.new.lock", 2, 1)] * 2
+    taken.append("another")
+    with pytest.raises(UsageError) as refused:
+        write_site(place, [])
+    assert str(refused.value) == f"Cannot write `{tmp_path}/.public.new`: another run is writing this site"
 
 
 def test_two_runs_do_not_write_one_site(tmp_path):

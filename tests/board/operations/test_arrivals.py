@@ -1,0 +1,303 @@
+"""When submissions arrived: by the times of files, by commits, by arrivals.csv; and what cannot be."""
+
+import os
+import shutil
+import subprocess
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from samples import write
+from sqlalchemy import insert, select
+
+from geval_py.board.database.schema import submissions, submitters
+from geval_py.board.database.store import CREATED, forget, remember
+from geval_py.board.intake.identity import folded
+from geval_py.board.operations.status import status_of
+from geval_py.board.operations.submissions import add, scan
+from geval_py.board.submission import RejectedError
+from geval_py.errors import ConfigError, UsageError
+
+MADE = datetime(2027, 1, 1, tzinfo=UTC)
+EVENING = datetime(2027, 1, 9, 22, 55, tzinfo=UTC)  # 23:55 in Warsaw
+MIDNIGHT = EVENING + timedelta(minutes=5)
+
+
+@pytest.fixture
+def board(sqlite_board):
+    """A board made at the beginning of 2027, in Warsaw."""
+    with sqlite_board.writing() as connection:
+        remember(connection, CREATED, MADE.isoformat())
+    settings = replace(sqlite_board.settings, submissions_a_day=1, zone=ZoneInfo("Europe/Warsaw"))
+    return replace(sqlite_board, settings=settings)
+
+
+def stamp(folder, moment):
+    """Set the times of all files of a folder; those of the folders stay those of the real clock."""
+    paths = [folder] if folder.is_file() else [path for path in folder.rglob("*") if path.is_file()]
+    for path in paths:
+        os.utime(path, (moment.timestamp(), moment.timestamp()))
+
+
+def told(receipts):
+    return [(one.submitter, one.state, one.arrived_by, one.arrived) for one in receipts]
+
+
+def test_what_was_uploaded_before_midnight_counts_for_the_day_before(board, submission, tmp_path):
+    add(board, str(submission("ann", 0.3, folder="earlier")), submitter="ann", at=MIDNIGHT, now=MIDNIGHT)
+    stamp(submission("ann", 0.4), EVENING)
+    assert scan(board, str(tmp_path / "uploads"), now=MIDNIGHT)[0].reason.startswith(
+        "The quota is used up: ann sent 1"
+    )
+    receipts = scan(board, str(tmp_path / "uploads"), now=MIDNIGHT, arrived="mtime")
+    assert told(receipts) == [("ann", "scored", "mtime", EVENING)]
+    assert "\n  arrived     2027-01-09T22:55:00Z, by the times of its files\n" in str(receipts[0])
+    assert receipts[0].document()["arrived_by"] == "mtime"
+    assert [(line.arrived_by, line.day) for line in status_of(board, MIDNIGHT).lines] == [
+        ("mtime", "2027-01-09"),
+        ("--at", "2027-01-10"),
+    ]
+
+
+def test_the_time_of_a_folder_is_that_of_its_latest_file(board, submission, tmp_path):
+    source = submission("ann", tests=("test-A", "dev-0"))
+    stamp(source, EVENING)
+    stamp(source / "dev-0", EVENING - timedelta(days=3))
+    shutil.make_archive(str(tmp_path / "uploads" / "bob"), "zip", source)
+    stamp(tmp_path / "uploads" / "bob.zip", EVENING - timedelta(hours=1))
+    receipts = scan(board, str(tmp_path / "uploads"), now=MIDNIGHT, arrived="mtime")
+    assert told(receipts) == [
+        ("bob", "scored", "mtime", EVENING - timedelta(hours=1)),
+        ("ann", "scored", "mtime", EVENING),
+    ]
+
+
+def test_the_first_to_arrive_is_stored_first_and_uses_the_quota(board, submission, tmp_path):
+    stamp(submission("Ann", 0.3), EVENING)
+    stamp(submission("ann", 0.4), EVENING - timedelta(minutes=1))
+    receipts = scan(board, str(tmp_path / "uploads"), now=MIDNIGHT, arrived="mtime")
+    assert told(receipts) == [
+        ("ann", "scored", "mtime", EVENING - timedelta(minutes=1)),
+        ("Ann", "refused", "mtime", EVENING),
+    ]
+
+
+def test_a_moment_that_cannot_be_is_refused_and_the_others_go_on(board, submission, tmp_path):
+    stamp(submission("ann"), MIDNIGHT + timedelta(seconds=1))
+    stamp(submission("bob", 0.4), MADE - timedelta(seconds=1))
+    stamp(submission("cyd", 0.3), MADE)
+    receipts = {one.submitter: one for one in scan(board, str(tmp_path / "uploads"), now=MIDNIGHT, arrived="mtime")}
+    assert {name: one.state for name, one in receipts.items()} == {
+        "ann": "refused",
+        "bob": "refused",
+        "cyd": "scored",
+    }
+    assert receipts["ann"].reason == (
+        "`ann` arrived at 2027-01-09T23:00:01Z, by the times of its files, but it is 2027-01-09T23:00:00Z"
+    )
+    assert receipts["bob"].reason == (
+        "`bob` arrived at 2026-12-31T23:59:59Z, by the times of its files, before the board was made, at "
+        "2027-01-01T00:00:00Z; if that is so: geval board add --at"
+    )
+    later = scan(board, str(tmp_path / "uploads"), now=MIDNIGHT + timedelta(minutes=1), arrived="mtime")
+    assert {one.submitter: one.state for one in later} == {"ann": "scored", "bob": "refused"}
+
+
+def test_a_board_of_an_earlier_version_was_made_before_its_first_submission(board, submission, tmp_path):
+    with board.writing() as connection:
+        forget(connection, CREATED)
+    stamp(submission("ann"), MADE - timedelta(days=9))
+    add(board, str(submission("bob", 0.4, folder="earlier")), at=MADE - timedelta(days=99), now=MADE)
+    (receipt,) = scan(board, str(tmp_path / "uploads"), now=MIDNIGHT, arrived="mtime")
+    assert (receipt.state, "before the board was made, at 2027-01-01" in receipt.reason) == ("refused", True)
+
+
+@pytest.mark.parametrize("bob", ["bob", "bob.zip"])
+def test_the_manifest_of_the_organiser(bob, board, submission, tmp_path):
+    stamp(submission("ann"), MADE)
+    source = submission("bob", 0.4)
+    shutil.make_archive(str(source), "zip", source)
+    shutil.rmtree(source)
+    stamp(submission("cyd", 0.3), EVENING)
+    text = f"\ufeffname,moment\nann,2027-01-09 23:55 Europe/Warsaw\n\n{bob}, 2027-01-09T22:50:00Z\ngone,2027-01-09T00:00Z\n"
+    write(tmp_path / "uploads" / "arrivals.csv", text)
+    receipts = scan(board, str(tmp_path / "uploads"), now=MIDNIGHT, arrived="mtime")
+    assert told(receipts) == [
+        ("bob", "scored", "arrivals.csv", EVENING - timedelta(minutes=5)),
+        ("ann", "scored", "arrivals.csv", EVENING),
+        ("cyd", "scored", "mtime", EVENING),
+    ]
+    assert [line.arrived_by for line in status_of(board, MIDNIGHT).lines] == ["arrivals.csv", "arrivals.csv", "mtime"]
+
+
+def test_all_that_is_wrong_in_a_manifest(board, submission, tmp_path):
+    submission("ann")
+    path = tmp_path / "uploads" / "arrivals.csv"
+    write(path, "name,moment\nann,2027-01-09 23:55\nbob\nann,2027-01-09T00:00Z\nann,2027-01-09T00:00Z\n")
+    with pytest.raises(ConfigError) as caught:
+        scan(board, str(tmp_path / "uploads"), now=MIDNIGHT)
+    assert str(caught.value).splitlines()[:3] == [
+        "line 2: `2027-01-09 23:55` has no time zone; write it as 2027-01-31T23:59:00+01:00, 2027-01-31T22:59:00Z or "
+        "2027-01-31 23:59 Europe/Warsaw",
+        "line 3: a line has a name and a moment, with a comma between them",
+        "line 5: `ann` stands here twice",
+    ]
+    assert status_of(board, MIDNIGHT).lines == ()
+
+
+def test_a_manifest_that_is_a_link(board, submission, tmp_path):
+    submission("ann")
+    write(tmp_path / "other.csv", "ann,2027-01-09T00:00Z\n")
+    (tmp_path / "uploads" / "arrivals.csv").symlink_to(tmp_path / "other.csv")
+    with pytest.raises(UsageError) as caught:
+        scan(board, str(tmp_path / "uploads"), now=MIDNIGHT)
+    assert str(caught.value) == f"`{tmp_path}/uploads/arrivals.csv` is a link; links are not followed"
+
+
+def git(folder, *words, at=EVENING):
+    who = {f"GIT_{one}_{what}": "x@example.org" for one in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    when = {"GIT_AUTHOR_DATE": MADE.isoformat(), "GIT_COMMITTER_DATE": at.isoformat()}
+    home = {"HOME": str(folder), "PATH": os.environ["PATH"], "GIT_CONFIG_NOSYSTEM": "1"}
+    subprocess.run(["git", *words], cwd=folder, env=home | who | when, check=True, capture_output=True)
+
+
+@pytest.fixture
+def repository(submission, tmp_path):
+    """A repository with a commit for each of three submissions, the last of them not whole."""
+    git(tmp_path, "init", "--initial-branch=main")
+    for number, name in enumerate(("ann", "bob", "[ab]*")):
+        submission(name, 0.5 - number / 10)
+        git(tmp_path, "add", f"./uploads/{name}" if name != "[ab]*" else "uploads")
+        git(tmp_path, "commit", "-m", name, at=EVENING - timedelta(minutes=number))
+    submission("cyd", 0.35)
+    return tmp_path
+
+
+def test_the_last_commit_that_touched_a_folder(board, repository, submission):
+    write(repository / "uploads" / "bob" / "notes.txt", "more")
+    receipts = scan(board, str(repository / "uploads"), now=MIDNIGHT, arrived="git")
+    assert told(receipts) == [
+        ("[ab]*", "scored", "git", EVENING - timedelta(minutes=2)),
+        ("ann", "scored", "git", EVENING),
+        ("bob", "refused", "now", MIDNIGHT),
+        ("cyd", "refused", "now", MIDNIGHT),
+    ]
+    reasons = [receipt.reason for receipt in receipts[2:]]
+    assert reasons == [
+        f"`{name}` has changes that are in no commit, so git does not know its time" for name in ("bob", "cyd")
+    ]
+    git(repository, "add", "uploads")
+    git(repository, "commit", "-m", "more", at=MIDNIGHT)
+    later = scan(board, str(repository / "uploads"), now=MIDNIGHT, arrived="git")
+    assert told(later) == [("bob", "scored", "git", MIDNIGHT), ("cyd", "scored", "git", MIDNIGHT)]
+
+
+def test_a_repository_without_its_older_commits_knows_no_time(board, repository):
+    git(repository, "clone", "--depth=1", f"file://{repository}", "shallow")
+    with pytest.raises(UsageError) as caught:
+        scan(board, str(repository / "shallow" / "uploads"), now=MIDNIGHT, arrived="git")
+    assert str(caught.value) == (
+        f"the git repository of `{repository}/shallow/uploads` has not all commits, so none says when a folder "
+        "arrived\n  git fetch --unshallow"
+    )
+
+
+def test_a_folder_in_no_repository(board, submission, tmp_path):
+    submission("ann")
+    with pytest.raises(UsageError) as caught:
+        scan(board, str(tmp_path / "uploads"), now=MIDNIGHT, arrived="git")
+    assert str(caught.value).startswith(f"git does not know `{tmp_path}/uploads`: fatal: not a git repository")
+
+
+def test_a_folder_of_which_nothing_is_in_a_commit(board, submission, tmp_path):
+    git(tmp_path, "init", "--initial-branch=main")
+    submission("ann")
+    (receipt,) = scan(board, str(tmp_path / "uploads"), now=MIDNIGHT, arrived="git")
+    assert (receipt.state, receipt.reason) == (
+        "refused",
+        "`ann` has changes that are in no commit, so git does not know its time",
+    )
+
+
+def test_one_moment_for_all_goes_before_the_manifest(board, submission, tmp_path):
+    submission("ann")
+    write(tmp_path / "uploads" / "arrivals.csv", "ann,2027-01-09T00:00Z\n")
+    receipts = scan(board, str(tmp_path / "uploads"), at=EVENING, now=MIDNIGHT)
+    assert told(receipts) == [("ann", "scored", "--at", EVENING)]
+
+
+def test_when_nothing_else_is_asked_for_it_is_now(board, submission, tmp_path):
+    stamp(submission("ann"), MADE)
+    assert told(scan(board, str(tmp_path / "uploads"), now=MIDNIGHT)) == [("ann", "scored", "now", MIDNIGHT)]
+
+
+def test_one_that_failed_keeps_its_time_and_what_says_it(board, submission, tmp_path):
+    stamp(submission("ann"), EVENING)
+    limits = replace(board.settings.limits, files=0)
+    small = replace(board, settings=replace(board.settings, limits=limits))
+    shutil.make_archive(str(tmp_path / "uploads" / "ann"), "zip", tmp_path / "uploads" / "ann")
+    shutil.rmtree(tmp_path / "uploads" / "ann")
+    stamp(tmp_path / "uploads" / "ann.zip", EVENING)
+    assert told(scan(small, str(tmp_path / "uploads"), now=MIDNIGHT, arrived="mtime"))[0][1] == "rejected"
+    assert told(scan(board, str(tmp_path / "uploads"), now=MIDNIGHT)) == [("ann", "scored", "mtime", EVENING)]
+
+
+# Whose submission it is.
+
+
+def test_no_link_is_followed_to_the_folder_of_another(board, submission, tmp_path):
+    private = submission("private", folder="elsewhere")
+    shutil.make_archive(str(private), "zip", private)
+    submission("ann", 0.4)
+    (tmp_path / "uploads" / "mallory").symlink_to(private)
+    (tmp_path / "uploads" / "mallory.zip").symlink_to(f"{private}.zip")
+    receipts = scan(board, str(tmp_path / "uploads"), now=MIDNIGHT)
+    assert [(one.source.rpartition("/")[2], one.state, one.reason) for one in receipts] == [
+        ("ann", "scored", ""),
+        ("mallory", "refused", "`mallory` is a link; links are not followed"),
+        ("mallory.zip", "refused", "`mallory.zip` is a link; links are not followed"),
+    ]
+    with board.reading() as connection:
+        assert connection.execute(select(submissions.c.name)).scalars().all() == ["ann"]
+
+
+def test_names_that_look_alike_are_one_submitter(board, submission, tmp_path):
+    first = add(board, str(submission("ann", folder="earlier")), now=EVENING)
+    submission("\u0430nn", 0.4)
+    (refused,) = scan(board, str(tmp_path / "uploads"), now=EVENING)
+    assert refused.reason.startswith("The quota is used up: \u0430nn sent 1 of 1 submission on 2027-01-09")
+    (receipt,) = scan(board, str(tmp_path / "uploads"), now=MIDNIGHT)
+    assert (receipt.submitter, receipt.state, receipt.note) == (
+        "ann",
+        "scored",
+        "the name `\u0430nn` looks like `ann`, so it is the same submitter",
+    )
+    again = add(board, str(tmp_path / "earlier" / "ann"), submitter="\u0430nn ", now=MIDNIGHT)
+    assert (again.code, again.note) == (first.code, "the same content was added before: this is its receipt")
+    assert status_of(board, MIDNIGHT).submitters == 1
+
+
+def test_names_that_no_submitter_may_have_are_refused(board, submission, tmp_path):
+    submission("An\u202ena")
+    submission("Z\u0301\u0302\u0303", 0.4)
+    receipts = scan(board, str(tmp_path / "uploads"), now=EVENING)
+    assert [(one.submitter, one.state) for one in receipts] == [
+        ("An\\u202ena", "rejected"),
+        ("Z\u0301\u0302\u0303", "rejected"),
+    ]
+    with pytest.raises(RejectedError) as caught:
+        add(board, str(submission("b", folder="earlier")), submitter="An\x07na", now=EVENING)
+    assert str(caught.value) == "the name `An\\x07na` has a control character, U+0007"
+
+
+def test_names_that_an_earlier_version_took_for_two_are_told(board, submission):
+    """They stay two submitters, each with its own name, until the organiser has decided."""
+    for name in ("ann", "bob"):
+        add(board, str(submission(name, 0.4, seed=len(name))), now=MADE)
+    with board.writing() as connection:
+        for name in ("\u0430nn", "\u03b1nn", "eve"):
+            connection.execute(insert(submitters).values(key=folded(name), name=name))
+    assert status_of(board, MIDNIGHT).alike == [["ann", "\u0430nn", "\u03b1nn"]]
+    receipt = add(board, str(submission("\u0430nn", 0.2)), now=MADE)
+    assert (receipt.submitter, receipt.note) == ("\u0430nn", "")
