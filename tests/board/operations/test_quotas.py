@@ -1,0 +1,135 @@
+"""The cost of a submission, the number of its variants, and the quotas and test sets of phases."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from samples import NOW, ON_BOTH
+from sqlalchemy import func, select
+
+from geval_py.board.database.schema import files, outputs, scores, submissions
+from geval_py.board.operations import pipeline
+from geval_py.board.operations.receipts import QuotaError
+from geval_py.board.operations.rescoring import rescore
+from geval_py.board.operations.status import status_of
+from geval_py.board.operations.submissions import add
+from geval_py.board.settings import Phase
+
+DEADLINE = NOW - timedelta(hours=1)
+FAR = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+def with_settings(board, **changes):
+    return replace(board, settings=replace(board.settings, **changes))
+
+
+def count(board, table):
+    with board.reading() as connection:
+        return connection.execute(select(func.count()).select_from(table)).scalar_one()
+
+
+def tests_of(board):
+    with board.reading() as connection:
+        return sorted(set(connection.execute(select(outputs.c.test)).scalars()))
+
+
+@ON_BOTH
+def test_each_output_for_hidden_answers_counts(board, submission, monkeypatch):
+    board = with_settings(board, submissions_a_day=4)
+    source = submission("Ann", tests=("test-A", "dev-0"), variants=("k=1", "k=2", "k=3"))
+    receipt = add(board, str(source), now=NOW)
+    assert (receipt.cost, receipt.charge) == (3, "it was scored, with 3 outputs for test-A")
+    assert "  quota       counts as 3: it was scored, with 3 outputs for test-A\n" in str(receipt)
+    assert receipt.document()["cost"] == 3
+    (line,) = status_of(board, NOW).lines
+    assert (line.charged, line.cost) == (True, 3)
+    assert next(iter(status_of(board, NOW).table().rows))[4:6] == ("2027-01-10", "3")
+    monkeypatch.setattr(pipeline, "score_in_sandbox", None)
+    with pytest.raises(QuotaError) as caught:
+        add(board, str(submission("Ann", seed=9, variants=("a", "b"))), now=NOW)
+    assert str(caught.value) == (
+        "The quota is used up: Ann sent 3 of 4 submissions on 2027-01-10 (UTC), and this one counts as 2: so many "
+        "outputs are for test-A\n  the next day begins at 2027-01-11T00:00:00Z; nothing was scored"
+    )
+    monkeypatch.undo()
+    assert add(board, str(submission("Ann", seed=8)), now=NOW).cost == 1
+
+
+def test_public_answers_cost_one(sqlite_board, submission):
+    receipt = add(sqlite_board, str(submission("Ann", tests=("dev-0",), variants=("a", "b"))), now=NOW)
+    assert (receipt.cost, receipt.charge) == (1, "it was scored")
+
+
+def test_one_that_costs_more_than_a_day_allows_says_what_to_do(sqlite_board, submission, monkeypatch):
+    board = with_settings(sqlite_board, submissions_a_day=2)
+    monkeypatch.setattr(pipeline, "score_in_sandbox", None)
+    with pytest.raises(QuotaError) as caught:
+        add(board, str(submission("Ann", variants=("a", "b", "c"))), now=NOW)
+    assert str(caught.value) == (
+        "The quota is 2 submissions a day: 3 outputs for test-A count as 3\n"
+        "  send at most 2 outputs for a test set with hidden answers; nothing was scored"
+    )
+    assert count(board, submissions) == 0
+
+
+def test_too_many_variants_are_rejected_before_anything_is_scored(sqlite_board, submission, monkeypatch):
+    monkeypatch.setattr(pipeline, "score_in_sandbox", None)
+    source = submission("Ann", tests=("test-A", "dev-0"), variants=[f"k={number}" for number in range(6)])
+    receipt = add(sqlite_board, str(source), now=NOW)
+    assert (receipt.state, receipt.cost) == ("rejected", 1)
+    assert receipt.reason == "it has 6 outputs for test-A; at most 5 are taken from a submission"
+    monkeypatch.undo()
+    board = with_settings(sqlite_board, variants=6)
+    assert status_of(board, NOW).to_be_sent_again == [receipt.code]
+    assert add(board, str(source), now=NOW).state == "scored"
+
+
+def in_two_phases(board, **final):
+    """The first phase ranks dev-0 alone, the second one test-A alone."""
+    first = Phase(name="dev", until=DEADLINE, tests=("dev-0",), submissions_a_day=2, variants=6)
+    return with_settings(
+        board, submissions_a_day=1, phases=(first, Phase(name="final", until=FAR, tests=("test-A",), **final))
+    )
+
+
+@ON_BOTH
+def test_each_phase_has_its_quota_and_its_variants(board, submission):
+    board = in_two_phases(board)
+    early = DEADLINE - timedelta(minutes=5)
+    many = [f"k={number}" for number in range(6)]
+    receipt = add(board, str(submission("Ann", tests=("dev-0",), variants=many)), at=early, now=NOW)
+    assert (receipt.state, receipt.cost) == ("scored", 1)
+    assert add(board, str(submission("Ann", tests=("dev-0",), seed=1)), at=early, now=NOW).state == "scored"
+    with pytest.raises(QuotaError) as caught:
+        add(board, str(submission("Ann", tests=("dev-0",), seed=2)), at=early, now=NOW)
+    assert "Ann sent 2 of 2 submissions on 2027-01-10" in str(caught.value)
+    assert add(board, str(submission("Ann", seed=3)), now=NOW).state == "scored"
+    with pytest.raises(QuotaError) as caught:
+        add(board, str(submission("Ann", seed=4)), now=NOW)
+    assert "Ann sent 1 of 1 submission on 2027-01-10" in str(caught.value)
+
+
+@ON_BOTH
+def test_outputs_that_the_phase_does_not_rank_are_stored_and_not_scored(board, submission):
+    board = in_two_phases(board)
+    both = str(submission("Ann", tests=("dev-0", "test-A")))
+    early = add(board, both, at=DEADLINE - timedelta(minutes=5), now=NOW)
+    assert (early.state, tests_of(board), count(board, files)) == ("scored", ["dev-0"], 2)
+    late = add(board, both, now=NOW)
+    assert (late.state, tests_of(board)) == ("scored", ["dev-0", "test-A"])
+    assert late.code != early.code
+    status = status_of(board, NOW)
+    assert (status.without_output, status.outdated) == ({}, {})
+    assert rescore(board, now=NOW).outdated == ()
+    only_dev = add(board, str(submission("Bob", tests=("dev-0",))), now=NOW)
+    assert (only_dev.state, only_dev.reason[:43]) == ("rejected", "it has no output: test-A/out.tsv, or varian")
+
+
+def test_a_phase_that_ranks_more_later_scores_what_was_stored(sqlite_board, submission):
+    early = DEADLINE - timedelta(minutes=5)
+    add(in_two_phases(sqlite_board), str(submission("Ann", tests=("dev-0", "test-A"))), at=early, now=NOW)
+    before = count(sqlite_board, scores)
+    assert status_of(sqlite_board, NOW).outdated == {"it came before this test was scored": 2}
+    rescore(sqlite_board, now=NOW)
+    assert tests_of(sqlite_board) == ["dev-0", "test-A"]
+    assert count(sqlite_board, scores) == 2 * before
