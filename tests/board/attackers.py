@@ -19,7 +19,9 @@ from geval_py.board.operations.receipts import QuotaError
 from geval_py.board.operations.submissions import add
 from geval_py.board.ranking import disclosure, leaderboard
 from geval_py.board.ranking.leaderboard import standings
+from geval_py.board.ranking.uncertainty import SAMPLES
 from geval_py.board.settings import ALL
+from geval_py.explaining.resampling import bootstrap_weights, expanded_tail
 
 TEST, ME, FRIEND = "test-A", "mallory", "friend"
 START = datetime(2027, 3, 1, 12, tzinfo=UTC)
@@ -209,16 +211,31 @@ def read_spaced(logs, lines, score, guesses):
         left += logs[line, guesses[line]]
 
 
-def by_variants(season, figure=0):
-    """All variants in one submission, each of which reads one line."""
+def by_variants(season, *, intervals=False):
+    """All variants in one submission, each of which reads one line, from the score or from its interval alone."""
     guesses = season.belief.argmax(axis=1)
     sent = [spaced(season, [line], 1e-3) for line in range(season.lines)]
     with suppress(SeasonOverError):
         season.send(*sent)
-        for variant, figures in season.figures().items():
+        for variant, (score, _, high) in season.figures().items():
             line = int(variant.removeprefix("n=") or 0)
-            read_spaced(sent[line], [line], figures[figure], guesses)
+            if intervals and high is not None:
+                guesses[line] = np.abs(upper_ends(season, sent[line], line) - math.log(high)).argmin()
+            elif not intervals:
+                read_spaced(sent[line], [line], score, guesses)
     return guesses
+
+
+def upper_ends(season, logs, line):
+    """The logarithm of the upper end of the interval, for each bucket that a line's word may have.
+
+    All that it is computed with is public: the losses of the other lines are known, as is the seed of the samples.
+    """
+    weights = (
+        np.concatenate(list(bootstrap_weights(season.lines, SAMPLES, season.board.settings.seed))) / season.lines
+    )
+    known = math.log(season.buckets) * (1.0 - weights[:, [line]])
+    return np.quantile(known - weights[:, [line]] * logs[line], 1.0 - expanded_tail(season.lines), axis=0)
 
 
 def by_spaced_masses(season, at_once=3, most=None):
@@ -258,10 +275,10 @@ def beyond_the_clip(season, steps=30):
 
 
 def bisected(season, ask, most=3):
-    """Find the buckets of some lines by questions: is the right bucket one of these?"""
+    """Find the buckets of the least sure lines by questions: is the right bucket one of these?"""
     guesses = season.belief.argmax(axis=1)
     with suppress(SeasonOverError):
-        for line in range(most):
+        for line in np.argsort(season.belief.max(axis=1))[:most]:
             candidates = np.arange(season.buckets)
             while len(candidates) > 1:
                 half = candidates[::2]
@@ -309,7 +326,7 @@ def by_ranges(season, most=3):
         base *= 0.9
         waste = np.full(season.lines, base)
         season.send(wasteful(season, knows_nothing(season), waste), name=FRIEND)
-        waste[line : line + 7] += 0.05
+        waste[(line + np.arange(7)) % season.lines] += 0.05
         logs = knows_nothing(season)
         logs[line, half] += 0.3
         logs[line] -= normalised(logs)[line].min() - logs[line].min()
