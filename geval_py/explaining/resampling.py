@@ -364,9 +364,9 @@ def document_intervals(metric: Metric, table: LineTable) -> list[Interval | None
 
 def _cluster_interval(metric: Metric, losses: Array, documents: Documents) -> Interval:
     """Compute the interval of a metric of the mean loss; all losses are finite, of two documents or more."""
-    lines, mean = len(losses), float(losses.mean())
     from geval_py.explaining.documents import cluster_variance
 
+    lines, mean = len(losses), float(losses.mean())
     half = t_quantile(documents.count - 1) * math.sqrt(cluster_variance(losses, documents.of_line))
     best, worst = sorted((metric.measure.best, metric.measure.worst))
     ends = (metric.measure.formula([max(0.0, end) * lines], lines) for end in (mean - half, mean + half))
