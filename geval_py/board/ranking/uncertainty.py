@@ -154,7 +154,7 @@ def losses_test(connection: Connection, settings: Settings, rows: Sequence[Row[A
     """
     scores = {row.id: row.score for row in rows}
     prepared = _prepared(connection, settings, list(scores))
-    losses = _kept_losses(connection, max((row.lines for row in rows), default=1))
+    losses = _kept_losses(connection, list(scores), max((row.lines for row in rows), default=1))
     sign = 1 if measure_of(settings.metric).direction == "lower" else -1
 
     def p_of(one: int, other: int) -> float:
@@ -169,15 +169,20 @@ def losses_test(connection: Connection, settings: Settings, rows: Sequence[Row[A
     return p_of
 
 
-def _kept_losses(connection: Connection, lines: int) -> Callable[[int], Array]:
-    """Return a function that reads the line losses of an evaluation, and keeps those it was asked for last."""
+def _kept_losses(connection: Connection, ids: Sequence[int], lines: int) -> Callable[[int], Array]:
+    """Return a function that reads line losses: all when it is first called or, if these are too many, one by one."""
+    most = max(2, MOST_LOSSES // lines)
 
-    @lru_cache(maxsize=max(2, MOST_LOSSES // lines))
-    def losses(evaluation: int) -> Array:
-        ((_, lines, packed),) = stored_statistics(connection, [evaluation])
-        return np.array(unpack(packed, lines)[0])
+    @lru_cache(maxsize=1)
+    def every() -> dict[int, Array]:
+        return {one: np.array(unpack(packed, of)[0]) for one, of, packed in stored_statistics(connection, ids)}
 
-    return losses
+    @lru_cache(maxsize=most)
+    def single(evaluation: int) -> Array:
+        ((_, of, packed),) = stored_statistics(connection, [evaluation])
+        return np.array(unpack(packed, of)[0])
+
+    return single if len(ids) > most else lambda evaluation: every()[evaluation]
 
 
 def metric_test(connection: Connection, settings: Settings, rows: Sequence[Row[Any]]) -> PairTest:

@@ -316,3 +316,18 @@ def test_p_values_that_were_only_counted_are_made_again(rows):
     ensure_disclosed(rows.board, NOW)
     assert rows.rows(comparisons) == found
     assert [row.p for row in found] == [pytest.approx(2**-29, rel=1e-3)] * 3
+
+
+def test_losses_that_are_too_many_to_keep_are_read_again(tmp_path, monkeypatch):
+    found = []
+    for most in (uncertainty.MOST_LOSSES, 1):
+        monkeypatch.setattr(uncertainty, "MOST_LOSSES", most)
+        folder = tmp_path / str(most)
+        folder.mkdir()
+        rows = Rows(folder, samples="100")
+        for number in range(5):
+            rows.submit(f"s{number}", [loss + 3 * number for loss in some_losses(number)])
+        rows.refresh()
+        found.append([row.p for row in rows.rows(comparisons)])
+    assert found[0] == found[1]
+    assert min(found[0]) < 1e-6
