@@ -126,7 +126,7 @@ def _latest_outputs(connection: Connection, settings: Settings, test: str) -> Se
         .where(submissions.c.state == schema.SCORED)
         .order_by(submissions.c.arrived.desc(), outputs.c.id)
     )
-    return connection.execute(query.limit(MOST_OUTPUTS)).all()
+    return list(connection.execute(query.limit(MOST_OUTPUTS)))
 
 
 def _alike(test: str, rows: Sequence[Row[Any]], tolerance: float) -> Iterator[Likeness]:
