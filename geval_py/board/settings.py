@@ -71,10 +71,14 @@ class Phase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The limits of one submission: unpacked bytes of all files; members of an archive; seconds; bytes of memory."""
+    """The limits of one submission: unpacked bytes of all files; members of an archive; seconds; bytes of memory.
+
+    ``listed`` is the number of entries that its folder or its repository may have, whether they are taken or not.
+    """
 
     bytes: int = 2_000_000_000
     files: int = 200
+    listed: int = 10_000
     seconds: int = 600
     memory: int = 4_000_000_000
 
@@ -248,7 +252,7 @@ TEST_FIELDS: Fields = {
     "clip": strict_yaml.positive,
 }
 PHASE_FIELDS: Fields = {"name": some_text, "until": _moment}
-LIMIT_FIELDS: Fields = dict.fromkeys(("bytes", "files", "seconds", "memory"), _least_one)
+LIMIT_FIELDS: Fields = dict.fromkeys(("bytes", "files", "listed", "seconds", "memory"), _least_one)
 FIELDS: Fields = {
     "title": some_text,
     "challenge": strict_yaml.folder,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import os
 import sqlite3
+import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ from geval_py.text import named, visible
 SETTINGS_FILE = "board.yaml"
 DATABASE_VARIABLE = "GEVAL_BOARD_DATABASE"
 BUSY_SECONDS = 60  # that a writer waits for another
+BUSY_MILLISECONDS = 200  # that SQLite waits at once
 LOCK = 0x67657661_6C626F61  # of writers on PostgreSQL: "gevalboa", a number that nobody else uses by chance
 
 
@@ -67,12 +69,15 @@ class Board:
             yield connection
 
     @contextmanager
-    def writing(self) -> Iterator[Connection]:
-        """Run the block as one transaction, which is undone if the block raises an error; raises StoreError."""
+    def writing(self, seconds: float | None = None) -> Iterator[Connection]:
+        """Run the block as one transaction, which is undone if the block raises an error; raises StoreError.
+
+        On SQLite another writer is waited for a minute or, if given, fewer seconds.
+        """
         with store_errors(self.engine), self.engine.connect() as connection:
             if connection.dialect.name == "sqlite":
                 connection.execute(text("ROLLBACK"))
-                connection.execute(text("BEGIN IMMEDIATE"))
+                _begin_immediate(connection, BUSY_SECONDS if seconds is None else seconds)
             else:
                 connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
             yield connection
@@ -150,6 +155,21 @@ def _prepared(connected: Any, locking: str) -> sqlite3.Connection:
 
 def _begin_sqlite(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN")
+
+
+def _begin_immediate(connection: Connection, seconds: float) -> None:
+    """Begin to write; SQLite itself waits only for moments, as no signal is handled meanwhile."""
+    ends = time.monotonic() + seconds
+    connection.execute(text(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}"))
+    while True:
+        try:
+            connection.execute(text("BEGIN IMMEDIATE"))
+        except sqlalchemy.exc.OperationalError as error:
+            if getattr(error.orig, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > ends:
+                raise
+        else:
+            break
+    connection.execute(text(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}"))
 
 
 def check_schema(engine: Engine) -> None:

@@ -36,6 +36,8 @@ class Archive:
         self.name, self._shown = bare_name(path), visible(os.path.basename(path))
         self._budget = budget
         budget.packed = os.path.getsize(path)
+        if budget.packed > budget.bytes:
+            raise RejectedError(reason=f"`{self._shown}` has more than {budget.bytes} bytes")
 
 
 def check_regular(name: str, seen: set[str]) -> None:

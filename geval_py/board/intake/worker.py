@@ -76,7 +76,8 @@ def _receive(arguments: Document, limits: Document, place: str) -> Document:
     from geval_py.board.intake.members import Budget
     from geval_py.board.intake.receiving import Sets, receive
 
-    budget = Budget(bytes=limits["bytes"], files=limits["files"], ends=time.monotonic() + limits["seconds"])
+    ends = time.monotonic() + limits["seconds"]
+    budget = Budget(bytes=limits["bytes"], files=limits["files"], listed=limits["listed"], ends=ends)
     sets = Sets(tests=arguments["tests"], to_come=arguments["to_come"])
     return submission.parcel_document(receive(arguments["source"], place, budget, sets, arguments["transports"]))
 

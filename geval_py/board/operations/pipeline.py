@@ -32,13 +32,12 @@ from geval_py.board.intake.identity import folded, own_name, shown_source, submi
 from geval_py.board.intake.sandbox import Scorer, receive_in_sandbox, score_in_sandbox
 from geval_py.board.operations.receipts import WITHDRAWN, Receipt, charge_of, check_quota, code_of, receipt_of
 from geval_py.board.settings import Settings
-from geval_py.board.submission import Details, Parcel, RejectedError, Scored, SubmissionError
+from geval_py.board.submission import Details, FailedError, Parcel, RejectedError, Scored, SubmissionError
 from geval_py.reading.sources import naming
 from geval_py.text import shorten, visible
 from geval_py.version import __version__
 
 Content: TypeAlias = tuple[str, str, str]  # a test, the sha256 of an output's file, a metric
-PLACE_PREFIX = "geval-board-"  # of temporary folders
 MOST_OF_A_NAME = 60  # characters shown of a name that cannot be a submitter's
 ASIDE = "aside "  # facts: for the organiser, more about the reason of a submission
 CHECKED = "checked "  # facts: with which references or settings a submission was checked
@@ -73,13 +72,19 @@ def after_error(outcome: SomeOutcome, error: SubmissionError) -> SomeOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrival:
-    """A submission before it is received; without a ``submitter`` its own name is the submitter's."""
+    """A submission before it is received; without a ``submitter`` its own name is the submitter's.
+
+    Unless ``again``, a content that failed before counts as failed, and is not tried again. ``seconds`` may be fewer
+    than board.yaml allows.
+    """
 
     source: str
     submitter: str | None
     arrived: datetime
     added: datetime
     baseline: bool = False
+    again: bool = True
+    seconds: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,18 +116,55 @@ def prepare(board: Board, arrival: Arrival, references: References, place: str) 
     """
     if arrival.submitter is not None:
         folded(arrival.submitter)
-    parcel = None
+    parcel, limited = None, _with_less_time(board, arrival)
+    prepared = replace(_identify(arrival), references=references)
+    failure = _failure_before(board, prepared)
     try:
-        parcel = receive_in_sandbox(arrival.source, place, board.settings)
-        prepared = replace(_identify(arrival), digest=parcel.digest, parcel=parcel, references=references)
+        if failure is not None:
+            raise failure
+        parcel = receive_in_sandbox(arrival.source, place, limited.settings)
+        prepared = replace(prepared, digest=parcel.digest, parcel=parcel)
+        failure = _failure_before(board, prepared)
     except SubmissionError as error:
-        prepared = after_error(_identify(arrival), error)
+        prepared = after_error(prepared, error)
     with board.reading() as connection:
         same = find_same(connection, board.settings, prepared)
     if same is not None or parcel is None:
         return replace(prepared, same=same)
     prepared = replace(prepared, packed={file.sha256: database.pack_file(file.path) for file in parcel.files})
-    return check_and_score(board, prepared, parcel, place, references) if prepared.state == SCORED else prepared
+    if failure is not None:
+        return after_error(prepared, failure)
+    return check_and_score(limited, prepared, parcel, place, references) if prepared.state == SCORED else prepared
+
+
+def _with_less_time(board: Board, arrival: Arrival) -> Board:
+    limits = board.settings.limits
+    if arrival.seconds is None or arrival.seconds >= limits.seconds:
+        return board
+    return replace(board, settings=replace(board.settings, limits=replace(limits, seconds=arrival.seconds)))
+
+
+def _failure_before(board: Board, prepared: Prepared) -> FailedError | None:
+    """Return why the same content failed before, unless it is to be tried again or what that depends on has changed.
+
+    The content may be another submitter's. A source that is no archive is not known by its digest until it is
+    received, so that only its own submitter's failures count before.
+    """
+    arrival = prepared.arrival
+    if arrival.again or prepared.state != SCORED:
+        return None
+    query = (
+        select(submissions.c.id, submissions.c.reason, submitters.c.key)
+        .join_from(submissions, submitters)
+        .where(submissions.c.state == FAILED, submissions.c.digest == prepared.digest)
+    )
+    is_exact = prepared.parcel is not None or os.path.isfile(arrival.source)
+    tried = tried_with(board.settings, prepared.references)
+    with board.reading() as connection:
+        rows = [row for row in connection.execute(query) if is_exact or row.key == prepared.key]
+        then = database.facts_about(connection, CHECKED) if rows else {}
+    reasons = (row.reason for row in rows if then.get(str(row.id)) == tried)
+    return next((FailedError(reason=reason) for reason in reasons), None)
 
 
 def _identify(arrival: Arrival) -> Prepared:
@@ -268,6 +310,7 @@ def store(connection: Connection, board: Board, prepared: Prepared) -> Receipt:
     """
     settings, parcel = board.settings, prepared.parcel
     checked_with = settings_digest(settings) if parcel is None else references_digest(prepared.references)
+    checked_with = tried_with(settings, prepared.references) if prepared.state == FAILED else checked_with
     same = find_same(connection, settings, prepared) if prepared.same is None else prepared.same
     if same is not None:
         if parcel is None:  # not received again, under the settings of now
@@ -299,6 +342,11 @@ def settings_digest(settings: Settings) -> str:
     """Digest the part of board.yaml that decides which submissions can be received."""
     tests = [test.name for test in settings.tests]
     return sha256(repr((__version__, tests, settings.limits, settings.transports)).encode()).hexdigest()
+
+
+def tried_with(settings: Settings, references: References) -> str:
+    """Digest what a failure may depend on, besides the machine: with the same digest it is not tried again."""
+    return sha256(f"{settings_digest(settings)} {references_digest(references)}".encode()).hexdigest()
 
 
 def _store_submission(connection: Connection, prepared: Prepared) -> int:

@@ -17,6 +17,7 @@ from geval_py.text import visible
 
 CHARGES = {SCORED: "it was scored", REJECTED: "it was rejected, by the rules that `geval check` knows too"}
 OF_THE_BOARD = "it failed, which is not its submitter's fault"
+AGAIN = "it failed for no fault of its own: `geval board add`, or `scan --again`, tries it again"
 OF_THE_ORGANISER = "a baseline of the organiser's"
 REFUSED = "refused"  # the state of a submission that was not stored
 WITHDRAWN = "withdrawn"  # the state of a submission that the organiser has hidden, whatever it was before
@@ -186,7 +187,7 @@ def receipt_of(connection: Connection, submission_id: int, note: str = "") -> Re
         reason=row.reason if row.withdrawn is None else "",
         charged=row.charged,
         charge=row.charge,
-        note=note or ("add it again: it failed for no fault of its own" if row.state == FAILED else ""),
+        note=note or (AGAIN if row.state == FAILED else ""),
     )
 
 

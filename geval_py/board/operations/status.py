@@ -14,7 +14,7 @@ from geval_py.board.answers import References, references_of
 from geval_py.board.database import schema
 from geval_py.board.database.store import Board, facts_about
 from geval_py.board.intake.receiving import test_by_folder
-from geval_py.board.operations.pipeline import ASIDE, CHECKED, references_digest, settings_digest
+from geval_py.board.operations.pipeline import ASIDE, CHECKED, references_digest, settings_digest, tried_with
 from geval_py.board.operations.receipts import day_of, written
 from geval_py.board.settings import Settings
 from geval_py.tables.table import Column, Table
@@ -45,12 +45,12 @@ class Outdated:
     evaluation_id: int | None = None
 
 
-def outdated(connection: Connection, references: References) -> list[Outdated]:
-    """List the outdated scores by submission."""
+def outdated(connection: Connection, references: References, tried: str = "") -> list[Outdated]:
+    """List the outdated scores by submission; those that failed with what is ``tried`` are left out."""
     found = [
         *_scores(connection, references),
-        *_new_tests(connection, references),
-        *_without_scores(connection, references),
+        *_new_tests(connection, references, tried),
+        *_without_scores(connection, references, tried),
     ]
     return sorted(found, key=lambda one: (one.submission_id, one.output_id or 0))
 
@@ -150,7 +150,7 @@ def _of_output(rows: Sequence[Row[Any]], references: References) -> Iterator[Out
             )
 
 
-def _new_tests(connection: Connection, references: References) -> Iterator[Outdated]:
+def _new_tests(connection: Connection, references: References, tried: str) -> Iterator[Outdated]:
     """Yield, of scored submissions, the files for tests that board.yaml named later.
 
     A file that was checked with the current references, and could not be scored, is left out.
@@ -164,14 +164,14 @@ def _new_tests(connection: Connection, references: References) -> Iterator[Outda
         .where(schema.submissions.c.state == schema.SCORED, schema.outputs.c.id.is_(None))
     )
     for number, code, name in rows:
-        of = test_by_folder(name, tests) if then.get(str(number)) != now else None
+        of = test_by_folder(name, tests) if then.get(str(number)) not in (now, tried) else None
         for test, metric in references:
             if test == of:
                 yield Outdated(submission_id=number, code=code, reason=NEW_TEST, test=test, metric=metric)
 
 
-def _without_scores(connection: Connection, references: References) -> Iterator[Outdated]:
-    """Yield the submissions with files that failed, or were rejected with other references."""
+def _without_scores(connection: Connection, references: References, tried: str) -> Iterator[Outdated]:
+    """Yield the submissions with files that failed, but not those with what is ``tried``, or were rejected earlier."""
     now, then = references_digest(references), facts_about(connection, CHECKED)
     has_files = select(schema.files.c.id).where(schema.files.c.submission_id == schema.submissions.c.id).exists()
     rows = connection.execute(
@@ -180,9 +180,9 @@ def _without_scores(connection: Connection, references: References) -> Iterator[
         )
     )
     for number, code, state in rows:
-        if state == schema.FAILED:
+        if state == schema.FAILED and then.get(str(number)) != tried:
             yield Outdated(submission_id=number, code=code, reason=TRIED_AGAIN)
-        elif then.get(str(number)) != now:
+        elif state == schema.REJECTED and then.get(str(number)) != now:
             yield Outdated(submission_id=number, code=code, reason=CHECKED_AGAIN)
 
 
@@ -273,7 +273,7 @@ def status_of(board: Board, now: datetime) -> Status:
     with board.reading() as connection:
         lines = tuple(_lines(connection, board.settings))
         states = Counter(line.state for line in lines)
-        old = outdated(connection, references)
+        old = outdated(connection, references, tried_with(board.settings, references))
         to_be_scored = {(one.test, one.code) for one in old}
         without: dict[str, list[str]] = {}
         for test in tests_in(references):

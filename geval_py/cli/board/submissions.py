@@ -39,6 +39,7 @@ line is at fault."""
 SCAN_EXAMPLES = """\
   geval board scan gazette-board uploads
   geval board scan gazette-board uploads --at "2027-01-31 23:59 Europe/Warsaw"
+  geval board scan gazette-board uploads --again     those that failed too
 """
 SCAN_STATUS = "Exit status: 0 fine, rejected ones too, 1 one failed, or was refused, 2 the command line is at fault."
 WITHDRAW_EXAMPLES = """\
@@ -91,6 +92,7 @@ def make_scan_parser() -> QuietParser:
     parser = board_parser("scan", what, SCAN_EXAMPLES, SCAN_STATUS)
     parser.add_argument("folder", metavar="FOLDER", help="the folder with the submissions")
     parser.add_argument("--at", metavar="TIME", help="when they arrived, with its zone (default: now)")
+    parser.add_argument("--again", action="store_true", help="also try again those that failed")
     add_format(parser)
     return parser.with_help()
 
@@ -102,7 +104,7 @@ def run_scan(words: Sequence[str]) -> int:
         return 0
     board, at = Board.open(given.board), _moment("--at", given.at)
     with ProgressBar("scanning", unit="items") as progress:
-        receipts = scan(board, given.folder, now=now(), at=at, progress=progress)
+        receipts = scan(board, given.folder, now=now(), at=at, again=given.again, progress=progress)
     _show_receipts(receipts, given.format, as_list=True)
     states = Counter(receipt.state for receipt in receipts)
     terminal.note(", ".join(f"{count} {state}" for state, count in states.items()) or "nothing is new")
@@ -181,6 +183,7 @@ def make_rescore_parser() -> QuietParser:
     )
     parser = board_parser("rescore", what, RESCORE_EXAMPLES)
     parser.add_argument("--dry-run", action="store_true", help="only show whose place would change")
+    parser.add_argument("--again", action="store_true", help="also try again those that failed")
     add_fields(parser, "cluster")
     add_format(parser)
     return parser.with_help()
@@ -196,7 +199,9 @@ def run_rescore(words: Sequence[str]) -> int:
         return 0
     board = Board.open(given.board)
     with workers_at(given.cluster) as workers, ProgressBar("scoring again", unit="items") as progress:
-        rescored = rescore(board, now=now(), dry_run=given.dry_run, progress=progress, workers=workers)
+        rescored = rescore(
+            board, now=now(), dry_run=given.dry_run, again=given.again, progress=progress, workers=workers
+        )
     lines = [visible(line) for line in _rescored_lines(rescored, would=given.dry_run)]
 
     def document() -> dict[str, Any]:
