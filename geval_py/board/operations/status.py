@@ -171,7 +171,7 @@ def _new_tests(connection: Connection, references: References, tried: str) -> It
 
 
 def _without_scores(connection: Connection, references: References, tried: str) -> Iterator[Outdated]:
-    """Yield the submissions with files that failed, but not those with what is ``tried``, or were rejected earlier."""
+    """Yield the submissions with files that failed, but not with what is ``tried``, or were rejected earlier."""
     now, then = references_digest(references), facts_about(connection, CHECKED)
     has_files = select(schema.files.c.id).where(schema.files.c.submission_id == schema.submissions.c.id).exists()
     rows = connection.execute(
